@@ -68,6 +68,11 @@ def used_memory(process_id: int | None = None) -> int:
     return 0
 
 
+def tree_memory(process: int) -> int:
+    """Bytes of memory that a process and all its descendants hold, without mapped files; 0 where none says so."""
+    return sum(used_memory(each) for each in (process, *_descendants(process)))
+
+
 def trim_memory() -> None:
     """Returns freed memory to the system where the C library is glibc, which keeps arrays below 32 MiB. Takes ms."""
     if IS_LINUX:
@@ -238,6 +243,15 @@ def signals_blocked(numbers: Collection[int]) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def sent_signal(numbers: Collection[int], seconds: float) -> int:
+    """Waits for one of these blocked signals, so many seconds at most; returns its number if a process sent it, else 0.
+
+    What a terminal sends is left out: this process's children get it too. Only where there is signal.sigtimedwait().
+    """
+    found = signal.sigtimedwait(numbers, seconds)
+    return found.si_signo if found and found.si_code <= 0 else 0  # SI_USER, SI_QUEUE, SI_TKILL; the kernel's are above
 
 
 class SharedLock:

@@ -1,5 +1,6 @@
 """Memory and time that files of strangers ask for: refused before they are taken. The witness is the system's count."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -121,6 +122,44 @@ def test_a_process_that_takes_more_is_ended(tmp_path):
     assert answer.returncode == 5, answer
     assert answer.stderr == "rayfold: the input takes more than the 300.0 MiB of --max-memory; it was ended\n"
     assert 250 < int(answer.stdout) < 2500  # MiB; without a limit it takes 4000
+
+
+WORKERS = """
+import subprocess, sys
+from renderer import cli
+from renderer.export import command
+def export(args):
+    child = "import sys, numpy as np; blocks = [np.ones(1 << 20, 'u1') for _ in range(%s)]; print(1); sys.stdin.read()"
+    command = [sys.executable, "-c", child % sys.argv[-1]]
+    children = [subprocess.Popen(command, stdin=-1, stdout=-1) for _ in (1, 2)]
+    print([process.stdout.readline() for process in children], flush=True)
+    sys.stdin.read()
+    return 0
+command.export = export
+sys.exit(cli.main(sys.argv[1:-1]))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory of processes is read from /proc")
+def test_the_memory_of_its_children_counts(tmp_path):
+    """Two processes of 150 MiB each, neither of which is too large alone."""
+    code = WORKERS.replace("sys.exit(", "cli.Supervision.allowed = True\nsys.exit(")
+    words = ["export", "cornell", "-o", str(tmp_path / "a.png"), "--max-memory", "300M", "150"]
+    command = [sys.executable, "-c", code, *words]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert answer.returncode == 5 and "more than the 300.0 MiB of --max-memory" in answer.stderr, answer
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_watched_command_gets_every_signal(tmp_path, number):
+    """SIGINT too, which `kill -INT` sends to the process that watches alone."""
+    code = WORKERS.replace("sys.exit(", "cli.Supervision.allowed = True\nsys.exit(")
+    words = ["export", "cornell", "-o", str(tmp_path / "a.png"), "--max-memory", "2G", "1"]
+    command = [sys.executable, "-c", code, *words]
+    with subprocess.Popen(command, cwd=ROOT, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout.readline().startswith("[b'1")
+        process.send_signal(number)
+        assert process.wait(20) == 130 and process.stderr.read() == "rayfold: interrupted\n"
 
 
 def test_a_stranger_runs_no_program(tmp_path, capsys, monkeypatch):

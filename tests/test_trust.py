@@ -1,5 +1,7 @@
 """Files of strangers: which files they may name. Witnesses: what the system opened, and what was said."""
 
+import argparse
+import contextlib
 import json
 import os
 import sys
@@ -201,6 +203,70 @@ def test_an_untrusted_input_is_no_link_out_of_its_folder(tmp_path, capfd):
         assert code == 5 and "is a link out of its folder" in said and "hunter2" not in said and "secret" not in said
     code, said = run(capfd, *words[:1], str(tmp_path / "archive" / "link.toml"), *words[2:], "--allow", str(tmp_path))
     assert code == 5 and 'picture is "hunter2"' in said
+
+
+def has_limits(parser) -> bool:
+    """True if the options of a command or of one of its actions include --untrusted."""
+    parser.parse_known_args([], argparse.Namespace()) if parser._declare else None
+    words = {word for action in parser._actions for word in action.option_strings}
+    inner = [p for a in parser._actions if isinstance(a, argparse._SubParsersAction) for p in a.choices.values()]
+    return "--untrusted" in words or any(map(has_limits, inner))
+
+
+def test_every_command_that_reads_files_and_ends_has_limits(capsys):
+    parser = cli.build_parser()
+    (commands,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    found = set()
+    for name, command in commands.choices.items():
+        with contextlib.suppress(SystemExit):  # a required argument is missing
+            found |= {name} if has_limits(command) else set()
+        found |= {name} if has_limits(command) else set()
+    capsys.readouterr()
+    assert found == {"export", "verify", "run", "cdollar", "sum", "solve", "lesson", "bench"}
+    assert set(cli.COMMANDS) - found == {"demo", "gallery", "warm", "doctor", "view", "serve"}  # bundled files, windows
+
+
+LINKED = (
+    "export l.toml -o x.png", "export mine.toml -o x.png --environment l.exr", "verify l.png", "run l.cb",
+    "export mine.toml -o x.png --set environment.file=l.exr", "run mine.cb --in a=l.npy", "run mine.cb --in a=d/s.npy",
+    "sum mine.npy l.npy", "sum mine.npy --by l.npy", "sum d/s.npy", "solve l.npz mine.npy -o x.npy",
+    "solve mine.npz l.npy -o x.npy", "cdollar format --check mine.cb l.cb", "lesson d --html x",
+    "bench report l.jsonl -o x.html", "bench history d",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", LINKED)
+def test_an_untrusted_link_is_followed_by_no_command(places, capfd, words):
+    inside, outside = places
+    os.chdir(inside)
+    for suffix in ("toml", "png", "exr", "cb", "npy", "npz", "jsonl"):
+        (inside / f"l.{suffix}").symlink_to(secret(outside, f"s.{suffix}"))
+        (inside / f"mine.{suffix}").write_text(SECRET)
+    (inside / "d").symlink_to(outside)
+    code, said = run(capfd, *words.split(), "--untrusted")
+    assert code == 5 and said.count("\n") == 1 and SECRET not in said
+    assert f"{inside}/{'d' if ' d' in words or '=d' in words else 'l'}" in said and "is a link out of its" in said
+
+
+def test_an_untrusted_program_is_interpreted(tmp_path, capfd):
+    (tmp_path / "p.cb").write_text("float main(float[] a) { return sum(a); }")
+    np.save(tmp_path / "a.npy", np.arange(5, dtype="f4"))
+    words = ["run", tmp_path / "p.cb", "--in", f"a={tmp_path}/a.npy", "--untrusted"]
+    assert run(capfd, *words) == (0, "10.0\n")
+    code, said = run(capfd, *words, "--target", "glsl")
+    assert (code, said) == (2, "rayfold: --target glsl: --untrusted runs a program by numpy alone\n")
+
+
+def test_folders_of_records_and_lessons_hold_no_links_out_of_them(places, capfd):
+    inside, outside = places
+    (inside / "a.jsonl").symlink_to(secret(outside, "s.jsonl"))
+    code, said = run(capfd, "bench", "history", inside)
+    assert code == 5 and "must lie in" in said and SECRET not in said
+    (inside / "lesson.toml").symlink_to(secret(outside, "lesson.toml"))
+    with pytest.raises(InputError, match="must lie in"):
+        read_lesson(inside)
+    code, said = run(capfd, "lesson", "stencil", "--untrusted")
+    assert code == 2 and "need --html or --json" in said
 
 
 def test_a_refusal_does_not_tell_whether_a_file_exists(tmp_path):

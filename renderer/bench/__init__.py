@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from renderer.paths import ROOT
 from renderer.plain import Json
+from renderer.system import trust
 from renderer.system.arguments import duration, fraction, positive, seed, size
 from renderer.system.files import resolve
 
@@ -34,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         subparser = actions.add_parser(name, help=action.help, description=description)
         for names, settings in action.options:
             subparser.add_argument(*names, **settings)
+        if FILES in action.options:
+            trust.add_arguments(subparser, ("files",))
 
 
 Option = tuple[tuple[str, ...], Json]  # the arguments of one call of add_argument()

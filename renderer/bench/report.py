@@ -17,6 +17,7 @@ from renderer.errors import InputError
 from renderer.pages.page import write_page
 from renderer.plain import Json
 from renderer.system.files import read_json_lines
+from renderer.system.trust import named_file
 
 NUMBERS = ("rate", "median_ms", "work")
 TEXTS = ("case", "unit", "device", "commit")
@@ -31,6 +32,8 @@ def read_files(paths: list[Path]) -> tuple[list[Json], list[Experiment]]:
     experiments: list[Experiment] = []
     for path in paths:
         files = sorted(path.glob("**/*.jsonl")) if os.path.isdir(path) else [path]
+        for file in files if files != [path] else ():
+            named_file(str(file.relative_to(path)), path, (".jsonl",), f"{path}: a file")
         if not files:
             raise InputError(f"{path}: a folder without .jsonl files")
         for file in files:

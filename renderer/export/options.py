@@ -86,7 +86,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         if option.name == "set":
             keywords["default"] = []  # a list, to which argparse appends
         command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
-    trust.add_arguments(command, has_limits=True)
+    trust.add_arguments(command, ("input", "environment", "set"))
 
 
 def parse_options(args: argparse.Namespace) -> ExportOptions:

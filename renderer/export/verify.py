@@ -33,7 +33,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     limit = f"give up, with exit code 3, when drawing will take longer (default {TIME_LIMIT:g})"
     add("--time-limit", type=arguments.duration, default=TIME_LIMIT, metavar="SECONDS", help=limit)
     add("--json", action="store_true", help="print exactly one JSON object")
-    trust.add_arguments(command, has_limits=True)
+    trust.add_arguments(command, ("picture",))
 
 
 def command(args: argparse.Namespace) -> int:

@@ -52,7 +52,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--samples", type=arguments.positive, metavar="N", help="of the page's pictures (default: as the lesson says)")
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
     add("--json", action="store_true", help="print exactly one JSON object")
-    trust.add_arguments(command)
+    trust.add_arguments(command, ("lesson",))
 
 
 def needs_window(args: argparse.Namespace) -> bool:
@@ -85,6 +85,8 @@ def command(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     if args.lesson is None and (args.html or args.step):
         raise UserError("lesson: --html and --step need the name of a lesson")
+    if (args.untrusted or args.max_memory) and args.html is None and not args.json:
+        raise UserError("lesson: --untrusted and --max-memory need --html or --json; a window has no such limits")
     if args.html is not None and args.step is not None:
         raise UserError("lesson: --html writes all steps; not together with --step")
     if not 16 <= args.width <= MAX_WIDTH:

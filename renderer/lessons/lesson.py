@@ -213,6 +213,8 @@ KEYS = ("title", "paper", "summary", "panels", "steps")
 def read_lesson(folder: Path) -> Lesson:
     """Reads and checks the lesson of a folder; InputError, with file and key, for every mistake."""
     toml, words = folder / "lesson.toml", folder / "lesson.md"
+    for path in (toml, words):
+        named_file(path.name, folder, (path.suffix,), f"{folder}: a file")
     table = read_toml(toml)
     for key in table:
         if key not in KEYS:

@@ -17,11 +17,20 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
-from renderer.host import available_memory, fork_child, format_bytes, kill_child, used_memory
+from renderer.host import (
+    available_memory,
+    fork_child,
+    format_bytes,
+    kill_child,
+    sent_signal,
+    signals_blocked,
+    tree_memory,
+    used_memory,
+)
 from renderer.paths import ASSETS, SCENES, SHADERS
 from renderer.plain import format_value, parse_whole, printable
 from renderer.system.files import resolve
-from renderer.system.process import Supervision, stop_signals
+from renderer.system.process import STOP_SIGNALS, Supervision, stop_signals
 
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
 SMALL_BYTES = 1 << 26  # smaller allocations are not checked
@@ -40,9 +49,13 @@ class Limits:
     refuses_programs = False
 
 
-def add_arguments(command: argparse.ArgumentParser, has_limits: bool = False) -> None:
-    """Declares --allow; with `has_limits` also --max-memory and --untrusted, for commands other than a window."""
-    if has_limits:
+def add_arguments(command: argparse.ArgumentParser, inputs: Iterable[str] = ()) -> None:
+    """Declares --allow; for a command that ends by itself also --max-memory and --untrusted.
+
+    `inputs` names such a command's arguments that are files: a path, NAME=PATH, or a list of either.
+    """
+    if inputs:
+        command.set_defaults(untrusted_inputs=tuple(inputs))
         command.add_argument("--max-memory", type=memory, metavar="SIZE", help="of the process, such as 2G or 500M")
         help = f"for files of strangers: no programs, {UNTRUSTED_SECONDS} s and, without --max-memory, 2G at most"
         command.add_argument("--untrusted", action="store_true", help=help)
@@ -61,17 +74,25 @@ def apply(args: argparse.Namespace) -> None:
         allow(name)
     Limits.refuses_programs = getattr(args, "untrusted", False)
     if Limits.refuses_programs:
-        _refuse_link(Path(getattr(args, "input", None) or args.picture))
+        for name in args.untrusted_inputs:
+            given = getattr(args, name) or ()
+            for text in (given,) if isinstance(given, (str, Path)) else given:
+                _refuse_links(str(text))
+                _refuse_links(str(text).partition("=")[2])
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
     if Limits.memory and Supervision.allowed:
         _watch(Limits.memory, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf)
 
 
-def _refuse_link(path: Path) -> None:
-    """Raises InputError for an input that is a link out of its folder: a stranger's archive may hold one."""
-    path = Path(os.path.abspath(path))
-    if path.is_symlink() and not _lies_in(resolve(path), {path.parent, resolve(path.parent)}):
-        raise InputError(f"{path}: is a link out of its folder; --untrusted follows it only with --allow FOLDER")
+def _refuse_links(name: str) -> None:
+    """Raises InputError for an input that is a link out of its folder, as a stranger's archive may hold one.
+
+    The folders of a relative name may be such links, too; those of an absolute one are the system's.
+    """
+    for each in [Path(name)] if os.path.isabs(name) else [Path(name), *Path(name).parents]:
+        path = Path(os.path.abspath(each))
+        if path.is_symlink() and not _lies_in(resolve(path), {path.parent, resolve(path.parent)}):
+            raise InputError(f"{path}: is a link out of its folder; --untrusted follows it only with --allow FOLDER")
 
 
 @contextmanager
@@ -94,22 +115,30 @@ def memory(text: str) -> int:
 
 
 def _watch(most: int, seconds: float) -> None:
-    """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`."""
+    """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`.
+
+    The memory is that of the child and of all processes that it starts.
+    """
     child, ends = fork_child(), time.monotonic() + seconds
-    Supervision.allowed = False
     if not child:
         return
-    code = 0
-    with stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)):
-        while not code:  # a terminal sends SIGINT to the child too
+    code, can_wait = 0, hasattr(signal, "sigtimedwait")
+    with (
+        stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)),
+        signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
+    ):
+        while not code:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 os._exit(os.waitstatus_to_exitcode(status) & 255)
-            if used_memory(child) > most:
+            if tree_memory(child) > most:
                 said, code = f"more than the {format_bytes(most)} of --max-memory", InputError.exit_code
             elif time.monotonic() > ends:
                 said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
-            time.sleep(WATCH_SECONDS)
+            if can_wait and (number := sent_signal(STOP_SIGNALS, WATCH_SECONDS)):
+                os.kill(child, number)
+            elif not can_wait:
+                time.sleep(WATCH_SECONDS)
     kill_child(child)
     print(f"rayfold: the input takes {said}; it was ended", file=sys.stderr)
     sys.stderr.flush()

@@ -84,10 +84,10 @@ def run_view(args: argparse.Namespace) -> int:
 
 def run_lesson(args: argparse.Namespace) -> int:
     """Runs `rayfold lesson` with its parsed arguments: in a window, or without one as the options ask."""
-    from renderer.window.state import lesson_reader
-
     if not lessons.needs_window(args):
         return lessons.command(args)
+    from renderer.window.state import lesson_reader
+
     lesson = lessons.requested_lesson(args)
     reader = lesson_reader.LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from renderer.errors import InputError, KernelError, UnavailableError
+from renderer.errors import InputError, KernelError, UnavailableError, UserError
 from renderer.system import trust
 from renderer.system.outputs import claimed
 from renderer.system.process import supervise
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
-    trust.add_arguments(parser)
+    trust.add_arguments(parser, ("program", "inputs"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,6 +45,10 @@ def run(options: argparse.Namespace) -> int:
     A program's errors start with file:line:column, as editors read them. A kernel that never ends does not keep Ctrl-C
     waiting: a program runs in a child process; the prompt, which has state, does not.
     """
+    if trust.Limits.refuses_programs:  # NumPy interprets the program: nothing is compiled or runs on a device
+        if options.target not in (None, "numpy"):
+            raise UserError(f"--target {options.target}: --untrusted runs a program by numpy alone")
+        options.target, trust.Limits.refuses_programs = "numpy", False
     if options.program:
         supervise()
     from renderer.cdollar.frontend.diagnostics import ProgramError

@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from renderer.system import trust
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `cdollar`."""
@@ -16,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     format_.add_argument("files", nargs="+", metavar="FILE.cb", help="rewritten in place; - is stdin, to stdout")
     format_.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file would change")
     format_.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(format_, ("files",))
     actions.add_parser("serve", help="the language server, for editors, on stdin and stdout (extra `lsp`)")
 
 

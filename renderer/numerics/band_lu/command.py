@@ -24,7 +24,7 @@ from renderer.numerics.band_lu.solver import checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
-from renderer.system import arguments
+from renderer.system import arguments, trust
 from renderer.system.files import resolve
 from renderer.system.outputs import check_output, claimed
 from renderer.system.progress import Progress
@@ -83,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="prove a radius around every component of x, which the exact component is within; takes n more solves",
     )
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(parser, ("band", "rhs"))
 
 
 @dataclass(frozen=True)

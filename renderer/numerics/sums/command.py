@@ -31,7 +31,7 @@ from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
-from renderer.system import arguments
+from renderer.system import arguments, trust
 from renderer.system.farm import Farm, open_client, parse_farm
 from renderer.system.farm_tasks import run_tasks
 from renderer.system.process import supervise
@@ -76,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reason = "allow a tcp:// farm, where whoever reaches it can run code"
     parser.add_argument("--insecure", action="store_true", help=reason)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    trust.add_arguments(parser, ("files", "by"))
 
 
 @dataclass(frozen=True)
