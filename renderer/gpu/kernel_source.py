@@ -12,6 +12,7 @@ from renderer.errors import KernelError
 from renderer.paths import SHADERS
 
 INCLUDE = re.compile(r'^[ \t]*#(include|include_again)[ \t]+"([^"]+)"[ \t]*$')
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)")
 SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
            "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 VECTORS = (2, 4)
@@ -71,6 +72,7 @@ class GeneratedSource:
     text: str
 
 
+Branch = tuple[str, ...]  # the #if, #elif and #else around a line, as FILE:LINE, the outermost first
 _source_cache: dict[str, tuple[str, ...]] = {}  # lines of the files under shaders/ that were read, by name
 
 
@@ -97,42 +99,61 @@ def restore_source_cache(texts: dict[str, tuple[str, ...]]) -> None:
 
 
 @lru_cache(maxsize=256)
-def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, bool, int], ...]:
+def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, bool, int, Branch], ...]:
     """Splits a file at its #include lines.
 
     Each piece: the text in front of the #include (a list of at most one string), the included file, True for
-    #include_again, and the number of the next line. The last piece is the rest of the file. The result is cached, since
-    programs share most of their files.
+    #include_again, the number of the next line, and the lines of the #if, #elif or #else that the #include is in. The
+    last piece is the rest of the file. The result is cached, since programs share most of their files.
     """
+    branch: list[str] = []
     pieces, begin = [], 0
 
     def text(end: int) -> list[str]:
         return ["\n".join(lines[begin:end])] if begin < end else []
 
     for number, line in enumerate(lines, 1):
-        match = INCLUDE.match(line) if "#" in line else None
-        if match:
-            pieces.append((text(number - 1), match.group(2), match.group(1) == "include_again", number + 1))
+        if "#" not in line:
+            continue
+        if match := INCLUDE.match(line):
+            pieces.append((text(number - 1), match[2], match[1] == "include_again", number + 1, tuple(branch)))
             begin = number
-    return (*pieces, (text(len(lines)), "", False, 0))
+        elif match := CONDITION.match(line):
+            del branch[len(branch) - (match[1] != "if") :]
+            branch += [] if match[1] == "endif" else [str(number)]
+    return (*pieces, (text(len(lines)), "", False, 0, ()))
 
 
-def _expand(file: str | GeneratedSource, seen: list[str], line_directive: Callable[[int, str], list[str]]) -> list[str]:
+def _expand(
+    file: str | GeneratedSource,
+    seen: dict[str, list[Branch]],
+    line_directive: Callable[[int, str], list[str]],
+    branch: Branch = (),
+) -> list[str]:
     """Expands a file: #include inserts a file once a program, #include_again at every occurrence.
 
-    `line_directive(line, name)` formats a #line line.
+    `line_directive(line, name)` formats a #line line. `branch` names the #if, #elif and #else around the file, and
+    `seen` has those around each file so far. A file that was included in another branch, which may be inactive, is
+    included again, with a macro as a guard.
     """
     name = source_name(file)
     lines = tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
     if not isinstance(file, GeneratedSource):
-        seen.append(name)
+        seen.setdefault(name, []).append(branch)
     out = line_directive(1, name)
-    for text, included, again, next_line in _pieces(lines):
+    for text, included, again, next_line, conditions in _pieces(lines):
         out += text
         if not included:
             break
-        if again or included not in seen:
-            out += _expand(included, seen, line_directive)
+        around = (*branch, *(f"{name}:{line}" for line in conditions))
+        guard = "INCLUDED_" + re.sub(r"\W", "_", included)
+        before = seen.get(included, [])
+        if again:
+            out += [f"#define {guard}", *_expand(included, seen, line_directive, (*around, f"{name}:{next_line}"))]
+        elif not any(around[: len(each)] == each for each in before):
+            is_certain = not around and not before
+            body = _expand(included, seen, line_directive, around)
+            out += body if is_certain else [f"#ifndef {guard}", f"#define {guard}", *body, "#endif"]
         out += line_directive(next_line, name)
     return out
 
@@ -213,7 +234,7 @@ def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portab
     def line_directive(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']
 
-    seen: list[str] = []
+    seen: dict[str, list[Branch]] = {}
     numbers = "".join(_definition(k, v) for k, v in sorted(constants.items()) if not isinstance(v, np.dtype))
     structs = "".join(_definition(k, v) for k, v in constants.items() if isinstance(v, np.dtype))
     head = _expand(prelude, seen, line_directive) if prelude else []
@@ -230,6 +251,6 @@ def preprocess_glsl(file: str | GeneratedSource, version: int, **constants: obje
             names.append(name)
         return [f"#line {line} {names.index(name)}"]
 
-    body = _expand(file, [], line_directive)
+    body = _expand(file, {}, line_directive)
     defines = "".join(_definition(k, v) for k, v in sorted(constants.items()))
     return f"#version {version}\n#define GLSL 1\n{defines}" + "\n".join(body) + "\n", names
