@@ -34,6 +34,8 @@ def read_only(table: Mapping[str, Value]) -> dict[str, Value]:
 # JWildfire's attributes of a point beside its color. Each xform blends them as it blends the palette coordinate.
 MODIFIERS = ("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue", "material")
 MAX_CURVE_POINTS = 256
+SLOW_TABLES = ("dla_wf", "dla3d_wf")  # variations whose tables take seconds to make
+MAX_TABLES, MAX_SLOW_TABLES = 256, 8  # of a flame's or a layer's variations
 LINEAR = read_only({"linear": 1.0})
 EMPTY: dict[str, Any] = read_only({})
 SPATIAL_FILTERS = Literal[
@@ -220,6 +222,7 @@ class Flame:
             try:
                 flame = self.layer_flame(index)
                 choice_weights(flame, any(xform.xaos for xform in flame.xforms))
+                _check_tables(flame)
             except ValueError as error:
                 raise ValueError(f"layers[{index - 1}]: {error}" if index else str(error)) from error
 
@@ -282,6 +285,17 @@ class Flame:
         table = variation_table()
         names = {name for xform in self.all_xforms for name, weight in xform.variations.items() if weight != 0}
         return self.is_3d or self.has_camera or any(table[name].reads_z for name in names)
+
+
+def _check_tables(flame: Flame) -> None:
+    """Raises ValueError if the tables of all variations of a flame would take minutes to make."""
+    known = variation_table()
+    used = [known[name] for xform in flame.all_xforms for name in xform.variations if name in known]
+    slow = sum(variation.function in SLOW_TABLES for variation in used)
+    tables = sum(variation.has_table for variation in used)
+    if slow > MAX_SLOW_TABLES or tables > MAX_TABLES:
+        limits = f"at most {MAX_TABLES}, and {MAX_SLOW_TABLES} of {' and '.join(SLOW_TABLES)}"
+        raise ValueError(f"has {tables} variations with a table, {slow} of them slow to make; allowed are {limits}")
 
 
 def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from renderer.flames.variations import recurrence, tables
+from renderer.errors import InputError
+from renderer.flames.genome import MAX_SLOW_TABLES, MAX_TABLES
+from renderer.flames.variations import clusters, recurrence, tables
 from renderer.flames.variations.catalog import variation_table
 from renderer.flames.xml import dialects
+from renderer.flames.xml.attributes import AttributeParser
+from renderer.flames.xml.elements import MAX_FLAMES
+from renderer.flames.xml.read import parse_library
 from tests.flames.variation_kernel import apply_cases
 
 AFFINE = [1, 0, 0, 0, 1, 0]
@@ -29,6 +34,60 @@ def test_particles_stick_to_their_parents():
         assert rows[k, 3] > max(rows[k, 7], 0) and earlier[k - 1, parent].min() <= GLUE + 1e-5
     is_parent = {tuple(row) for row in rows[1:, 4:7]}
     assert all(row[3] == 1 for row in rows[1:] if tuple(row[:3]) not in is_parent)
+
+
+def grown_by_brute_force(rng, count, glue, force):
+    """The growth of clusters._grow, with the distances of all walkers to all particles at every step."""
+    positions, parents, inner, outer = [np.zeros(3)], [0], 3.0, 9.0
+    walkers, active = np.zeros((256, 3)), np.zeros(256, bool)
+    for _ in range(clusters.MAX_STEPS):
+        if len(positions) == count:
+            break
+        n = min(256, int(4 * inner))
+        phi, theta = rng.uniform(0, 2 * np.pi, (2, n))
+        births = inner * np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], 1)
+        walkers[:n][~active[:n]], active[:n] = births[~active[:n]], True
+        steps = clusters.DIRECTIONS[rng.integers(0, 6, n)]
+        walkers[:n] += steps * clusters.STEP + np.where(steps != 0, force, 0.0)
+        squares = ((walkers[:n, None] - np.array(positions)) ** 2).sum(2)
+        stuck = [i for i in range(n) if squares[i].min() <= glue * glue][: count - len(positions)]
+        for i in stuck:
+            positions.append(walkers[i].copy())
+            parents.append(int(squares[i].argmin()))
+        active[stuck] = False
+        active[:n][np.hypot(np.hypot(walkers[:n, 0], walkers[:n, 1]), walkers[:n, 2]) > outer] = False
+        if stuck:
+            inner = max(inner, float(np.sqrt((walkers[stuck] ** 2).sum(1).max())))
+            outer = max(outer, 2.1 * inner)
+    return np.array(positions), np.array(parents)
+
+
+@pytest.mark.parametrize(("glue", "force"), [(0.7, 0.0), (3.0, 0.0), (1.0, 0.3), (1e9, 0.0), (1.0, 1e20)])
+def test_the_grid_finds_every_particle_that_sticks(glue, force):
+    drift = np.array([force, 0, -force])
+    answers = [grow(np.random.default_rng(5), 40, glue, drift) for grow in (clusters._grow, grown_by_brute_force)]
+    assert all(np.array_equal(a, b) for a, b in zip(*answers, strict=True))
+
+
+def test_tables_that_take_minutes_are_refused():
+    xform = '<xform weight="1" linear="1" {}="1" {}_seed="{}"/>'
+    for name, most in (("dla_wf", MAX_SLOW_TABLES), ("hopalong", MAX_TABLES)):
+        texts = [xform.format(name, name, seed) for seed in range(most + 1)]
+        (entry,), _ = read_text(f'<flame size="4 4">{"".join(texts[1:])}</flame>')
+        assert entry.keyframe
+        with pytest.raises(InputError, match=f"has {most + 1} variations .* allowed are at most 256, and 8 of dla_wf"):
+            read_text(f'<flame size="4 4">{"".join(texts)}</flame>')
+
+
+def test_a_file_has_ten_thousand_flames_at_most():
+    text = "<flames>" + "<flame/>" * (MAX_FLAMES + 1) + "</flames>"
+    for each in (text, text.replace("</flames>", "<")):  # the second is no XML
+        with pytest.raises(InputError, match="text: has 10001 flames; it must be at most 10000"):
+            read_text(each)
+
+
+def read_text(text):
+    return parse_library(text, AttributeParser("text"))
 
 
 def angle_twin(x, y, n, rotation):

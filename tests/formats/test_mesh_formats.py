@@ -254,8 +254,10 @@ HEAD = "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty floa
 LISTS = "element face 1\nproperty list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n"
 BAD = {
     "face.obj": (SQUARE + "f 1/2/3/4 2 3\n", "1/2/3/4 2 3"),
-    "zero.obj": (SQUARE + "f 0 1 2\n", "names v 0; there are 4, from 1"),
-    "back.obj": (SQUARE + "f -5 1 2\n", "names v"),
+    "zero.obj": (SQUARE + "f 0 1 2\n", "line 5 names v 0; there are 4, from 1"),
+    "back.obj": (SQUARE + "f 1 2 3\n\nf 1 2 4\nf -3 -5 2\nv 1 1 1\n", "line 8 names v -5; there are 5, from 1"),
+    "forward.obj": ("f -1 1 2\n" + SQUARE, "line 1 names v -1; there are 4, from 1"),
+    "joined.obj": (SQUARE + "f 1 2 \\\n3\nf 1 2 9\n", 'the face "f 1 2 9" names v 9; there are 4, from 1'),
     "vt.obj": (SQUARE + "f 1/1 2/1 3/1\n", "names vt 1; there are 0"),
     "short.obj": ("v 1 2\nf 1 1 1\n", "fewer than 3 numbers"),
     "word.obj": ("v 1 2 x\nf 1 1 1\n", '"x" is no number'),

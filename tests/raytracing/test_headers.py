@@ -21,6 +21,7 @@ HEADERS = sorted(
 )
 BEFORE_DISPATCH = ("raytracing/materials/", "raytracing/lobes/", "raytracing/microfacet.h", "raytracing/surface.h")
 FEATURES = (
+    "DISTANCE_FIELDS",
     "NON_AREA_LIGHTS",
     "ENVIRONMENT",
     "VOLUMES",

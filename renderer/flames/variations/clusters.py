@@ -9,6 +9,8 @@ from renderer.flames.variations.tables import Texts, Values, builder, clamped_in
 
 STEP = 0.9
 MAX_STEPS = 20_000
+HASHES, PRIMES = 1 << 16, np.array([73856093, 19349663, 83492791])
+NEIGHBORS = np.array([(x, y, z) for x in (0, -1, 1) for y in (0, -1, 1) for z in (0, -1, 1)])  # the cell itself first
 DIRECTIONS = np.array([(1, 0, 0), (0, -1, 0), (-1, 0, 0), (0, 0, -1), (0, 0, 1), (0, 1, 0)], float)
 
 
@@ -35,6 +37,12 @@ def cluster(values: Values, texts: Texts) -> np.ndarray:
     return np.concatenate([[len(rows)], rows.ravel()])
 
 
+def _hashes(points: np.ndarray, side: float, neighbors: np.ndarray) -> np.ndarray:
+    """The hashes (n, k) of the grid cells at k offsets from those of n points (M. Teschner et al., 2003)."""
+    cells = np.floor(np.clip(points / side, -1e9, 1e9)).astype("i8")[:, None] + neighbors
+    return np.bitwise_xor.reduce(cells * PRIMES, axis=2) % HASHES
+
+
 def _grow(rng: np.random.Generator, count: int, glue: float, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions (n, 3) and indices of parents (n,); n is less than `count` if MAX_STEPS end before.
 
@@ -42,6 +50,8 @@ def _grow(rng: np.random.Generator, count: int, glue: float, force: np.ndarray) 
     """
     positions, parents = np.zeros((count, 3)), np.zeros(count, int)
     filled, inner, outer = 1, 3.0, 9.0
+    is_near = np.zeros(HASHES, bool)  # by the hash of a cell of side `glue`: a particle may be in it or beside it
+    is_near[_hashes(positions[:1], glue, NEIGHBORS)] = True
     all_walkers, all_active = np.zeros((256, 3)), np.zeros(256, bool)
     for _ in range(MAX_STEPS):
         if filled == count:
@@ -53,14 +63,17 @@ def _grow(rng: np.random.Generator, count: int, glue: float, force: np.ndarray) 
         walkers[~active], active[:] = births[~active], True
         steps = DIRECTIONS[rng.integers(0, 6, number)]
         walkers += steps * STEP + np.where(steps != 0, force, 0.0)
-        squared_distances = ((walkers[:, None] - positions[None, :filled]) ** 2).sum(2)
+        close = np.flatnonzero(is_near[_hashes(walkers, glue, NEIGHBORS[:1])[:, 0]])
+        squared_distances = ((walkers[close, None] - positions[None, :filled]) ** 2).sum(2)
         nearest = squared_distances.argmin(1)
-        sticks = np.flatnonzero(squared_distances[np.arange(number), nearest] <= glue * glue)[: count - filled]
+        found = np.flatnonzero(squared_distances[np.arange(len(close)), nearest] <= glue * glue)[: count - filled]
+        sticks = close[found]
         first, filled = filled, filled + len(sticks)
-        positions[first:filled], parents[first:filled] = walkers[sticks], nearest[sticks]
+        positions[first:filled], parents[first:filled] = walkers[sticks], nearest[found]
         active[sticks] = False
         active[np.hypot(np.hypot(walkers[:, 0], walkers[:, 1]), walkers[:, 2]) > outer] = False
         if len(sticks):
+            is_near[_hashes(walkers[sticks], glue, NEIGHBORS)] = True
             inner = max(inner, float(np.sqrt((walkers[sticks] ** 2).sum(1).max())))
             outer = max(outer, 2.1 * inner)
     return positions[:filled], parents[:filled]

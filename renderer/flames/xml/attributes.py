@@ -21,6 +21,7 @@ class AttributeParser:
     def __init__(self, path: Path | str):
         self.path = path
         self.warnings: list[str] = []
+        self._warned: set[str] = set()
         self.ignored: Counter[str] = Counter()
         self.location = str(path)
 
@@ -30,7 +31,8 @@ class AttributeParser:
 
     def warn(self, sentence: str) -> None:
         """Add a warning, once."""
-        if sentence not in self.warnings:
+        if sentence not in self._warned:
+            self._warned.add(sentence)
             self.warnings.append(sentence)
 
     def numbers(self, name: str, text: str, count: int | None = None) -> list[float]:

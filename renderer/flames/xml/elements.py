@@ -14,6 +14,7 @@ from renderer.formats.xml import parse_xml
 
 FLAME_TAGS = ("flame", "jwf-flame")
 MAX_DEPTH = 100
+MAX_FLAMES = 10_000  # of a file: reading takes a third of a millisecond each
 NAME = re.compile(r"[A-Za-z_][\w:.-]*")
 QUOTE_OR_END = re.compile(r"[\"'>]")
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
@@ -41,10 +42,16 @@ def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
         flames = list(_tolerant_elements(text if isinstance(text, str) else text.decode("utf-8", "replace")))
         if not flames:
             raise
-        return flames
+        return _counted(flames, path)
     flames = [FlameElement(element) for element in _flames_below(root)]
     if not flames:
         raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")
+    return _counted(flames, path)
+
+
+def _counted(flames: list[FlameElement], path: object) -> list[FlameElement]:
+    if len(flames) > MAX_FLAMES:
+        raise InputError(f"{path}: has {len(flames)} flames; it must be at most {MAX_FLAMES}")
     return flames
 
 

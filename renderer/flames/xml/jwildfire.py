@@ -73,6 +73,8 @@ def space_affine(parser: AttributeParser, attributes: Mapping[str, str], name: s
     `name`: "coefs" or "post", the attribute of the affine of x and y; PLANES[name] are the affines of y, z and of z, x.
     The linear maps are applied in this order; then all translations are added.
     """
+    if not any(plane in attributes for plane in PLANES[name]):
+        return None
     texts = [attributes.get(plane, "1 0 0 1 0 0") for plane in PLANES[name]]
     plane_affines = [parser.numbers(plane, text, 6) for plane, text in zip(PLANES[name], texts, strict=True)]
     if all(np.allclose(affine, IDENTITY_COEFS, rtol=0, atol=1e-9) for affine in plane_affines):

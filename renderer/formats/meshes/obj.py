@@ -58,7 +58,12 @@ def read_obj(data: bytes, path: Path) -> MeshFile:
     corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines])
     for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
         before = np.searchsorted(rows.get(word, []), face_lines)
-        _resolve(corners[:, column], np.repeat(before, counts), len(values), word.decode(), column == 0)
+        wrong = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
+        if wrong is not None:
+            line = face_lines[int(np.searchsorted(np.cumsum(counts), wrong[0], "right"))]
+            is_joined = len(data.splitlines()) != len(lines)  # a backslash continues a line
+            where = f"the face {format_value(_name(lines[line]))}" if is_joined else f"line {line + 1}"
+            raise MeshError(f"{where} names {word.decode()} {wrong[1]}; there are {len(values)}, from 1")
     triangles, owner = fans(counts)
     library = read_libraries([_name(body) for body in bodies[b"mtllib"]], path)
     face_materials = _face_materials(rows.get(b"usemtl", []), lines, face_lines, library)[owner]
@@ -120,17 +125,20 @@ def _wrong_face(lines: list[bytes]) -> str:
     return lines[0].decode("utf-8", "replace")
 
 
-def _resolve(indices: np.ndarray, before: np.ndarray, count: int, word: str, required: bool) -> None:
+def _resolve(indices: np.ndarray, before: np.ndarray, count: int, required: bool) -> tuple[int, int] | None:
     """Converts indices in place: from 1-based, or negative (relative to the face), to 0-based; -1 for an absent index.
 
-    `before` counts, for each corner, the items defined above its face. Raises MeshError for an index out of range.
+    `before` counts, for each corner, the items defined above its face. Returns the first corner whose index is out of
+    range, with the index as written; None if there is none.
     """
     back = indices < 0
     indices[back] += before[back] + 1
     wrong = (indices > count) | (back & (indices < 1)) | ((indices == 0) & ~back if required else False)
     if wrong.any():
-        raise MeshError(f"a face names {word} {indices[wrong][0]}; there are {count}, from 1")
+        corner = int(np.argmax(wrong))
+        return corner, int(indices[corner] - (before[corner] + 1) * back[corner])
     indices -= 1
+    return None
 
 
 def _merged(arrays: tuple[Any, ...], corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
