@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime
 from types import SimpleNamespace
 
 import numpy as np
@@ -310,6 +311,47 @@ def test_what_was_built_is_restored_after_later_starts(state, gl, tmp_path, monk
     number = [kept.edited for kept in session.kept_sessions(state)].index(True) + 1
     found = requested_session([], number).scenes[0]
     assert (found.title, found.settings) == (built.title, built.settings) and number == 3
+
+
+def restored_window(state, gl, edit=None, clean=True):
+    """A window that restores the newest session with --restore, edits it, and closes or crashes."""
+    found = requested_session([], 1)
+    with window(found.scenes, SimpleNamespace(device=noop_device()), gl, (400, 300), 0.5,
+                session_path=session.claim_session(state)) as screen:  # fmt: skip
+        app = screen.app
+        app._opened_session = found
+        if edit:
+            app.record()
+            app.panel.show(replace(app.panel.scene, title=edit))
+            app.record()
+        app.save(clean)
+        screen.app._session_path = None
+    while session._locks:
+        session._locks.pop().close()
+
+
+def test_a_restored_session_stays_edited_and_replaces_its_original(state, gl, tmp_path, monkeypatch, scene_files):
+    monkeypatch.chdir(tmp_path)
+    close_window(replace(load(scene_files[0]), title="built"), clean=False)
+    (kept,) = session.kept_sessions(state)
+    assert kept.edited and not kept.clean
+    restored_window(state, gl)
+    (kept,) = session.kept_sessions(state)
+    assert kept.edited and kept.clean and kept.titles == ("built",)
+    restored_window(state, gl, "built again")
+    again, kept = session.kept_sessions(state)
+    assert (again.titles, again.edits, kept.titles) == (("built again",), 1, ("built",))
+    restored_window(state, gl, clean=False)  # a crash keeps both
+    assert [each.edits for each in session.kept_sessions(state)] == [1, 1, 0]
+
+
+def test_entries_of_a_list_differ(state, scene_files):
+    path = state.with_suffix(".x.json")
+    save(session.Session((load(scene_files[0]),), edited=True, edits=3), path)
+    os.utime(path, (1.8e9, 1.8e9))
+    (kept,) = session.kept_sessions(state)
+    stamp = datetime.fromtimestamp(1.8e9).strftime("%Y-%m-%d %H:%M:%S")
+    assert kept.describe() == f"{stamp}  {kept.titles[0]}  (3 edits)"
 
 
 def test_the_menu_lists_kept_sessions_and_restores_them(screen, state, scene_files):

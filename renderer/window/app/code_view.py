@@ -111,6 +111,7 @@ class CodeView:
         self._choose_file(text_files(panel))
         error = panel.update_error or panel.error
         self._mark(error)
+        self._limit_paste()
         lines = imgui.calc_text_size(error, False, imgui.get_content_region_avail().x).y if error else 0.0
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
             self.editor.render("##text", imgui.ImVec2(0, -lines - 8 * self.scale if error else 0))
@@ -134,6 +135,18 @@ class CodeView:
     def _chord_pressed(self) -> bool:
         focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
         return focused and imgui.get_io().key_ctrl and imgui.is_key_pressed(imgui.Key.s, False)
+
+    def _limit_paste(self) -> None:
+        """Makes the text read-only in the frame of a key that would paste more than can be edited here."""
+        io = imgui.get_io()
+        pasted = (
+            io.key_ctrl and imgui.is_key_pressed(imgui.Key.v) or io.key_shift and imgui.is_key_pressed(imgui.Key.insert)
+        )
+        count = len(imgui.get_clipboard_text()) if pasted else 0
+        is_too_long = count > 0 and count + len(self.editor.get_text()) > MAX_CHARACTERS
+        self.editor.set_read_only_enabled(is_too_long)
+        if is_too_long:
+            self.app.show_message(f"paste: {count} characters; a text of at most {MAX_CHARACTERS} can be edited here")
 
     def _mark(self, error: str) -> None:
         """Marks the line that an error names."""

@@ -33,7 +33,16 @@ from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
 from renderer.window.state.recent import RecentFiles
-from renderer.window.state.session import MAX_PANELS, KeptSession, Session, default_path, nth_session, restore, save
+from renderer.window.state.session import (
+    MAX_PANELS,
+    KeptSession,
+    Session,
+    default_path,
+    forget,
+    nth_session,
+    restore,
+    save,
+)
 
 CLOSE_SECONDS = 0.5  # the longest time that close() waits for devices
 MESSAGE_SECONDS = 4.0  # duration of a message
@@ -105,6 +114,7 @@ class AppState:
         self._saved_session: Session | None = None
         self._save_failure = ""
         self._undo_stack = UndoStack(self._panels_state())
+        self._steps_before = 0  # steps of undo when the session was opened
 
     def _make_panels(self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = ()) -> list[Panel]:
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
@@ -154,13 +164,16 @@ class AppState:
         """The current session; `clean` if the user closes the window."""
         panels, opened = self.panels, self._opened_session
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
-        edited = scenes != opened.scenes and any(panel.is_changed for panel in panels)
-        return Session(
-            scenes, panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout, bases, edited
-        )
+        edited = (opened.edited or scenes != opened.scenes) and any(panel.is_changed for panel in panels)
+        edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
+        solo = panels.maximized.is_on
+        return Session(scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits)
 
     def save(self, clean: bool = False) -> None:
-        """Saves the session if it changed. A failure is reported once; the next save tries again."""
+        """Saves the session if it changed. A failure is reported once; the next save tries again.
+
+        At the end of the window a restored session that has not changed replaces the one that it was restored from.
+        """
         if self._session_path is None:
             return
         with contained("saving the session", self._report_unsaved):
@@ -168,6 +181,8 @@ class AppState:
             if session != self._saved_session:
                 save(session, self._session_path)
                 self._saved_session, self._save_failure = session, ""
+            if clean and session.scenes == self._opened_session.scenes:
+                forget(self.session_base, self._opened_session.origin)
 
     def _report_unsaved(self, error: Exception, text: str) -> None:
         if text != self._save_failure:
@@ -182,7 +197,9 @@ class AppState:
     def restore(self, path: Path | None = None) -> None:
         """Restores the panels of a kept session, of the newest if none is given."""
         with self.errors_as_messages("restoring a session"):
-            self.replace_panels(restore(path or nth_session(self.session_base).path))
+            session = restore(path or nth_session(self.session_base).path)
+            self.replace_panels(session)
+            self._opened_session, self._steps_before = session, self._undo_stack.steps
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""

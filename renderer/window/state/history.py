@@ -55,6 +55,11 @@ class UndoStack(Generic[State]):
     def __init__(self, state: State):
         self._past, self._future = [state], list[State]()
 
+    @property
+    def steps(self) -> int:
+        """The number of steps that can be undone."""
+        return len(self._past) - 1
+
     def differs(self, state: State) -> bool:
         """True if the state differs from the last recorded state."""
         return state != self._past[-1]

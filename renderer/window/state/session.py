@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
@@ -32,8 +32,10 @@ VERSION = 1
 MAX_BYTES = 128 << 20  # MAX_PANELS texts of MAX_TEXT_BYTES with their settings
 KEPT = 10  # sessions of each kind
 MAX_PANELS = 16  # in one window
+MAX_EDITS = 1 << 31
 MAX_WINDOWS = 64  # running windows that have a session file
 
+Stamp = tuple[int, int]  # of a file, under all of its names: inode, and time of its last change in ns
 _locks: list[IO[str]] = []  # keeps the locks of this process open
 
 
@@ -41,7 +43,8 @@ _locks: list[IO[str]] = []  # keeps the locks of this process open
 class Session:
     """The panels of a window and their layout.
 
-    `clean` is true if the user closed the window, `edited` if a scene was changed in it and not saved.
+    `clean` is true if the user closed the window, `edited` if a scene was changed in it, by `edits` steps of undo, and
+    not saved. `origin` identifies the file that the session was restored from.
     """
 
     scenes: tuple[Scene, ...]
@@ -52,6 +55,8 @@ class Session:
     layout: LayoutNode | None = None  # None is a grid of `columns`
     bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
     edited: bool = False
+    edits: int = 0
+    origin: Stamp | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,15 @@ class KeptSession:
     titles: tuple[str, ...] = ()  # of its panels; empty if the file is damaged
     edited: bool = False
     clean: bool = True
+    edits: int = 0
 
     def describe(self) -> str:
-        """Its time, its titles and what is particular about it: "2026-11-24 11:02  julia, fern  (edited)"."""
+        """Its time, its titles and what is particular about it: "2026-11-24 11:02:31  julia, fern  (2 edits)"."""
         titles = ", ".join(self.titles[:3]) + (f" and {len(self.titles) - 3} more" if len(self.titles) > 3 else "")
-        facts = {"edited": self.edited, "crashed": not self.clean, "damaged": not self.titles}
+        edits = f"{self.edits} edit{'s' * (self.edits > 1)}" if self.edits else "edited"
+        facts = {edits: self.edited, "crashed": not self.clean, "damaged": not self.titles}
         found = ", ".join(name for name, is_so in facts.items() if is_so)
-        words = f"{datetime.fromtimestamp(self.saved):%Y-%m-%d %H:%M}", titles, found and f"({found})"
+        words = f"{datetime.fromtimestamp(self.saved):%Y-%m-%d %H:%M:%S}", titles, found and f"({found})"
         return "  ".join(filter(None, words))
 
 
@@ -158,7 +165,8 @@ def _describe(path: Path) -> KeptSession | None:
     try:
         table = parse_json(read_text(path, MAX_BYTES))
         titles = tuple(printable(str(panel["title"]), 40) for panel in table["panels"])
-        return KeptSession(path, saved, titles, table.get("edited") is True, table.get("clean") is not False)
+        edits = _read_int(table, "edits", MAX_EDITS, path)
+        return KeptSession(path, saved, titles, table.get("edited") is True, table.get("clean") is not False, edits)
     except (InputError, ValueError, LookupError, TypeError, AttributeError):
         return KeptSession(path, saved)
 
@@ -189,7 +197,7 @@ def save(session: Session, path: Path) -> None:
     bases = session.bases or (None,) * len(session.scenes)
     panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
     table = {"rayfold_session": VERSION, "panels": panels}
-    table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited")}
+    table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
     with atomic_write(path) as temporary:
@@ -204,7 +212,7 @@ def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, 
 def restore(path: Path) -> Session:
     """Reads a session file; raises InputError with the file, the key and the value that is wrong."""
     try:
-        table = parse_json(read_text(path, MAX_BYTES))
+        table, origin = parse_json(read_text(path, MAX_BYTES)), _stamp(path)
     except ValueError as error:
         raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
@@ -223,7 +231,22 @@ def restore(path: Path) -> Session:
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
     solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited)
+    edits = _read_int(table, "edits", MAX_EDITS, path)
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, origin)
+
+
+def forget(base: Path, origin: Stamp | None) -> None:
+    """Removes the kept session of this stamp, whatever its name is by now."""
+    for path in _kept_files(base) if origin else []:
+        if _stamp(path) == origin:
+            path.unlink(missing_ok=True)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    with suppress(OSError):
+        state = path.stat()
+        return state.st_ino, state.st_mtime_ns
+    return None
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:

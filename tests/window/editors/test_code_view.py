@@ -74,6 +74,21 @@ def test_keys_typed_into_the_program_are_no_actions(screen, scene_files):
     press(screen, "Ctrl+J")
 
 
+def test_a_pasted_text_of_megabytes_is_refused(screen):
+    code = screen.app.panel and screen.ui.main_window.overlays.code
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    before = code.editor.get_text()
+    for text, is_pasted in (("x = 1\n" * 200_000, False), ("y", True)):
+        code.editor.set_focus()
+        frames(screen, 2)
+        imgui.set_clipboard_text(text)
+        press(screen, "Ctrl+V")
+        assert (code.editor.get_text() != before) == is_pasted
+        assert screen.app.message.startswith("paste: 1200000 characters; a text of at most 1048576")
+    press(screen, "Ctrl+J")
+
+
 @pytest.mark.parametrize(
     "sentence, line",
     [("a/p.cb:12:4: error", 12), ("p.cb: not a TOML file: x (at line 7, column 3)", 7), ("p.cb: refused", None)],
