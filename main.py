@@ -1,6 +1,6 @@
 """The command `rayfold` in a checkout: python main.py COMMAND ..."""
 
-from renderer.cli import run_process
+from renderer.__main__ import run
 
 if __name__ == "__main__":
-    run_process()
+    run()

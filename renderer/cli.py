@@ -159,7 +159,7 @@ def _call(module: str, name: str, argument: object) -> Any:
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
     Supervision.allowed = True
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:  # else it is ignored, as in a script's background
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # else it is ignored, as in a script's background
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # after main(), which has its own
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", BLAS_SPIN)
     end_process(main())

@@ -331,14 +331,23 @@ def fork_child() -> int:
     if not hasattr(os, "fork"):
         return 0
     parent, child = os.getpid(), os.fork()
-    if child == 0 and IS_LINUX:
+    if child == 0:
+        die_with(parent)
+    return child
+
+
+def die_with(parent: int) -> None:
+    """Lets Linux kill this process as soon as its parent ends, of this id; elsewhere nothing happens.
+
+    The parent is the thread that has started this process.
+    """
+    if IS_LINUX:
         import ctypes
 
         set_parent_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
         ctypes.CDLL(None).prctl(set_parent_death_signal, int(signal.SIGKILL))
         if os.getppid() != parent:
             os._exit(128 + signal.SIGKILL)
-    return child
 
 
 def kill_child(child: int) -> None:

@@ -1,17 +1,19 @@
 """The edge between commands and their process: internal errors, signals, streams that close or fill."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
-from renderer.system.process import StopFlag
+from renderer.system.process import STOP_SIGNALS, StopFlag
 
 BROKEN = "import sys, renderer.doctor as d; d.command = lambda args: {}['no such key']; " + (
     "from renderer.cli import main; sys.exit(main(['doctor']))"
@@ -187,3 +189,44 @@ def test_closed_or_full_streams_never_lose_a_picture(tmp_path, streams, code):
     assert read_pixels(tmp_path / "a.png").shape[:2] == (48, 64)
     assert "Traceback" not in answer.stderr and "Exception ignored" not in answer.stderr
     assert not code or "the output cannot be written: " in answer.stderr
+
+
+EARLY = """
+import os, sys
+import renderer.__main__
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "renderer.cli":
+            os.kill(os.getpid(), int(sys.argv[1]))
+sys.meta_path.insert(0, Finder())
+renderer.__main__.run()
+"""
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_while_the_program_is_imported_is_one_line(number):
+    answer = subprocess.run([sys.executable, "-c", EARLY, str(int(number))], cwd=ROOT, capture_output=True, timeout=60)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (130, b"", b"rayfold: interrupted\n")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a process with its parent")
+def test_a_trial_of_a_driver_ends_with_the_process_that_waits_for_it(tmp_path):
+    wait = "import os, time\ndef wait(path):\n    open(path, 'w').write(str(os.getpid()))\n    time.sleep(60)\n"
+    (tmp_path / "waits.py").write_text(wait)
+    code = f"from renderer.gpu.trial import run_trial\nrun_trial('waits:wait', {str(tmp_path / 'id')!r}, seconds=60)"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
+        child = _soon(lambda: (tmp_path / "id").read_text())
+        parent.kill()
+    assert _soon(lambda: not Path(f"/proc/{child}").exists())
+
+
+def _soon(ask):
+    """The answer of a question once it is true, within 30 s."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            if answer := ask():
+                return answer
+        time.sleep(0.01)
+    raise AssertionError("it took longer than 30 s")

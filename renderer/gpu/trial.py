@@ -24,13 +24,14 @@ from typing import Any, NamedTuple
 
 from renderer.errors import KernelError, UserError
 from renderer.gpu.cache import cache_folder, write_atomically
-from renderer.host import die_after, end_process_group, is_running, wait_for_child
+from renderer.host import die_after, die_with, end_process_group, is_running, wait_for_child
 from renderer.paths import temporary_directory
 from renderer.system.process import log_internal_error, module_child, shorten
 
 TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in a trial
 RETRY_SECONDS = 3600.0
 MAX_VERDICTS = 64
+PARENT = "RAYFOLD_TRIAL_PARENT"  # the environment variable with the id of the process that waits for a trial
 
 _asking = threading.Lock()
 
@@ -64,6 +65,7 @@ def run_trial(
             command, words = [sys.executable, "-I", "-S", function], (str(path), *words)
         else:
             words = (function, str(path), *words)
+            inherited = {**inherited, PARENT: str(os.getpid())}
         child = subprocess.Popen(
             [*command, str(seconds + 5), *words],
             env={**inherited, **(environment or {})},
@@ -198,6 +200,8 @@ def state_of_files(*paths: str | Path) -> str:
 def main(seconds: str, function: str, path: str, *words: str) -> int:
     """The child's entry point: writes [answer, reason]; ends after `seconds` even if its parent was killed."""
     die_after(float(seconds))
+    if parent := os.environ.pop(PARENT, ""):
+        die_with(int(parent))
     module, _, name = function.partition(":")
     answer, reason = None, ""
     try:

@@ -43,7 +43,7 @@ def in_empty_folder(installed, folder, *words, **environment):
 
 def test_the_command_and_the_metadata_are_there(installed):
     (entry,) = installed.glob("*.dist-info/entry_points.txt")
-    assert "rayfold = renderer.cli:run_process" in entry.read_text()
+    assert "rayfold = renderer.__main__:run" in entry.read_text()
     (metadata,) = installed.glob("*.dist-info/METADATA")
     text = metadata.read_text(encoding="utf-8")
     assert "License-Expression: MIT" in text and f"Version: {__version__}" in text

@@ -16,6 +16,8 @@ def main(seconds: str, path: str) -> None:
     end = threading.Timer(float(seconds), os._exit, (1,))  # in case the parent was killed and cannot end this process
     end.daemon = True
     end.start()
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL: ends with its parent
     with suppress(OSError):  # the library is missing
         start(ctypes.CDLL("libcuda.so.1" if sys.platform.startswith("linux") else "nvcuda.dll"))
     with open(path, "w", encoding="utf-8") as file:
