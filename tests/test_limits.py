@@ -124,6 +124,35 @@ def test_a_process_that_takes_more_is_ended(tmp_path):
     assert 250 < int(answer.stdout) < 2500  # MiB; without a limit it takes 4000
 
 
+def test_layers_of_a_picture_count(limit, tmp_path):
+    """A texture of software GL, the picture and its layers on the host, and an EXR file's channels."""
+    from renderer.export.render import TiledImage
+    from renderer.formats.images import read_exr, write_exr
+    from renderer.gpu.gl import GlContext
+
+    gl = GlContext.headless()
+    values = np.zeros((2100, 2100, 4), "f4")  # 67 MiB
+    write_exr(tmp_path / "a.exr", {"RGBA": values[:, :, :2].repeat(2, 2)})
+    limit(60 << 20)
+    image = TiledImage((2000, 2000))
+    image.merge_tile((0, 0, 4, 4), values[:4, :4], {})
+    for take, what in (
+        (lambda: gl.texture((2100, 2100)), "a texture of 2100 x 2100"),
+        (lambda: TiledImage((2100, 2100)), "a picture of 2100 x 2100"),
+        (
+            lambda: image.merge_tile((0, 0, 2, 2), values[:2, :2], {"albedo": np.zeros((2, 2, 9), "f4")}),
+            "the layer albedo",
+        ),
+        (lambda: write_exr(tmp_path / "b.exr", {"RGBA": values}), "the 1 layers"),
+        (lambda: read_exr(tmp_path / "a.exr"), "2100 x 2100 pixels"),
+    ):
+        before = peak_memory()
+        with pytest.raises(InputError, match=f"{what}.*: takes about .* of memory; .* of --max-memory"):
+            take()
+        assert peak_memory() - before < 8 << 20
+    assert not (tmp_path / "b.exr").exists()
+
+
 WORKERS = """
 import subprocess, sys
 from renderer import cli

@@ -4,6 +4,7 @@ A RenderJob goes through render(), which returns a RenderResult, to write(). `ra
 the Python API call both.
 """
 
+import math
 import re
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from renderer.system.files import resolve
 from renderer.system.process import stop_signals
 from renderer.system.profile import stage
 from renderer.system.progress import Progress
-from renderer.system.trust import about
+from renderer.system.trust import about, check_memory
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
@@ -226,6 +227,7 @@ class TiledImage:
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
         shape, small = (*self._shape, 4), size[0] * size[1] <= MAX_UNTILED_PIXELS
+        check_memory(16 * size[0] * size[1] if small else 0, f"a picture of {size[0]} x {size[1]}")
         self._linear = np.empty(shape, "f4") if small else FileBackedImage(shape)
         self._layers: dict[str, np.ndarray] = {}
         self._meter, self._opaque = ExposureMeter(), True
@@ -239,8 +241,10 @@ class TiledImage:
         self._meter.add(values)
         self._opaque = self._opaque and bool((values[..., 3] >= 1).all())
         for name, layer in layers.items():
-            target = self._layers.setdefault(name, np.zeros((*self._shape, *layer.shape[2:]), layer.dtype))
-            target[rectangle] = layer
+            if name not in self._layers:
+                check_memory(layer[0, 0].nbytes * math.prod(self._shape), f"the layer {name} of the picture")
+                self._layers[name] = np.zeros((*self._shape, *layer.shape[2:]), layer.dtype)
+            self._layers[name][rectangle] = layer
 
     def result(self, samples: int, device: str, prototype: Frame) -> RenderResult:
         """Returns the picture; call it after all tiles were merged."""

@@ -16,7 +16,7 @@ import numpy as np
 from renderer.flames import palettes
 from renderer.flames.solid import Solid
 from renderer.flames.variations.catalog import parameter_owners, variation_table
-from renderer.plain import format_names, quoted
+from renderer.plain import format_names, format_value, quoted
 from renderer.scene.schema import setting
 
 IDENTITY_2D = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -84,7 +84,7 @@ class Xform:
             if name.removesuffix("_speed") not in MODIFIERS:
                 raise ValueError(f"unknown modifier {name!r}; allowed are {', '.join(MODIFIERS)}, each with _speed")
         if any(factor < 0 for factor in self.xaos):
-            raise ValueError(f"xaos is {list(self.xaos)}; factors must be at least 0")
+            raise ValueError(f"xaos is {format_value(list(self.xaos))}; factors must be at least 0")
 
     def parameter_value(self, parameter: str) -> float:
         """The value of a variation's parameter: from `parameters` if set there, else the variation's default."""

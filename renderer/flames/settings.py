@@ -11,6 +11,7 @@ from renderer.errors import UserError
 from renderer.flames.camera import FlameView, Size
 from renderer.flames.genome import EMPTY, Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
+from renderer.plain import format_value
 from renderer.scene.schema import PictureSettings, setting
 
 
@@ -35,7 +36,7 @@ class Settings(Flame, PictureSettings):
         super().__post_init__()
         times = [key.time for key in self.keyframes]
         if any(after <= before for before, after in pairwise(times)):
-            raise ValueError(f"keyframes: the times {times} must increase")
+            raise ValueError(f"keyframes: the times {format_value(times)} must increase")
         self.check_choices()
 
     def for_denoising(self) -> Self:

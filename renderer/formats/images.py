@@ -294,6 +294,7 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = N
     uint32 layers keep their type; all others are stored as float32. Raises UserError or DiskFullError.
     """
     OpenEXR = _openexr()
+    check_memory(4 * sum(layer.size for layer in layers.values()), f"{path}: the {len(layers)} layers that it gets")
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     if recipe is not None:
         header["rayfold_recipe"] = json.dumps(recipe)
@@ -322,6 +323,7 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     if pixels > max_pixels or values > MAX_EXR_VALUES:  # before a pixel is decoded
         size = f"{shape[0]} x {shape[1]} pixels of {values // max(pixels, 1)} channels"
         raise InputError(f"{path}: {size} are more than the {max_pixels} pixels or {MAX_EXR_VALUES} values allowed")
+    check_memory(8 * values, f"{path}: {shape[0]} x {shape[1]} pixels")  # its channels, and the picture made of them
     with _open_exr(path) as file:
         channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     found = channels.get("RGBA", channels.get("RGB"))

@@ -22,6 +22,7 @@ from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
 from renderer.host import IS_LINUX
+from renderer.system.trust import check_memory
 
 FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
@@ -156,6 +157,8 @@ class Texture:
         self.size, self.components, self.shape = (width, height), components, (height, width, components)
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
+        if gl.software:  # its textures are this process's memory
+            check_memory(width * height * components * self.dtype.itemsize, f"a texture of {width} x {height}")
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
         except moderngl.Error as error:

@@ -17,7 +17,8 @@ from renderer.paths import SCENES
 
 RECORDED = Path(__file__).with_name("digests.json")
 QUICK = ("cornell", "menger", "maple", "mandelbrot.cb", "orb.flame")
-# Left out: pictures that fragment shaders draw (GL rounds as it likes), and `ink`, whose solver adds by device.
+# Left out: pictures that fragment shaders draw (GL rounds as it likes), and `ink`, whose solver adds by device: its
+# bound is in tests/pictures/test_ink.py.
 SLOW = (
     "bokeh", "clockwork", "cloth", "downlights", "fern", "fisheye", "gallery", "gasket", "glassware", "grove", "jewels",
     "koch", "mirrors", "orrery", "sierpinski", "sphereflake", "still_life", "terrace", "tree", "veach", "anemone.flame",

@@ -1,5 +1,8 @@
 """The picture "ink": its matrix against finite differences, its steps against SciPy's sparse LU, its promises."""
 
+import platform
+import shutil
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,6 +11,7 @@ import pytest
 from scipy.sparse import diags, lil_matrix
 from scipy.sparse.linalg import spsolve
 
+from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
 from renderer.pictures import load
@@ -20,6 +24,8 @@ from renderer.pictures.ink import (
     initial_condition,
     velocity_field,
 )
+from tests import emulated
+from tests.emulated import compiler
 
 SCENE = SCENES / "ink.toml"
 SMALL = Settings(grid=24, time_step=0.05, diffusion=1e-3, source_radius=0.1)
@@ -149,3 +155,25 @@ def test_the_scene_reads_and_an_image_can_be_the_beginning(tmp_path):
     density = initial_condition(cells, settings)
     x, y = cells.centers
     assert density[:, (x < -0.01) & (y > 0.01)].min() > density[:, (x > 0.01) & (y < -0.01)].max()
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64") or not shutil.which(compiler.COMPILER),
+    reason="no C++ compiler for x86-64 Linux here",
+)
+def test_devices_agree_to_one_step_of_eight_bits(picture):
+    """LAPACK on the host and CUDA's kernels add in different orders: `verify` on another device may say "1 of 255".
+
+    Ten time steps: the linear pictures differ by 1e-6 at most, where an 8-bit step of sRGB is 3e-4 or more.
+    """
+    gpu, pictures = DeviceContext(), []
+    gpu.devices = [emulated.cuda_machine(1, seed=3).CudaDevice(0)]
+    for each in (picture, Picture(gpu)):
+        each.restart()
+        for _ in range(10):
+            frame = each.draw(SMALL, (64, 48), 0.0)
+        pictures.append(np.array(frame.read()))
+    assert "CUDA" in each.report()["factored on"]
+    assert pictures[0].std() > 0.1 and np.abs(pictures[0] - pictures[1]).max() < 1e-6
+    eight = [np.rint(255 * linear_to_srgb(linear[..., :3])) for linear in pictures]
+    assert np.abs(eight[0] - eight[1]).max() <= 1 and (eight[0] != eight[1]).mean() < 1e-3
