@@ -148,7 +148,9 @@ class Picture(BasePicture[Settings]):
         """The compiled program of the settings."""
         if self._compilation is None or self._program != settings.program:
             self._compilation = None
-            compilation = load_program(Path(settings.program), lambda dag: DeviceTarget(dag, self._device, "device"))
+            compilation = load_program(
+                Path(settings.program), lambda dag: DeviceTarget(dag, self._device, "device", strict=True)
+            )
             self._parameters = settings_class(compilation, settings.program)
             self._compilation, self._program = compilation, settings.program
         return self._compilation

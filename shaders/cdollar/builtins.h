@@ -99,7 +99,6 @@ DEVICE float exp_float(float x) {
     const int power = as_int(shifted) - 0x4b400000, low = power >> 1, high = power - low;
     return exp_r * as_float((low + 127) << 23) * as_float((high + 127) << 23);
 }
-#define exp_double(x) exp(x)
 #endif
 // Map any index i to 0..size - 1 by border mode: periodic, mirrored or clamped.
 DEVICE int wrap_index(int i, int size) {

@@ -49,20 +49,19 @@ DEVICE bits mixed(bits u) {
     return u ^ (u >> 15);
 }
 
-// (cos, sin) of an angle in radians. The angle is converted to quarter turns; the rounding error of that product is
-// kept. From 2^26 on, where neighboring floats differ by more than a turn, a hash of the angle selects a uniformly
-// distributed point of the circle.
+// An angle in radians as quarter turns: the nearest integer n, and the fraction -1/2..1/2 beside it. The rounding error
+// of the product is kept, for |angle| < LARGEST_ANGLE.
 #define LARGEST_ANGLE 67108864.0f
-DEVICE Pair circle(real angle) {
-    mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
-    if (ANY_LANE(large)) {
-        real random_turn = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // 2 pi / 2^24
-        angle = large ? random_turn : angle;
-    }
+DEVICE Pair quarter_turns(real angle) {
     real product = angle * 0.63661975f;
     real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
     real whole_quarters = nearest(product), fraction = (product - whole_quarters) + error, carry = nearest(fraction);
-    real r = (fraction - carry) * 1.57079637f, n = whole_quarters + carry;
+    return pair(whole_quarters + carry, fraction - carry);
+}
+
+// (cos, sin) of quarter turns: `turns.x` is an integer, `turns.y` the fraction beside it.
+DEVICE Pair point_at(Pair turns) {
+    real r = turns.y * 1.57079637f, n = turns.x;
     real quadrant = n - 4.0f * floor_of(n * 0.25f);
     real r2 = r * r;
     real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
@@ -76,6 +75,17 @@ DEVICE Pair circle(real angle) {
     cosine = quadrant == 1.0f || quadrant == 2.0f ? -cosine : cosine;
     sine = quadrant >= 2.0f ? -sine : sine;
     return pair(cosine, sine);
+}
+
+// (cos, sin) of an angle in radians. From 2^26 on, where neighboring floats differ by more than a turn, a hash of the
+// angle selects a uniformly distributed point of the circle.
+DEVICE Pair circle(real angle) {
+    mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
+    if (ANY_LANE(large)) {
+        real random_turn = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // 2 pi / 2^24
+        angle = large ? random_turn : angle;
+    }
+    return point_at(quarter_turns(angle));
 }
 
 DEVICE real sine_of(real x) { return circle(x).y; }

@@ -1,6 +1,7 @@
 """Recorded digests: a picture has the same bits on every device and driver, so that anybody can verify anybody's.
 
-The kernels of these pictures round every operation as IEEE 754 says (STRICT) and call no vendor's elementary function.
+The kernels of these pictures, C$'s among them, round every operation as IEEE 754 says (STRICT) and call no vendor's
+elementary function.
 `python -m tests.export.test_recorded_digests` records them anew, after a change that is meant to change pictures.
 """
 

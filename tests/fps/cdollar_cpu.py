@@ -67,6 +67,17 @@ CASES = {
         "np.float32(.5) * a + np.sqrt(np.abs(b)) - a * b", ".5 * a + jnp.sqrt(jnp.abs(b)) - a * b",
     ),
     "exp": ("float[] main(float[] a) => exp(a);", ((1 << 22,),), "np.exp(a)", "jnp.exp(a)"),
+    "sin": ("float[] main(float[] a) => sin(a);", ((1 << 22,),), "np.sin(a)", "jnp.sin(a)"),
+    "tanh": ("float[] main(float[] a) => tanh(a);", ((1 << 22,),), "np.tanh(a)", "jnp.tanh(a)"),
+    "log": ("float[] main(float[] a) => log(a * a);", ((1 << 22,),), "np.log(a * a)", "jnp.log(a * a)"),
+    "pow": (
+        "float[] main(float[] a) => pow(abs(a), 1.7);", ((1 << 22,),),
+        "np.abs(a) ** np.float32(1.7)", "jnp.abs(a) ** 1.7",
+    ),
+    "chain": (
+        "float[] main(float[] a, float[] b) => sin(a) * exp(-b * b) + a / (1 + b * b);", ((1 << 21,), (1 << 21,)),
+        "np.sin(a) * np.exp(-b * b) + a / (1 + b * b)", "jnp.sin(a) * jnp.exp(-b * b) + a / (1 + b * b)",
+    ),
     "histogram": (
         "int[] main(int[] k) => histogram(k, 256);", ((1 << 22,),),
         "np.bincount(k, minlength=256)", "jnp.bincount(k, length=256)",

@@ -7,6 +7,7 @@ exceptions by type in the tables below. Texts are Python formats: {0}, {1} are t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -41,6 +42,9 @@ TYPED_TEXTS = {
     "float": FLOAT_TEXTS,
     "double": FLOAT_TEXTS,
 }
+
+# Operations on floats that shaders/cdollar/elementary.h (exp: builtins.h) has as NAME_float.
+ELEMENTARY = "sin cos tan sinh cosh tanh asin acos atan atan2 exp exp2 log log2 log10 pow".split()
 
 STORAGE = {"bool": "uchar", "byte": "uchar", "half": "ushort"}
 
@@ -79,10 +83,21 @@ class CDialect:
         """The conversion of an expression to the scalar type `target`."""
         return f"(({target}){text})"
 
-    def operation(self, name: str) -> str:
-        """The format of operation `name`. Under `strict` min and max are spelled out: C leaves fmin(0, -0) open."""
+    def operation(self, name: str, type_: str) -> str:
+        """The format of operation `name` on values of scalar type `type_`.
+
+        Under `strict` elementary functions of floats are ours, and min and max are spelled out: C leaves fmin(0, -0)
+        open.
+        """
         exact = {"min": "({1} < {0} || {0} != {0} ? {1} : {0})", "max": "({1} > {0} || {0} != {0} ? {1} : {0})"}
-        return exact.get(name, OPERATIONS[name].c) if self.strict else OPERATIONS[name].c
+        if self.strict and name in exact:
+            return exact[name]
+        text = OPERATIONS[name].c
+        return text.replace(name, f"{name}_float") if type_ == "float" and name in self.own_functions() else text
+
+    def own_functions(self) -> Sequence[str]:
+        """The operations on floats for which shaders/cdollar/elementary.h replaces the driver's functions."""
+        return ELEMENTARY if self.strict else ()
 
     def declaration(self, type_: str, name: str, value: str, constant: bool) -> str:
         """The declaration of a variable; a `constant` is not assigned again."""
@@ -102,13 +117,13 @@ class CDialect:
 
 
 class CpuDialect(CDialect):
-    """C for CPUs: functions whose calls vectorize, unless `strict` prescribes their bits."""
+    """C for CPUs, whose drivers' elementary functions are calls that prevent vectors: ours are faster."""
 
     unrolls_loops = True
 
-    def operation(self, name: str) -> str:
-        """The format of operation `name`; exp is ours, since the driver's exp is a call that prevents vectors."""
-        return "exp_{type}({0})" if name == "exp" and not self.strict else super().operation(name)
+    def own_functions(self) -> Sequence[str]:
+        """All of them."""
+        return ELEMENTARY
 
 
 class GlslDialect(CDialect):
@@ -136,7 +151,7 @@ class GlslDialect(CDialect):
         """The conversion of an expression to the scalar type `target`."""
         return f"{target}({text})"
 
-    def operation(self, name: str) -> str:
+    def operation(self, name: str, type_: str) -> str:
         """The format of operation `name`; under `strict` / and sqrt are functions that round correctly."""
         exact = {"/": "strict_divide({0}, {1})", "sqrt": "strict_sqrt({0})"} if self.strict else {}
         return exact.get(name, OPERATIONS[name].glsl)
@@ -209,7 +224,7 @@ def operation_text(
         return operands[0] if type_ == result else dialect.cast(result, operands[0])
     zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 63 if type_ == "long" else 31))
     wrapping = dialect.overflow_texts.get(type_, {}) if can_overflow else {}
-    text = wrapping.get(name) or TYPED_TEXTS[type_].get(name) or dialect.operation(name)
+    text = wrapping.get(name) or TYPED_TEXTS[type_].get(name) or dialect.operation(name, type_)
     return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
 from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.types import PROMOTED, FunctionType
-from renderer.cdollar.targets.dialects import indented, storage_type
+from renderer.cdollar.targets.dialects import ELEMENTARY, indented, storage_type
 from renderer.cdollar.targets.expression_emitter import ExpressionEmitter, StoredRanges, index_type
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
@@ -102,6 +102,11 @@ def in_registers(text: str) -> str:
     return re.sub(rf"\b({'|'.join(REGISTERS)})\b", lambda match: REGISTERS[match[0]], text)
 
 
+def headers(text: str) -> list[str]:
+    """The headers in shaders/cdollar that a kernel's text needs."""
+    return ["builtins", *(["elementary"] if re.search(rf"\b({'|'.join(ELEMENTARY)})_float\(", text) else [])]
+
+
 def output_types(node: Node) -> tuple[str, ...]:
     """The scalar types of the components of a function's elements, or of a reduction's value."""
     if isinstance(node.type, FunctionType):
@@ -148,8 +153,9 @@ def finish_plan(
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
         arguments.append(kernel_argument(number, type_))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
-    lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
+    lines = [*emitter.function_text, head, *indented(body), "}"]
     text = in_registers("\n".join(lines) + "\n")
+    text = "".join(f'#include "cdollar/{header}.h"\n' for header in headers(text)) + text
     return KernelPlan(
         node, kind, text, group_size, group_count, arguments, scalars, emitter.check_sites,
         emitter.has_doubles or "double" in inputs, emitter.writes_status,

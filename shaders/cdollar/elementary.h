@@ -1,0 +1,135 @@
+// Elementary functions of floats for C$'s kernels: only IEEE operations and fused multiply-adds in a fixed order, so that
+// they give the same bits on every device if built with STRICT=1; no branches and no calls, so that loops on CPUs
+// vectorize. tests/cdollar/test_elementary.py has their errors in units in the last place. Special values are IEEE's.
+#include "common/reproducible_math.h"
+
+#define INFINITE as_float(0x7f800000u)
+#define NOT_A_NUMBER as_float(0x7fc00000u)
+
+// Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its 24 bits and the 64 bits of 1 / pi
+// that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32.
+DEVICE Pair large_quarter_turns(float angle) {
+    const uint size = as_uint(angle) & 0x7fffffffu, mantissa = (size & 0x7fffffu) | 0x800000u;
+    const uint start = (size >> 23) - 151u, word = start >> 5, shift = start & 31u;
+    const uint first = word == 0u ? 0x517cc1b7u : word == 1u ? 0x27220a94u : word == 2u ? 0xfe13abe8u : 0xfa9a6ee0u;
+    const uint second = word == 0u ? 0x27220a94u : word == 1u ? 0xfe13abe8u : word == 2u ? 0xfa9a6ee0u : 0x6db14accu;
+    const uint third = word == 0u ? 0xfe13abe8u : word == 1u ? 0xfa9a6ee0u : word == 2u ? 0x6db14accu : 0x9e21c820u;
+    const uint high = first << shift | second >> 1 >> (31u - shift),
+               low = second << shift | third >> 1 >> (31u - shift);
+    const uint top = mantissa * high + (uint)((ulong)mantissa * low >> 32), bottom = mantissa * low;
+    const float turns = (float)(int)((top + 0x20000000u) >> 30);
+    const float fraction = (float)(int)(top << 2 | bottom >> 30) * 2.3283064365386963e-10f;  // 2^-32
+    return pair(angle < 0.0f ? -turns : turns, angle < 0.0f ? -fraction : fraction);
+}
+
+// (cos, sin) of an angle in radians: within 2.6 ulp for |angle| <= 100, within 2^-23 for any other.
+DEVICE Pair circle_float(float angle) {
+    const float size = magnitude(angle);
+    const Pair small = quarter_turns(angle), large = large_quarter_turns(angle);
+    const bool is_large = size >= 16777216.0f;
+    const Pair point = point_at(pair(is_large ? large.x : small.x, is_large ? large.y : small.y));
+    const bool is_number = size < INFINITE;
+    return pair(is_number ? point.x : NOT_A_NUMBER, is_number ? point.y : NOT_A_NUMBER);
+}
+DEVICE float sin_float(float x) { return x == 0.0f ? x : circle_float(x).y; }
+DEVICE float cos_float(float x) { return circle_float(x).x; }
+DEVICE float tan_float(float x) {
+    const Pair point = circle_float(x);
+    return x == 0.0f ? x : point.y / point.x;
+}
+
+// The binary logarithm of x > 0 as a sum of two floats with a relative error of 2^-30, by the series of the inverse
+// hyperbolic tangent of (m - 1) / (m + 1) for a mantissa m between sqrt(1/2) and sqrt(2); infinite for 0 and infinity.
+DEVICE Pair log2_sum(float x) {
+    const bool is_subnormal = x < 1.17549435e-38f;
+    const uint b = as_uint(is_subnormal ? x * 8388608.0f : x) - 0x3f3504f3u;
+    const float exponent = (float)((int)b >> 23) - (is_subnormal ? 23.0f : 0.0f);
+    const float m = as_float((b & 0x7fffffu) + 0x3f3504f3u), numerator = m - 1.0f, denominator = m + 1.0f;
+    const float s = numerator / denominator, z = s * s;  // s and `error` / denominator have an exact sum
+    const float error = FUSED(-s, m - (denominator - 1.0f), FUSED(-s, denominator, numerator));
+    float p = FUSED(z, 0.3366038f, 0.41190058f);
+    p = FUSED(p, z, 0.5770798f);
+    p = FUSED(p, z, 0.9617967f) * z;
+    const float scaled = s * 2.88539f;  // 2 / ln 2
+    float low = FUSED(s, 2.88539f, -scaled) + FUSED(s, 3.851926e-8f, error / denominator * 2.88539f);
+    low = FUSED(s, p, low);
+    const float sum = exponent + scaled;
+    low += scaled - (sum - exponent);
+    const float high = sum + low;
+    low -= high - sum;
+    const float limit = x == 0.0f ? -INFINITE : x < INFINITE ? 0.0f : x;  // x: infinity or NaN
+    return pair(limit == 0.0f ? high : limit, limit == 0.0f ? low : 0.0f);
+}
+DEVICE float log2_float(float x) {
+    const Pair log = log2_sum(x);
+    return x < 0.0f ? NOT_A_NUMBER : log.x + log.y;
+}
+DEVICE float log10_float(float x) {
+    const Pair log = log2_sum(x);
+    const float small = FUSED(log.y, 0.30103f, log.x * -1.4320989e-8f);
+    return x < 0.0f ? NOT_A_NUMBER : magnitude(log.x) < INFINITE ? FUSED(log.x, 0.30103f, small) : log.x;
+}
+DEVICE float log_float(float x) {
+    const float y = logarithm_of(x);
+    return x < INFINITE ? y : x;
+}
+
+// 2^(high + low) for |low| < 1, within 1 ulp and an error of `low`; NaN for a NaN in `high`.
+DEVICE float exp2_sum(float high, float low) {
+    const float bounded = high > 250.0f ? 250.0f : high < -250.0f ? -250.0f : high;
+    const float shifted = bounded + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
+    const float r = (bounded - (shifted - 12582912.0f)) + (bounded == high ? low : 0.0f);
+    float p = FUSED(r, 1.5461494e-4f, 1.3390913e-3f);
+    p = FUSED(p, r, 9.618057e-3f);
+    p = FUSED(p, r, 5.550357e-2f);
+    p = FUSED(p, r, 2.402265e-1f);
+    p = FUSED(p, r, 6.931472e-1f);
+    const int power = as_int(shifted) - 0x4b400000, half_power = power >> 1;
+    p = FUSED(p, r, 1.0f) * as_float((half_power + 127) << 23) * as_float((power - half_power + 127) << 23);
+    return high == high ? p : high;
+}
+DEVICE float exp2_float(float x) { return exp2_sum(x, 0.0f); }
+
+// x^y. A negative x has powers for integers y only.
+DEVICE float pow_float(float x, float y) {
+    const float size = magnitude(x), rounded = truncation(y);
+    const Pair log = log2_sum(size);
+    const float high = y * log.x, low = FUSED(y, log.x, -high) + y * log.y;
+    const float power = exp2_sum(high, low);
+    const bool is_odd = rounded == y && (truncated(magnitude(y) < 16777216.0f ? y : 0.0f) & 1) != 0;
+    const float result = (as_uint(x) >> 31) != 0u && is_odd ? -power : power;
+    const bool has_none = x < 0.0f && size < INFINITE && rounded != y;
+    const bool is_one = y == 0.0f || x == 1.0f || (x == -1.0f && magnitude(y) == INFINITE);
+    return is_one ? 1.0f : has_none ? NOT_A_NUMBER : result;
+}
+
+DEVICE float tanh_float(float x) {
+    const float size = magnitude(x), bounded = size > 10.0f ? 10.0f : size, z = x * x;
+    float p = FUSED(z, -6.104473e-3f, 2.1003306e-2f);
+    p = FUSED(p, z, -5.3852424e-2f);
+    p = FUSED(p, z, 1.3332781e-1f);
+    p = FUSED(p, z, -3.3333328e-1f);
+    const float large = 1.0f - 2.0f / (exp2_sum(bounded * 2.88539f, 0.0f) + 1.0f);
+    return with_sign_of(size < 0.625f ? FUSED(p * z, size, size) : large, x);
+}
+// e^(|x| / 2) is finite where cosh and sinh are.
+DEVICE float cosh_float(float x) {
+    const float root = exp_float(0.5f * magnitude(x));
+    return FUSED(0.5f * root, root, 0.5f / root / root);
+}
+DEVICE float sinh_float(float x) {
+    const float size = magnitude(x), root = exp_float(0.5f * size), z = x * x;
+    float p = FUSED(z, 2.75573192e-6f, 1.98412698e-4f);
+    p = FUSED(p, z, 8.33333333e-3f);
+    p = FUSED(p, z, 1.66666667e-1f);
+    return with_sign_of(size < 1.0f ? FUSED(p * z, size, size) : FUSED(0.5f * root, root, -0.5f / root / root), x);
+}
+
+DEVICE float atan2_float(float y, float x) {
+    const bool both = magnitude(x) == INFINITE && magnitude(y) == INFINITE;
+    const float scale = magnitude(x) > 1e37f || magnitude(y) > 1e37f ? 0.0625f : 1.0f;  // so that |x| + |y| is finite
+    return angle_of(both ? with_sign_of(1.0f, y) : y * scale, both ? with_sign_of(1.0f, x) : x * scale);
+}
+DEVICE float atan_float(float x) { return angle_of(x, 1.0f); }
+DEVICE float asin_float(float x) { return angle_of(x, sqrt((1.0f - x) * (1.0f + x))); }
+DEVICE float acos_float(float x) { return angle_of(sqrt((1.0f - x) * (1.0f + x)), x); }
