@@ -6,6 +6,7 @@ The picture passes width, height, time and mouse to main. The other numbers of m
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import GenericAlias
 from typing import Any
@@ -148,9 +149,8 @@ class Picture(BasePicture[Settings]):
         """The compiled program of the settings."""
         if self._compilation is None or self._program != settings.program:
             self._compilation = None
-            compilation = load_program(
-                Path(settings.program), lambda dag: DeviceTarget(dag, self._device, "device", strict=True)
-            )
+            target = partial(DeviceTarget, device=self._device, name="device", strict=True)  # the same bits everywhere
+            compilation = load_program(Path(settings.program), target)
             self._parameters = settings_class(compilation, settings.program)
             self._compilation, self._program = compilation, settings.program
         return self._compilation

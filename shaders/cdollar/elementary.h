@@ -1,13 +1,13 @@
-// Elementary functions of floats for C$'s kernels: only IEEE operations and fused multiply-adds in a fixed order, so that
-// they give the same bits on every device if built with STRICT=1; no branches and no calls, so that loops on CPUs
+// Elementary functions of floats for C$'s kernels: only IEEE operations and fused multiply-adds in a fixed order, so
+// that they give the same bits on every device if built with STRICT=1; no branches and no calls, so that loops on CPUs
 // vectorize. tests/cdollar/test_elementary.py has their errors in units in the last place. Special values are IEEE's.
 #include "common/reproducible_math.h"
 
 #define INFINITE as_float(0x7f800000u)
 #define NOT_A_NUMBER as_float(0x7fc00000u)
 
-// Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its 24 bits and the 64 bits of 1 / pi
-// that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32.
+// Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its 24 bits and the 64 bits of
+// 1 / pi that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32.
 DEVICE Pair large_quarter_turns(float angle) {
     const uint size = as_uint(angle) & 0x7fffffffu, mantissa = (size & 0x7fffffu) | 0x800000u;
     const uint start = (size >> 23) - 151u, word = start >> 5, shift = start & 31u;

@@ -1,4 +1,4 @@
-"""The elementary functions of shaders/cdollar/elementary.h: their errors against float64, and the same bits everywhere."""
+"""The elementary functions of shaders/cdollar/elementary.h: errors against float64, and the same bits everywhere."""
 
 import functools
 from types import SimpleNamespace
