@@ -2,7 +2,7 @@
 
 import re
 
-from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.frontend.diagnostics import ProgramError, ProgramWarning, SourceFile
 from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_function
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 
@@ -18,6 +18,13 @@ def result_of(text, make_target=NumpyTarget, numbers=None, folder=None, **arrays
 def value_of(text, make_target=NumpyTarget, numbers=None, folder=None, **arrays):
     """The result as a NumPy array."""
     return result_of(text, make_target, numbers, folder, **arrays).array
+
+
+def warnings_of(text, **arrays) -> list[ProgramWarning]:
+    """The warnings of a program that runs."""
+    compilation = load_text(SourceFile("test.cb", text), NumpyTarget)
+    evaluate_value(compilation, build_main(compilation, arrays, {}), main_function(compilation).declaration.name_span)
+    return list(compilation.dag.warnings.values())
 
 
 def error_of(text, numbers=None, **arrays) -> ProgramError:

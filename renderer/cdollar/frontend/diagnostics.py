@@ -61,6 +61,7 @@ class ProgramError(InputError):
     """An error at one span of a program."""
 
     line_breaks = "\n"
+    kind = "error"
 
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
         self.code, self.span, self.message, self.hint = code, span, message, hint
@@ -89,13 +90,19 @@ class ProgramError(InputError):
         width = max(1, min(span.end - span.start, len(cut) - indent))
         shift, carets = display_width(cut[:indent]), display_width(cut[indent : indent + width])
         lines = [
-            f"{source.name}:{line}:{column}: error {self.code}: {shorten_words(self.message)}",
+            f"{source.name}:{line}:{column}: {self.kind} {self.code}: {shorten_words(self.message)}",
             "    " + cut,
             "    " + " " * shift + "^" * max(1, carets),
         ]
         if self.hint:
             lines.append(f"hint: {shorten_words(self.hint)}")
         return "\n".join(lines)
+
+
+class ProgramWarning(ProgramError):
+    """A remark about a program that runs: its value is likely not what was meant. It is shown and never raised."""
+
+    kind = "warning"
 
 
 def raise_first(errors: list[ProgramError]) -> None:

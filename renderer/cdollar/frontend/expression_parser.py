@@ -180,7 +180,7 @@ class ExpressionParser(TokenStream):
                 return ast.Unary(start.to(end.span), operator, body, restrictions)
             self.expect(")", "after the expression")
             operand = self.postfix(body)
-        return ast.Unary(start.to(operand.span), operator, operand)
+        return ast.Unary(self.span_from(start), operator, operand)
 
     def cast(self) -> ast.AstNode | None:
         """`(type) operand`, or None if something else is next."""

@@ -8,6 +8,7 @@ or function to differentiate by. Source: Griewank and Walther, Evaluating Deriva
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, contribution, is_smooth
@@ -228,6 +229,8 @@ class ReverseMode:
         elif node.op == "let" or node.attribute == "convert":
             self.add(first, 0, context, Adjoint(given.guard, self.algebra.convert(given.value, first.type)))
         else:
+            if node.attribute == "sqrt" and given.guard is None and first in self.active:
+                warn_of_zero(self.dag, node)
             for position, child in enumerate(node.inputs):
                 term = contribution(self.algebra, node, position, given.value) if child in self.active else None
                 if term is not None:
@@ -415,3 +418,36 @@ def has_reduction(value: ir.Node) -> bool:
 def is_read(value: ir.Node) -> bool:
     """True if a value is a read of a function."""
     return value.op == "apply" and isinstance(value.attribute, ir.Access)
+
+
+def warn_of_zero(dag: ir.Dag, root: ir.Node) -> None:
+    """Warns if a square root is 0 where two variables are equal, as a distance is: its derivative is 0 / 0 there."""
+    operand = root.inputs[0]
+    for a, b in combinations(sorted(operand.free_variables, key=lambda v: v.unique_id), 2):
+        (equal,) = ir.substitute(dag, (operand,), {a: dag.bound_variable(b)}) if a.type == b.type else (operand,)
+        if is_zero(dag, equal):
+            span, names = dag.spans.get(root, dag.span), sorted((a.name, b.name))
+            message = f"the gradient has no value where {names[0]} == {names[1]}: {span.excerpt} is 0 there"
+            hint = f"leave these points out, `{names[0]} == {names[1]} ? 0 : {span.excerpt}`, or add a small number"
+            dag.warn("CS0702", span, message, hint)
+
+
+def is_zero(dag: ir.Dag, node: ir.Node) -> bool:
+    """True if a node is 0 by its form alone: a difference of equal nodes, and sums and products of such."""
+    operands = node.inputs
+    if node.op == "scalar":
+        return bool(node.is_constant) and node.attribute.number == 0
+    if node.op in ("let", "reduce") or node.attribute in ("neg", "convert"):
+        return (node.op != "reduce" or node.attribute[0].name == "+") and is_zero(dag, operands[0])
+    access, position = (operands[0], node.attribute.index) if isinstance(node.attribute, ir.Component) else (node, 0)
+    if isinstance(access.attribute, ir.Access):
+        function = ir.without_lets(access.inputs[0])
+        if not isinstance(function.attribute, tuple) or any(access.attribute.borders):
+            return False
+        replacement = dict(zip(function.attribute, access.inputs[1:], strict=True))
+        return is_zero(dag, ir.substitute(dag, (function.inputs[position],), replacement)[0])
+    if node.attribute == "-" and operands[0] is operands[1]:
+        return True
+    if node.attribute == "*":
+        return any(is_zero(dag, operand) for operand in operands)
+    return node.attribute in ("+", "-") and all(is_zero(dag, operand) for operand in operands)

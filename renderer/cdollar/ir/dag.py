@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, ProgramWarning, SourceFile, Span
 from renderer.cdollar.ir.types import FunctionType, Number, Record, Scalar, component_types
 
 # Budgets of a compilation, of about a second each, beyond which a program is an error (CS0603).
@@ -240,6 +240,11 @@ class Dag:
         self.intern_table: WeakValueDictionary[tuple[object, ...], Node] = WeakValueDictionary()
         self.spans: WeakKeyDictionary[Node, Span] = WeakKeyDictionary()
         self.span, self.expansions = Span(SourceFile("", ""), 0, 0), 0
+        self.warnings: dict[tuple[str, Span], ProgramWarning] = {}
+
+    def warn(self, code: str, span: Span, message: str, hint: str) -> None:
+        """Add a warning, once for a code and span."""
+        self.warnings.setdefault((code, span), ProgramWarning(code, span, message, hint))
 
     def count_expansion(self) -> None:
         """Raises CS0603 after MAX_EXPANSIONS bodies."""

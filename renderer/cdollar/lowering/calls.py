@@ -228,6 +228,7 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
                 return call_user(body, chosen, known, tree)
         builtin = body.builder.call(name, data) if name in FUNCTIONS and is_data else None
         if builtin is not None:
+            body.dag.spans.setdefault(builtin.node, tree.span)
             return builtin
         completed = with_default_arguments(body, overloads, known)
         if completed is not None:
@@ -245,7 +246,10 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
 
         def call_builtin(data: list[DataValue]) -> DataValue:
             result = body.builder.call(name, data)
-            return result if result is not None else conversions.fail_overload(body, name, [], data, tree.span)
+            if result is None:
+                return conversions.fail_overload(body, name, [], data, tree.span)
+            body.dag.spans.setdefault(result.node, tree.span)
+            return result
 
         return promote(body, resolved, call_builtin, tree.span)
     return conversions.fail_overload(body, name, overloads, values, tree.span)

@@ -46,6 +46,7 @@ def lower_unary(body: Body, tree: ast.Unary) -> Value:
         variables, value = reductions.lower_reduction_body(body, tree, operand)
         if variables:
             return reductions.reduce_by_operator(body, name, variables, value, tree.span)
+        reductions.warn_of_inner_reduction(body, tree)
         return apply_unary(body, tree, value)
     if name == "-" and isinstance(operand, ast.Literal) and (operand.kind, operand.value) == ("int", 2**31):
         return body.builder.constant(-(2**31), "int")

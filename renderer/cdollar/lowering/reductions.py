@@ -60,6 +60,18 @@ def eta_expand_reduced(
     return variables + added, data
 
 
+def warn_of_inner_reduction(body: Body, tree: ast.Unary) -> None:
+    """Warns of a reduction `+ (...)` that reduces nothing because an inner one binds all variables."""
+    context = body.program.inference.current
+    for inner in ast.walk(tree.operand):
+        names = context.binders.get(id(inner)) if context is not None else None
+        if names:
+            message = f"this `{tree.operator}` reduces nothing: {inner.span.provenance} runs over {', '.join(names)}"
+            hint = f"name what the outer one runs over: `{tree.operator} (..., int {names[0]})`"
+            body.dag.warn("CS0701", tree.span, message, hint)
+            return
+
+
 def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restriction, DomainValue] | None:
     """The first restriction of a reduction to a union of boxes, and the union; None if there is none."""
     for restriction in tree.restrictions:

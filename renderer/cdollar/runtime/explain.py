@@ -65,6 +65,11 @@ def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None =
     """The text for a run; kernels are explained if its target has a trace."""
     target = compilation.target
     lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
+    spans = compilation.dag.spans
+    reduced = [n for n in ir.topological_order([root]) if n.op == "reduce" and n in spans]
+    lines += section(
+        "reductions", [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
+    )
     if not target.trace:
         return "\n".join(lines + section("graph", graph(root)))
     seen = set()

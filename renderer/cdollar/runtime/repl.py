@@ -57,6 +57,9 @@ class Repl:
                 self.execute(text)
             except UserError as error:
                 self.show(str(error))
+            for warning in self.compilation.dag.warnings.values():
+                self.show(str(warning))
+            self.compilation.dag.warnings.clear()
         return True
 
     def execute(self, text: str) -> None:

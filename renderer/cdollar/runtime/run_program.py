@@ -63,6 +63,8 @@ def run_program(
     value = build_main(compilation, files, values)
     result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
+    for warning in compilation.dag.warnings.values():
+        print(warning, file=sys.stderr)
     if tune:
         write_schedule(compilation.target, schedule_file(program))
     if output:

@@ -151,6 +151,7 @@ def analyze(text: str, name: str = "program", folder: Path | None = None) -> Ana
     except (UserError, RecursionError) as error:
         message = str(error) or "this nests deeper than the compiler takes"
         analysis.errors = [ProgramError("CS0106", Span(source, 0, 1), message)]
+    analysis.errors += [w for w in compilation.dag.warnings.values() if w.span.source is source]
     analysis.functions = compilation.program.functions.all()
     analysis.declared = {span: value for span, value in analysis.declared.items() if span.source is source}
     return analysis
@@ -213,12 +214,12 @@ class Server:
         return self.types.Range(start=start, end=end)
 
     def diagnostics(self, uri: str, text: str) -> list[Any]:
-        """The errors of a program."""
+        """The errors and warnings of a program."""
         return [
             self.types.Diagnostic(
                 range=self.protocol_range(error.span),
                 message=error.message + (f"\nhint: {error.hint}" if error.hint else ""),
-                severity=self.types.DiagnosticSeverity.Error,
+                severity=self.types.DiagnosticSeverity[error.kind.capitalize()],
                 code=error.code,
                 source="C$",
             )
