@@ -19,7 +19,16 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.tangents import TangentFunctions
-from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Node, Range, RuntimeScalar, topological_order
+from renderer.cdollar.ir.dag import (
+    UNKNOWN,
+    ArraySource,
+    BoundVariable,
+    Dag,
+    Node,
+    Range,
+    RuntimeScalar,
+    topological_order,
+)
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
@@ -127,6 +136,7 @@ class Program:
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered
         self.called: dict[Hashable, Value] = {}  # the values of calls since start(), by function, arguments and context
+        self.tests: dict[BoundVariable, Node] = {}  # by a variable of a domain that is no box: true at its points
         self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
         self.declared: dict[Span, Value] | None = None  # by the span of a name, the value of the variable: for editors

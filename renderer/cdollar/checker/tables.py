@@ -64,6 +64,7 @@ class TypeTable:
         self.types["domain"] = ty.DomainType(1)
         self.types |= {name: ty.Vector(name[:-1], int(name[-1])) for name in ast.VECTORS}
         self.function_classes: dict[str, ast.ClassDeclaration] = {}  # classes derived from functional types
+        self.mutable_classes: set[str] = set()
         self.declared_later: set[str] = set()  # classes and aliases of the program that is being loaded
 
     def resolve(self, tree: ast.AstNode) -> ty.Type:
@@ -131,6 +132,7 @@ class TypeTable:
         if item.name in self.types:
             raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         self.types[item.name] = record
+        self.mutable_classes |= {item.name} if item.is_mutable else set()
 
     def _declare_function_class(self, item: ast.ClassDeclaration, base: ast.AstNode) -> None:
         """A class whose values are functions: its name is an alias of the functional type."""

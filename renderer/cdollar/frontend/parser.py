@@ -21,8 +21,8 @@ class Parser(ExpressionParser):
 
     # Declarations
 
-    def declaration(self) -> ast.AstNode:
-        """A function, a class, a type alias or a constant."""
+    def declaration(self) -> list[ast.AstNode]:
+        """A function, a class, a type alias, or constants: `float[] g = [1.0], l = [2.0];`."""
         start = self.token.span
         attributes = self.attributes()
         self.skip_modifiers()
@@ -31,12 +31,12 @@ class Parser(ExpressionParser):
             self.expect("=", "after the alias's name")
             type_ = self.type()
             self.expect(";", "after the alias")
-            return ast.TypeAlias(self.span_from(start), name.text, type_)
-        if self.at("final", "class"):
-            return self.class_declaration(start)
+            return [ast.TypeAlias(self.span_from(start), name.text, type_)]
+        if self.at("final", "class") or self.at("mutable") and self.peek().text in ("final", "class"):
+            return [self.class_declaration(start)]
         if self.at("var", "const", "let"):
             kind, type_of_const = ("type", self.type()) if self.accept("const") else (self.advance().text, None)
-            return self.variable_declarator(kind, type_of_const, start)
+            return self.constants(kind, type_of_const, start)
         if self.token.text in FOREIGN:
             self.fail("CS0107", f"expected a function, found `{self.token.text}`", WORDS["def"])
         if not (self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
@@ -72,7 +72,13 @@ class Parser(ExpressionParser):
             self.expect("]", "after the attribute")
         return attributes
 
-    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> ast.AstNode:
+    def constants(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
+        """`g = e, l = e;` behind the type or the `var` of constants."""
+        constants: list[ast.AstNode] = [self.variable_declarator(kind, type_, start) for _ in self.separated()]
+        self.expect(";", "after the declaration")
+        return constants
+
+    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> list[ast.AstNode]:
         """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
         if self.accept("operator"):
@@ -81,8 +87,8 @@ class Parser(ExpressionParser):
             name = self.expect_identifier("a name after the type")
         if not self.at("(", "<"):
             self.position -= 1
-            return self.variable_declarator("type", result, start)
-        return self.function(start, result, name, attributes)
+            return self.constants("type", result, start)
+        return [self.function(start, result, name, attributes)]
 
     def operator_name(self) -> Token:
         """The operator behind `operator`, as the name of a function."""
@@ -138,11 +144,12 @@ class Parser(ExpressionParser):
 
     def class_declaration(self, start: Span) -> ast.ClassDeclaration:
         """`final class Complex { float re, im; float norm() => ...; }`, `final class Ramp : float(int) { ... }`."""
+        is_mutable = self.accept("mutable") is not None
         self.accept("final")
         self.expect("class", "after `final`")
         name = self.expect_identifier("the class's name")
         base = self.type() if self.accept(":") else None
-        item = ast.ClassDeclaration(name.span, name.text, name.span, [], [], base)
+        item = ast.ClassDeclaration(name.span, name.text, name.span, [], [], base, is_mutable=is_mutable)
         self.expect("{", "before the fields")
         while not self.accept("}"):
             self.member(item)
@@ -308,7 +315,7 @@ class Parser(ExpressionParser):
     def variable_declarator(
         self, kind: str, type_: ast.AstNode | None, start: Span, is_mutable: bool = False, is_statement: bool = False
     ) -> ast.VariableDeclaration:
-        """`x = e`, `f(i, j) = e`, or in a statement `x` alone after a type; outside of functions with its `;`."""
+        """`x = e`, `f(i, j) = e`, or in a statement `x` alone after a type."""
         name = self.expect_identifier("the variable's name")
         parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
@@ -319,8 +326,6 @@ class Parser(ExpressionParser):
                 message = "functions with a body belong outside of other functions"
                 self.fail("CS0111", message, f"or write `var {name.text}(...) = expression;`", name.span)
             self.expect("=", f"after `{name.text}`")
-        if not is_statement:
-            self.expect(";", "after the declaration")
         span = self.span_from(start)
         return ast.VariableDeclaration(span, kind, type_, name.text, name.span, parameters, value, is_mutable)
 
@@ -379,7 +384,7 @@ def parse(source: SourceFile) -> list[ast.AstNode]:
     errors: list[ProgramError] = []
     while parser.token.kind != "eof" and len(errors) <= MAX_SHOWN_ERRORS:
         try:
-            items.append(parser.declaration())
+            items += parser.declaration()
         except ProgramError as error:
             errors.append(error)
             parser.skip_declaration()
@@ -408,7 +413,7 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast
         except ProgramError as error:
             parser.rewind((position, 0))
             try:
-                items.append(parser.declaration())
+                items += parser.declaration()
             except ProgramError:
                 raise expression_error or error from None
     return items, None

@@ -6,8 +6,8 @@ The inference of checker/domains.py then finds its range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from renderer.cdollar.checker.domains import InferenceContext, count_points
@@ -26,11 +26,12 @@ from renderer.cdollar.checker.values import (
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
+from renderer.cdollar.ir.affine import index_bounds
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
-from renderer.cdollar.ir.types import FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
+from renderer.cdollar.ir.types import BOOL, FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
 from renderer.cdollar.lowering.conversions import convert, resolve
-from renderer.cdollar.lowering.functions import eta_expand, make_function
+from renderer.cdollar.lowering.functions import apply_at, eta_expand, make_function
 
 # Names
 
@@ -48,13 +49,21 @@ def is_function(body: Body, name: str) -> bool:
     return name in body.program.functions or name in FUNCTIONS
 
 
+def has_value(body: Body, name: str) -> bool:
+    """True if a variable of this name is more than a declaration `int l;`, which may declare a bound variable."""
+    variable = find_variable(body, name)
+    return variable is not None and (variable.value is not None or variable.type not in (INT, UINT))
+
+
 def is_known(body: Body, name: str) -> bool:
     """True if the name is declared; other names in indices are bound variables."""
-    return find_variable(body, name) is not None or is_function(body, name) or name in CONSTANTS
+    return has_value(body, name) or is_function(body, name) or name in CONSTANTS
 
 
 def fail_unknown(body: Body, tree: ast.Name) -> NoReturn:
-    """Raises CS0216 for a function that is defined by itself, else CS0202 with a similar name as the hint."""
+    """Raises CS0216 for a function that is defined by itself, else CS0204 or CS0202 with a similar name as the hint."""
+    if find_variable(body, tree.name) is not None:
+        raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
     if tree.name == body.defining:
         raise ProgramError(
             "CS0216", tree.span, f"`{tree.name}` is defined by itself, which no point can be computed from",
@@ -135,7 +144,7 @@ def name_occurrences(
     inside = reductions
     if isinstance(tree, (ast.Unary, ast.Call)) and is_reduction_call(body, tree):
         inside = (*reductions, tree)
-        restricted = [r for r in tree.restrictions if body.scope.find(r.names[0][0]) is None]
+        restricted = [r for r in tree.restrictions if not has_value(body, r.names[0][0])]
         hidden |= {name for r in restricted for name, _ in r.names}
         for restriction in tree.restrictions:
             if restriction.domain is not None:
@@ -184,6 +193,7 @@ def callee_parameter_types(body: Body, name: str) -> tuple[Type, ...]:
 # Full expressions and bound variables
 
 
+DOMAIN_FUNCTIONS = ("domain", "size", "low", "high", "empty")
 DOMAIN_MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
 
 
@@ -227,8 +237,8 @@ def host_int(body: Body, tree: ast.AstNode) -> int | None:
     if not value.is_closed:
         raise ProgramError(
             "CS0315", tree.span,
-            f"the end of a range cannot depend on `{value.variable_names()}`: domains are boxes",
-            "reduce over the bounding box and mask: `i <= j ? a(i) : 0`",
+            f"the end of a range cannot depend on `{value.variable_names()}` here: this domain is a box",
+            "reductions by operators have such ranges: `sum(a(j), j : 0..i)`",
         )  # fmt: skip
     number = body.program.host.node_number(value.node)
     return None if number is None else int(number)
@@ -276,7 +286,9 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
     Its type and range come from `declared`, else from a restriction statement for its name.
     """
     restrictions = [r for r in (declared, body.scope.restriction(name)) if r is not None]
-    type_ = next((r.type for r in restrictions if r.type is not None), INT)
+    outer = body.scope.find(name)
+    written = [*(r.type for r in restrictions), outer.type if outer is not None else None]
+    type_ = next((t for t in written if t is not None), INT)
     if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
         message = f"a bound variable cannot be {type_}"
         raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
@@ -299,15 +311,71 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
 
 def reduced_variables(body: Body, restriction: ast.Restriction) -> list[BoundVariable]:
     """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
-    declared_at = (restriction.domain or restriction).span
-    declared = declared_restrictions(body, restriction, declared_at, len(restriction.names))
+    declared_at, test = (restriction.domain or restriction).span, restriction_test(body, restriction.domain)
+    if test is not None:
+        type_ = body.program.types.resolve(restriction.type) if restriction.type is not None else None
+        declared = [NameRestriction(type_, test.box, declared_at)] * len(restriction.names)
+    else:
+        declared = declared_restrictions(body, restriction, declared_at, len(restriction.names))
     variables = []
     for (name, span), declaration in zip(restriction.names, declared, strict=True):
-        if body.scope.find(name) is not None:
+        if has_value(body, name):
             message = f"`{name}` is already declared, so this reduction cannot reduce it"
             raise ProgramError("CS0312", span, message, "use another name")
         variables.append(new_bound_variable(body, name, restriction.span, True, declaration))
+    if test is not None:
+        body.program.tests[variables[0]] = test.of(variables)
     return variables
+
+
+@dataclass(frozen=True)
+class RestrictionTest:
+    """A domain that is no box: the points of a box at which `of`, a bool of its variables, is true.
+
+    `box` is the range of a variable; None if its uses give it.
+    """
+
+    box: Dimension | None
+    of: Callable[[list[BoundVariable]], Node]
+
+
+def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest | None:
+    """The test of `low..high` with an end that depends on bound variables, or of a function that yields bool.
+
+    None for a box. The function's own domain is infinite: `i : d` of a finite one is its domain.
+    """
+    if isinstance(domain, ast.RangeExpression):
+        ends = [lower_operand(body, domain.low), lower_operand(body, domain.high)]
+        if all(isinstance(end, DataValue) and end.type in (INT, UINT) for end in ends):
+            low, high = (end.node for end in ends if isinstance(end, DataValue))
+            return None if not low.free_variables | high.free_variables else range_test(body, low, high, domain.span)
+    function = body.domains.get(id(domain))
+    if not isinstance(function, FunctionValue) or function.type.result != BOOL or set(function.domain) != {INFINITE}:
+        return None
+
+    def test(variables: list[BoundVariable]) -> Node:
+        points = [DataValue(Scalar(v.type), (body.dag.bound_variable(v),)) for v in variables]
+        return apply_at(body, function, points, domain.span, frozenset()).node
+
+    return RestrictionTest(None, test)
+
+
+def range_test(body: Body, low: Node, high: Node, span: Span) -> RestrictionTest:
+    """The test of `low..high`; its box is the least one, if the ranges of the variables in the ends are known."""
+    body.require_host()
+    bounds = [index_bounds(end) for end in (low, high)]
+    ranges = [v.range for v in low.free_variables | high.free_variables]
+    box: Dimension | None = UNKNOWN if UNKNOWN in ranges or body.program.host.abstract_depth else None
+    if bounds[0] is not None and bounds[1] is not None:
+        box = Range(bounds[0][0], max(bounds[0][0], bounds[1][1]), True, span.provenance)
+
+    def test(variables: list[BoundVariable]) -> Node:
+        point = body.dag.bound_variable(variables[0])
+        ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
+        tests = (body.builder.apply(name, end.type, point, end) for name, end in ends)
+        return body.builder.chain("&&", tuple(tests)).node
+
+    return RestrictionTest(box, test)
 
 
 def declared_restrictions(
@@ -329,32 +397,60 @@ def lower_bound_function(
         assign_binders(body, tree, context, [p.name for p in parameters])
         variables = []
         for position, parameter in enumerate(parameters):
-            (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span)
+            test = restriction_test(body, parameter.domain)
+            if test is not None:
+                type_ = body.program.types.resolve(parameter.type) if parameter.type is not None else None
+                declared = NameRestriction(type_, test.box, parameter.span)
+            else:
+                (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span)
             type_ = declared.type
             if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                 type_ = expected.parameters[position]
             declared = replace(declared, type=type_ or type_from_first_use(body, parameter.name, tree))
             variables.append(new_bound_variable(body, parameter.name, parameter.span, False, declared))
-        value = lower_operand(body, tree)
+            if test is not None:
+                body.program.tests[variables[-1]] = test.of(variables[-1:])
+        tests = [body.program.tests[v] for v in variables if v in body.program.tests]
+        with body.guarded(bool(tests)):
+            value = lower_operand(body, tree)
         rest: list[BoundVariable] = []
         if isinstance(value, FunctionValue):
             rest, value = eta_expand(body, value, tree.span)
+        if tests:
+            value = where(body, tests, value, body.builder.zero(value.type))
     return make_function(body.dag, variables + rest, value)
 
 
+def where(body: Body, tests: list[Node], value: DataValue, other: DataValue) -> DataValue:
+    """The value where all tests are true, elsewhere the other value, which has its type."""
+    chosen = body.builder.select(body.builder.chain("&&", tuple(tests)), value, other)
+    assert chosen is not None, "both have one type"
+    return chosen
+
+
 def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
-    """`domain(f)`, `size(f, k)`, `low(f, k)`, `high(f, k)`; raises CS0205, CS0408 or CS0316."""
+    """`domain(f)`, `size(f, k)`, `low(f, k)`, `high(f, k)`, `empty(f)`, of a function or a domain.
+
+    Raises CS0205, CS0408 or CS0316.
+    """
     if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
         raise ProgramError("CS0205", tree.span, f"{'size' if name == 'size' else 'domain'}(f) needs a function")
-    function, span = lower_operand(body, tree.arguments[0]), tree.arguments[0].span
-    if not isinstance(function, FunctionValue):
-        raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
-    dimension = tree.arguments[1] if len(tree.arguments) > 1 else None
-    if name == "size":
-        return domain_size(body, function, dimension, tree.span)
-    ranges = selected_dimensions(body, function.domain_with_borders, dimension)
+    domain, span = lower(body, tree.arguments[0]), tree.arguments[0].span
+    if not isinstance(domain, DomainValue):
+        function = resolve(body, domain, span)
+        if not isinstance(function, FunctionValue):
+            raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
+        domain = DomainValue(function.domain_with_borders)
+    if len(tree.arguments) > 1:
+        if domain.more:
+            raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
+        domain = DomainValue(selected_dimensions(body, domain.ranges, tree.arguments[1]))
     if name == "domain":
-        return DomainValue(ranges)
+        return domain
+    if name in ("size", "empty"):
+        size = domain_size(body, domain, tree.span)
+        return size if name == "size" else apply_zero_test(body, size)
+    ranges = hull(domain)
     if len(ranges) != 1:
         message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
         raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
@@ -373,14 +469,26 @@ def selected_dimensions(
     return (ranges[number or 0],)
 
 
-def domain_size(body: Body, function: FunctionValue, dimension: ast.AstNode | None, span: Span) -> DataValue:
-    """The number of points of a function's domain, or of one dimension."""
-    total: int | None = 1
-    for range_ in selected_dimensions(body, function.domain_with_borders, dimension):
-        if range_ is INFINITE:
-            raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
-        total = total * range_.size if total is not None and isinstance(range_, Range) else None
-    return runtime_int(body, check_size(total, span), "size")
+def apply_zero_test(body: Body, size: DataValue) -> DataValue:
+    """`size == 0`."""
+    return DataValue(BOOL, (body.builder.apply("==", "int", size.node, body.dag.constant(0, "int")),))
+
+
+def hull(domain: DomainValue) -> tuple[Dimension, ...]:
+    """The least box around a domain."""
+    hulls: list[Dimension] = []
+    for dimensions in zip(*domain.boxes, strict=True):
+        ranges = [r for r in dimensions if isinstance(r, Range)]
+        is_known = len(ranges) == len(dimensions)
+        hulls.append(Range(min(r.low for r in ranges), max(r.high for r in ranges)) if is_known else dimensions[0])
+    return tuple(hulls)
+
+
+def domain_size(body: Body, domain: DomainValue, span: Span) -> DataValue:
+    """The number of points of a domain; raises CS0314 or CS0316."""
+    if any(INFINITE in box for box in domain.boxes):
+        raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
+    return runtime_int(body, check_size(count_points(domain), span), "size")
 
 
 def check_size(total: int | None, span: Span) -> int | None:
@@ -405,8 +513,8 @@ def range_end(body: Body, range_: Dimension, name: str, span: Span) -> DataValue
 
 def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
     """`domain(f)[0].low` and the like."""
-    if DOMAIN_MEMBERS.get(tree.name) == "size" and INFINITE not in [r for box in domain.boxes for r in box]:
-        return runtime_int(body, check_size(count_points(domain), tree.span), "size")
+    if DOMAIN_MEMBERS.get(tree.name) == "size":
+        return domain_size(body, domain, tree.span)
     if tree.name not in DOMAIN_MEMBERS or len(domain.ranges) != 1 or domain.more:
         message = f"a {domain.type} has no member `{tree.name}`"
         raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")

@@ -208,7 +208,7 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
             return with_border_mode(subject, tree)
         is_field = any(name == tree.name for name, _, _ in ty.fields(subject.type.result))
         if tree.name in ("Length", "length", "size") and not is_field:
-            return domains.domain_size(body, subject, None, tree.span)
+            return domains.domain_size(body, DomainValue(subject.domain_with_borders), tree.span)
         if tree.name in ("GetLength", "domain"):
             hint = "the extents are `size(f, 0)`, `domain(f)`"
             raise ProgramError("CS0206", tree.name_span, f"no member `{tree.name}`", hint)
@@ -250,7 +250,7 @@ def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
 
 
 def call_builtin(body: Body, name: str, tree: ast.Call) -> Value | None:
-    """A call of `domain`, `size`, `low`, `high`, `file`, `grad` or a primitive; None for other names."""
+    """A call of a function of DOMAIN_FUNCTIONS, `file`, `grad` or a primitive; None for other names."""
     if name in PRIMITIVES:
         body.require_host()  # NotDeviceCode inside of device functions, which cannot build functions
         return lower_primitive(body, name, tree)
@@ -262,7 +262,7 @@ def call_builtin(body: Body, name: str, tree: ast.Call) -> Value | None:
             message = "file takes the name of a .npy file as a string"
             raise ProgramError("CS0501", tree.span, message, 'file("big.npy")')
         return body.program.open_file(str(file.value), file.span)
-    return domains.call_domain_function(body, name, tree) if name in ("domain", "size", "low", "high") else None
+    return domains.call_domain_function(body, name, tree) if name in domains.DOMAIN_FUNCTIONS else None
 
 
 def lower_call(body: Body, tree: ast.Call) -> Value:
@@ -276,7 +276,8 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
         if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
-            return domains.domain_size(body, subject, tree.arguments[0], tree.span)
+            ranges = domains.selected_dimensions(body, subject.domain_with_borders, tree.arguments[0])
+            return domains.domain_size(body, DomainValue(ranges), tree.span)
         called = call_method(body, subject, callee, tree)
         if called is not None:
             return called

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+
+import numpy as np
 
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.tables import Overloads, UserFunction
@@ -15,10 +18,16 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
+from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.lowering.calls import call_overloaded
 from renderer.cdollar.lowering.conversions import conversion_cost, convert_data, resolve, resolve_overload
-from renderer.cdollar.lowering.domains import lower_operand, new_bound_variable, reduced_variables, type_from_first_use
+from renderer.cdollar.lowering.domains import (
+    lower_operand,
+    new_bound_variable,
+    reduced_variables,
+    type_from_first_use,
+    where,
+)
 from renderer.cdollar.lowering.functions import eta_expand
 
 Variables = list[BoundVariable]  # the variables that a reduction binds
@@ -36,7 +45,8 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
         for name in names:
             declared = NameRestriction(type_from_first_use(body, name, operand), None, tree.span)
             variables.append(new_bound_variable(body, name, tree.span, True, declared))
-        return variables, lower_operand(body, operand)
+        with body.guarded(any(v in body.program.tests for v in variables)):
+            return variables, lower_operand(body, operand)
 
 
 def lower_reduction_body(body: Body, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[Variables, DataValue]:
@@ -75,6 +85,8 @@ def warn_of_inner_reduction(body: Body, tree: ast.Unary) -> None:
 def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restriction, DomainValue] | None:
     """The first restriction of a reduction to a union of boxes, and the union; None if there is none."""
     for restriction in tree.restrictions:
+        if isinstance(restriction.domain, ast.RangeExpression):
+            continue  # one box
         if restriction.domain is not None and id(restriction) not in body.chosen_boxes:
             value = lower(body, restriction.domain)
             if isinstance(value, DomainValue) and value.more:
@@ -112,7 +124,10 @@ def reduce_boxes(
 def make_reduction(
     body: Body, reduction: Reduction, variables: Variables, inputs: tuple[Node, ...], type_: ty.Data, span: Span
 ) -> DataValue:
-    """One reduce node with the components of `type_`."""
+    """One reduce node with the components of `type_`; raises CS0315 for functions over domains that are no boxes."""
+    if reduction.function is not None and any(v in body.program.tests for v in variables):
+        message = f"`{reduction.name}` reduces over boxes, and this domain is none"
+        raise ProgramError("CS0315", span, message, "reductions by operators have such domains: `sum(a(j), j : 0..i)`")
     types = tuple_type(ty.component_types(type_))
     node = body.dag.intern("reduce", types, inputs, (reduction, tuple(variables)))
     body.dag.spans.setdefault(node, span)
@@ -133,8 +148,29 @@ def reduce_by_operator(body: Body, name: str, variables: Variables, value: DataV
     if ty.scalar_type_of(value.type) not in OPERATIONS[name].types():
         allowed = "allowed: " + ", ".join(OPERATIONS[name].types())
         raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
+    value = at_tested_points(body, name, variables, value)
     sums = [make_reduction(body, Reduction(name), variables, (n,), ty.Scalar(n.type), span) for n in value.nodes]
     return DataValue(value.type, tuple(component.node for component in sums))
+
+
+def at_tested_points(body: Body, name: str, variables: Variables, value: DataValue) -> DataValue:
+    """A value in a domain that is no box; elsewhere in its box the neutral element of the operator `name`."""
+    tests = [body.program.tests[v] for v in variables if v in body.program.tests]
+    if not tests:
+        return value
+    types = ty.component_types(value.type)
+    numbers = (body.dag.constant(neutral_element(name, t), t) for t in types)
+    return where(body, tests, value, DataValue(value.type, tuple(numbers)))
+
+
+def neutral_element(name: str, type_: str) -> ty.Number:
+    """The number that changes no result of the operator `name`."""
+    if name not in ("min", "max"):
+        return NEUTRAL_ELEMENTS[name]
+    if type_ in ty.FLOATS:
+        return math.inf if name == "min" else -math.inf
+    limits = np.iinfo(ty.DTYPES[type_])
+    return int(limits.max if name == "min" else limits.min)
 
 
 def reduce_to_index(body: Body, name: str, variables: Variables, value: DataValue, span: Span) -> DataValue:
@@ -144,6 +180,7 @@ def reduce_to_index(body: Body, name: str, variables: Variables, value: DataValu
         raise ProgramError("CS0311", span, f"{name} compares numbers, but these are {value.type}")
     if len(variables) > 4:
         raise ProgramError("CS0311", span, f"{name} over {len(variables)} variables has no type", "at most 4")
+    value = at_tested_points(body, name.removeprefix("arg"), variables, value)
     indices = tuple(map(body.dag.bound_variable, variables))
     type_ = ty.INT if len(variables) == 1 else ty.Vector("int", len(variables))
     return make_reduction(body, Reduction(name), variables, (value.node, *indices), type_, span)

@@ -18,7 +18,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.dag import MAX_NODES
-from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Record, Type, component_types
 from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import lower_with_elements
 from renderer.cdollar.lowering.conversions import convert, convert_data, let_bind, resolve
@@ -81,7 +81,7 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
     if tree.operator:
         new = ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), new)
     if tree.target is not None:
-        require_mutable(variable, tree.target)
+        require_mutable(body, variable, tree.target)
     if isinstance(new, ast.WithElements):
         value: Value = lower_with_elements(body, new)
     else:
@@ -89,9 +89,13 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
     return variable, convert(body, value, variable.type, tree.value.span)
 
 
-def require_mutable(variable: Variable, target: ast.AstNode) -> None:
-    """Raises CS0113 unless the fields and elements of a variable may be assigned."""
-    if variable.is_mutable:
+def require_mutable(body: Body, variable: Variable, target: ast.AstNode) -> None:
+    """Raises CS0113 unless the fields and elements of a variable, or the fields of its class, may be assigned."""
+    if (
+        variable.is_mutable
+        or isinstance(variable.type, Record)
+        and variable.type.name in body.program.types.mutable_classes
+    ):
         return
     hint = "make a new value, `v = float3(1, v.y, v.z);`, or declare it `mutable`"
     if isinstance(target, ast.Call):
@@ -350,7 +354,7 @@ def run_assignment(body: Body, tree: ast.Assignment, rest: Statements) -> None:
 def run_restriction(body: Body, tree: ast.Restriction, rest: Statements) -> None:
     """`int i : 0..n;`: restricts the bound variables of this name in the rest of the block."""
     for (name, span), restriction in zip(tree.names, domains.lower_restriction(body, tree), strict=True):
-        if body.scope.find(name) is not None:
+        if domains.has_value(body, name):
             raise ProgramError("CS0312", span, f"`{name}` is already declared, so it cannot be a bound variable")
         body.scope.restrictions[name] = restriction
 

@@ -1,0 +1,159 @@
+"""Domains that are no boxes, domain values, and bound variables that a statement declares: the paper's words."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
+from tests.cdollar.evaluate import error_of, value_of
+
+REDUCERS = {
+    "sum": (np.sum, 0), "prod": (np.prod, 1), "min": (np.min, np.inf), "max": (np.max, -np.inf),
+    "argmin": (np.argmin, None), "argmax": (np.argmax, None), "any": (np.any, False), "all": (np.all, True),
+}  # fmt: skip
+
+
+def targets(device, gl):
+    return [NumpyTarget, lambda dag: DeviceTarget(dag, device, "device"), lambda dag: GlslTarget(dag, gl)]
+
+
+def random_case(rng):
+    """A program that reduces the rows of a over an affine range or a predicate, its array, and its value by NumPy."""
+    name = str(rng.choice(list(REDUCERS)))
+    function, neutral = REDUCERS[name]
+    rows, columns = map(int, rng.integers(3, 8, 2))
+    low, high = (int(n) for n in rng.integers(-1, 3, 2))
+    slope = int(rng.integers(0, 2))
+    a = rng.integers(1, 4, (rows, columns)).astype("f4")
+    ends = f"(i < {low} ? 0 : i * {slope})", f"(i + {high} > {columns} ? {columns} : i + {high})"
+    kind = int(rng.integers(3))
+    domain = (f"{ends[0]}..{ends[1]}", f"j => j % 3 == {low} || j == i", f"j => j * {1 + slope} > i + {low}")[kind]
+    if kind == 0 and rng.integers(2):
+        ends = "0", f"{columns} - i < 0 ? 0 : {columns} - i"
+        domain, kind = f"{ends[0]}..({ends[1]})", 3
+    element = "a(i, j) > 2" if name in ("any", "all") else "a(i, j)"
+    values = a > 2 if name in ("any", "all") else a
+
+    def belongs(i, j):
+        if kind == 0:
+            return (0 if i < low else i * slope) <= j < min(columns, i + high)
+        if kind == 1:
+            return j % 3 == low or j == i
+        return j * (1 + slope) > i + low if kind == 2 else j < columns - i
+
+    wanted, empty = [], False
+    for i in range(rows):
+        chosen = [j for j in range(columns) if belongs(i, j)]
+        row = values[i, chosen]
+        empty |= not chosen
+        result = neutral if not chosen else function(row)
+        wanted.append(chosen[result] if neutral is None and chosen else result)
+    if name.startswith("arg") and empty:
+        return random_case(rng)  # no index of an empty domain is stated
+    type_ = {"any": "bool", "all": "bool", "argmin": "int", "argmax": "int"}.get(name, "float")
+    text = f"{type_}[] main(float[,] a) {{ var r(i : domain(a)[0]) = {name}({element}, j : {domain}); return r; }}"
+    return text, a, wanted
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(150, marks=pytest.mark.slow)])
+def test_reductions_over_affine_ranges_and_predicates(device, gl, rng, count):
+    for _ in range(count):
+        text, a, wanted = random_case(rng)
+        for target in targets(device, gl):
+            assert value_of(text, target, a=a).tolist() == pytest.approx(wanted), text
+
+
+def test_a_triangle_is_zero_elsewhere_in_its_box(device, gl, rng):
+    a = rng.standard_normal((5, 5)).astype("f4")
+    text = "float[,] main(float[,] a) { var t(i : 0..5, j : i..5) = a(i, j); return t; }"
+    for target in targets(device, gl):
+        assert value_of(text, target, a=a).tolist() == np.triu(a).tolist()
+
+
+def test_ranges_of_several_variables_and_their_gradient(rng):
+    a = rng.standard_normal((4, 6)).astype("f4")
+    wanted = sum(a[i, j] for i, j in itertools.product(range(4), range(6)) if j <= i)
+    for text in ("sum(a(i, j), i : 0..4, j : 0..i + 1)", "+ (+ (a(i, j), j : 0..i + 1), i : 0..4)"):
+        assert value_of(f"float main(float[,] a) => {text};", a=a) == pytest.approx(wanted, rel=1e-5)
+    loss = "float loss(float[] g) { var t(i : g) = sum(g(j) * g(j), j : 0..i + 1); return sum(t); }"
+    g = rng.standard_normal(5).astype("f4")
+    found = value_of(loss + " float[] main(float[] g) => grad(loss)(g);", g=g)
+    assert np.allclose(found, 2 * g * np.arange(5, 0, -1))
+
+
+def test_a_reduction_over_a_growing_range_is_a_scan(device, rng):
+    text = "float[] main(float[] a) { var s(i : a) = sum(a(j), j : 0..i + 1); return s; }"
+    a = rng.integers(0, 9, 5000).astype("f4")
+    made = []
+
+    def target(dag):
+        made.append(DeviceTarget(dag, device, "device"))
+        made[-1].trace = []
+        return made[-1]
+
+    assert value_of(text, target, a=a).tolist() == np.cumsum(a).tolist()
+    assert "primitive" in [kind for kind, _, _ in made[-1].trace]
+
+
+def test_reductions_by_functions_have_boxes_only():
+    text = "float f(float s, float x) => s + x; float main(float[] a) { var s(i : a) = %s; return sum(s); }"
+    for call in ("fold(f, 0.0, a(j), j : 0..i)", "f(a(j), j : 0..i)"):
+        assert error_of(text % call, a=np.ones(3, "f4")).code == "CS0315"
+    assert error_of("float main(float[] a) { domain d = 0..sum(a); return 1; }", a=np.ones(3, "f4")).code == "CS0314"
+
+
+@pytest.mark.parametrize(
+    "expression,expected",
+    [
+        ("low(d)", 0), ("high(d)", 9), ("size(d)", 7), ("size(d & (7..20))", 2), ("empty(d & (3..5)) ? 1 : 0", 1),
+        ("empty(d) ? 1 : 0", 0), ("size(e, 1)", 4), ("low(e, 0)", 2), ("size(domain(a))", 3), ("empty(a) ? 1 : 0", 0),
+    ],
+)  # fmt: skip
+def test_ends_size_and_emptiness_of_domains(expression, expected):
+    text = f"int main(float[] a) {{ domain d = (0..3) | (5..9); domain[,] e = (2..5) * (0..4); return {expression}; }}"
+    assert value_of(text, a=np.ones(3, "f4")) == expected
+
+
+def test_a_statement_declares_a_bound_variable(rng):
+    """The paper's listing 3 with `int l;`."""
+    a, b = rng.integers(0, 5, (2, 3)).astype("f4"), rng.integers(0, 5, (3, 4)).astype("f4")
+    matrix = (
+        "type matrix = float(int, int);\nmatrix main(matrix a, matrix b) { %s var c(j, k) = + (a(j, l) * b(l, k)%s);"
+    )
+    for declared, restricted in (("int l;", ""), ("int l;", ", int l"), ("int l; int j; int k;", "")):
+        text = matrix % (declared, restricted) + " return c; }"
+        assert value_of(text, a=a, b=b).tolist() == (a @ b).tolist()
+    assert value_of("float main(float[] a) { int l; l = 1; return a(l); }", a=a[0]) == a[0, 1]
+    for type_ in ("int", "float"):
+        assert error_of(f"float main(float[] a) {{ {type_} l; return l + sum(a); }}", a=a[0]).code == "CS0204"
+
+
+def test_listing_1_at_the_top_of_a_program():
+    text = """
+float sin(float x) { return x * x; }
+float[] g = [1.0, 2.0], l = [3.0, 4.0];
+float(float) m = sin;
+var h = g + sin;
+var t = l * g;
+var w = m + sin;
+float[] main() => t + h(, 2) + w(3);
+"""
+    assert value_of(text).tolist() == [3 + 1 + 4 + 18, 8 + 2 + 4 + 18]
+
+
+def test_mutable_classes():
+    text = """
+{} class Account {{ float sum; int count; }}
+Account add(Account a, float x) {{ Account b = a; b.sum += x; b.count++; return b; }}
+Account main() {{
+    Account a = Account(1, 0), b = a;
+    a.sum = 3;
+    a = add(a, 2);
+    return Account(a.sum, a.count + b.count);
+}}
+"""
+    assert value_of(text.format("mutable final")).tolist() == value_of(text.format("mutable")).tolist() == (5, 1)
+    assert error_of(text.format("final")).code == "CS0113"
