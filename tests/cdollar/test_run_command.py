@@ -274,3 +274,22 @@ def test_export_draws_a_program(tmp_path, capsys):
     again = tmp_path / "again.png"
     assert main(["export", str(out), "-o", str(again)]) == 0
     assert np.array_equal(read_image(out)[..., :3], read_image(again)[..., :3])
+
+
+def test_the_prompt_takes_statements_without_a_semicolon():
+    shown = []
+    repl = Repl(NumpyTarget, shown.append)
+    for line in (
+        "var a = [1.0, 2.0]",
+        "sum(a)",
+        "int f(int x) => x + 1",
+        "f(2)",
+        "int n = 2",
+        "n += 1",
+        "n",
+        "x",
+        "n = 1 2",
+    ):
+        repl.handle(line)
+    assert shown[:5] == ["float", "3.0", "int f(int)", "int", "3"] and shown[6] == "3"
+    assert "CS0202" in shown[7] and "expected `;`" in shown[8]

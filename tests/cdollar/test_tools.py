@@ -135,6 +135,12 @@ def test_positions_go_there_and_back(text):
     assert character_offset(text, 99, 99) == len(text)
 
 
+def test_comparisons_are_not_type_parameters():
+    text = "float main(float[] v) => v(0) >1 ? sum(v) <1 ? 1 : 2 : v(0)>(1) ? 3 : 4;\nT f<T, U>(T[] x, U y) => x(0);\n"
+    wanted = text.replace(" >1", " > 1").replace(" <1", " < 1").replace(")>(", ") > (")
+    assert format_text(text) == format_text(wanted) == wanted
+
+
 def test_hostile_texts_are_analyzed_and_formatted_or_refused(rng):
     texts = [
         "(" * 5000,

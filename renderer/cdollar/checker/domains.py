@@ -15,7 +15,7 @@ from itertools import product
 from typing import NoReturn
 
 from renderer.cdollar.checker.values import DomainValue
-from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
 
@@ -310,15 +310,17 @@ def fail_range_conflict(name: str, first: Range, second: Range, span: Span) -> N
     )  # fmt: skip
 
 
-def unify_ranges(name: str, dimensions: list[Dimension], span: Span) -> Dimension:
-    """The range of a dimension that a promotion unifies; raises CS0301 if declared ranges differ."""
+def unify_ranges(position: int, dimensions: list[Dimension], span: Span) -> Dimension:
+    """The range of the dimension at a position, which a promotion unifies; raises CS0301 if declared ranges differ."""
     result: Dimension = INFINITE
     for dimension in dimensions:
         if UNKNOWN in (result, dimension):
             result = UNKNOWN
         elif isinstance(result, Range) and isinstance(dimension, Range):
             if not result.narrowed and not dimension.narrowed and result != dimension:
-                fail_range_conflict(name, result, dimension, span)
+                message = f"the {ordinal(position)} dimension is {result} and {dimension} in {span.excerpt}"
+                hint = f"take what both have, `a[{max(result.low, dimension.low)}:{min(result.high, dimension.high)}]`"
+                raise ProgramError("CS0301", span, message, f"{hint}, or name the dimensions: `var c(i, j) = ...`")
             result = intersect(result, dimension)
         elif dimension is not INFINITE:
             result = dimension

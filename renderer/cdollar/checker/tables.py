@@ -30,6 +30,7 @@ class UserFunction:
     device_function: DeviceFunction | None = None
     is_host_only: bool = False
     error: ProgramError | None = None
+    is_instance: bool = False  # of a generic function
 
     @property
     def signature(self) -> str:
@@ -302,6 +303,7 @@ def instance(functions: FunctionTable, declaration: ast.FunctionDeclaration, bou
         concrete = ast.replaced(declaration, change)
         concrete.type_parameters = []
         functions.instances[key] = functions.from_declaration(concrete)
+        functions.instances[key].is_instance = True
     return functions.instances[key]
 
 

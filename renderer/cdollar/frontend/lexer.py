@@ -88,6 +88,7 @@ class TokenStream:
     def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
         self.type_names = {*PRIMITIVES, *VECTORS, "domain"}
+        self.end_is_semicolon = False  # True at the prompt
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
             if before.text in ("class", "type") and name.is_identifier:
                 self.type_names.add(name.text)
@@ -125,6 +126,8 @@ class TokenStream:
         """Takes `text`; raises CS0104 if another token is next."""
         if self.at(text):
             return self.advance()
+        if self.end_is_semicolon and text == ";" and self.token.kind == "eof":
+            return self.token
         message = f"expected `{text}` {where}, found {self.describe_token()}"
         raise ProgramError("CS0104", self.missing_token_span(text), message, self.hint_for(text))
 

@@ -135,7 +135,7 @@ class Parser(ExpressionParser):
         for _ in self.items(")", "between parameters"):
             start = self.token.span
             type_ = self.type()
-            name = self.expect_identifier("the parameter's name")
+            name = self.variable_name(type_.span.excerpt)
             default = self.expression() if self.accept("=") else None
             if any(other.name == name.text for other in parameters):
                 self.fail("CS0109", f"the parameter `{name.text}` is declared twice", span=name.span)
@@ -226,6 +226,10 @@ class Parser(ExpressionParser):
             return [ast.If(start, condition, if_true, self.branch() if self.accept("else") else [])]
         if self.accept("for"):
             return [self.for_statement(start)]
+        if self.token.text == "foreach":
+            self.advance()
+            self.expect("(", "after `foreach`")
+            self.fail_loop_over_elements()
         if self.accept("while"):
             return [ast.Loop(start, [], self.condition("while"), [], self.branch(), True)]
         if self.accept("do"):
@@ -260,6 +264,8 @@ class Parser(ExpressionParser):
     def for_statement(self, start: Span) -> ast.Loop:
         """`for (start; condition; step) ...`, behind the `for`."""
         self.expect("(", "after `for`")
+        if any(self.peek(ahead).text == "in" for ahead in (1, 2)):
+            self.fail_loop_over_elements()
         first = [] if self.at(";") else self.simple_statement()
         self.expect(";", "after the loop's start")
         condition = None if self.at(";") else self.expression()
@@ -271,6 +277,21 @@ class Parser(ExpressionParser):
                 break
         self.expect(")", "after the loop's step")
         return ast.Loop(start, first, condition, step, self.branch(), True)
+
+    def fail_loop_over_elements(self) -> NoReturn:
+        """Raises CS0105: loops have no `in`."""
+        names = [token.text for token in (self.token, self.peek(), self.peek(2), self.peek(3))]
+        array = names[names.index("in") + 1] if "in" in names[:3] else "a"
+        message = "a loop counts: `for (int i = 0; i < n; i++) ...`"
+        hint = f"elements need no loop: `sum({array}(i))`, `var b(i) = f({array}(i))`"
+        self.fail("CS0105", message, f"{hint}, `fold(step, start, {array}(i))`")
+
+    def variable_name(self, type_: str) -> Token:
+        """The name of a new variable or parameter; raises CS0105 for the name of a type."""
+        if self.token.text in (*ast.PRIMITIVES, *ast.VECTORS):
+            name = self.token.text
+            self.fail("CS0105", f"`{name}` is a type and names no variable", f"use another name: `{type_} {name}_1`")
+        return self.expect_identifier("the variable's name")
 
     def simple_statement(self) -> list[ast.AstNode]:
         """A declaration, a restriction or an assignment, without its `;`."""
@@ -316,7 +337,7 @@ class Parser(ExpressionParser):
         self, kind: str, type_: ast.AstNode | None, start: Span, is_mutable: bool = False, is_statement: bool = False
     ) -> ast.VariableDeclaration:
         """`x = e`, `f(i, j) = e`, or in a statement `x` alone after a type."""
-        name = self.expect_identifier("the variable's name")
+        name = self.variable_name(type_.span.excerpt if type_ is not None else kind)
         parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
         if self.accept("="):
@@ -393,9 +414,10 @@ def parse(source: SourceFile) -> list[ast.AstNode]:
 
 
 def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:
-    """Declarations and statements, or one expression."""
+    """Declarations and statements, or one expression; the last one needs no `;`."""
     parser = Parser(source)
     parser.type_names |= type_names
+    parser.end_is_semicolon = True
     expression_error = None
     try:
         value = parser.expression()

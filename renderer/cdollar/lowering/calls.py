@@ -286,7 +286,13 @@ def call_user(body: Body, function: UserFunction, values: Sequence[Value], tree:
     """A call of a function or operator of the program, with its arguments converted."""
     triples = zip(values, function.parameter_types, argument_spans(tree), strict=False)
     converted = [conversions.convert(body, value, type_, where) for value, type_, where in triples]
-    return body.program.rules.call(body, function, converted, tree.span)
+    try:
+        return body.program.rules.call(body, function, converted, tree.span)
+    except ProgramError as error:
+        if not function.is_instance or not error.code.startswith("CS04"):
+            raise
+        message = f"{function.signature} has no value for these types: {error.message}, in {error.span.provenance}"
+        raise ProgramError(error.code, tree.span, message, error.hint) from None
 
 
 def promote_user_call(body: Body, function: UserFunction, values: list[Any], tree: ast.Call) -> Operand:
@@ -315,6 +321,13 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     values = resolve_arguments(body, arguments + [Omitted()] * (count - len(arguments)), tree)
     if all(type(value) is Omitted for value in values):
         return function
+    masks = [k for k, value in enumerate(values) if isinstance(value, FunctionValue) and value.type.result == ty.BOOL]
+    if masks and function.type.parameters[masks[0]] == ty.INT:
+        span, name = tree.arguments[masks[0]].span, tree.callee.span.excerpt
+        hint = (
+            f"where it holds, `sum({name}(i), i : k => ...)` reduces; elsewhere, `var r(i) = ... ? {name}(i) : 0` is 0"
+        )
+        raise ProgramError("CS0401", span, f"{span.excerpt} is a mask, but an index is int", hint)
     if any(isinstance(value, Omitted) for value in values):
         return curry(body, function, values, tree)
     return promote(body, values, lambda v: apply_converted(body, function, v, frozenset(), tree), tree.span)

@@ -22,7 +22,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, Node
-from renderer.cdollar.ir.operations import OPERATIONS
+from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.lowering.functions import operation_as_function, promote
 from renderer.plain import format_names
 
@@ -78,6 +78,9 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
     if not overloads and generics:
         message = f"the generic function {name} does not take ({given})"
         raise ProgramError("CS0411", span, message, f"it is `{generics[0].span.excerpt}`")
+    if not overloads and name in REDUCER_NAMES and len(values) == 2:
+        hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`"
+        raise ProgramError("CS0411", span, f"{name} does not take ({given})", hint)
     if not overloads and name in FUNCTIONS:
         raise ProgramError("CS0411", span, f"{name} does not take ({given})", FUNCTIONS[name])
     if len(overloads) == 1:

@@ -160,8 +160,8 @@ def promote(
     body.require_host()
     shared: SharedVariables = {}
     data = [eta_expand_shared(body, v, shared, span) if isinstance(v, FunctionValue) else v for v in values]
-    for variable, dimensions in shared.values():
-        variable.range = unify_ranges(variable.name, dimensions, span)
+    for (_, position), (variable, dimensions) in shared.items():
+        variable.range = unify_ranges(position, dimensions, span)
     return make_function(body.dag, [variable for variable, _ in shared.values()], operation(data))
 
 

@@ -186,6 +186,9 @@ def gap(pieces: list[Piece], k: int, context: Context) -> str:
         return " " if left.spaced or right.spaced else ""
     if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
         return ""
+    first = pieces[k - 2] if k > 1 else left
+    if left.text in ("<", ">") and (first.text == ")" or first.kind in OPERANDS and left.spaced):
+        return " "  # a comparison: type parameters follow a name, without a space
     if left.kind == right.kind == "punctuator":
         return gap_between_punctuators(left, right, context)
     if left.kind == "punctuator":

@@ -40,7 +40,26 @@ HINTS = {
     "float main() => π;": "it is `pi`",
     "float main(float 变) => 1;": "names are made of",
     "float main(float x) => x × 2;": "write `*`",
+    "float main(float[] a) { int half = 1; return a(half); }": "use another name: `int half_1`",
+    "float main(float[] a, float byte) => byte;": "use another name: `float byte_1`",
+    "float main(float[] a) { float s = 0; for (i in a) s += a(i); return s; }": "`sum(a(i))`",
+    "float main(float[] g) { float s = 0; foreach (float x in g) s += x; return s; }": "`sum(g(i))`",
+    "float[] main(float[] a) => a[a > 1];": "`sum(a(i), i : k => ...)` reduces",
+    "float[] main(float[,] a) => sum(a, 1);": "`var r(i) = sum(a(i, j), int j)`",
 }
+
+
+def test_a_type_error_in_a_generic_function_is_at_the_call():
+    text = "final class C { float x; }\nT twice<T>(T x) => x + x;\nfloat main() => twice(C(1)).x;"
+    with pytest.raises(ProgramError, match=r"test.cb:3:17: error CS0403: twice\(C\) .* in x \+ x at 2:20") as caught:
+        load_text(SourceFile("test.cb", text), NumpyTarget)
+    assert caught.value.hint.startswith("define it: `C operator +(C a, C b)")
+
+
+def test_messages_name_no_variable_that_nobody_wrote(rng):
+    with pytest.raises(ProgramError, match=r"the second dimension is 0\.\.3 and 0\.\.4 in a \+ b") as caught:
+        value_of("float[,] main(float[,] a, float[,] b) => a + b;", a=rng.random((2, 3)), b=rng.random((2, 4)))
+    assert "`i`" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", HINTS)
