@@ -96,6 +96,7 @@ REAL += [
     "a[-2:, 1](i / 4)",
     "(float) size(a, 0)",
     "(float) (low(b, 0) + high(b, 0))",
+    "(empty(a) ? 1.0 : 2.0)",
     "radians(90)",
     "1e3",
     "pi",

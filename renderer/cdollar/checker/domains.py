@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NoReturn
 
@@ -203,6 +203,14 @@ class Inference:
                 pass
         self._narrow()
         self._check()
+        self._keep_borders()
+
+    def _keep_borders(self) -> None:
+        """Lets a variable have any value if border modes alone have given its range."""
+        read = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
+        for variable in self.context.variables:
+            if isinstance(variable.range, Range) and variable.range.extends and variable in read:
+                variable.range = replace(variable.range, extends=False)
 
     def depends_on_outer(self, variable: BoundVariable, inner: Set[BoundVariable]) -> bool:
         """True if an unsolved variable depends on one that an outer expression will solve."""
@@ -231,7 +239,7 @@ class Inference:
                 continue
             is_direct = form.terms == ((variable, 1),) and form.constant == 0
             if use.has_border:
-                candidate = Range(use.range.low, use.range.high, True, use.span.provenance)
+                candidate = Range(use.range.low, use.range.high, True, use.span.provenance, True)
             else:
                 bounds = solve_bounds(form, variable, use.range)
                 if bounds is None:
@@ -298,7 +306,7 @@ def intersect(a: Range, b: Range) -> Range:
     """The indices in both ranges, with the provenance of the tighter range."""
     low, high = max(a.low, b.low), min(a.high, b.high)
     tighter = a if (a.low, a.high) == (low, high) else b
-    return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance)
+    return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance, a.extends and b.extends)
 
 
 def fail_range_conflict(name: str, first: Range, second: Range, span: Span) -> NoReturn:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import INFINITE, Dimension, Node
+from renderer.cdollar.ir.dag import INFINITE, Dimension, Node, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Type
 
 # Values
+
+MAX_REPEATED_NODES = 300  # of a body that is repeated where it is read outside of its domain
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,19 @@ class FunctionValue:
     def domain(self) -> tuple[Dimension, ...]:
         """A dimension for each parameter's component, without regard to border modes."""
         return tuple(v.range for v in self.node.attribute) if self.fixed_domain is None else self.fixed_domain
+
+    @property
+    def extends(self) -> tuple[bool, ...]:
+        """True for each component of the parameters that may have any value, since the body reads by border modes.
+
+        Only a small body without reductions is computed at any index; others are evaluated over the domain.
+        """
+        extends = tuple(isinstance(r, Range) and r.extends for r in self.domain)
+        if not any(extends) or self.fixed_domain is not None:
+            return (False,) * len(extends)
+        nodes = topological_order([self.node])
+        is_small = len(nodes) <= MAX_REPEATED_NODES and not any(n.op in ("reduce", "let", "primitive") for n in nodes)
+        return tuple(is_small and e for e in extends)
 
     @property
     def domain_with_borders(self) -> tuple[Dimension, ...]:

@@ -33,12 +33,16 @@ unique_ids = count()
 
 @dataclass(frozen=True)
 class Range:
-    """Indices low..high (half open); `narrowed` if inference made it smaller than the declared domain."""
+    """Indices low..high (half open); `narrowed` if inference made it smaller than the declared domain.
+
+    `extends`: border modes give the function values at all other indices, too.
+    """
 
     low: int
     high: int
     narrowed: bool = False
     provenance: str = field(default="", compare=False)  # where it was inferred from: "a(i) at 3:14"
+    extends: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:

@@ -277,7 +277,7 @@ def restriction_ranges(
         raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
     if INFINITE in value.ranges:
         raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
-    return [replace(r, provenance=span.provenance) if isinstance(r, Range) else r for r in value.ranges]
+    return [replace(r, provenance=span.provenance, extends=False) if isinstance(r, Range) else r for r in value.ranges]
 
 
 def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declared: NameRestriction) -> BoundVariable:
@@ -344,6 +344,8 @@ def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest 
 
     None for a box. The function's own domain is infinite: `i : d` of a finite one is its domain.
     """
+    if domain is None:
+        return None
     if isinstance(domain, ast.RangeExpression):
         ends = [lower_operand(body, domain.low), lower_operand(body, domain.high)]
         if all(isinstance(end, DataValue) and end.type in (INT, UINT) for end in ends):

@@ -65,11 +65,12 @@ def apply_at(
 ) -> DataValue:
     """A function at a point. Each index but the `free` variables constrains the inference of domains."""
     indices = [node for argument in arguments for node in argument.nodes]
+    extends = function.extends
     for position, index in enumerate(indices):
         range_ = function.domain[position]
         is_free = index.op == "variable" and index.attribute in free
         if not is_free and index.type in INTEGERS and range_ is not NOT_INFERRED:
-            has_border = bool(function.borders and function.borders[position])
+            has_border = bool(function.borders and function.borders[position]) or extends[position]
             constraint = IndexConstraint(index, range_, span, body.guard_depth > 0, has_border)
             body.program.inference.add_constraint(constraint)
     return access(body, function, arguments, span)
@@ -79,7 +80,8 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
     """A function at a point, without a constraint."""
     indices = tuple(node for argument in arguments for node in argument.nodes)
     borders = function.borders or (None,) * len(indices)
-    if function.node.free_variables:
+    is_outside = any(extends and not border for extends, border in zip(function.extends, borders, strict=True))
+    if function.node.free_variables or is_outside:
         return beta_reduce(body, function, indices, borders)
     node = body.dag.access(function.node, indices, borders)
     body.dag.spans.setdefault(node, span)
