@@ -1,5 +1,6 @@
 """C$ from Python: decorated texts, NumPy and DLPack in and out, repeated calls, errors; the host time of a call."""
 
+import pickle
 import sys
 import time
 from types import SimpleNamespace
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 
 import renderer
+from renderer import cdollar
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
-from renderer.cdollar.runtime.function import MAX_RECORDINGS
+from renderer.cdollar.runtime.function import MAX_RECORDINGS, Function
 from renderer.errors import InputError, UserError
 from renderer.gpu import dlpack, list_devices
 
@@ -252,3 +254,39 @@ def test_a_tensor_of_pytorch_waits_for_no_stream_if_its_work_goes_to_ours(monkey
         assert not dlpack._is_on_default_stream(np.zeros(3), 0), "other libraries have streams of their own"
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=SimpleNamespace()))
     assert not dlpack._is_on_default_stream(made, 0)
+
+
+def test_functions_results_and_errors_are_pickled():
+    f = cdollar.function("float f(float[] a, float k = 2) => k * sum(a * a);", target="numpy", name="f")
+    a = np.arange(4, dtype="f4")
+    for made in (f, f.grad, cdollar.grad(f, "k"), f(a), f.grad(a)):
+        copy = pickle.loads(pickle.dumps(made))
+        values = [each(a) if isinstance(made, Function) else each for each in (made, copy)]
+        assert np.array_equal(*values) and values[0].type == values[1].type
+    with pytest.raises(ProgramError) as caught:
+        cdollar.function("float main() => x;\nfloat g() => y;", target="numpy")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value) and copy.code == "CS0202" and len(copy.others) == 1
+
+
+WRONG = [
+    None, "x", [1, 2], [[1, 2], [3]], [1, "a"], {}, {1}, object(), np.ones((2, 2, 2)), np.ones(3, complex),
+    np.array(["a"]), np.array([None]), 1j, 10**400, np.datetime64("2020"), np.ma.masked_array([1.0], [True]),
+    slice(3), ..., np.zeros(3, [("q", "f4")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parameter", ["float a", "int a", "float3 a", "float3[] a", "int[,] a", "float(float) a"])
+def test_every_wrong_argument_is_an_error_of_the_program(parameter):
+    f = cdollar.function(f"int main({parameter}) => 1;", target="numpy")
+    for value in WRONG:
+        with pytest.raises(UserError, match=r"^a: "):
+            f(value)
+    for wrong in (np.ones(2), 5):
+        for call in (
+            lambda wrong=wrong: cdollar.function("float main() => 1;", target=wrong),
+            lambda wrong=wrong: cdollar.function("float main() => 1;", name=wrong),
+            lambda wrong=wrong: cdollar.grad(f, wrong),
+        ):
+            with pytest.raises(UserError):
+                call()

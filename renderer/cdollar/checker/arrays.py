@@ -153,7 +153,10 @@ def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: Steps = ()
     if not isinstance(type_, ty.Record):
         if dtype.subdtype is not None:
             return [(*prefix, k) for k in range(len(ty.component_types(type_)))]
-        return [prefix] if isinstance(type_, ty.Scalar) else [(*prefix, "xyzw"[k]) for k in range(type_.size)]
+        letters = "" if isinstance(type_, ty.Scalar) else "xyzw"[: type_.size]
+        if tuple(letters) != (dtype.names or ()):
+            raise InputError(f"{shown}: has the fields {dtype.names or 'none'}, but {type_} has {letters or 'none'}")
+        return [(*prefix, letter) for letter in letters] or [prefix]
     names = [name for name, _ in type_.fields]
     if dtype.names is None or list(dtype.names) != names:
         raise InputError(f"{shown}: has the fields {dtype.names}, but {type_} has {', '.join(names)}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.plain import shorten_words
@@ -67,6 +68,9 @@ class ProgramError(InputError):
         self.code, self.span, self.message, self.hint = code, span, message, hint
         self.others: list[ProgramError] = []  # later errors of the same program, in the order of the text
         super().__init__(self.render())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.span, self.message, self.hint), {"others": self.others}
 
     def __str__(self) -> str:
         shown, length = [self.render()], 0

@@ -45,6 +45,10 @@ class Array:
         result._host = array
         return result
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its elements in the host's memory."""
+        return Array.of_host, (self.type, self.numpy(), self.origin)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The extent of each dimension; vectors have one more."""

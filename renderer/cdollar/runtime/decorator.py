@@ -13,6 +13,7 @@ from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.gpu.cuda.ahead import start_driver
+from renderer.plain import format_value
 
 
 def function(
@@ -25,6 +26,8 @@ def function(
     are numbers, NumPy arrays, objects with `__dlpack__`, and results of such functions; a call returns an Array.
     Raises ProgramError for an error in the program, ArgumentError or InputError for an argument that does not fit.
     """
+    if not isinstance(name, str):
+        raise ArgumentError(f"cdollar.function: name is a text, but {format_value(name)} is given")
     if source is None:
         return lambda decorated: function(decorated, target=target, strict=strict, name=name)
     if isinstance(source, str):
@@ -33,7 +36,7 @@ def function(
         text, name = inspect.cleandoc(source.__doc__), name or source.__name__
     else:
         raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
-    if target in (None, "cuda"):
+    if target is None or isinstance(target, str) and target == "cuda":
         start_gpu()
     from renderer.cdollar.runtime.function import Function  # imports while the driver starts: both take as long
 

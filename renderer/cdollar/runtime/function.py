@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,10 @@ def grad(function: Function, parameter: str | None = None) -> Function:
     """
     if not isinstance(function, Function):
         raise ArgumentError(f"cdollar.grad: needs a C$ function, but {format_value(function)} is given")
+    if not isinstance(parameter, str | None):
+        raise ArgumentError(f"cdollar.grad: parameter is a name, but {format_value(parameter)} is given")
     made = Function(*function._given)  # noqa: SLF001  # of this class
+    made._made_by = grad, (function, parameter)  # noqa: SLF001
     made._call(gradient_function(made.declaration, parameter, made.declaration.declaration.name_span))  # noqa: SLF001
     return made
 
@@ -65,6 +68,7 @@ class Function:
     def __init__(self, text: str, target: str | None = None, strict: bool = False, name: str = "") -> None:
         """Parse and check the program."""
         self._source, self._given = SourceFile(f"<{name or 'C$'}>", text), (text, target, strict, name)
+        self._made_by: tuple[Callable[..., Function], tuple[Any, ...]] = Function, self._given
         self._compilation = load_text(self._source, target_factory(target, None, strict))
         self.target = self._compilation.target
         self._lock = threading.Lock()
@@ -84,6 +88,10 @@ class Function:
     def grad(self) -> Function:
         """The derivatives by the first parameter, as a function of the same arguments."""
         return grad(self)
+
+    def __reduce__(self) -> tuple[Callable[..., Function], tuple[Any, ...]]:
+        """Pickled by its text, options and parameter of a gradient; the copy compiles anew."""
+        return self._made_by
 
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
@@ -130,7 +138,7 @@ class Function:
 
     def _arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[Any]:
         """A value for each parameter; None for parameters that keep their defaults."""
-        if not named and len(arguments) == len(self.names):
+        if not named and len(arguments) == len(self.names) and not any(a is None for a in arguments):
             return list(arguments)
         if len(arguments) > len(self.names):
             raise ArgumentError(f"{self!r} takes {len(self.names)} arguments, found {len(arguments)}")
@@ -149,18 +157,34 @@ class Function:
 
     def _prepare(self, position: int, value: object) -> Any:
         """An argument as a number, a tuple, a NumPy array, or an Array on this function's device."""
-        if type(value) in (float, np.ndarray):
+        name, type_ = self.names[position], self._types[position]
+        if value is None or type(value) is float:
             return value
-        if value is None or isinstance(value, (bool, int, np.generic)):
-            is_float = self._is_float[position] and not isinstance(value, (bool, np.bool_))
-            return float(value) if is_float and value is not None else value
+        if isinstance(value, np.ma.MaskedArray):
+            raise ArgumentError(f"{name}: is a masked array; C$ has no masks, `.filled(x)` gives an array")
+        if isinstance(type_, Data):
+            is_number = isinstance(value, (bool, int, np.bool_, np.number)) and not isinstance(
+                value, np.complexfloating
+            )
+            parts = (value,) if is_number else _components(value, type_, name)
+            if not isinstance(type_, Scalar) or len(parts) != 1:
+                return _numbers(parts, type_, name)
+            try:
+                return float(parts[0]) if self._is_float[position] and not isinstance(parts[0], bool) else parts[0]
+            except OverflowError:
+                raise ArgumentError(f"{name}: is {type_}, and {format_value(value)} is too large for it") from None
+        if type(value) is np.ndarray:
+            return value
         if isinstance(value, Array):
             here, there = self.target, value.target
             is_here = isinstance(here, DeviceTarget) and there is not None and there.device is here.device
             return value if is_here and not isinstance(value.result, Record) else value.numpy()
-        if has_dlpack(value) and isinstance(self._types[position], FunctionType):
-            return self._borrowed(self.names[position], value)
-        return np.asarray(value) if isinstance(self._types[position], FunctionType) else value
+        if has_dlpack(value):
+            return self._borrowed(name, value)
+        try:
+            return np.asarray(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ArgumentError(f"{name}: is {type_}, but {format_value(value)} is no array: {error}") from None
 
     def _borrowed(self, name: str, value: HasDlpack) -> Array | np.ndarray:
         """A tensor of another library: on this function's device as it is, else as a NumPy array."""
@@ -295,12 +319,20 @@ def _entry(functions: list[UserFunction], source: SourceFile, name: str, compila
     raise ArgumentError(f"{source.name}: has the functions {names}; one must be `main`, or name=... must name one")
 
 
-def _numbers(value: object, type_: Data, name: str) -> tuple[Number, ...]:
-    """The components of a number or vector, checked as texts of the command line are."""
+def _components(value: object, type_: Data, name: str) -> tuple[Number, ...]:
+    """The components of a number or vector as Python numbers; raises ArgumentError."""
     try:
         parts = np.asarray(value).reshape(-1).tolist()
     except (TypeError, ValueError):
         parts = [value]
     if any(not isinstance(part, (bool, int, float)) for part in parts):
         raise ArgumentError(f"{name}: is {type_}, but {format_value(value)} is given")
-    return parse_number(",".join(map(repr, parts)), type_, name)
+    return tuple(parts)
+
+
+def _numbers(value: object, type_: Data, name: str) -> tuple[Number, ...]:
+    """The components of a number or vector, checked as texts of the command line are."""
+    try:
+        return parse_number(",".join(map(repr, _components(value, type_, name))), type_, name)
+    except ArgumentError as error:  # of the command line, where numbers come from --set
+        raise ArgumentError(str(error).replace(f"--set {name}=", f"{name}: ", 1)) from None

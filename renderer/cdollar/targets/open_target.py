@@ -36,7 +36,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     schedule file the kernels use. `strict` fixes the order of float sums (strict_order.py). Raises UserError for an
     unknown name, and UnavailableError if the named target does not run on this machine.
     """
-    if name not in (None, *TARGETS):
+    if name is not None and (not isinstance(name, str) or name not in TARGETS):
         raise UserError(f"target is {format_value(name)}; allowed are {', '.join(TARGETS)}")
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     reference = partial(NumpyTarget, strict=strict)
