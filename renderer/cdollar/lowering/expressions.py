@@ -312,7 +312,10 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
         return reductions.lower_fold(body, tree)
     if domains.is_reduction_call(body, tree) and not isinstance(tree.arguments[0], ast.Blank):
         return reductions.reduce_call(body, name, overloads, tree)
-    if not overloads:
+    is_scan = not overloads and name in SCANS and len(tree.arguments) > 1
+    if is_scan:
+        require_associative(body, name, tree.arguments[0])
+    elif not overloads:
         result = call_builtin(body, name, tree)
         if result is not None:
             return result
@@ -321,6 +324,19 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
     values = [calls.lower_argument(body, argument, type_) for argument, type_ in pairs]
     overloads = overloads + instances_for_values(body.program.functions, name, values)
     return calls.call_overloaded(body, name, overloads, values, tree)
+
+
+SCANS = ("scan", "exclusive_scan", "segmented_scan")  # of the prelude: they group elements as they like
+
+
+def require_associative(body: Body, name: str, function: ast.AstNode) -> None:
+    """Raises CS0319 unless a scan is by min, max or a function of the program that is marked [Associative]."""
+    overloads = body.program.functions.get(function.name) if isinstance(function, ast.Name) else []
+    is_marked = any("Associative" in f.declaration.attributes for f in overloads)
+    if not is_marked and not (isinstance(function, ast.Name) and not overloads and function.name in ("min", "max")):
+        message = f"{name} combines elements in any grouping, and {function.span.excerpt} is not marked [Associative]"
+        hint = "`[Associative] float f(float a, float b) => ...`; `fold(step, start, a(i))` goes in order"
+        raise ProgramError("CS0319", function.span, message, hint)
 
 
 def lower_literal(body: Body, tree: ast.Literal) -> Value:

@@ -1,0 +1,143 @@
+"""Scans by associative functions, exclusive and by segments, and compaction: the prelude's, on every target."""
+
+import numpy as np
+import pytest
+
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.numpy.target import NumpyTarget
+from tests.cdollar.evaluate import error_of, value_of
+
+LINE = """
+final class Line { float slope, offset; }
+[Associative] Line then(Line p, Line q) => Line(q.slope * p.slope, q.slope * p.offset + q.offset);
+"""
+
+
+def everywhere(device, gl, text, **arrays):
+    """The value of a program, which must be the same on every target."""
+    targets = NumpyTarget, lambda dag: DeviceTarget(dag, device, "device"), lambda dag: GlslTarget(dag, gl)
+    first, *others = (value_of(text, target, **arrays) for target in targets)
+    for other in others:
+        assert np.array_equal(first, other)
+    return first
+
+
+def test_running_maxima_and_lines_of_sight(device, gl, rng):
+    a = rng.integers(0, 50, 37).astype("f4")
+    assert (
+        everywhere(device, gl, "float[] main(float[] a) => scan(max, a);", a=a).tolist()
+        == np.maximum.accumulate(a).tolist()
+    )
+    text = """
+    [Associative] float steeper(float a, float b) => max(a, b);
+    bool[] main(float[] a) {
+        var slope(i : 1..size(a)) = (a(i) - a(0)) / i;
+        let before = exclusive_scan(steeper, -1000.0, slope);
+        var visible(i) = slope(i) > before(i);
+        return visible;
+    }
+    """
+    slopes = (a[1:] - a[0]) / np.arange(1, len(a), dtype="f4")
+    assert everywhere(device, gl, text, a=a).tolist() == [bool((slopes[:i] < s).all()) for i, s in enumerate(slopes)]
+
+
+def test_a_recurrence_of_records(device, gl, rng):
+    """u(i) = u(i - 1) / 2 + a(i): lines are composed."""
+    a = rng.integers(0, 8, 20).astype("f4")
+    text = (
+        LINE + "float[] main(float[] a) { var lines(i) = Line(0.5, a(i)); let s = scan(then, lines); return s.offset; }"
+    )
+    wanted, u = [], np.float32(0)
+    for x in a:
+        u = u / 2 + x
+        wanted.append(u)
+    assert np.allclose(everywhere(device, gl, text, a=a), wanted, rtol=1e-6)
+
+
+def test_a_row_of_needleman_and_wunsch(device, gl, rng):
+    """h(j) = max(b(j), h(j - 1) - gap), a scan of b(j) + gap * j by max; all rows against the quadratic algorithm."""
+    s, t = (rng.integers(0, 4, n).astype("i4") for n in (9, 12))
+    text = """
+    int[] main(int[] s, int[] t) {
+        int gap = 2;
+        var start(j : 0..size(t) + 1) = -gap * j;
+        int[] row = start;
+        for (int i = 0; i < size(s); i++) {
+            var best(j : row) = j == 0 ? -gap * (i + 1)
+                : max(row(j) - gap, row(j - 1) + (s(i) == t(j - 1) ? 3 : -1)) + gap * j;
+            let m = scan(max, best);
+            var next(j : row) = m(j) - gap * j;
+            row = next;
+        }
+        return row;
+    }
+    """
+    table = np.zeros((len(s) + 1, len(t) + 1), int)
+    table[0], table[:, 0] = -2 * np.arange(len(t) + 1), -2 * np.arange(len(s) + 1)
+    for i in range(len(s)):
+        for j in range(len(t)):
+            match = table[i, j] + (3 if s[i] == t[j] else -1)
+            table[i + 1, j + 1] = max(match, table[i, j + 1] - 2, table[i + 1, j] - 2)
+    assert value_of(text, s=s, t=t).tolist() == table[-1].tolist()
+    assert value_of(text, lambda dag: DeviceTarget(dag, device, "device"), s=s, t=t).tolist() == table[-1].tolist()
+
+
+def test_parsing_by_a_scan_of_transitions(device, gl, rng):
+    """Whether each character is in a quoted string, where a backslash hides the next one: an automaton of 3 states."""
+    letters = rng.integers(0, 3, 40).astype("i4")  # 0 a letter, 1 a quote, 2 a backslash
+    text = """
+    final class Map { int a, b, c; }
+    int at(Map m, int state) => state == 0 ? m.a : state == 1 ? m.b : m.c;
+    [Associative] Map then(Map p, Map q) => Map(at(q, p.a), at(q, p.b), at(q, p.c));
+    int[] main(int[] letters) {
+        var step(i) = letters(i) == 1 ? Map(1, 0, 1) : letters(i) == 2 ? Map(0, 2, 1) : Map(0, 1, 1);
+        let run = scan(then, step);
+        return run.a;
+    }
+    """
+    state, wanted = 0, []
+    for letter in letters:
+        state = {1: (1, 0, 1), 2: (0, 2, 1)}.get(int(letter), (0, 1, 1))[state]
+        wanted.append(state)
+    assert everywhere(device, gl, text, letters=letters).tolist() == wanted
+
+
+def test_segments_start_anew(device, gl, rng):
+    a, heads = rng.integers(0, 50, 33).astype("f4"), rng.random(33) < 0.2
+    wanted = [max(a[k] for k in range(max((h for h in range(i + 1) if heads[h]), default=0), i + 1)) for i in range(33)]
+    text = "float[] main(float[] a, bool[] heads) => segmented_scan(max, a, heads);"
+    assert everywhere(device, gl, text, a=a, heads=heads).tolist() == wanted
+
+
+def test_compaction_and_partition_keep_the_order(device, rng):
+    a = np.concatenate([rng.integers(0, 9, 30).astype("f4"), [np.nan, -0.0, np.inf]]).astype("f4")
+    for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
+        kept = value_of("float[] main(float[] a) => compact(a, i => !(a(i) > 4));", target, a=a)
+        assert kept.tobytes() == a[~(a > 4)].tobytes()
+        ordered = value_of("float[] main(float[] a) => partition(a, a > 4);", target, a=a)
+        assert ordered.tobytes() == np.concatenate([a[a > 4], a[~(a > 4)]]).tobytes()
+        assert value_of("float[] main(float[] a) => compact(a, a > 100 && a < 101);", target, a=a).shape == (0,)
+    text = "final class P { float x; int n; } P[] main(float[] a) { var p(i : 3..9) = P(a(i), i); return %s; }"
+    text %= "compact(p, i => a(i) < 5)"
+    assert value_of(text, a=a)["n"].tolist() == [i for i in range(3, 9) if a[i] < 5]
+
+
+@pytest.mark.parametrize(
+    "call", ["scan(apart, a)", "exclusive_scan(apart, 0.0, a)", "scan(a, 2)", "segmented_scan(pow, a, a > 1)"]
+)
+def test_other_functions_are_refused(call):
+    error = error_of(f"float apart(float a, float b) => a - b; float[] main(float[] a) => {call};", a=np.ones(3, "f4"))
+    assert error.code == "CS0319" and "[Associative]" in error.hint
+
+
+@pytest.mark.slow
+def test_random_scans_of_records_match_a_loop(device, gl, rng):
+    text = LINE + "Line[] main(Line[] a) => scan(then, a);"
+    for _ in range(40):
+        a = np.zeros(int(rng.integers(1, 70)), [("slope", "f4"), ("offset", "f4")])
+        a["slope"], a["offset"] = rng.choice([-1, 0, 1], len(a)), rng.integers(-5, 6, len(a))
+        wanted = [tuple(a[0])]
+        for slope, offset in a.tolist()[1:]:
+            wanted.append((slope * wanted[-1][0], slope * wanted[-1][1] + offset))
+        assert everywhere(device, gl, text, a=a).tolist() == wanted
