@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,21 @@ class EvaluatedArray:
     def read(self, box: Indices) -> list[np.ndarray]:
         """The components at NumPy indices."""
         return [array[box] for array in self.arrays]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockArray:
+    """A function over `range` whose class reads blocks: `read_block(low, high)` gives the components at low..high."""
+
+    range: Range
+    read_block: Callable[[int, int], list[np.ndarray]]
+
+    def read(self, box: Indices) -> list[np.ndarray]:
+        """The components at NumPy indices, from one block around them."""
+        positions = np.arange(self.range.size)[box]
+        first, end = (int(positions.min()), int(positions.max()) + 1) if positions.size else (0, 0)
+        block = self.read_block(self.range.low + first, self.range.low + end)
+        return [component[positions - first] for component in block]
 
 
 def evaluated_array(

@@ -126,7 +126,7 @@ class Program:
     """All tables of one compilation, its DAG and its inference contexts."""
 
     def __init__(self, rules: Rules, make_target: Callable[[Dag], Target], folder: Path | None = None):
-        self.rules, self.dag = rules, Dag()
+        self.rules, self.make_target, self.dag = rules, make_target, Dag()
         self.builder = NodeBuilder(self.dag)
         self.types = TypeTable()
         self.functions = FunctionTable(self.types)

@@ -293,6 +293,7 @@ class ClassDeclaration(AstNode):
     methods: list[FunctionDeclaration] = field(default_factory=list)
     base: AstNode | None = None
     evaluation: Lambda | None = None
+    block_read: FunctionDeclaration | None = None  # of a class with a base: `float[] read(int low, int high)`
     is_mutable: bool = False  # the fields of its variables may be assigned
 
 

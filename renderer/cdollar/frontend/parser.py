@@ -174,10 +174,14 @@ class Parser(ExpressionParser):
         for _ in self.separated():
             name = self.expect_identifier("a field's name")
             if self.at("(", "<"):
-                if item.base is not None:
-                    message = "a class derived from a functional type has fields and `operator ()`, no methods"
-                    self.fail("CS0115", message, span=name.span)
-                item.methods.append(self.function(start, type_, name, {}))
+                method = self.function(start, type_, name, {})
+                if item.base is None:
+                    item.methods.append(method)
+                    return
+                if name.text != "read" or len(method.parameters) != 2 or item.block_read is not None:
+                    message = "a class derived from a functional type has fields, `operator ()` and one `read`"
+                    self.fail("CS0115", message, "`float[] read(int low, int high) => ...`", name.span)
+                item.block_read = method
                 return
             if any(other[0] == name.text for other in item.fields):
                 self.fail("CS0109", f"the field `{name.text}` is declared twice", span=name.span)

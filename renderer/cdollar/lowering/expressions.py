@@ -7,10 +7,14 @@ EXPRESSION_RULES has a function for each kind of expression but lambdas and arra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
+from renderer.cdollar.checker.arrays import BlockArray
 from renderer.cdollar.checker.domains import combine
 from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
@@ -29,6 +33,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
 from renderer.cdollar.ir import types as ty
+from renderer.cdollar.ir.dag import Range
 from renderer.cdollar.lowering import calls, conversions, domains, reductions
 from renderer.cdollar.lowering.arrays import lower_array_literal, lower_primitive
 from renderer.cdollar.lowering.functions import promote, with_border_mode
@@ -441,7 +446,38 @@ def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.Const
 
     converted = body.program.lower_once((item, values, body.program.host.abstract_depth > 0), lower_evaluation)
     assert isinstance(converted, FunctionValue), "the base is a functional type"
-    return converted
+    is_known = not body.program.host.abstract_depth and not converted.node.free_variables
+    return with_block_read(body, item, converted, scope) if item.block_read is not None and is_known else converted
+
+
+def with_block_read(body: Body, item: ast.ClassDeclaration, function: FunctionValue, fields: Scope) -> FunctionValue:
+    """A function of a class with a method `read`, which gives its elements a block at a time; raises CS0115.
+
+    The targets ask for the region that a program accesses, when they reach it.
+    """
+    program, method, range_ = body.program, item.block_read, function.domain[0]
+    assert method is not None, "the caller has seen to it"
+    if len(function.domain) != 1 or not isinstance(range_, Range):
+        message = f"`read` needs one finite dimension, but {item.name} has {' x '.join(map(str, function.domain))}"
+        raise ProgramError("CS0115", method.name_span, message, "`operator ()(int i : 0..n) => ...`")
+    parameters = [ast.Parameter(span, type_, name, None) for name, type_, span in item.fields] + method.parameters
+    called = program.functions.from_declaration(replace(method, parameters=parameters))
+    given = [variable.value for variable in fields.names.values() if variable.value is not None]
+
+    def read_block(low: int, high: int) -> list[np.ndarray]:
+        ends = [DataValue(ty.INT, (body.dag.runtime_scalar(n, "int", "end"),)) for n in (low, high)]
+        with program.inference.context():
+            block = program.rules.call(Body(program), called, [*given, *ends], method.name_span)
+        sizes = [r.size for r in block.domain if isinstance(r, Range)] if isinstance(block, FunctionValue) else []
+        if not isinstance(block, FunctionValue) or sizes != [high - low]:
+            message = f"{item.name}.read({low}, {high}) has {sizes[0] if sizes else 'no'} elements"
+            raise ProgramError("CS0115", method.name_span, message, f"it yields {high - low}, for {low}..{high}")
+        whole = conversions.materialize(Body(program), block, method.name_span)
+        return program.make_target(body.dag).evaluate(whole.node)
+
+    type_ = function.type.as_array_type
+    node = body.dag.array(type_, item.name, BlockArray(range_, read_block), function.domain)
+    return FunctionValue(type_, node, function.domain)
 
 
 EXPRESSION_RULES: Mapping[type[ast.AstNode], Callable[[Body, Any], Value]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -166,7 +167,7 @@ class Function:
             is_number = isinstance(value, (bool, int, np.bool_, np.number)) and not isinstance(
                 value, np.complexfloating
             )
-            parts = (value,) if is_number else _components(value, type_, name)
+            parts: tuple[Any, ...] = (value,) if is_number else _components(value, type_, name)
             if not isinstance(type_, Scalar) or len(parts) != 1:
                 return _numbers(parts, type_, name)
             try:
@@ -238,6 +239,9 @@ class Function:
         finally:
             if isinstance(target, DeviceTarget):
                 target.recording = None
+        for warning in compilation.dag.warnings.values():
+            warnings.warn(str(warning), stacklevel=4)
+        compilation.dag.warnings.clear()
         if result.representation is None or not recording.is_complete:
             return result
         read = {s.unique_id for s in host.scalars_read}

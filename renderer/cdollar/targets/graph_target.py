@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from renderer.cdollar.checker.arrays import BlockArray
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
@@ -333,6 +334,8 @@ class GraphTarget(Target):
             check_memory(tuple(r.size for r in ranges), types, "an array", self.max_memory_bytes)
             lows = [r.low for r in node.attribute.ranges]
             box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
+            if isinstance(node.attribute.data, BlockArray):
+                self.interrupt_recording()  # a block depends on other arguments
             arrays = node.attribute.data.read(box)
             buffers = [self.upload(a, t) for a, t in zip(arrays, types, strict=True)]
             self.representations[node] = Representation(ranges, buffers, types)

@@ -1,8 +1,13 @@
 """Methods, classes derived from functional types, domains as values, unions of boxes."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from renderer.cdollar.checker.arrays import BlockArray
+from renderer.cdollar.targets.device_target import DeviceTarget
 from tests.cdollar.evaluate import error_of, value_of
 
 ROW = np.arange(12, dtype="f4")
@@ -60,7 +65,7 @@ def test_classes_derived_from_functional_types_are_functions():
             "derived from",
         ),
         ("final class A : float(int) { float x; } float main() => 1;", "CS0115", "has an `operator ()`"),
-        ("final class A : float(int) { float f() => 1; } float main() => 1;", "CS0115", "no methods"),
+        ("final class A : float(int) { float f() => 1; } float main() => 1;", "CS0115", "one `read`"),
         (
             CLASSES + "float main() => Ramp(1, 2)(1);",
             "CS0402",
@@ -115,3 +120,49 @@ def test_reductions_over_unions_count_each_point_once():
 def test_domains_that_do_not_fit(body, code, words):
     error = error_of(f"float main(float[] a) {{ {body} }}", a=ROW)
     assert error.code == code and words in str(error), str(error)
+
+
+SCALED = """
+final class Scaled : float(int) {
+    float k;
+    float operator ()(int i : 0..100) => -1000;
+    float[] read(int low, int high) => k * file("big.npy")[low:high];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body,expected,regions",
+    [
+        ("=> sum(Scaled(2)(i), i : 3..7);", 2 * (3 + 4 + 5 + 6), [(3, 7)]),
+        ("{ let s = Scaled(2); return s(5) + s(8); }", 26, [(5, 9)]),
+        ("=> Scaled(1)(0) + 1;", 1, [(0, 1)]),
+        ("=> 7;", 7, []),
+    ],
+)
+def test_a_class_reads_blocks_when_an_evaluation_reaches_them(device, tmp_path, monkeypatch, body, expected, regions):
+    """The paper's function that is bound to a file: only the part that is needed is read, in one go."""
+    np.save(tmp_path / "big.npy", np.arange(100, dtype="f4"))
+    read, given = BlockArray.read, []
+
+    def noted(self, box):
+        block = replace(self, read_block=lambda low, high: given.append((low, high)) or self.read_block(low, high))
+        return read(block, box)
+
+    monkeypatch.setattr(BlockArray, "read", noted)
+    text = f"{SCALED}float main() {body}"
+    assert value_of(text, lambda dag: DeviceTarget(dag, device, "device"), folder=tmp_path) == expected
+    assert given == regions
+    assert value_of(text, folder=tmp_path) == expected
+
+
+def test_wrong_block_reads():
+    for old, new, message in (
+        ("[low:high]", "[low:high + 1]", r"Scaled.read\(0, 1\) has 2 elements"),
+        ("(int i : 0..100)", "(int i)", "needs one finite dimension"),
+        ("read(int low, int high)", "norm(int low, int high)", "one `read`"),
+        ("read(int low, int high)", "read(int low)", "one `read`"),
+    ):
+        text = SCALED.replace('file("big.npy")', "a").replace("float k;", "float k; float[] a;").replace(old, new)
+        error = error_of(text + "float main(float[] a) => Scaled(1, a)(0);", a=np.ones(9, "f4"))
+        assert error.code == "CS0115" and re.search(message, str(error))

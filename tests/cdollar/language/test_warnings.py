@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from renderer import cdollar
 from renderer.cli import main
 from tests.cdollar.evaluate import value_of, warnings_of
 
@@ -41,6 +42,12 @@ def test_a_gradient_without_a_value(rng, distance, expected):
     assert [w.code for w in warnings] == ["CS0702"] * expected
     assert all("i == j" in str(w) for w in warnings)
     assert np.isnan(value_of(text, p=p)).any() == bool(expected)
+
+
+def test_python_warns():
+    f = cdollar.function("float f(float2[] p) => sum(length(p(i) - p(j)));", target="numpy", name="f")
+    with pytest.warns(UserWarning, match="CS0702"):
+        f.grad(np.ones((3, 2), "f4"))
 
 
 def test_warnings_and_what_reductions_run_over_are_shown(tmp_path, capsys):
