@@ -28,7 +28,9 @@ float[] main(float[] a, int by = 2) {{ {} var r(i : {}..{}) = f(i); return r; }}
 """
 
 
-@pytest.mark.parametrize("definition", ELEMENTWISE)
+@pytest.mark.parametrize(
+    "definition", [pytest.param(d, marks=pytest.mark.slow) if k % 2 else d for k, d in enumerate(ELEMENTWISE)]
+)
 def test_a_function_of_borders_has_values_everywhere(device, gl, rng, definition):
     a = rng.integers(0, 9, int(rng.integers(3, 8))).astype("f4")
     mode = str(rng.choice(list(MODES)))

@@ -42,6 +42,7 @@ def test_running_maxima_and_lines_of_sight(device, gl, rng):
     assert everywhere(device, gl, text, a=a).tolist() == [bool((slopes[:i] < s).all()) for i, s in enumerate(slopes)]
 
 
+@pytest.mark.slow
 def test_a_recurrence_of_records(device, gl, rng):
     """u(i) = u(i - 1) / 2 + a(i): lines are composed."""
     a = rng.integers(0, 8, 20).astype("f4")
@@ -110,14 +111,15 @@ def test_segments_start_anew(device, gl, rng):
     assert everywhere(device, gl, text, a=a, heads=heads).tolist() == wanted
 
 
-def test_compaction_and_partition_keep_the_order(device, rng):
+@pytest.mark.parametrize("on_device", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_compaction_and_partition_keep_the_order(device, rng, on_device):
     a = np.concatenate([rng.integers(0, 9, 30).astype("f4"), [np.nan, -0.0, np.inf]]).astype("f4")
-    for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
-        kept = value_of("float[] main(float[] a) => compact(a, i => !(a(i) > 4));", target, a=a)
-        assert kept.tobytes() == a[~(a > 4)].tobytes()
-        ordered = value_of("float[] main(float[] a) => partition(a, a > 4);", target, a=a)
-        assert ordered.tobytes() == np.concatenate([a[a > 4], a[~(a > 4)]]).tobytes()
-        assert value_of("float[] main(float[] a) => compact(a, a > 100 && a < 101);", target, a=a).shape == (0,)
+    target = (lambda dag: DeviceTarget(dag, device, "device")) if on_device else NumpyTarget
+    kept = value_of("float[] main(float[] a) => compact(a, i => !(a(i) > 4));", target, a=a)
+    assert kept.tobytes() == a[~(a > 4)].tobytes()
+    ordered = value_of("float[] main(float[] a) => partition(a, a > 4);", target, a=a)
+    assert ordered.tobytes() == np.concatenate([a[a > 4], a[~(a > 4)]]).tobytes()
+    assert value_of("float[] main(float[] a) => compact(a, a > 100 && a < 101);", target, a=a).shape == (0,)
     text = "final class P { float x; int n; } P[] main(float[] a) { var p(i : 3..9) = P(a(i), i); return %s; }"
     text %= "compact(p, i => a(i) < 5)"
     assert value_of(text, a=a)["n"].tolist() == [i for i in range(3, 9) if a[i] < 5]
