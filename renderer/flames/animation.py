@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from renderer.errors import UserError
-from renderer.flames.genome import Xform
-from renderer.flames.interpolation import KeyFrame, align, interpolate
+from renderer.flames.genome import Flame, Xform
+from renderer.flames.interpolation import KeyFrame, align, interpolate, staggered
 
 MAX_FRAMES = 100_000  # limit of an animation
 
@@ -36,15 +36,20 @@ def loop(key: KeyFrame, frames: int, first: int = 0) -> list[KeyFrame]:
     return [replace(rotated(key, 360.0 * n / frames), time=float(first + n)) for n in range(frames)]
 
 
-def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0) -> list[KeyFrame]:
+def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0, stagger: float = 0.0) -> list[KeyFrame]:
     """The frames from one flame to another, both rotating once; frame n has the blend 3 t^2 - 2 t^3, t = n / frames.
 
-    If only one of two xforms rotates, the angle between them grows continuously from its value at the start.
+    If only one of two xforms rotates, the angle between them grows continuously from its value at the start. Padding
+    xforms rotate in type log. `stagger`: see interpolate().
     """
     _require_frame_count(frames)
     flames = align([one.flame, two.flame], one.interpolation_type)  # padding xforms rotate too
     ends = [
         replace(key, flame=flame, time=float(k)) for k, (key, flame) in enumerate(zip((one, two), flames, strict=True))
+    ]
+    still = [
+        replace(end, flame=_without_rotation(end.flame, len(key.flame.xforms)))
+        for end, key in zip(ends, (one, two), strict=True)
     ]
     revolutions = [[float(x.animate != 0) for x in flame.xforms] for flame in flames]
     keys = []
@@ -53,20 +58,29 @@ def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0) -> list[KeyF
         blend = t * t * (3 - 2 * t)
         weights = (1 - blend, blend)
         if one.interpolation_type == "log":  # in polar coordinates a rotation adds to the blended angle
-            key = interpolate(ends, weights, 0.0)
-            angles = [math.radians(360.0 * t * (weights[0] * a + blend * b)) for a, b in zip(*revolutions, strict=True)]
+            key = interpolate(ends, weights, 0.0, stagger)
+            mixed = (staggered(weights, stagger, len(key.flame.xforms), k) for k in range(len(key.flame.xforms)))
+            angles = [
+                math.radians(360.0 * t * (u * a + v * b)) for (u, v), a, b in zip(mixed, *revolutions, strict=True)
+            ]
             xforms = tuple(map(_rotated_xform, key.flame.xforms, angles))
             key = replace(key, flame=replace(key.flame, xforms=xforms))
         else:
-            key = interpolate([rotated(end, 360.0 * t) for end in ends], weights, 0.0)
+            key = interpolate([rotated(end, 360.0 * t) for end in still], weights, 0.0, stagger)
         keys.append(replace(key, time=float(first + n)))
     return keys
 
 
-def sequence(keyframes: Sequence[KeyFrame], frames: int, loops: int = 1) -> list[KeyFrame]:
+def _without_rotation(flame: Flame, first: int) -> Flame:
+    """The flame whose xforms from number `first` on do not rotate."""
+    padding = (replace(x, animate=0.0) for x in flame.xforms[first:])
+    return replace(flame, xforms=(*flame.xforms[:first], *padding))
+
+
+def sequence(keyframes: Sequence[KeyFrame], frames: int, loops: int = 1, stagger: float = 0.0) -> list[KeyFrame]:
     """The loops of all flames, each `loops` times, with an edge between neighbors, and the last flame at the end.
 
-    `frames`: of one revolution and of one edge, as flam3-genome's `sequence` with `nframes` and `loops`.
+    `frames`: of one revolution and of one edge, as flam3-genome's `sequence` with `nframes`, `loops` and `stagger`.
     """
     _require_frame_count(frames * max(loops, 1) * max(2 * len(keyframes), 1))
     keys: list[KeyFrame] = []
@@ -74,7 +88,7 @@ def sequence(keyframes: Sequence[KeyFrame], frames: int, loops: int = 1) -> list
         for _ in range(loops):
             keys += loop(key, frames, len(keys))
         if k + 1 < len(keyframes):
-            keys += edge(key, keyframes[k + 1], frames, len(keys))
+            keys += edge(key, keyframes[k + 1], frames, len(keys), stagger)
     return [*keys, replace(keyframes[-1], time=float(len(keys)))] if keyframes else []
 
 

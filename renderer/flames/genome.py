@@ -191,9 +191,15 @@ class Flame:
     exposure: Literal["flam3", "jwildfire"] = "flam3"
     contrast: float = setting(1.0, 0.01, 100.0, "of exposure jwildfire: times the brightness, over the density")
     white_level: float = setting(255.0, 1.0, 1e4, "palette value that is displayed as white")
-    low_density_brightness: float = setting(0.0, 0.0, 100.0, "of exposure jwildfire: light of buckets with few hits")
+    low_density_brightness: float = setting(0.0, None, None, "of exposure jwildfire: light of buckets with few hits")
+    balancing_red: float = setting(1.0, None, None, "JWildfire's: factor on the red of the log-density")
+    balancing_green: float = setting(1.0, None, None, "of the green")
+    balancing_blue: float = setting(1.0, None, None, "of the blue")
+    bg_transparency: bool = setting(
+        False, help="JWildfire's: the picture keeps alpha beside colors over the background"
+    )
     saturation: float = setting(1.0, 0.0, 10.0, "added to the displayed saturation, less 1")
-    fg_opacity: float = setting(1.0, 0.0, 1.0, "JWildfire's: below 1 the flame hides more of the background")
+    fg_opacity: float = setting(1.0, None, None, "JWildfire's: below 1 the flame hides more of the background")
     curves: tuple[CurvePoints, ...] = ()  # tone curves through points (x, y) in 0 to 1: overall, red, green, blue
 
     def __post_init__(self) -> None:
@@ -301,19 +307,17 @@ def _check_tables(flame: Flame) -> None:
 def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
     """Weights (xforms,) of the xforms at the first step and, with `xaos`, at the step after each xform.
 
-    An xform of weight 0 is never chosen, so the weights of the step after it repeat those of the first step. Raises
-    ValueError if no xform can be chosen.
+    After an xform whose xaos excludes every xform a chain starts anew, as in JWildfire: the weights repeat those of the
+    first step. Raises ValueError if all weights are 0.
     """
     weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:
         raise ValueError("the weights of all xforms are 0; at least one must be above 0")
     rows = [weights]
-    for index, xform in enumerate(flame.xforms if xaos else ()):
+    for xform in flame.xforms if xaos else ():
         factors = np.ones(len(weights))
         factors[: len(xform.xaos)] = xform.xaos[: len(weights)]
         if not (weights * factors).sum() > 0:
-            if xform.weight > 0:
-                raise ValueError(f"the xaos of xform {index} excludes every xform, so chains would end there")
             factors = np.ones(len(weights))
         rows.append(weights * factors)
     return rows

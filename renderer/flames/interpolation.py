@@ -80,31 +80,43 @@ def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
     return float(np.dot(weights, list(values)))
 
 
-def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: float) -> KeyFrame:
+def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: float, stagger: float = 0.0) -> KeyFrame:
     """The weighted mean of 2 or 4 key frames, with `time`; the weights sum to 1.
 
-    The key frame at the start of the segment (of 4, the second) chooses the kinds of interpolation and gives all fields
-    that are not numbers.
+    The key frame at the start of the segment (of 4, the second) gives all fields that are not numbers and the kind of
+    padding; the first one gives the kinds of interpolation. `stagger`, 0 to 1: how far the xforms of 2 key frames
+    change one after the other, the first one first.
     """
-    base = keyframes[0] if len(keyframes) == 2 else keyframes[1]
+    base, kind = keyframes[0] if len(keyframes) == 2 else keyframes[1], keyframes[0].interpolation_type
     flames = align([key.flame for key in keyframes], base.interpolation_type)
+    count = len(flames[0].xforms)
     xforms = tuple(
-        _interpolate_xform([flame.xforms[i] for flame in flames], weights, base.interpolation_type)
-        for i in range(len(flames[0].xforms))
+        _interpolate_xform([flame.xforms[i] for flame in flames], staggered(weights, stagger, count, i), kind)
+        for i in range(count)
     )
     finals = [flame.final_xform for flame in flames if flame.final_xform is not None]  # aligned: none, or all
-    final = _interpolate_xform(finals, weights, base.interpolation_type) if finals else None
+    final = _interpolate_xform(finals, weights, kind) if finals else None
     floats = {name: _mean((getattr(flame, name) for flame in flames), weights) for name in FLAME_FLOATS}
     for name in ("quality", "filter_radius", "estimator_radius", "estimator_minimum", "gamma_threshold"):
         floats[name] = max(floats[name], 0.0)
     ints = {name: max(1, _round(_mean((getattr(f, name) for f in flames), weights))) for name in FLAME_INTS}
-    changes: dict[str, Any] = {**floats, **ints, **interpolate_palette(flames, weights, base)}
+    changes: dict[str, Any] = {**floats, **ints, **interpolate_palette(flames, weights, keyframes[0])}
     changes["background"] = tuple(_mean((flame.background[k] for flame in flames), weights) for k in range(3))
     flame = replace(base.flame, xforms=xforms, final_xform=final, **changes)
     camera: dict[str, Any] = {name: _mean((getattr(k, name) for k in keyframes), weights) for name in CAMERA_FLOATS}
     camera["center"] = tuple(_mean((key.center[k] for key in keyframes), weights) for k in range(2))
     camera["size"] = tuple(_round(_mean((key.size[k] for key in keyframes), weights)) for k in range(2))
     return replace(base, flame=flame, time=time, palette_number=-1, hue=0.0, **camera)
+
+
+def staggered(weights: Sequence[float], stagger: float, count: int, index: int) -> Sequence[float]:
+    """The weights of xform `index` of `count`: it changes in its own part of the way, as flam3's get_stagger_coef."""
+    if stagger <= 0 or count < 2 or len(weights) != 2:
+        return weights
+    room = stagger * (count - 1) / count
+    t = min(max((weights[0] - room * (count - 1 - index) / (count - 1)) / (1 - room), 0.0), 1.0)
+    first = t * t * (3 - 2 * t)
+    return first, 1 - first
 
 
 def _round(value: float) -> int:
@@ -212,10 +224,11 @@ def interpolate_palette(flames: list[Flame], weights: Sequence[float], base: Key
         alpha = np.where(first, alphas[0], alphas[1])
         light = np.where(first[:, None], premultiplied[0], premultiplied[1])
     else:
-        light = np.clip(np.tensordot(weights, premultiplied, 1), 0, 255)
+        light = np.tensordot(weights, premultiplied, 1)
         if kind != "rgb":
-            blend = base.hsv_rgb_palette_blend
+            blend = base.hsv_rgb_palette_blend if kind == "hsv_circular" else 0.0
             light = blend * light + (1 - blend) * interpolate_hsv(premultiplied, weights, kind == "hsv_circular")
+        light = np.clip(light, 0, 255)
     if (alphas == 1).all():
         return {"colors": tuple(map(tuple, light.tolist())), "alphas": ()}
     colors = light / np.maximum(alpha, 1e-9)[:, None]

@@ -71,7 +71,7 @@ def rotate_hue(colors: np.ndarray, hue: float) -> np.ndarray:
 def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], circular: bool = True) -> np.ndarray:
     """Weighted mean (256, 3) of palettes (256, 3), 0 to 255, in hue, saturation and value.
 
-    With `circular`, the hues of two palettes take the shorter way around.
+    Weights beyond 0 and 1 may lead beyond 0 and 255. With `circular`, the hues of two palettes take the shorter way around.
     """
     hsv = np.array([rgb_to_hsv(palette / 255) for palette in palettes])
     if circular and len(palettes) == 2:
@@ -80,7 +80,7 @@ def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], ci
         hsv[1, :, 0] += np.where(difference < -3, 6, 0)
     mean = np.tensordot(weights, hsv, 1)
     mean[:, 0] %= 6
-    return np.clip(hsv_to_rgb(mean) * 255, 0, 255)
+    return hsv_to_rgb(mean) * 255
 
 
 @lru_cache(maxsize=1)

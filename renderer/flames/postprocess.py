@@ -19,12 +19,13 @@ from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
+TRANSPARENT, OVER_BACKGROUND = 1, 2  # of ToneCurve.transparent: alpha instead of, or beside, the background
 LIT = 2  # of resolve in shaders/flames/postprocess.cu
 TILE = 8  # as in shaders/flames/postprocess.cu
 TONE_CURVE = np.dtype(
     [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
     + [("transparent", "i4"), ("has_curves", "i4")]
-    + [(name, "f4") for name in ("color_scale", "alpha_scale", "more_saturation")]
+    + [(name, "f4") for name in ("red_scale", "green_scale", "blue_scale", "alpha_scale", "more_saturation")]
 )
 CURVE_ENTRIES = 1025  # of the table of a tone curve over 0 to 1
 ENTRIES = (
@@ -69,7 +70,12 @@ class BucketGrid:
 def is_extended(flame: Flame) -> bool:
     """True if the flame uses what other programs add to flam3's exposure and tone curve (macro EXTENDED)."""
     plain = (flame.exposure, flame.white_level, flame.saturation, flame.fg_opacity) == ("flam3", 255, 1, 1)
-    return not plain or bool(flame.curves or flame.solid)
+    return not plain or bool(flame.curves or flame.solid) or color_balance(flame) != (1, 1, 1)
+
+
+def color_balance(flame: Flame) -> tuple[float, float, float]:
+    """JWildfire's factors on red, green and blue."""
+    return flame.balancing_red, flame.balancing_green, flame.balancing_blue
 
 
 def tone_curve(flame: Flame, transparent: bool) -> np.ndarray:
@@ -78,8 +84,11 @@ def tone_curve(flame: Flame, transparent: bool) -> np.ndarray:
     # JWildfire's GammaCorrectionFilter: a foreground of less opacity lets more of the background through.
     alpha_scale = 1 - math.atan(3 * (flame.fg_opacity - 1)) / 1.25
     white = JWILDFIRE_COLORS if flame.exposure == "jwildfire" else 255.0
-    extensions = (bool(flame.curves), white / flame.white_level, alpha_scale, flame.saturation - 1)
-    return np.array((*numbers, transparent, *extensions), TONE_CURVE)[()]
+    scales = (white / flame.white_level * factor for factor in color_balance(flame))
+    kept_alpha = TRANSPARENT if transparent else OVER_BACKGROUND * flame.bg_transparency
+    return np.array((*numbers, kept_alpha, bool(flame.curves), *scales, alpha_scale, flame.saturation - 1), TONE_CURVE)[
+        ()
+    ]
 
 
 def curve_tables(curves: tuple[CurvePoints, ...]) -> np.ndarray:

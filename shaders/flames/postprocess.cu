@@ -150,9 +150,9 @@ DEVICE float4 adjust_color(float4 color, ToneCurve curve, GLOBAL const float *cu
 DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) {
     sum = sum * (1.0f / 255.0f);
 #if EXTENDED
-    sum.x = sum.x * curve.color_scale;
-    sum.y = sum.y * curve.color_scale;
-    sum.z = sum.z * curve.color_scale;
+    sum.x = sum.x * curve.red_scale;
+    sum.y = sum.y * curve.green_scale;
+    sum.z = sum.z * curve.blue_scale;
 #endif
     float alpha = alpha_of_density(sum.w, curve.gamma, curve.threshold);
     float scale = alpha > 0.0f ? curve.vibrancy * 256.0f * alpha / sum.w : 0.0f;
@@ -176,7 +176,7 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) 
     float per_channel = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
     float3 power = make_float3(signed_pow(sum.x, gamma), signed_pow(sum.y, gamma), signed_pow(sum.z, gamma));
     color = color + power * per_channel;
-    if (curve.transparent != 0) {
+    if (curve.transparent == 1) {
         color = alpha > 0.0f ? color * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
     } else {
         color = color + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);
@@ -194,7 +194,7 @@ DEVICE float4 solid_color(float4 sum, ToneCurve curve, GLOBAL const float *curve
     float alpha = sum.w > 0.0f ? power_of(fmin(sum.w, 1.0f), 1.0f + curve.gamma) : 0.0f;
     alpha = clamp(alpha * curve.alpha_scale, 0.0f, 1.0f);
     float4 color = make_float4(sum.x, sum.y, sum.z, alpha);
-    if (curve.transparent != 0) {
+    if (curve.transparent == 1) {
         float over = alpha > 0.0f ? 1.0f / alpha : 0.0f;
         color = make_float4(sum.x * over, sum.y * over, sum.z * over, alpha);
     } else {

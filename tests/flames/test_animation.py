@@ -29,14 +29,15 @@ TWO = """<flames><flame name="a" time="0" size="40 30" scale="12" quality="3">
 
 
 @pytest.mark.skipif(shutil.which("flam3-genome") is None, reason="flam3 is not installed here")
-def test_a_sequence_is_that_of_flam3_genome(tmp_path):
+@pytest.mark.parametrize(("kind", "stagger"), [("log", 0.0), ("log", 0.6), ("linear", 0.3), ("old", 0.0)])
+def test_a_sequence_is_that_of_flam3_genome(tmp_path, kind, stagger):
     path = tmp_path / "two.flame"
-    path.write_text(TWO)
-    env = os.environ | {"sequence": str(path), "nframes": "5", "seed": "1"}
+    path.write_text(TWO.replace(" size=", f' interpolation_type="{kind}" size='))
+    env = os.environ | {"sequence": str(path), "nframes": "5", "seed": "1", "stagger": str(stagger)}
     wanted, _ = parse_flames(
         subprocess.run(["flam3-genome"], env=env, capture_output=True, check=True, text=True).stdout
     )
-    found = flames.sequence(flames.read(path), 5)
+    found = flames.sequence(flames.read(path), 5, stagger=stagger)
     assert len(found) == len(wanted) == 16 and [key.time for key in found] == list(range(16))
     for ours, theirs in zip(found, wanted, strict=True):
         assert np.isclose(ours.scale, theirs.scale, rtol=1e-4) and ours.time == theirs.time

@@ -67,15 +67,15 @@ def test_what_is_no_xml_is_read_as_its_program_meant_it():
 
 
 def test_a_priority_moves_a_variation():
-    """-1 is a stage before the others, 1 one after them, with the parameters; 2 is counted."""
+    """-1 adds to the point before the others, 1 to their sum, with the parameters; 2 is counted."""
     xform = (
         '<xform weight="1" linear="1" linear_fx_priority="0" julian="0.5" julian_power="3" julian_fx_priority="1" '
         'spherical="0.2" spherical_fx_priority="-1" swirl="0.1" swirl_fx_priority="2" coefs="1 0 0 1 0 0"/>'
     )
     found = entry(xform=xform)
     (one,) = found.keyframe.flame.xforms
-    assert dict(one.variations) == {"linear": 1.0, "swirl": 0.1, "post_julian": 0.5, "pre_spherical": 0.2}
-    assert one.parameters["post_julian_power"] == 3.0 and found.ignored == {"swirl_fx_priority 2 xforms": 1}
+    assert dict(one.variations) == {"linear": 1.0, "swirl": 0.1, "post_add_julian": 0.5, "pre_add_spherical": 0.2}
+    assert one.parameters["post_add_julian_power"] == 3.0 and found.ignored == {"swirl_fx_priority 2 xforms": 1}
 
 
 def test_both_parsers_find_the_same_flames():

@@ -240,7 +240,6 @@ def test_invalid_xforms_are_rejected(tmp_path, change, message):
     [
         ("xforms = []", "xforms is empty"),
         ("xforms = [{{{affine}weight = 0.0}}]", "the weights of all xforms are 0"),
-        ("xforms = [{{{affine}xaos = [1, 0]}}, {{{affine}xaos = [0, 0]}}]", "the xaos of xform 1 excludes every xform"),
         ("palette = 'nope'", "palette is 'nope'; allowed are ember"),
         ("colors = [[1, 2, 3]]", "colors has 1 entries; it must have 256"),
         ("colors = [[1, -2, 3]]", "colors[0][1] is -2.0; it must be 0.0 to 255.0"),

@@ -48,6 +48,7 @@ RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine"
 RANDOM_COUNTS = {"uniform(random": 1, "gauss4(random": 4, "random_table_point(": 1}
 REPEAT_RE = re.compile(r"#\d{1,2}#")
 Stage = Literal["", "pre_", "post_"]
+PREFIXES = ("", "pre_", "post_", "pre_add_", "post_add_")  # of names that derive from a listed one
 Entry = TypeVar("Entry")
 # The parameters that every STAMP and PALETTE_STAMP has after those in its head.
 STAMP_PARAMETERS = {"ColorOnly": 0.0, "Gradient": 0.0, "scale_z": 0.0, "offset_z": 0.0, "reset_z": 1.0}
@@ -83,7 +84,7 @@ class Variation:
 
     `function`: the name in its file, also of its C function; `name` may have a stage before it and a #number# after it.
     `parameters`: file name -> default, in the order of the C arguments. `limits`: file name -> least and greatest
-    value of the parameters that have them. `body`: statements of the C function. `z_body`: statements of the function
+    value of the parameters that have them. `is_forced`: a file moves it to its stage. `body`: statements of the C function. `z_body`: statements of the function
     of the z coordinate; empty if the variation leaves z unchanged or returns it. `in_space`: it returns x, y and z.
     `replaces`: its x and y replace the sum of the variations before it. `helpers`: the C functions and constants of
     its file that it uses. `random_count`: random numbers that one application consumes. `takes_palette`: its table is
@@ -105,6 +106,7 @@ class Variation:
     random_count: int = 0
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stage: Stage = ""
+    is_forced: bool = False
 
     @property
     def order(self) -> tuple[int, int]:
@@ -156,9 +158,9 @@ class Variation:
     def adds(self) -> bool:
         """True if the pre_ and post_ forms add to the point instead of replacing it.
 
-        Variations that do not read the point, such as blurs, do so.
+        Variations that do not read the point, such as blurs, do so, and those that JWildfire forces into a stage.
         """
-        return not _mentions(self.body, "[xyz]")
+        return self.is_forced or not _mentions(self.body, "[xyz]")
 
     @property
     def is_users(self) -> bool:
@@ -215,11 +217,11 @@ def sources(variations: Iterable[Variation]) -> Iterable[str]:
 class _StagedTable(dict[str, Entry]):
     """A dict that also answers for names derived from the listed ones, and makes their entries by `derive`.
 
-    pre_NAME and post_NAME are stages of NAME. NAME#1# is NAME once more in the same xform, with parameters
+    pre_NAME and post_NAME are stages of NAME; pre_add_NAME and post_add_NAME add to the point there. NAME#1# is NAME once more in the same xform, with parameters
     NAME#1#_PARAMETER, as JWildfire writes them.
     """
 
-    def __init__(self, entries: Mapping[str, Entry], derive: Callable[[Entry, Stage, str], Entry]) -> None:
+    def __init__(self, entries: Mapping[str, Entry], derive: Callable[[Entry, str, str], Entry]) -> None:
         super().__init__(entries)
         self._derive = derive
         self._made: dict[str, Entry] = {}
@@ -227,14 +229,13 @@ class _StagedTable(dict[str, Entry]):
     def __contains__(self, key: object) -> bool:
         return dict.__contains__(self, key) or isinstance(key, str) and self._derivation(key) is not None
 
-    def _derivation(self, key: str) -> tuple[Entry, Stage, str] | None:
-        """The listed entry, stage and #number# of a derived key; None if no listed entry has it."""
+    def _derivation(self, key: str) -> tuple[Entry, str, str] | None:
+        """The listed entry, prefix and #number# of a derived key; None if no listed entry has it."""
         repeat = REPEAT_RE.search(key)
         plain = key[: repeat.start()] + key[repeat.end() :] if repeat else key
-        stages: tuple[Stage, ...] = ("", "pre_", "post_")
-        for stage in stages:
-            if plain.startswith(stage) and dict.__contains__(self, plain[len(stage) :]):
-                return self[plain[len(stage) :]], stage, repeat[0] if repeat else ""
+        for prefix in PREFIXES:
+            if plain.startswith(prefix) and dict.__contains__(self, plain[len(prefix) :]):
+                return self[plain[len(prefix) :]], prefix, repeat[0] if repeat else ""
         return None
 
     def __missing__(self, key: str) -> Entry:
@@ -246,12 +247,14 @@ class _StagedTable(dict[str, Entry]):
         return self._made[key]
 
 
-def _derived_variation(v: Variation, stage: Stage, repeat: str) -> Variation:
-    """A variation under its derived name, with a stage and a #number#, either of which may be empty."""
-    name = stage + v.name + repeat
+def _derived_variation(v: Variation, prefix: str, repeat: str) -> Variation:
+    """A variation under its derived name, with one of PREFIXES and a #number#, which may be empty."""
+    name = prefix + v.name + repeat
+    stage: Stage = "pre_" if prefix.startswith("pre") else "post_" if prefix else v.stage
     parameters = {name + word.removeprefix(v.name): default for word, default in v.parameters.items()}
     limits = {name + word.removeprefix(v.name): bounds for word, bounds in v.limits.items()}
-    return replace(v, name=name, stage=stage or v.stage, parameters=parameters, limits=limits)
+    forced = prefix.endswith("add_")
+    return replace(v, name=name, stage=stage, parameters=parameters, limits=limits, is_forced=forced)
 
 
 def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, Variation]:

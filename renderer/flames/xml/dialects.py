@@ -26,7 +26,6 @@ FLAM3_FILTERS = {
 }  # fmt: skip
 # Attributes of a <flame> -> (neutral value, label of the report for other values).
 FLAME_NEUTRAL = {
-    **dict.fromkeys(("balancing_red", "balancing_green", "balancing_blue"), ("1", "color balance")),
     "post_symmetry_type": ("NONE", "post symmetry"),
     "post_blur_radius": ("0", "post blur"),
     "post_noise_filter": ("0", "post noise filter"),
@@ -34,7 +33,6 @@ FLAME_NEUTRAL = {
     "smooth_gradient": ("0", "smooth gradient"),
     "gradient_map": ("", "gradient map"),
     "background_image": ("", "background image"),
-    "bg_transparency": ("0", "transparent background"),
     "stereo3d_mode": ("NONE", "stereo mode"),
     "motion_blur_length": ("0", "motion blur of JWildfire"),
     "logscale_k2": ("0", "logscale_k2"),
@@ -46,12 +44,14 @@ XFORM_NEUTRAL = {
     "mirror_pre_post_translations": ("0", "mirrored translation"),
 }
 XFORM_QUIET = re.compile(
-    r"name|auger_half_scale|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
+    r"name|animate_origin|auger_half_scale|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
 )
 # Other programs' names of variations, without pre_ and post_.
 VARIATION_ALIASES = {
-    "linear3D": "linear", "Mobius": "mobius", "Spherical3D": "spherical3D", "Voron": "voron", "bwraps7": "bwraps",
-    "bwraps2": "bwraps",
+    "linear3D": "linear", "bwraps7": "bwraps", "bwraps2": "bwraps", "gaussian": "gaussian_blur", "FiveFold": "dc_triTile",
+    "t_custom": "custom_wf", "t_epispiral": "epispiral_wf", "t_colorscale": "colorscale_wf",
+    "t_heart": "heart_wf", "t_xy_waves": "waves2_wf", "t_bubble": "bubble_wf", "t_rose": "rose_wf",
+    "rays_rk1": "rays1", "rays_rk2": "rays2", "rays_rk3": "rays3",
 }  # fmt: skip
 STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre_", "post_")}
 # Parameters with values that are not drawn: end of the name -> the drawn values, None if only empty text is.
@@ -86,7 +86,8 @@ FLAME_QUIET = re.compile(
     r"|sub_batch_size|frame|frame_count|fps|flam3h_\w+|resolution_profile|quality_profile|filter_\w+|antialias_\w+"
     r"|ai_post_\w+|post_optix_\w+|post_bokeh_\w+|post_symmetry_\w+|post_blur_\w+|post_noise_\w+|zbuffer_\w+|cam_dof_\w+"
     r"|cam_[xyz]focus|new_dof|shading_\w+|sld_render_\w+|stereo3d_\w+|motion_blur_\w+|gradient_map_\w+"
-    r"|layer_name|background_\w+|curves|(?:overall|red|green|blue)_curve|cam_zoom|enable_de"
+    r"|layer_name|background_\w+|curves|\w+_curve|cam_zoom|enable_de"
+    r"|parents|brood|genebank|singularity|generation|stagger|blend_\w+|rotat\w+|seconds_per_rotation|linear_blend"
 )
 
 
@@ -137,6 +138,9 @@ def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
     for stage in ("", "pre_", "post_"):
         if not is_neutral(renamed.get(f"{stage}waves2_scalez", "0"), "0"):
             renamed = _renamed(renamed, f"{stage}waves2", f"{stage}waves2_z")
+    if is_neutral(renamed.get("elliptic_mode", "0"), "1"):
+        renamed = {{"elliptic": "elliptic_mirrory"}.get(name, name): text for name, text in renamed.items()}
+    renamed.pop("elliptic_mode", None)
     if "prepost_circlize" in renamed:
         inverse = dict(renamed, prepost_circlize_reverse=str(int(is_neutral(renamed.get(CIRCLIZE_REVERSE, "0"), "0"))))
         before, after = (
@@ -167,7 +171,15 @@ def variation_name(name: str) -> str:
     """variation_table()'s name of a variation, from the plain_name() that any program writes."""
     stage = name[: name.index("_") + 1] if name.startswith(("pre_", "post_")) else ""
     base = name[len(stage) :]
-    return STAGED_ALIASES.get(name) or stage + VARIATION_ALIASES.get(base, base)
+    if name in STAGED_ALIASES or name in variation_table() and base not in VARIATION_ALIASES:
+        return STAGED_ALIASES.get(name, name)
+    return stage + VARIATION_ALIASES.get(base, _folded_names().get(base.lower(), base))
+
+
+@lru_cache(maxsize=1)
+def _folded_names() -> dict[str, str]:
+    """Name in lower case -> name, for the variations in variation_table(): programs differ in the case of letters."""
+    return {name.lower(): name for name in variation_table()}
 
 
 @lru_cache(maxsize=1)

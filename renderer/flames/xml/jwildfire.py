@@ -126,7 +126,12 @@ def plane_coefficients(affine: tuple[float, ...], extra: Mapping[str, str], name
 def apply_priorities(
     parser: AttributeParser, attributes: Mapping[str, str], variations: dict[str, float], parameters: dict[str, float]
 ) -> None:
-    """Rename variations of priority -1 to pre_NAME, of 1 to post_NAME; count other priorities as ignored."""
+    """Rename variations by their priorities; other priorities than -1, 0 and 1 are counted as ignored.
+
+    Priority -1 adds a variation to the point before the others, 1 adds it to their sum. A variation of JWildfire's that
+    is defined for a stage keeps it at priority 0, which writers that know no priorities give to all. post_ ones of
+    priority -1 change the point before the others.
+    """
     for attribute, text in attributes.items():
         if not attribute.endswith(PRIORITY):
             continue
@@ -135,11 +140,12 @@ def apply_priorities(
             continue
         new_stage = {"-1": "pre_", "0": "", "1": "post_"}.get(text.strip())
         stage = variation_table()[name].stage
-        if new_stage == stage:
+        if new_stage in ("", stage):
             continue
-        if stage or new_stage is None:
+        if new_stage is None or stage == "pre_":
             parser.ignored[f"{attribute} {text[:8]} xforms"] += 1
             continue
+        new_stage += "" if stage else "add_"
         new_name = new_stage + name
         variations[new_name] = variations.get(new_name, 0.0) + variations.pop(name)
         for parameter in variation_table()[name].parameters:

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 
 from renderer.errors import InputError
 from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
-from renderer.flames.interpolation import KeyFrame
+from renderer.flames.interpolation import LEGACY_INTERPOLATIONS, KeyFrame
 from renderer.flames.kernel_arguments import COLOR_TYPES
 from renderer.flames.variations.catalog import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
@@ -46,7 +46,6 @@ OTHER_FIELDS = (  # fields that no attribute of their name sets
 )  # fmt: skip
 CAMERA_LIMITS = {"size": (1, MAX_SIZE), "scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
 UNLIMITED = ("vibrancy", "highlight_power")  # flam3 accepts any value
-CLAMPED = ("brightness", "gamma", "gamma_threshold", "filter_radius", "estimator_radius", "estimator_minimum")
 
 
 class Attribute(NamedTuple):
@@ -106,10 +105,28 @@ def read_library(path: Path) -> tuple[list[FileEntry], list[str]]:
 
 def parse_library(text: str | bytes, parser: AttributeParser) -> tuple[list[FileEntry], list[str]]:
     """As read_library(), for a text in place of a file."""
-    entries = [_entry(parser, k, flame) for k, flame in enumerate(flame_elements(text, parser.path))]
+    entries = _unwound([_entry(parser, k, flame) for k, flame in enumerate(flame_elements(text, parser.path))])
     if not any(entry.keyframe for entry in entries):
         raise InputError(entries[0].error)
     return entries, parser.warnings
+
+
+def _unwound(entries: list[FileEntry]) -> list[FileEntry]:
+    """The entries with each `rotate` changed by whole turns to the one nearest the flame's before it, as flam3 reads.
+
+    LEGACY_INTERPOLATIONS keep the angles of the file.
+    """
+    unwound: list[FileEntry] = []
+    before: KeyFrame | None = None
+    for entry in entries:
+        key = entry.keyframe
+        if key and before and before.interpolation_type not in LEGACY_INTERPOLATIONS:
+            apart = key.rotate - before.rotate
+            turns = math.ceil(abs(apart) / 360 - 0.5)  # at exactly half a turn the angle stays
+            key = replace(key, rotate=key.rotate - math.copysign(360 * turns, apart)) if turns else key
+        unwound.append(replace(entry, keyframe=key))
+        before = key or before
+    return unwound
 
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
@@ -200,7 +217,7 @@ def _default_camera(version: str) -> dict[str, object]:
 def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:
     """An attribute's value (a word, a number or a tuple of numbers); fails if it is outside the attribute's limits.
 
-    Values of the fields CLAMPED are clamped instead, and the excess is counted as ignored.
+    Values of other fields than CAMERA_LIMITS, quality and passes are clamped instead, and counted as ignored.
     """
     kinds = get_args(attribute.hint)
     if get_origin(attribute.hint) is Literal:
@@ -213,7 +230,7 @@ def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attri
     for k, value in enumerate(values):
         if not attribute.low <= value <= attribute.high:
             limit = attribute.low if value < attribute.low else attribute.high
-            if attribute.field not in CLAMPED:
+            if attribute.field in (*CAMERA_LIMITS, "quality", "passes"):
                 parser.fail(f"{name} is {value:g}; it must be {attribute.low:g} to {attribute.high:g}")
             parser.ignored[f"{name} {value:g} beyond the limit {limit:g} flames"] = 1
             values[k] = kind(limit)

@@ -19,7 +19,8 @@ from renderer.flames.xml.read import FLAME_ATTRIBUTES
 LENS = ("new_dof", "blur_curve", "antialias_amount", "antialias_radius")
 OMITTED = {  # attribute -> its default value, which is not written
     "pixel_aspect": 1.0, "passes": 1, "palette": -1, "hue": 0.0, "exposure": "flam3", "contrast": 1.0,
-    "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0,
+    "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0, "balancing_red": 1.0, "balancing_green": 1.0,
+    "balancing_blue": 1.0, "bg_transparency": False,
 } | {f.name: f.default for f in fields(Flame) if f.name.startswith("cam_") or f.name in LENS}  # fmt: skip
 FILTER_NAMES = {
     drawn: named for named, drawn in FLAM3_FILTERS.items()
