@@ -43,7 +43,7 @@ HELPER_RE = re.compile(
 )
 PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBER})\])?")
 # Parameters of these names are called NAME_PARAMETER in the body.
-RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static"}
+RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static", "real", "3side"}
 # Random numbers that the functions of variation.h consume.
 RANDOM_COUNTS = {"uniform(random": 1, "gauss4(random": 4, "random_table_point(": 1}
 REPEAT_RE = re.compile(r"#\d{1,2}#")
@@ -74,6 +74,7 @@ BODIES = {
 ALIASES = {
     "oscope_separation": "oscilloscope_separation", "oscope_frequency": "oscilloscope_frequency",
     "oscope_amplitude": "oscilloscope_amplitude", "oscope_damping": "oscilloscope_damping",
+    **{f"MobiusN{part}_{letter}": f"mobiusN_{part.lower()}_{letter.lower()}" for part in ("Re", "Im") for letter in "ABCD"},
     **{f"{part}_{letter}": f"mobius_{part.lower()}_{letter.lower()}" for part in ("Re", "Im") for letter in "ABCD"},
 }  # fmt: skip
 

@@ -151,3 +151,61 @@ VARIATION(eSwirl, in = 1.2, out = 0.2) {
     Pair h = hyperbola(mu), c = circle(e.y + mu * out + in / mu);
     return scaled(weight, h.x * c.x, h.y * c.y);
 }
+
+// Origin: Fractorium
+
+VARIATION(block) {
+    Pair h = elliptic_terms(x, y), v = elliptic_terms(y, x);
+    real m = 1.0f + h.x, n = 1.0f + v.x, a = x / m, b = y / n;
+    return scaled(2.0f * weight / PI, angle_of(a, root_safe(1.0f - a * a)), angle_of(b, root_safe(1.0f - b * b)));
+}
+
+// nu after num slices of the half circle, turned alternately by the part a of a slice.
+DEVICE real collided(real nu, float num, float a) {
+    real n = truncation(nu * num * (1.0f / PI)), slice = (real)(PI / num), turn = (real)(PI * a / num);
+    mask even = n - 2.0f * floor_of(0.5f * n) == 0.0f;
+    return n * slice + remainder_of(even ? nu + turn : nu - turn, slice);
+}
+
+VARIATION(bCollide, num = 1 [1e-10, 1e9], a = 0) {
+    real right = (x + 1.0f) * (x + 1.0f) + y * y, left = (x - 1.0f) * (x - 1.0f) + y * y;
+    real tau = 0.5f * (logarithm_of(right) - logarithm_of(left));
+    real sigma = collided(PI - angle_of(y, x + 1.0f) - angle_of(y, 1.0f - x), num, a);
+    Pair h = hyperbola(tau), c = circle(sigma);
+    return scaled(weight / (h.x - c.x), h.y, c.y);
+}
+
+// Elliptic coordinates: mu and nu, which has the sign of y.
+DEVICE Pair elliptic_mu_nu(real x, real y) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, nu = arccosine(clamped(x / m, (real)(-1.0f), (real)(1.0f)));
+    return pair(area_cosine_1p(e.x), y < 0.0f ? -nu : nu);
+}
+DEVICE Pair from_elliptic(float weight, real mu, real nu) {
+    Pair h = hyperbola(mu), c = circle(nu);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
+VARIATION(eCollide, num = 1 [1, 1e9], a = 0) {
+    Pair e = elliptic_mu_nu(x, y);
+    real nu = collided(magnitude(e.y), num, a);
+    return from_elliptic(weight, e.x, y > 0.0f ? nu : -nu);
+}
+
+VARIATION(eMod, radius = 1 [0, 1e30], distance = 0) {
+    Pair e = elliptic_mu_nu(x, y);
+    real back = remainder_of(e.x + radius + distance * radius, (real)(2.0f * radius)) - radius;
+    real forth = remainder_of(e.x - radius - distance * radius, (real)(2.0f * radius)) + radius;
+    return from_elliptic(weight, e.x < radius ? (e.y > 0.0f ? back : forth) : e.x, e.y);
+}
+
+VARIATION(eScale, scale = 1 [0, 1], angle = 0) {
+    Pair e = elliptic_mu_nu(x, y);
+    real nu = remainder_of(scale * (e.y + PI + angle), (real)(TWO_PI * scale)) - angle - scale * PI;
+    return from_elliptic(weight, e.x * scale, nu);
+}
+
+VARIATION(deltaa) {
+    real k = sqrt(y * y + (x + 1.0f) * (x + 1.0f)) / sqrt(y * y + (x - 1.0f) * (x - 1.0f));
+    return from_polar(weight * k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));
+}

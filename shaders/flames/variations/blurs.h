@@ -293,3 +293,117 @@ VARIATION(blur_heart, p = 0.5, a = -0.6, b = 0.7) {
     top = top / (fabs(a) + fabs(b));
     return scaled(weight, u, v > 0.0f ? least(v, top) : greatest(v, top));
 }
+
+VARIATION(blur_square) {
+    real u = uniform(random), v = uniform(random);
+    return scaled(2.0f * weight, u - 0.5f, v - 0.5f);
+}
+
+REPLACING_3D(concentric, radius = 1, density = 10, R_blur = 0, Z_blur = 0) {
+    real level = floor_of(uniform(random) * density) / density, a = TWO_PI * uniform(random), r = level * radius;
+    real u = uniform(random), v = uniform(random);
+    r = r + (sqrt(u) * 2.0f - 1.0f) * R_blur;
+    Pair c = circle(a);
+    return triple(weight * r * c.x, weight * r * c.y, weight * ((v * 2.0f - 1.0f) * Z_blur - level));
+}
+
+// (x, y) moved by r in the direction a, where `far` from the origin lies beyond the radius.
+DEVICE Pair blurred_beyond(float weight, real x, real y, real far, float radius, real r, real a) {
+    Pair p = from_polar(r, a);
+    mask moves = far > radius;
+    return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
+}
+DEVICE real ngon_edge(real a, float power) {
+    float side = TWO_PI / power;
+    real phi = a - side * floor_of(a / side);
+    return 1.0f / cosine_of(phi > 0.5f * side ? phi - side : phi);
+}
+DEVICE real sine_radius(real u, float power) {
+    return arccosine((power == 1.0f ? u : power_of(1.0f - u, (real)(power))) * 2.0f - 1.0f) * (1.0f / PI);
+}
+DEVICE real ellipse_radius(real x, real y, float x0, float y0, float mulx, float muly) {
+    return vnorm((x - x0) / mulx, (y - y0) / muly);
+}
+DEVICE real power_beyond(real far, float radius, float exponent) {
+    return power_of(greatest(far - radius, zero_real()), (real)(exponent));
+}
+
+VARIATION(depth_gaussian, blur = 1, radius = 1) {
+    real far = vnorm(x, y), r = sqrt(-2.0f * logarithm_of(uniform(random))), a = TWO_PI * uniform(random);
+    return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * (far - radius), a);
+}
+
+VARIATION(depth_gaussian2, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
+    real far = vnorm((x - x0) * mulx * mulx, (y - y0) * muly * muly);
+    real r = sqrt(-2.0f * logarithm_of(uniform(random))), a = TWO_PI * uniform(random);
+    return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * power_beyond(far, radius, exp), a);
+}
+
+VARIATION(depth_ngon, power = 5, blur = 1, radius = 1) {
+    real far = vnorm(x, y), a = TWO_PI * uniform(random);
+    return blurred_beyond(weight, x, y, far, radius, ngon_edge(a, power) * (0.1f * blur) * (far - radius), a);
+}
+
+// Fractorium, compatible with flam3, does not read its center, scales and exponent.
+VARIATION(depth_ngon2, power = 5, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
+    real far = vnorm(x, y), a = TWO_PI * uniform(random);
+    return blurred_beyond(weight, x, y, far, radius, ngon_edge(a, power) * (0.1f * blur) * (far - radius), a);
+}
+
+VARIATION(depth_sine, power = 1 [0, 1e6], blur = 1, radius = 1) {
+    real far = vnorm(x, y), a = TWO_PI * uniform(random), r = sine_radius(uniform(random), power);
+    return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * (far - radius), a);
+}
+
+VARIATION(depth_sine2, power = 1 [0, 1e6], blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
+    real far = ellipse_radius(x, y, x0, y0, mulx, muly), a = TWO_PI * uniform(random);
+    real r = sine_radius(uniform(random), power) * (0.1f * blur) * power_beyond(far, radius, exp);
+    return blurred_beyond(weight, x, y, far, radius, r, a);
+}
+
+VARIATION(depth_blur, power = 5, range = 0.401623, blur = 1, radius = 1) {
+    Pair tip = circle((real)(PI / power));
+    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
+    real far = vnorm(x, y), u = uniform(random) * (2.0f * power), again = uniform(random), n = floor_of(u);
+    real t = (u - n) * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha));
+    real bend = arcsine(sine_of(alpha) * t / h), side = n - 2.0f * floor_of(0.5f * n);
+    real a = TWO_PI / power * floor_of(0.5f * n) + (side == 1.0f ? -bend : bend) - 0.5f * PI;
+    return blurred_beyond(weight, x, y, far, radius, h * sqrt(again) * (0.1f * blur) * (far - radius), a);
+}
+
+VARIATION(starblur2, power = 5, range = 0.40162283177245456, hole = 0.5, stripes = 5, width = 0.2) {
+    Pair tip = circle((real)(PI / power));
+    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
+    float n = fmax(fabs(stripes), 1e-6f), inner = fmin(fabs(hole), 1.0f);
+    real k = uniform(random) * (2.0f * power), again = uniform(random), i = floor_of(k), f = (k - i) * n,
+         s = truncation(f);
+    real part = width * (f - s), odd = i - 2.0f * floor_of(0.5f * i);
+    real t = ((odd == 0.0f ? part : 1.0f - part) + s) / n * length;
+    real h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha)), bend = arcsine(sine_of(alpha) * t / h);
+    real a = TWO_PI / power * floor_of(0.5f * i) + (odd == 1.0f ? bend : -bend) - 0.5f * PI;
+    return from_polar(weight * h * sqrt(again * (1.0f - inner * inner) + inner * inner), a);
+}
+
+VARIATION(vignette, posx = 0, posy = 0, inner_radius = 0.5, fade_radius = 0.5, power = 4, blur = 1) {
+    real far = vnorm(x - posx, y - posy), t = (far - fabs(inner_radius)) / fabs(fade_radius);
+    real fade = 1.0f - power_of(uniform(random), (real)(1.0f / fabs(power)));
+    real r = blur * square(t * uniform(random));
+    Pair p = from_polar(r, TWO_PI * uniform(random));
+    mask inside = far < fabs(inner_radius), lost = fade_radius > 0.0f ? fade < t : 1.0f - fade > t;
+    real k = inner_radius < 0.0f ? zero_real() : (real)(weight);
+    real u = lost ? zero_real() : x + p.x, v = lost ? zero_real() : y + p.y;
+    return pair(inside ? k * x : weight * u, inside ? k * y : weight * v);
+}
+
+VARIATION(waffle, slices = 6 [1, 1e6], xthickness = 0.5, ythickness = 0.5, rotation = 0) {
+    real kind = random_index(uniform(random), 5.0f), i = random_index(uniform(random), floor(slices));
+    real j = random_index(uniform(random), floor(slices)), u = uniform(random), v = uniform(random);
+    real a = kind == 0.0f ? i + u * xthickness : kind == 1.0f ? i + u : kind == 2.0f ? i + xthickness : i;
+    a = (kind == 4.0f ? i + xthickness + u * (1.0f - xthickness) : a) / slices;
+    real r = kind == 0.0f ? j + v * ythickness : kind == 1.0f ? j + ythickness : kind == 2.0f ? j + v : j;
+    r = (kind == 3.0f ? j + ythickness + v * (1.0f - ythickness) : r) / slices;
+    a = kind == 3.0f ? u : a;
+    r = kind == 4.0f ? v : r;
+    Pair c = circle((real)(rotation));
+    return scaled(weight, c.x * a + c.y * r, c.x * r - c.y * a);
+}

@@ -392,3 +392,58 @@ VARIATION(jac_sn, k = 0.5) {
     real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
     return scaled(d, u.x * v.z, u.y * u.z * v.y * v.x);
 }
+
+// Origin: Fractorium
+
+VARIATION(arcsech) {
+    Pair u = complex_reciprocal(pair(x, y));
+    Pair r = complex_times(complex_root(pair(u.x + 1.0f, u.y)), complex_root(pair(u.x - 1.0f, u.y)));
+    return scaled_pair(weight / PI, complex_log(pair(u.x + r.x, u.y + r.y)));
+}
+
+VARIATION(exp2) { return complex_exp(weight, PI * x, PI * y); }
+
+VARIATION(expo, real = -1, imaginary = 1) {
+    Pair base = complex_log(pair((real)(expo_real), (real)(imaginary))), e = complex_times(pair(x, y), base);
+    return complex_exp(weight, e.x, e.y);
+}
+
+VARIATION(fibonacci) {
+    float l = 0.48121182505960347f;  // logarithm of the golden ratio
+    Pair a = complex_exp(1.0f, l * x, l * y), b = complex_exp(1.0f, PI * y - l * x, -(PI * x + l * y));
+    return scaled(weight * 0.4472135955f, a.x - b.x, a.y - b.y);
+}
+
+DEVICE Pair foci_of(float weight, real x, real y, float c1, float c2) {
+    real e = exponential_of(x), up = c1 * e, down = c2 / e, k = weight / (up + down - cosine_of(y));
+    return scaled(k, up - down, sine_of(y));
+}
+
+VARIATION(foci_p, c1 = 0.5, c2 = 0.5) { return foci_of(weight, x, y, c1, c2); }
+
+VARIATION(lens) { return scaled(weight, 0.5f * (x * x - y * y), x * y); }
+
+VARIATION(excinis, lengthscalar = 1, radiusFunc = 0, eps = 0.1) {
+    real before = vnorm(x, y) * lengthscalar;
+    real near = magnitude(before) > eps ? zero_real() : before >= 0.0f ? (real)(eps) : (real)(-eps);
+    real r = weight / (before + near), f = r;
+    if (radiusFunc >= 4.0f)
+        f = 1.0f / (r + near);
+    else if (radiusFunc >= 3.0f)
+        f = logarithm_of(magnitude(r) + magnitude(near));
+    else if (radiusFunc >= 2.0f)
+        f = exponential_of(r);
+    else if (radiusFunc >= 1.0f)
+        f = cosine_of(r);
+    return scaled(f, (x - y) * (x + y), 2.0f * x * y);
+}
+
+VARIATION(mobiusN, re_a = 1, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re_d = 1, im_d = 0, power = 2,
+          dist = 1) {
+    float p = fabs(power) < 1.0f ? 1.0f : power;
+    Pair z = from_polar(power_of(vnorm(x, y), (real)(4.0f * dist / p)), angle_of(y, x) * p);
+    Pair u = pair(re_a * z.x - im_a * z.y + re_b, re_a * z.y + im_a * z.x + im_b);
+    Pair v = pair(re_c * z.x - im_c * z.y + re_d, re_c * z.y + im_c * z.x + im_d), q = complex_quotient(u, v);
+    real n = floor_of(uniform(random) * p), r = power_of(vnorm(q.x, q.y), (real)(1.0f / (4.0f * dist / p)));
+    return from_polar(weight * r, (angle_of(q.y, q.x) + n * TWO_PI) / floor(p));
+}

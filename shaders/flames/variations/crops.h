@@ -206,3 +206,56 @@ VARIATION(bcircle, scale = 1, borderwidth = 0) {
     real k = borderwidth != 0.0f ? (real)(1.0f) : zero_real();
     return scaled(weight, inside ? u : k * p.x, inside ? v : k * p.y);
 }
+
+REPLACING(hexcrop, scale_x = 1, scale_y = 1, center_x = 0, center_y = 0, dropoff = 1e10) {
+    real u = x + center_x, v = y + center_y, a = magnitude(v / scale_y), b = magnitude(u / scale_x);
+    mask inside = a < 1.0606601717798212f && b < 1.4142135623730951f - a * 0.8619755f;
+    return pair(inside ? weight * u : (real)(dropoff), inside ? weight * v : (real)(dropoff));
+}
+
+VARIATION_3D(spherivoid, radius = 0) {
+    real far = sqrt(x * x + y * y + z * z), k = weight * (far + radius) / far;
+    return scaled3(k, x, y, z);
+}
+
+VARIATION_3D(sphyp3D, stretchX = 1, stretchY = 1, stretchZ = 1, zOn = 1) {
+    real t = x * x + y * y + z * z, k = weight / power_of(t, (real)(stretchZ));
+    return triple(x * weight / power_of(t, (real)(stretchX)), y * weight / power_of(t, (real)(stretchY)),
+                  zOn == 1.0f ? z * k : zero_real());
+}
+
+VARIATION_3D(roundspher3D) {
+    real r2 = x * x + y * y, c = cosine_of(sqrt(r2)), t = z == 0.0f ? c : z, d = r2 + t * t,
+         k = weight * weight / (d * (1.0f / d + 0.4052847345693511f));
+    return triple(k * x, k * y, c + k * t);
+}
+
+VARIATION(mobius_strip, radius = 2, width = 1, rect_x = 6.283185307179586, rect_y = 1, rotate_x = 0, rotate_y = 0) {
+    real t = rect_x == 0.0f ? zero_real() : TWO_PI * wrap_unit((x + rect_x) / (2.0f * rect_x));
+    real s = rect_y == 0.0f ? zero_real() : 2.0f * width * wrap_unit((y + rect_y) / (2.0f * rect_y)) - width;
+    Pair c = circle(t), h = circle(0.5f * t), a = circle((real)(TWO_PI * rotate_x)),
+         b = circle((real)(TWO_PI * rotate_y));
+    real r = radius + s * h.x, u = r * c.x, v = r * c.y, w = s * h.y, p = w * b.x - v * b.y;
+    return scaled(weight, u * a.x - p * a.y, v * b.x + w * b.y);
+}
+
+VARIATION_3D(polynomial, powx = 1, powy = 1, lcx = 0, lcy = 0, scx = 0, scy = 0) {
+    real u = with_sign_of(power_of(fabs(weight) * magnitude(x), (real)(powx)), x),
+         v = with_sign_of(power_of(fabs(weight) * magnitude(y), (real)(powy)), y);
+    return triple(u + lcx * x + scx, v + lcy * y + scy, weight * z);
+}
+
+// The power of the magnitude with the sign of x, which is x itself for the exponent 1.
+DEVICE real power_keeping(real x, float exponent) { return exponent == 1.0f ? x : signed_power(x, exponent); }
+DEVICE real spread_by(real t, float s) {
+    real r = sqrt(t * t + s * s);
+    return t > 0.0f ? r : -r;
+}
+
+VARIATION_3D(curl_sp, pow = 1, c1 = 0, c2 = 0, sx = 0, sy = 0, dc = 0) {
+    real u = power_keeping(x, pow), v = power_keeping(y, pow), w = power_keeping(z, pow);
+    real re = spread_by(c1 * u + c2 * (u * u - v * v), sx) + 1.0f, im = spread_by(c1 * v + 2.0f * c2 * u * v, sy);
+    real c = power_keeping(re * re + im * im, 1.0f / pow);
+    *color = clamped(*color + 0.1f * dc * c, zero_real(), (real)(1.0f));
+    return scaled3(weight / c, u * re + v * im, v * re - u * im, w);
+}

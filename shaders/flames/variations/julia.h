@@ -126,3 +126,57 @@ REPLACING_3D(juliaNab, n = 1, a = 1, b = 1, separ = 1) {
     Pair p = from_polar(weight * power_of(x * x + y * y, (real)(0.5f * a / count)), t);
     return triple(p.x + b, p.y + b, z);
 }
+
+VARIATION(spher) {
+    real r2 = x * x + y * y, k = uniform(random) < 0.5f ? weight / r2 : (real)(weight);
+    return scaled(r2 > 1.0f ? k : zero_real(), x, y);
+}
+
+VARIATION(glynnia2) {
+    real r = vnorm(x, y), d = r + x, root = 0.70710678f * weight * sqrt(d), k = weight / sqrt(r * (y * y + d * d));
+    mask up = r > 0.0f && y > 0.0f, first = uniform(random) > 0.5f;
+    real u = first ? root : k * d;
+    return pair(up ? u : -u, first ? -0.70710678f * weight / sqrt(d) * y : k * y);
+}
+
+// GlynnSim: inside the radius `within` the point (cx, cy), outside x and y as they are or inverted in the radius.
+DEVICE Pair glynn(float weight, real x, real y, float within, float radius, float contrast, float power, real u,
+                  Pair c) {
+    real r = vnorm(x, y), a = magnitude(radius / r);
+    real k = u > contrast * power_of(a, (real)(power)) ? (real)(1.0f) : a * a;
+    mask inside = r < within;
+    return scaled(weight, inside ? c.x : k * x, inside ? c.y : k * y);
+}
+
+VARIATION(glynnSim1, radius = 1, radius1 = 0.1, phi1 = 0, thickness = 0.1 [0, 1], contrast = 1.5, pow = 0.5) {
+    real r = radius1 * (thickness + (1.0f - thickness) * uniform(random));
+    Pair middle = from_polar((real)(radius), (real)(PI / 180.0f * phi1)), c = from_polar(r, TWO_PI * uniform(random));
+    c = pair(c.x + middle.x, c.y + middle.y);
+    Pair p = glynn(1.0f, x, y, radius, radius, contrast, fabs(pow), uniform(random), c);
+    mask inner = square(p.x - middle.x) + square(p.y - middle.y) < radius1 * radius1 && vnorm(x, y) >= radius;
+    return scaled(weight, inner ? c.x : p.x, inner ? c.y : p.y);
+}
+
+VARIATION(glynnSim2, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5, phi1 = 0, phi2 = 360) {
+    float gamma = thickness * (2.0f * radius + thickness) / (radius + thickness);
+    real r = radius + thickness - gamma * uniform(random);
+    Pair c = from_polar(r, PI / 180.0f * (phi1 + (phi2 - phi1) * uniform(random)));
+    return glynn(weight, x, y, radius, radius, contrast, fabs(pow), uniform(random), c);
+}
+
+VARIATION(glynnSim3, radius = 1, thickness = 0.1, thickness2 = 0.1, contrast = 0.5, pow = 1.5) {
+    float outer = radius + thickness, inner = radius * radius / outer, gamma = outer / (outer + inner);
+    real a = TWO_PI * uniform(random), r = uniform(random) < gamma ? (real)(outer) : (real)(inner);
+    return glynn(weight, x, y, outer, radius, contrast, fabs(pow), uniform(random), from_polar(r, a));
+}
+
+VARIATION(GlynnSim4, radius = 1, contrast = 0.5, pow = 1.5, X = 0, Y = 0) {
+    return glynn(weight, x, y, radius, radius, contrast, pow, uniform(random), pair((real)(X), (real)(Y)));
+}
+
+VARIATION(GlynnSim5, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5) {
+    real r = vnorm(x, y), a = magnitude(radius / r);
+    mask inside = r<radius + thickness, keeps = uniform(random)> contrast * power_of(a, (real)(pow));
+    real u = keeps ? x : a * a, v = keeps ? y : a * a;
+    return scaled(weight, inside ? zero_real() : u, inside ? zero_real() : v);
+}

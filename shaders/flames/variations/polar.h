@@ -248,3 +248,147 @@ VARIATION(blob2, mode = 0.5, n = 1, radius = 0, prescale = 1, postscale = 0.5, s
     mask inside = r < radius;
     return scaled(weight, inside ? x : p.x, inside ? y : p.y);
 }
+
+VARIATION(circlecrop2, inner = 0.5, outer = 1, zero = 1) {
+    float low = fmin(inner, outer), high = fmax(inner, outer), edge = zero != 0.0f ? 0.0f : high * weight;
+    real r = vnorm(x, y);
+    mask kept = r >= low && r <= high;
+    return pair(kept ? weight * x : edge * y / r, kept ? weight * y : edge * x / r);
+}
+
+VARIATION(flowerdb, petals = 6, petal_split = 0, petal_spread = 1) {
+    real a = angle_of(y, x), r = weight * vnorm(x, y);
+    return from_polar(r * magnitude((petal_spread + sine_of(petals * a)) * cosine_of(petals * petal_split * a)), a);
+}
+
+VARIATION(inkdrop, r = 0.5 [0, 1e30], x = 0, y = 0) {
+    real u = x - inkdrop_x, v = y - inkdrop_y, d = vnorm(u, v), more = sqrt(d * d + r * r) - d;
+    real k = d > 0.0f ? more / d : zero_real();
+    return scaled(weight, x + u * k, y + v * k);
+}
+
+VARIATION(swirl3r, shift = 0.5, min = 0.5 [0, 1e30], max = 1 [0, 1e30]) {
+    float low = fmin(min, max), high = fmax(min, max);
+    real r = vnorm(x, y), inside = clamped(r, (real)(low), (real)(high));
+    real turn = inside > 0.0f ? logarithm_of(inside) * shift : zero_real();
+    return from_polar(weight * r, angle_of(y, x) + turn);
+}
+
+// (x, y) turned by the angle of the ring of the spiral t: even and odd ones take turns.
+DEVICE Pair turned_rings(float weight, real x, real y, real t, float even, float odd, float size) {
+    real u = remainder_of(magnitude(t < 0.0f ? t - 0.5f * size : t), (real)(size));
+    return from_polar(weight * vnorm(x, y), angle_of(y, x) + (u < 0.5f * size ? (real)(even) : (real)(odd)));
+}
+
+VARIATION(target0, even = 0, odd = 0, size = 0 [0, 1e30]) {
+    return turned_rings(weight, x, y, logarithm_of(vnorm(x, y)), even, odd, size);
+}
+
+VARIATION(target2, even = 0, odd = 0, size = 1 [1e-10, 1e30], thightness = 0) {
+    real t = thightness * logarithm_of(vnorm(x, y)) + (angle_of(y, x) + PI) * (1.0f / PI);
+    return turned_rings(weight, x, y, t, even, odd, size);
+}
+
+// The point at the angle of (x, y) on a polygon of n sides where it was on a circle of radius r.
+DEVICE Pair on_polygon(float weight, real r, real angle, float n) {
+    float alpha = TWO_PI / n;
+    real d = (angle + PI) / alpha, whole_part = floor_of(d), f = d - whole_part;
+    mask over = f > 0.5f;
+    real side = arctangent((over ? 1.0f - f : f) * (2.0f * tangent_of((real)(0.5f * alpha))));
+    real a = (over ? whole_part + 1.0f : whole_part) * alpha + (over ? -side : side) - PI;
+    return from_polar(weight * r / cosine_of(side), a);
+}
+
+VARIATION(scry2, power = 4) {
+    real r2 = x * x + y * y;
+    return on_polygon(weight, 1.0f / (r2 + 1.0f), angle_of(y, x), power);
+}
+
+VARIATION(loonie2, sides = 4 [1, 50], star = 0, circle = 0, power = 4) {
+    Pair turn = circle((real)(TWO_PI / sides)), s = circle((real)(-0.5f * PI * star)),
+         c = circle((real)(0.5f * PI * loonie2_circle));
+    real u = x, v = y, r = x * s.x + magnitude(y) * s.y;
+    for (int k = 1; k < (int)sides; k++) {
+        real w = u * turn.x - v * turn.y;
+        v = u * turn.y + v * turn.x;
+        u = w;
+        r = greatest(r, u * s.x + magnitude(v) * s.y);
+    }
+    r = r * c.x + vnorm(x, y) * c.y;
+    r = (int)sides > 2 ? r * r : magnitude(r) * r;
+    float w2 = weight * weight;
+    real inside = sqrt(magnitude(w2 / r - 1.0f)), below = 1.0f / sqrt(magnitude(w2 / r) - 1.0f);
+    return scaled((r > 0.0f && r < w2) ? weight * inside : r < 0.0f ? weight * below : (real)(weight), x, y);
+}
+
+VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) {
+    real r2 = x * x + y * y, loonie = sqrt(weight * weight / r2 - 1.0f), u = x - fourth_x, v = y + fourth_y,
+         r = vnorm(u, v);
+    Pair inner = from_polar(weight * r, angle_of(v, u) + spin + twist * (weight - r));
+    real k = weight * (1.0f + space / r);
+    mask right = x > 0.0f, up = y > 0.0f, down = y < 0.0f, left = x < 0.0f && y > 0.0f, close = r < weight;
+    real p = (close ? inner.x : k * u) + fourth_x, q = (close ? inner.y : k * v) - fourth_y;
+    real f = right && up ? weight / r2 : right && down && r2 < weight * weight ? weight * loonie : (real)(weight);
+    return pair(left ? p : f * x, left ? q : f * y);
+}
+
+VARIATION(lazyjess, n = 4 [2, 1e6], spin = 3.141592653589793, space = 0, corner = 1) {
+    float vertex = PI * (n - 2.0f) / (2.0f * n), slice = TWO_PI / n, room = weight * 1.41421356f * sin(vertex);
+    real r = vnorm(x, y), a = angle_of(y, x), far = weight * (1.0f + space / r);
+    real edge = room / sine_of(PI - remainder_of(a + (TWO_PI + 0.5f * slice), (real)(slice)) - vertex);
+    Pair p = from_polar(weight * r, a + spin);
+    real edge2 = room / sine_of(PI - remainder_of(a + (spin + TWO_PI + 0.5f * slice), (real)(slice)) - vertex);
+    Pair q = from_polar(weight * vnorm(p.x, p.y), angle_of(p.y, p.x) - spin + (corner - 1.0f) * slice);
+    mask inside = n == 2.0f ? magnitude(x) < weight : r < edge;
+    mask stays = n == 2.0f ? magnitude(p.x) < weight : vnorm(p.x, p.y) < edge2;
+    return pair(inside ? (stays ? p.x : q.x) : far * x, inside ? (stays ? p.y : -q.y) : far * y);
+}
+
+// The sum of the four curves of w, x and z at the angle a: hyperbolic polygon, star, lituus and superformula.
+DEVICE real curves_at(real a, float hypergon, float hypergon_n, float hypergon_r, float star, float star_n,
+                      float star_slope, float lituus, float lituus_a, float super, float super_m, float super_n1,
+                      float super_n2, float super_n3) {
+    float d2 = 1.0f + hypergon_r * hypergon_r, d = sqrt(d2);
+    float slope = tan(fabs(star_slope - 0.5f * PI) < 1e-6f ? star_slope - 0.05f : star_slope);
+    real sum = zero_real(), b = magnitude(a);
+    real t = square(tangent_of(remainder_of(b, (real)(TWO_PI / hypergon_n)) - PI / hypergon_n)) + 1.0f;
+    if (hypergon != 0.0f) sum = sum + (t >= d2 ? (real)(hypergon) : hypergon * (d - root_safe(d2 - t)) / sqrt(t));
+    real u = tangent_of(magnitude(remainder_of(b, (real)(TWO_PI / star_n)) - PI / star_n));
+    if (star != 0.0f) sum = sum + star * sqrt(slope * slope * (1.0f + u * u) / square(u + slope));
+    if (lituus != 0.0f) sum = sum + lituus * power_of(magnitude(a * (1.0f / PI) + 1.0f), (real)(-lituus_a));
+    Pair c = circle(0.25f * super_m * a);
+    real p = power_of(magnitude(c.x), (real)(super_n2)) + power_of(magnitude(c.y), (real)(super_n3));
+    return super != 0.0f ? sum + super * power_of(p, (real)(-1.0f / super_n1)) : sum;
+}
+
+VARIATION(w, angle = 0, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
+          star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
+          super_n2 = 1, super_n3 = 1) {
+    real a = angle_of(y, x), b = a + angle, r = vnorm(x, y);
+    b = b < -PI ? b + TWO_PI : b;
+    b = b > PI ? b - TWO_PI : b;
+    real here = curves_at(a, hypergon, hypergon_n, hypergon_r, star, star_n, star_slope, lituus, lituus_a, super,
+                          super_m, super_n1, super_n2, super_n3);
+    real there = curves_at(b, hypergon, hypergon_n, hypergon_r, star, star_n, star_slope, lituus, lituus_a, super,
+                           super_m, super_n1, super_n2, super_n3);
+    Pair p = from_polar(r * there / here, b);
+    return scaled(weight, r <= here ? p.x : x, r <= here ? p.y : y);
+}
+
+VARIATION(x, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
+          star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
+          super_n2 = 1, super_n3 = 1) {
+    real a = angle_of(y, x);
+    real here = curves_at(a, hypergon, hypergon_n, hypergon_r, star, star_n, star_slope, lituus, lituus_a, super,
+                          super_m, super_n1, super_n2, super_n3);
+    return from_polar(weight * sqrt(x * x + y * y + here * here), a);
+}
+
+VARIATION(z, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
+          star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
+          super_n2 = 1, super_n3 = 1) {
+    real a = angle_of(y, x);
+    real here = curves_at(a, hypergon, hypergon_n, hypergon_r, star, star_n, star_slope, lituus, lituus_a, super,
+                          super_m, super_n1, super_n2, super_n3);
+    return from_polar(weight * (vnorm(x, y) + here), a);
+}

@@ -305,3 +305,133 @@ REPLACING_3D(mirror_x) {
     real a = magnitude(x);
     return triple(uniform(random) < 0.5f ? a : -a, y, z);
 }
+
+REPLACING_3D(mirror_y) {
+    real a = magnitude(y);
+    return triple(x, uniform(random) < 0.5f ? a : -a, z);
+}
+
+REPLACING_3D(mirror_z) {
+    real a = magnitude(z);
+    return triple(x, y, uniform(random) < 0.5f ? a : -a);
+}
+
+VARIATION(flipx) { return scaled(weight, y > 0.0f ? -x : x, y); }
+
+VARIATION(rotate, angle = 0) {
+    Pair c = circle((real)(PI / 180.0f * angle));
+    return scaled(weight, x * c.x - y * c.y, x * c.y + y * c.x);
+}
+
+VARIATION(point_symmetry, centre_x = 0.15, centre_y = 0.5, order = 3) {
+    Pair c = circle(random_index(uniform(random), order) * (TWO_PI / order));
+    real u = (x - centre_x) * weight, v = (y - centre_y) * weight;
+    return pair(centre_x + u * c.x + v * c.y, centre_y + v * c.x - u * c.y);
+}
+
+VARIATION_3D(poincare3D, r = 0, a = 0, b = 0) {
+    Pair p = circle((real)(0.5f * PI * a)), q = circle((real)(0.5f * PI * b));
+    Triple c = triple(-r * p.x * q.x, r * p.y * q.x, -r * q.y), u = triple(x, y, z);
+    real c2 = dot3(c, c), r2 = dot3(u, u), cu = 2.0f * dot3(c, u), k = weight / (c2 * r2 - cu + 1.0f);
+    real back = cu - r2 - 1.0f;
+    return scaled3(k, x * (1.0f - c2) + c.x * back, y * (1.0f - c2) + c.y * back, z * (1.0f - c2) + c.z * back);
+}
+
+VARIATION(poincare, c1r = 1, c1a = -1, c2r = 1, c2a = 1) {
+    Pair c = from_polar(sqrt((real)(1.0f + c1r * c1r)), (real)(fmod(c1a, PI)));
+    Pair d = from_polar(sqrt((real)(1.0f + c2r * c2r)), (real)(fmod(c2a, PI)));
+    real u = x - c.x, v = y - c.y, k = c1r * c1r / (u * u + v * v);
+    real p = c.x + k * u - d.x, q = c.y + k * v - d.y, l = c2r * c2r / (p * p + q * q);
+    return pair(d.x + l * p, d.y + l * q);
+}
+
+// u over v
+DEVICE Pair complex_ratio(Pair u, Pair v) {
+    real k = 1.0f / (v.x * v.x + v.y * v.y);
+    return scaled(k, u.x * v.x + u.y * v.y, u.y * v.x - u.x * v.y);
+}
+
+VARIATION(poincare2, p = 3, q = 7) {
+    Pair a = circle((real)(TWO_PI / p));
+    real d2 = 1.0f - (a.x - 1.0f) / (a.x + cosine_of((real)(TWO_PI / q)));
+    real d = 1.0f / p + 1.0f / q < 0.5f ? (d2 > 0.0f ? 1.0f / sqrt(d2) : (real)(1.0f)) : zero_real();
+    Pair c = pair(a.x * d, a.y * d), up = pair(x - c.x, y - c.y);
+    Pair under = pair(1.0f - c.x * x - c.y * y, c.y * x - c.x * y);
+    return scaled_pair(weight, complex_ratio(up, under));
+}
+
+REPLACING_3D(hypershift2, p = 3 [2, 1e6], q = 7 [2, 1e6]) {
+    float sq = sin(PI / q), sp = sin(PI / p), cp = cos(PI / p);
+    float shift = sin(0.5f * PI - PI / q - PI / p) / sqrt(1.0f - sq * sq - sp * sp);
+    float size = (cp / sq - 1.0f) / sqrt(cp * cp / (sq * sq) - 1.0f);
+    real k = 1.0f / (size * (x * x + y * y)), u = k * x + shift, v = k * y;
+    real l = weight * (1.0f - shift * shift) / (u * u + v * v);
+    Pair c = circle((2.0f * random_index(uniform(random), p) + 1.0f) * (PI / p));
+    real a = l * u + shift, b = l * v;
+    return triple(c.x * a - c.y * b, c.y * a + c.x * b, z * l);
+}
+
+VARIATION_3D(mobiq, at = 1, ax = 0, ay = 0, az = 0, bt = 0, bx = 0, by = 0, bz = 0, ct = 0, cx = 0, cy = 0, cz = 0,
+             dt = 1, dx = 0, dy = 0, dz = 0) {
+    real nt = at * x - ax * y - ay * z + bt, nx = at * y + ax * x - az * z + bx;
+    real ny = at * z + ay * x + az * y + by, nz = az * x + ax * z - ay * y + bz;
+    real t = ct * x - cx * y - cy * z + dt, u = ct * y + cx * x - cz * z + dx;
+    real v = ct * z + cy * x + cz * y + dy, w = cz * x + cx * z - cy * y + dz;
+    real k = weight / (t * t + u * u + v * v + w * w);
+    return scaled3(k, nt * t + nx * u + ny * v + nz * w, nx * t - nt * u - ny * w + nz * v,
+                   ny * t - nt * v - nz * u + nx * w);
+}
+
+// Written as the first variation of an xform, where the sum that the origin reads is 0.
+VARIATION_3D(hexnix3D, majp = 1, scale = 0.25, zlift = 0, 3side = 0.667) {
+    float plane = fabs(majp),
+          smooth_part = fmin(fabs(weight) * 2.0f, 1.0f) * (fabs(weight) <= 0.5f && weight < 0.0f ? -1.0f : 1.0f);
+    mask six = uniform(random) < 0.5f;
+    real turn = uniform(random),
+         corner = six ? floor_of(6.0f * turn) * (PI / 3.0f) : floor_of(3.0f * turn) * (TWO_PI / 3.0f) + 0.5f * PI;
+    real up = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f), side = six ? (real)(1.0f) : (real)(hexnix3D_3side);
+    Pair c = circle(-corner);
+    float boost = plane < 2.0f ? 0.0f : 0.5f * (plane - 2.0f);
+    real lift = smooth_part * (z * scale * zlift + (plane <= 1.0f ? zero_real() : up * boost));
+    if (plane > 1.0f && plane < 2.0f && majp < 0.0f) lift = zero_real();
+    real k = (real)(smooth_part * scale);
+    return triple(k * (x * c.x - y * c.y) + smooth_part * weight * side * c.x,
+                  k * (y * c.x + x * c.y) + smooth_part * weight * side * c.y, lift);
+}
+
+VARIATION_3D(hexaplay3D, majp = 1, scale = 0.25, zlift = 0.25) {
+    mask six = uniform(random) < 0.5f;
+    real turn = uniform(random),
+         a = six ? floor_of(6.0f * turn) * (PI / 3.0f) : floor_of(3.0f * turn) * (TWO_PI / 3.0f);
+    real up = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f);
+    Pair c = circle(a);
+    float boost = fabs(majp) <= 1.0f ? 0.0f : 0.5f * (fabs(majp) - 1.0f);
+    return triple(0.5f * scale * x + weight * c.x, 0.5f * scale * y + weight * c.y, 0.5f * zlift * z + up * boost);
+}
+
+// One of the eight corners of a cube of half side h, from three random bits.
+DEVICE Triple random_corner(float h, Random *random) {
+    real a = uniform(random), b = uniform(random), c = uniform(random), p = (real)(h), n = (real)(-h);
+    return triple(a < 0.5f ? p : n, b < 0.5f ? p : n, c < 0.5f ? p : n);
+}
+DEVICE real cube_fill(float xpand) { return 0.5f * (fabs(xpand) <= 1.0f ? xpand : sqrt(xpand)); }
+
+VARIATION_3D(cubic3D, xpand = 0.25, style = 0) {
+    float s = fabs(style) <= 1.0f ? style
+              : style > 1.0f      ? 1.0f + 0.25f * (style - 1.0f)
+                                  : 0.25f * (style + 1.0f) - 1.0f;
+    real a = 1.0f - s * (1.0f - cosine_of(angle_of(x, z))), b = 1.0f - s * (1.0f - sine_of(angle_of(y, z)));
+    real c = 1.0f - s * (1.0f - 0.5f * (a + b) * (s > 1.0f ? s : 1.0f));
+    real k = (fabs(weight) <= 0.5f ? 2.0f * weight : 1.0f) * cube_fill(xpand);
+    Triple t = random_corner(0.5f * weight, random);
+    return triple(k * x * a + t.x, k * y * b + t.y, k * z * c + t.z);
+}
+
+VARIATION_3D(cubicLattice_3D, xpand = 0.2, style = 1) {
+    real a = cosine_of(angle_of(x, z)), b = sine_of(angle_of(y, z)), one = (real)(1.0f), k = cube_fill(xpand);
+    Triple t = random_corner(weight, random), f = style == 2.0f ? triple(a, b, 0.5f * (a + b)) : triple(one, one, one);
+    return triple(x * k * f.x + t.x, y * k * f.y + t.y, z * k * f.z + t.z);
+}
+
+VARIATION_3D(linearxz) { return triple(weight * x, zero_real(), weight * z); }
+VARIATION_3D(linearyz) { return triple(zero_real(), weight * y, weight * z); }

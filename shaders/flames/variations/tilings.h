@@ -340,3 +340,179 @@ VARIATION(gnarly, cellsize = 1, twist = 1) {
     mask inside = r <= 1.0f;
     return scaled(weight, inside ? cx + c.x * u + c.y * v : x, inside ? cy - c.y * u + c.x * v : y);
 }
+
+// Noise from 0 to 1 of two numbers, by the sine that shaders use. The phase is a sum of two floats: the noise magnifies
+// its rounding by 43758.
+DEVICE real sine_noise(real x, real y, float seed) {
+    real a = x * 12.9898f, b = y * 78.233f, sum = a + b, phase = sum + seed;
+    real a_rest = FUSED(x, (real)(12.9898f), -a) + x * -4.531860e-07f,
+         b_rest = FUSED(y, (real)(78.233f), -b) + y * -1.708984e-06f;
+    real part = sum - a, lost = (a - (sum - part)) + (b - part), of_seed = phase - sum;
+    real rest = a_rest + b_rest + lost + ((sum - (phase - of_seed)) + (seed - of_seed));
+    Pair c = circle(phase);
+    real s = (c.y + rest * c.x) * 43758.5453f;
+    return s - floor_of(s);
+}
+
+VARIATION(bwraps_rand, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0, symm = 0, seed = 1) {
+    if (cellsize == 0.0f) return scaled(weight, x, y);
+    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real noise = symm == 0.0f ? sine_noise(cx, cy, seed) : sine_noise(cx * cx, cy * cy, seed);
+    real radius = 0.5f * cellsize / (1.0f + space * space) * noise, u = x - cx, v = y - cy;
+    float g = gain * gain;
+    real b = g * radius, most = b > 2.0f ? (real)(1.0f) : b / (b * b * 0.25f + 1.0f);
+    real k = g * (radius / most) / ((u * u + v * v) * (0.25f * g * g) + 1.0f), p = u * k, q = v * k;
+    real t = (p * p + q * q) / (radius * radius);
+    Pair c = circle(inner_twist * (1.0f - t) + outer_twist * t);
+    mask outside = u * u + v * v > radius * radius;
+    return scaled(weight, outside ? x : cx + c.x * p + c.y * q, outside ? y : cy - c.y * p + c.x * q);
+}
+
+VARIATION(squares, cellsize = 0, min = 0, max = 10, num = 10, seed = 1, zero = 0.5, zero_seed = 1) {
+    if (cellsize == 0.0f) return scaled(weight, x, y);
+    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real u = x - cx, v = y - cy, a = magnitude(floor_of(u * num * 2.0f / cellsize + 0.5f));
+    real m = greatest(a, magnitude(floor_of(v * num * 2.0f / cellsize + 0.5f)));
+    real most = max + floor_of(sine_noise(cx * cx, cy * cy, seed) * (num - max));
+    real level = (m > most || m < min) ? zero_real() : m - min;
+    Pair c = circle(sine_noise(cx * cx, cy * cy, zero_seed) < zero ? zero_real() : level * (0.5f * PI));
+    return scaled(weight, cx + u * c.x - v * c.y, cy + u * c.y + v * c.x);
+}
+
+VARIATION(dust, density = 5, distortion = 1, power = 1) {
+    real u = remainder_of(floor_of(magnitude(x)), (real)(density)) / density;
+    real v = remainder_of(floor_of(magnitude(y)), (real)(density)) / density;
+    real r = power_of(v + sine_noise(v, u, 2.0f) * distortion, (real)(power));
+    return from_polar(weight * r, TWO_PI * (u + sine_noise(u, v, 1.0f) * distortion));
+}
+
+DEVICE Pair crackle_center(real i, real j, float size) {
+    return pair(i + sine_noise(i, j, 2.76399582f) / size, j + sine_noise(j, 3.0f * i, 3.48081051f) / size);
+}
+
+VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
+    real i = floor_of(x), j = floor_of(y), step = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
+    mask upward = uniform(random) < 0.5f;
+    Pair p = crackle_center(i, j, cellsize);
+    Pair q = crackle_center(upward ? i : i + step, upward ? j + step : j, cellsize);
+    real t = uniform(random);
+    return scaled(cellsize, p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t);
+}
+
+// The offset of a random point in a hexagon of radius 1 from its corner angles: radius and angle.
+DEVICE Pair hexagon_point(real k) {
+    real i = floor_of(k), t = k - i, h = sqrt(1.0f + t * t - t), bend = arcsine(0.8660254037844386f * t / h);
+    real half_turn = floor_of(0.5f * i);
+    return pair(h, TWO_PI / 3.0f * half_turn + (i - 2.0f * half_turn == 1.0f ? bend : -bend) - 0.5f * PI);
+}
+
+VARIATION(hex_rand, x = 10, y = 10, size = 1, power = 1, density = 1, seed = 1) {
+    Pair h = hexagon_point(6.0f * uniform(random));
+    real i = floor_of(uniform(random) * (2.0f * hex_rand_x)) - hex_rand_x,
+         j = floor_of(uniform(random) * (2.0f * hex_rand_y)) - hex_rand_y;
+    real u = i + 0.5f * j, v = 0.8660254037844386f * j, n = power_of(sine_noise(u, v, seed), (real)(power));
+    Pair p = from_polar(0.5f * size * h.x * sqrt(uniform(random)) * 1.1547005383792515f * n, h.y);
+    real k = sine_noise(v, u, seed) < density ? (real)(weight) : zero_real();
+    return scaled(k, p.x + u, p.y + v);
+}
+
+VARIATION(hex_truchet, size = 1, side = 1, seed = 1) {
+    float thin = 0.85f * (1.0f - size), low = 0.15f + 0.5f * thin, high = 1.0f - 0.5f * thin;
+    real a = TWO_PI * uniform(random), r = sqrt(uniform(random) * (high * high - low * low) + low * low);
+    real u = a < 2.0943f   ? (real)(1.0f)
+             : a < 4.1887f ? (real)(-1.0f)
+                           : zero_real(),
+         v = a < 4.1887f ? (real)(0.5773f) : (real)(-1.1547f);
+    real i = 2.0f * (floor_of(uniform(random) * (2.0f * side + 1.0f)) - side),
+         j = 2.0f * (floor_of(uniform(random) * (2.0f * side + 1.0f)) - side);
+    real turn = sine_noise(i, j, seed) < 0.5f ? zero_real() : (real)(1.0471f);
+    Pair c = circle(turn), p = from_polar(r, a + 2.6179f - turn);
+    return scaled(weight, p.x + u * c.x + v * c.y + i + 0.5f * j, p.y - u * c.y + v * c.x + 0.866f * j);
+}
+
+VARIATION(truchet_knot) {
+    real i = floor_of(x), j = floor_of(y), u = 0.5f * (uniform(random) - 0.5f),
+         v = 0.65f * (2.0f * uniform(random) - 1.0f);
+    real d = magnitude(i + j), odd = d - 2.0f * floor_of(0.5f * d);
+    return scaled(weight, i + (odd < 0.5f ? u : -v), j + (odd < 0.5f ? v : u));
+}
+
+VARIATION(sschecks, x = 0.5, y = 0.5, size = 0.5, rnd = 0) {
+    real n = nearest(x / size) + nearest(y / size), r = weight / (x * x + y * y), u = rnd * uniform(random);
+    mask odd = n - 2.0f * floor_of(0.5f * n) != 0.0f;
+    return scaled(weight, sine_of(x) * r + (odd ? u - sschecks_x : (real)(sschecks_x)),
+                  sine_of(y) * r + (odd ? (real)(-sschecks_y) : sschecks_y + u));
+}
+
+VARIATION(splitBrdr, x = 0.25, y = 0.25, px = 0, py = 0) {
+    real b = weight / (0.25f * (x * x + y * y) + 1.0f), i = nearest(x), j = nearest(y), u = x - i, v = y - j;
+    mask plain = uniform(random) >= 0.75f, wide = magnitude(u) >= magnitude(v), right = u >= 0.0f, up = v >= 0.0f;
+    real p = wide ? (right ? (real)(splitBrdr_x) : (real)(-splitBrdr_y))
+             : up ? u / v * splitBrdr_y
+                  : -u / v * splitBrdr_x;
+    real q = wide ? (right ? splitBrdr_y * v / u : -splitBrdr_y * v / u)
+             : up ? (real)(splitBrdr_y)
+                  : (real)(-splitBrdr_y);
+    real s = weight * (0.5f * u + i + (plain ? zero_real() : p)),
+         t = weight * (0.5f * v + j + (plain ? zero_real() : q));
+    return pair(x * b + s + x * px, y * b + t + y * py);
+}
+
+VARIATION(circleLinear, Sc = 1, K = 0.5, Dens1 = 0.5, Dens2 = 0.5, Reverse = 1, X = 10, Y = 10, Seed = 0) {
+    real m = floor_of(0.5f * x / Sc), n = floor_of(0.5f * y / Sc), a = (2.0f * m + 1.0f) * Sc,
+         b = (2.0f * n + 1.0f) * Sc;
+    real u = x - a, v = y - b, r = vnorm(u, v), room = (0.3f + 0.7f * lattice_noise(m + 10.0f, n + 3.0f)) * Sc;
+    real noise = lattice_noise(m + Seed, n), out = room / r * (1.0f - K) + K;
+    mask shrinks = Reverse > 0.0f ? noise < Dens1 * Dens2 : noise > Dens1 * Dens2;
+    real k = (noise < Dens1 && r < room) ? (shrinks ? (real)(K) : out) : (real)(1.0f);
+    return scaled(weight, u * k + a, v * k + b);
+}
+
+// The distances of a point (u, v) of a unit tile from the two arcs of Truchet's tiles, over the arcs' half width.
+DEVICE Pair truchet_arcs(real u, real v, float exponent, float arc_width, mask flipped) {
+    float e = clamp(exponent, 0.001f, 2.0f), width = clamp(arc_width, 0.001f, 1.0f);
+    float most = 0.5f * (pow(2.0f, 1.0f / e) - 1.0f) * width;
+    real n = (real)(e), o = (real)(1.0f / e), a = flipped ? 1.0f - u : u, b = 1.0f - a;
+    real first = power_of(power_of(a, n) + power_of(v, n), o),
+         last = power_of(power_of(b, n) + power_of(1.0f - v, n), o);
+    return pair(magnitude(first - 0.5f) / most, magnitude(last - 0.5f) / most);
+}
+DEVICE mask truchet_flips(real i, real j, float seed) {
+    float k = sqrt(1.5f * seed) / (0.5f * seed + 1e-30f) * 0.25f;
+    real a = i * k, b = j * k, t = (a + b + a * b + seed) * (0.5f * k) * 32747.0f + 12345.0f;
+    real kind = remainder_of(remainder_of(t, (real)(65535.0f)), (real)(2.0f));
+    if (seed == 0.0f) kind = zero_real();
+    return (seed == 1.0f ? (real)(1.0f) : kind) >= 1.0f;
+}
+// As truchet_flips() by whole numbers, with at most 20 steps of a generator.
+DEVICE mask truchet_flips_in_steps(real i, real j, float seed) {
+    whole n = truncated(magnitude(i + j + i * j)), r = n + truncated((real)(floor(seed)));
+    for (int k = 0; k < 20; k++) r = (whole)(k) < n ? (r * 32747 + 12345) % 65535 : r;
+    if (seed == 0.0f || seed == 1.0f) r = truncated((real)(seed));
+    return r % 2 != 1;
+}
+
+VARIATION(truchet, extended = 1, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 50) {
+    float k = (cos(rotation) + sin(rotation)) / weight;
+    real i = nearest(x), j = nearest(y), u = wrap_unit(x * k), v = wrap_unit(y * k);
+    mask flipped = extended == 0.0f ? truchet_flips(i, j, fabs(seed)) : truchet_flips_in_steps(i, j, fabs(seed));
+    Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
+    real count = (arcs.x < 1.0f ? (real)(size) : zero_real()) + (arcs.y < 1.0f ? (real)(size) : zero_real());
+    return scaled(count, u + floor_of(x), v + floor_of(y));
+}
+
+VARIATION(truchet_fill, exponent = 2, arc_width = 0.5, seed = 0) {
+    real u = wrap_unit(x / weight), v = wrap_unit(y / weight);
+    mask flipped = truchet_flips(floor_of(magnitude(x) + 0.5f), floor_of(magnitude(y) + 0.5f), seed);
+    Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
+    real count = (arcs.x < 1.0f ? (real)(2.0f) : zero_real()) + (arcs.y < 1.0f ? (real)(2.0f) : zero_real());
+    return pair(count * (u + floor_of(x)) - x, count * (v + floor_of(y)) - y);
+}
+
+VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 1) {
+    float k = (cos(rotation) + sin(rotation)) / weight;
+    real u = wrap_unit(x * k), v = wrap_unit(y * k);
+    mask flipped = truchet_flips(floor_of(x + 0.5f), floor_of(y + 0.5f), seed);
+    Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
+    return scaled((arcs.x > 1.0f && arcs.y > 1.0f) ? (real)(size) : zero_real(), u + floor_of(x), v + floor_of(y));
+}

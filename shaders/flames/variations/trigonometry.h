@@ -254,3 +254,99 @@ VARIATION_3D(cotq) {
     Pair c = circle(x), h = hyperbola(v);
     return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, (real)(-1.0f));
 }
+
+// Origin: Fractorium
+
+VARIATION(bisplit) {
+    Pair c = circle(x);
+    return scaled(0.1f * weight, c.x / c.y * cosine_of(y), -y / c.y);
+}
+
+VARIATION(crescents) {
+    Pair c = circle(x);
+    real k = weight * (hyperbolic_cosine(y) + 1.0f) * c.y * c.y;
+    return scaled(k, c.y, c.x);
+}
+
+VARIATION(curvature) { return pair(weight / vnorm(x, y), angle_of(y, x)); }
+
+VARIATION_3D(psphere, zscale = 0) {
+    Pair a = circle(PI * weight * x), b = circle(PI * weight * y);
+    return triple(-a.x * b.y, a.y * b.x, b.x * zscale);
+}
+
+VARIATION(coth_spiral, a = 4) {
+    real t = TWO_PI * (uniform(random) - 0.5f);
+    Pair h = hyperbola(t), c = circle(a * t);
+    return scaled(weight / (c.x - h.x), -h.y, c.y);
+}
+
+VARIATION(tanh_spiral, a = 4) {
+    real t = TWO_PI * (uniform(random) - 0.5f);
+    Pair h = hyperbola(t), c = circle(a * t);
+    return scaled(weight / (c.x + h.x), h.y, c.y);
+}
+
+// The error function by a rational approximation, exact to 1.2e-7 (W. H. Press et al., Numerical Recipes, erfcc).
+DEVICE real error_function(real x) {
+    real t = 1.0f / (1.0f + 0.5f * magnitude(x)), p = 0.17087277f * t - 0.82215223f;
+    p = ((p * t + 1.48851587f) * t - 1.13520398f) * t + 0.27886807f;
+    p = (((p * t - 0.18628806f) * t + 0.09678418f) * t + 0.37409196f) * t + 1.00002368f;
+    real rest = t * exponential_of(p * t - 1.26551223f - x * x);
+    return x >= 0.0f ? 1.0f - rest : rest - 1.0f;
+}
+
+VARIATION(erf) { return scaled(weight, error_function(x), error_function(y)); }
+
+VARIATION_3D(erf3D) { return scaled3((real)(weight), error_function(x), error_function(y), error_function(z)); }
+
+VARIATION_3D(xerf) {
+    real r2 = x * x + y * y + z * z, a = magnitude(x) >= 2.0f ? x / r2 : error_function(x);
+    real b = magnitude(y) >= 2.0f ? y / r2 : error_function(y), c = magnitude(z) >= 2.0f ? z / r2 : error_function(z);
+    return scaled3((real)(weight), a, b, c);
+}
+
+// The logarithm of the gamma function by Stirling's series.
+VARIATION(gamma) {
+    real r = vnorm(x, y), low = zero_real();
+    for (int k = 0; k < 6; k++) {
+        mask small = r < 6.0f;
+        low = low + (small ? logarithm_of(r) : zero_real());
+        r = small ? r + 1.0f : r;
+    }
+    real s = 1.0f / (r * r), series = (1.0f / 12.0f - s * (1.0f / 360.0f - s * (1.0f / 1260.0f))) / r;
+    return scaled(weight, (r - 0.5f) * logarithm_of(r) - r + 0.9189385332f + series - low, angle_of(y, x));
+}
+
+VARIATION(dragonfire, c1 = 0.5, c2 = 0.25, fuzzyMode = 0, fuzzyRadius = 1, fuzzyInterpolationMode = 0,
+          fuzzyInterpolationPosition = 1, logScalarFuzzy = 6.283185307179586, adjustedFuzzyScalar = 0.5) {
+    real e = exponential_of(x) * c1, down = c2 / e, k = weight / (e + down - cosine_of(y));
+    real u = (e - down) * k, v = sine_of(y) * k;
+    if (fuzzyMode < 1.0f) return pair(u, v);
+    real a = cosine_of(logScalarFuzzy / logarithm_of(magnitude(u)));
+    real b = cosine_of(logScalarFuzzy / logarithm_of(magnitude(v)));
+    real da = a < 0.0f ? (real)(-fuzzyRadius) : (real)(fuzzyRadius),
+         db = b < 0.0f ? (real)(-fuzzyRadius) : (real)(fuzzyRadius);
+    real p = u + exponential_of(sine_of(da)), q = v + exponential_of(cosine_of(db));
+    if (fuzzyMode < 2.0f)
+        p = u + a, q = v + b;
+    else if (fuzzyMode < 3.0f)
+        p = u * sine_of(a), q = v * sine_of(b);
+    else if (fuzzyMode < 4.0f)
+        p = u * exponential_of(sine_of(a)), q = v * exponential_of(sine_of(b));
+    else if (fuzzyMode < 5.0f)
+        p = u + da, q = v + db;
+    else if (fuzzyMode < 6.0f)
+        p = u + exponential_of(da), q = v + exponential_of(db);
+    if (fuzzyInterpolationMode < 1.0f) return pair(p, q);
+    real at = (real)(PI * fuzzyInterpolationPosition), t = (real)(fuzzyInterpolationPosition);
+    if (fuzzyInterpolationMode >= 5.0f)
+        t = (1.0f - logarithm_of(at + sqrt(at * at + 1.0f))) * adjustedFuzzyScalar;
+    else if (fuzzyInterpolationMode >= 4.0f)
+        t = (1.0f - hyperbolic_sine(at)) * adjustedFuzzyScalar;
+    else if (fuzzyInterpolationMode >= 3.0f)
+        t = (1.0f - tangent_of(at)) * adjustedFuzzyScalar;
+    else if (fuzzyInterpolationMode >= 2.0f)
+        t = (1.0f - cosine_of(at)) * adjustedFuzzyScalar;
+    return pair(blend(u, p, t), blend(v, q, t));
+}

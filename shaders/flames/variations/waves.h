@@ -369,3 +369,101 @@ VARIATION(wavesn, freqx = 2, freqy = 2, scalex = 1, scaley = 1, incx = 0, incy =
     return scaled(weight, p.x + 0.5f * (scalex * sy + magnitude(p.x) * incx * sy),
                   p.y + 0.5f * (scaley * sx + magnitude(p.y) * incy * sx));
 }
+
+VARIATION(ripple, frequency = 2, velocity = 1, amplitude = 0.5, centerx = 0, centery = 0, phase = 0, scale = 1) {
+    float p = phase * TWO_PI - PI, a = 0.01f * amplitude;
+    real u = x * scale - centerx, v = y * scale + centery, d = greatest(magnitude(u * v), (real)(EPSILON));
+    real wave = cosine_of(5.0f * frequency * d - velocity * p),
+         r = blend(wave * (p * a) + d, wave * ((PI - p) * a) + d, (real)(p));
+    return scaled(weight / scale, centerx + u / d * r, v / d * r - centery);
+}
+
+DEVICE real oscillation(real t, float amplitude) { return 0.5f - 0.5f * cosine_of(TWO_PI * amplitude * t); }
+DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
+    return blend(blend(t, oscillation(t, 4.0f), share), oscillation(folded, 4.0f), share);
+}
+DEVICE real inside_unit(real t) { return t < 0.0f ? -fraction_of(magnitude(t)) : fraction_of(t); }
+
+VARIATION(gdoffs, delta_x = 0, delta_y = 0, area_x = 2, area_y = 2, center_x = 0, center_y = 0, gamma = 1, square = 0) {
+    real sx = oscillation((real)(0.1f * delta_x), 1.0f), sy = oscillation((real)(0.1f * delta_y), 1.0f);
+    float b = gamma / fmax(fmax(fabs(area_x), 0.1f), fmax(fabs(area_y), 0.1f));
+    real u = x + center_x, v = y + center_y;
+    return scaled(weight, wrapped_in_oscillation(u, inside_unit(b * u), sx),
+                  wrapped_in_oscillation(v, inside_unit(b * v), square != 0.0f ? sx : sy));
+}
+
+VARIATION(coswrap, repeat = 1, amount_x = 0, amount_y = 0, phase_x = 0, phase_y = 0) {
+    real u = 0.5f * x + 0.5f, v = 0.5f * y + 0.5f, f = fabs(repeat) * u, g = fabs(repeat) * v;
+    float px = PI * phase_x, py = PI * phase_y;
+    real sx = 0.5f - 0.5f * cosine_of((real)(amount_x + px)), sy = 0.5f - 0.5f * cosine_of((real)(amount_y + py));
+    real a = blend(u, 0.5f - 0.5f * cosine_of(4.0f * u + px), sx),
+         b = blend(v, 0.5f - 0.5f * cosine_of(4.0f * v + py), sy);
+    real p = 0.5f - 0.5f * cosine_of(4.0f * fraction_of(f) + px),
+         q = 0.5f - 0.5f * cosine_of(4.0f * fraction_of(g) + py);
+    return pair(2.0f * weight * blend(a, p, sx) - 1.0f, 2.0f * weight * blend(b, q, sy) - 1.0f);
+}
+
+// A wave of kind 1 (triangle), 2 (square) or else sine.
+DEVICE real wave_of(real t, float a, float b, float c, float power, float kind) {
+    real s = sine_of(b * t + c), height = kind == 1.0f ? magnitude(arcsine(s)) * (1.0f / PI) : magnitude(s);
+    if (kind == 2.0f) height = s < 0.0f ? (real)(EPSILON) : (real)(1.0f);
+    return (kind == 1.0f ? 2.0f * a : a) * power_of(height, (real)(power));
+}
+
+VARIATION(interference2, a1 = 1, b1 = 1, c1 = 0, p1 = 1, t1 = 0, a2 = 1, b2 = 1, c2 = 0, p2 = 1, t2 = 0) {
+    return scaled(weight, wave_of(x, a1, b1, c1, p1, t1) + wave_of(x, a2, b2, c2, p2, t2),
+                  wave_of(y, a1, b1, c1, p1, t1) + wave_of(y, a2, b2, c2, p2, t2));
+}
+
+DEVICE Pair vibrated(Pair p, float direction, float angle, float frequency, float amplitude, float phase) {
+    Pair c = circle((real)(direction)), t = circle((real)(direction + angle));
+    real a = amplitude * sine_of(TWO_PI * (frequency * (p.x * c.x + p.y * c.y) + phase / frequency));
+    return pair(p.x + a * t.x, p.y + a * t.y);
+}
+
+VARIATION(vibration, dir = 0, angle = 1.5707963267948966, freq = 1, amp = 0.25, phase = 0, dir2 = 1.5707963267948966,
+          angle2 = 1.5707963267948966, freq2 = 1, amp2 = 0.25, phase2 = 0) {
+    Pair p = vibrated(pair(x, y), dir, angle, freq, amp, phase);
+    Pair c = circle((real)(dir2)), t = circle((real)(dir2 + angle2));
+    real a = amp2 * sine_of(TWO_PI * (freq2 * (x * c.x + y * c.y) + phase2 / freq2));
+    return scaled(weight, p.x + a * t.x, p.y + a * t.y);
+}
+
+VARIATION_3D(popcorn2_3D, x = 0.1, y = 0.1, z = 0.1, c = 3) {
+    float s = sin(tan(c)), v = fabs(weight) <= 1.0f ? fabs(weight) * weight : weight;
+    real a = v * s * angle_of(y, x), t = z == 0.0f ? a : z;
+    return triple(0.5f * weight * (x + popcorn2_3D_x * sine_of(tangent_of(c * y))),
+                  0.5f * weight * (y + popcorn2_3D_y * sine_of(tangent_of(c * x))), a + v * (popcorn2_3D_z * s * t));
+}
+
+VARIATION_3D(heat, theta_period = 1, theta_phase = 0, theta_amp = 1, phi_period = 1, phi_phase = 0, phi_amp = 0,
+             r_period = 1, r_phase = 0, r_amp = 0) {
+    float t = theta_period == 0.0f ? 0.0f : 1.0f / theta_period, p = phi_period == 0.0f ? 0.0f : 1.0f / phi_period;
+    float q = r_period == 0.0f ? 0.0f : 1.0f / r_period;
+    real r = sqrt(magnitude(x * x + y * y + z));
+    r = r + weight * r_amp * sine_of(q * (TWO_PI * r + r_phase));
+    real a = angle_of(y, x) + weight * theta_amp * sine_of(t * (TWO_PI * r + theta_phase));
+    real b = arccosine(clamped(z / r, (real)(-1.0f), (real)(1.0f))) +
+             weight * phi_amp * sine_of(p * (TWO_PI * r + phi_phase));
+    Pair c = circle(a), d = circle(b);
+    return scaled3(r, c.x * d.y, c.y * d.y, d.x);
+}
+
+VARIATION(unicorngaloshen, mult_x = 1, mult_y = 1, sine = 0, sin_x_amplitude = 1, sin_x_freq = 0.1, sin_y_amplitude = 2,
+          sin_y_freq = 0.2, mode = 0) {
+    real r = weight / sqrt(y * y * mult_y + mult_x * x * x), u = x, v = y;
+    if (mode > 3.0f)
+        u = angle_of(x, y), v = angle_of(y, x);
+    else if (mode > 2.0f)
+        u = logarithm_of(magnitude(x)), v = sin_y_amplitude * logarithm_of(magnitude(y));
+    else if (mode > 1.0f)
+        u = 1.0f / x, v = 1.0f / y;
+    else if (mode > 0.0f)
+        u = exponential_of(-x), v = exponential_of(-y);
+    real a = (real)(sin_x_amplitude), b = (real)(sin_y_amplitude);
+    if (sine > 0.0f) {
+        a = 1.0f + sin_x_amplitude * sine_of(PI * sin_x_freq * u);
+        b = 2.0f + sin_y_amplitude * sine_of(PI * sin_y_freq * v);
+    }
+    return scaled(r, a * (x - y) * (x + mult_y * y), b * x * y);
+}
