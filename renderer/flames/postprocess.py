@@ -29,8 +29,8 @@ TONE_CURVE = np.dtype(
 )
 CURVE_ENTRIES = 1025  # of the table of a tone curve over 0 to 1
 ENTRIES = (
-    "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
-    "tone_map_buckets",
+    "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density",
+    "filter_density_by_tiles", "add_pass", "tone_map_buckets",
 )  # fmt: skip
 DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
@@ -222,8 +222,9 @@ class Postprocess:
         self._kernels["max_tile_radius"](
             tiles[0] * tiles[1], kernel_index, radii, tile_radii, rect.columns, rect.rows, *tiles
         )
-        self._kernels["filter_density"](
-            count, buckets, filtered, kernel_index, radii, tile_radii, kernels, rect.columns, rect.rows, *tiles, side
+        on_cpu = self.device.simd_width > 1
+        self._kernels["filter_density_by_tiles" if on_cpu else "filter_density"](
+            tiles[0] * tiles[1] if on_cpu else count, buckets, filtered, kernel_index, radii, tile_radii, kernels, rect.columns, rect.rows, *tiles, side
         )
         return filtered
 

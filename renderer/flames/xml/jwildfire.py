@@ -145,9 +145,9 @@ def apply_priorities(
         if new_stage is None or stage == "pre_":
             parser.ignored[f"{attribute} {text[:8]} xforms"] += 1
             continue
-        new_stage += "" if stage else "add_"
-        new_name = new_stage + name
+        listed = name if variation_table()[name].function == name else name.removeprefix(stage)
+        new_name = f"{new_stage}{'' if stage else 'add_'}{listed}"
         variations[new_name] = variations.get(new_name, 0.0) + variations.pop(name)
         for parameter in variation_table()[name].parameters:
             if parameter in parameters:
-                parameters[new_stage + parameter] = parameters.pop(parameter)
+                parameters[new_name + parameter.removeprefix(name)] = parameters.pop(parameter)
