@@ -71,7 +71,8 @@ def rotate_hue(colors: np.ndarray, hue: float) -> np.ndarray:
 def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], circular: bool = True) -> np.ndarray:
     """Weighted mean (256, 3) of palettes (256, 3), 0 to 255, in hue, saturation and value.
 
-    Weights beyond 0 and 1 may lead beyond 0 and 255. With `circular`, the hues of two palettes take the shorter way around.
+    Weights beyond 0 and 1 may lead beyond 0 and 255. With `circular`, the hues of two palettes take the shorter way
+    around.
     """
     hsv = np.array([rgb_to_hsv(palette / 255) for palette in palettes])
     if circular and len(palettes) == 2:

@@ -224,7 +224,17 @@ class Postprocess:
         )
         on_cpu = self.device.simd_width > 1
         self._kernels["filter_density_by_tiles" if on_cpu else "filter_density"](
-            tiles[0] * tiles[1] if on_cpu else count, buckets, filtered, kernel_index, radii, tile_radii, kernels, rect.columns, rect.rows, *tiles, side
+            tiles[0] * tiles[1] if on_cpu else count,
+            buckets,
+            filtered,
+            kernel_index,
+            radii,
+            tile_radii,
+            kernels,
+            rect.columns,
+            rect.rows,
+            *tiles,
+            side,
         )
         return filtered
 

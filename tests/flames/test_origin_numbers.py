@@ -3,7 +3,8 @@
 origin_numbers.npz holds, for each variation with its default parameters and with others, a weight and either results at
 points where the formula is well conditioned, or, of variations that draw random numbers, quantiles of 20,000 draws at
 two points: x, y, 0.6 x + 0.8 y, 0.8 x - 0.6 y, z, color, and red, green and blue over 64, -1 where there is none. They
-were measured with JWildfire (in double precision, z not preserved) and contain no text of it.
+were measured with JWildfire (in double precision, z not preserved) and contain no text of it. fractorium_numbers.npz
+holds the same of Fractorium's functions, with 20,000 draws too; colors were not measured.
 """
 
 import json
@@ -15,10 +16,15 @@ import numpy as np
 import pytest
 
 from renderer.flames.variations.catalog import variation_table
+from tests.flames.test_formulas import FORMULAS as WRITTEN_AS_FORMULAS
 from tests.flames.variation_kernel import apply_cases
 from tests.seeds import seed_of
 
-NUMBERS = dict(np.load(Path(__file__).with_name("origin_numbers.npz")))  # each array is decompressed once
+FILES = [
+    dict(np.load(Path(__file__).with_name(f"{name}_numbers.npz")))  # each array is decompressed once
+    for name in ("origin", "fractorium")
+]
+NUMBERS = FILES[0]
 DRAWS = 8192
 PROJECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 1]])
 START_POINTS = np.array([[0.6, 0.35, -0.3, 0.4], [-0.4, 0.9, 0.5, 0.8]])
@@ -28,7 +34,7 @@ QUICK_PART = -1  # a sample in place of one of PARTS parts: of every group one v
 WITNESSED_ELSEWHERE = {
     "threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan", "dc_perlin", "plane_wf", "text_wf",
     "dla_wf", "snowflake_wf", "nsudoku", "yplot2d_wf", "polarplot2d_wf", "polarplot3d_wf", "parplot2d_wf",
-    "isosfplot3d_wf", "dla3d_wf", "recurrenceplot",
+    "isosfplot3d_wf", "dla3d_wf", "recurrenceplot", *WRITTEN_AS_FORMULAS,
 }  # fmt: skip
 # Their hash takes the fraction of 43758 times a sine, of which floats keep fewer digits than the origin's doubles.
 HASHED = {"waves4": 1e-3, "waves42": 1e-3}
@@ -52,16 +58,18 @@ def chosen_names(part):
 @cache
 def recorded():
     """(name, weight, parameters, expected) of every case: (points, results), or (quantiles, hidden, finite)."""
-    cases, at, distribution = [], 0, 0
-    for name, weight, said, kind, *rest in json.loads(str(NUMBERS["index"])):
-        if kind == "points":
-            rows = slice(at, at + rest[0])
-            expected = (NUMBERS["points"][NUMBERS["chosen"][rows]], NUMBERS["values"][rows])
-            at += rest[0]
-        else:
-            expected = (NUMBERS["quantiles"][distribution], *rest)
-            distribution += 1
-        cases.append((name, weight, said, expected))
+    cases = []
+    for numbers in FILES:
+        at, distribution = 0, 0
+        for name, weight, said, kind, *rest in json.loads(str(numbers["index"])):
+            if kind == "points":
+                rows = slice(at, at + rest[0])
+                expected = (numbers["points"][numbers["chosen"][rows]], numbers["values"][rows])
+                at += rest[0]
+            else:
+                expected = (numbers["quantiles"][distribution], *rest)
+                distribution += 1
+            cases.append((name, weight, said, expected))
     return cases
 
 

@@ -74,8 +74,19 @@ BODIES = {
 ALIASES = {
     "oscope_separation": "oscilloscope_separation", "oscope_frequency": "oscilloscope_frequency",
     "oscope_amplitude": "oscilloscope_amplitude", "oscope_damping": "oscilloscope_damping",
-    **{f"MobiusN{part}_{letter}": f"mobiusN_{part.lower()}_{letter.lower()}" for part in ("Re", "Im") for letter in "ABCD"},
-    **{f"{part}_{letter}": f"mobius_{part.lower()}_{letter.lower()}" for part in ("Re", "Im") for letter in "ABCD"},
+    **{f"circlesplit_{word}": f"circlesplit_cs_{word}" for word in ("radius", "split")},
+    **{f"waves2_radial_{word}{end}": f"waves2_radial_w2r_{word}{end}" for word in ("scale", "freq") for end in "xy"},
+    **{f"waves2_radial_{word}": f"waves2_radial_w2r_{word}" for word in ("null", "distance")},
+    "rational3_t3": "rational3_a", "rational3_t2": "rational3_b", "rational3_t1": "rational3_c",
+    "rational3_tc": "rational3_d", "rational3_b3": "rational3_e", "rational3_b2": "rational3_f",
+    "rational3_b1": "rational3_g", "rational3_bc": "rational3_h",
+    "d_spherical_weight": "d_spherical_d_spher_weight", "cpow2_spread": "cpow2_range",
+    **{
+        f"{prefix}{part}_{letter}": f"mobius{prefix[-1:]}_{part.lower()}_{letter.lower()}"
+        for prefix in ("", "MobiusN")
+        for part in ("Re", "Im")
+        for letter in "ABCD"
+    },
 }  # fmt: skip
 
 
@@ -85,10 +96,11 @@ class Variation:
 
     `function`: the name in its file, also of its C function; `name` may have a stage before it and a #number# after it.
     `parameters`: file name -> default, in the order of the C arguments. `limits`: file name -> least and greatest
-    value of the parameters that have them. `is_forced`: a file moves it to its stage. `body`: statements of the C function. `z_body`: statements of the function
-    of the z coordinate; empty if the variation leaves z unchanged or returns it. `in_space`: it returns x, y and z.
-    `replaces`: its x and y replace the sum of the variations before it. `helpers`: the C functions and constants of
-    its file that it uses. `random_count`: random numbers that one application consumes. `takes_palette`: its table is
+    value of the parameters that have them. `is_forced`: a file moves it to its stage. `body`: statements of the C
+    function. `z_body`: statements of the function of the z coordinate; empty if the variation leaves z unchanged or
+    returns it. `in_space`: it returns x, y and z. `replaces`: its x and y replace the sum of the variations before it.
+    `helpers`: the C functions and constants of its file that it uses. `random_count`: random numbers that one
+    application consumes. `takes_palette`: its table is
     the flame's palette. `origin`: the program that defines it.
     """
 
@@ -218,7 +230,8 @@ def sources(variations: Iterable[Variation]) -> Iterable[str]:
 class _StagedTable(dict[str, Entry]):
     """A dict that also answers for names derived from the listed ones, and makes their entries by `derive`.
 
-    pre_NAME and post_NAME are stages of NAME; pre_add_NAME and post_add_NAME add to the point there. NAME#1# is NAME once more in the same xform, with parameters
+    pre_NAME and post_NAME are stages of NAME; pre_add_NAME and post_add_NAME add to the point
+    there. NAME#1# is NAME once more in the same xform, with parameters
     NAME#1#_PARAMETER, as JWildfire writes them.
     """
 

@@ -194,3 +194,27 @@ def _shuffle(cells: list[int], low: int, high: int, seed: int) -> None:
             return
         partner = following + int(math.fmod(drawn, high - following))
         cells[partner], cells[j] = cells[j], cells[partner]
+
+
+@builder("mandelbrot")
+def mandelbrot_points(values: Values, texts: Texts) -> np.ndarray:
+    """Random points beside the Mandelbrot set, or with `invert` in it, each moved toward where its orbit ends.
+
+    A point beside it leaves the circle of radius 2 after `iter` (1 - skin) / 10 to `iter` steps.
+    """
+    v, rng = values, np.random.default_rng(clamped_int(values["seed"], 0, 1 << 30))
+    steps, kept = clamped_int(v["iter"], 1, 2000), np.zeros(0, complex)
+    for _ in range(40):
+        x, y = (rng.uniform(min(a, b), max(a, b), 8192) for a, b in ((v["xmin"], v["xmax"]), (v["ymin"], v["ymax"])))
+        c = x + 1j * y
+        z, counts = c.copy(), np.zeros(len(c), int)
+        for _ in range(steps):
+            inside = abs(z) < 2
+            z, counts = np.where(inside, z * z + c, z), counts + inside
+        good = counts >= steps if v["invert"] else (counts < steps) & (counts >= 0.1 * steps * (1 - v["skin"]))
+        moved = c + v["cx"] * z.real + 1j * v["cy"] * z.imag
+        kept = np.concatenate([kept, moved[good]])
+        if len(kept) >= ORBIT_LENGTH:
+            break
+    kept = kept[:ORBIT_LENGTH] if len(kept) else np.zeros(1, complex)
+    return np.concatenate([[len(kept)], np.stack([kept.real, kept.imag], 1).ravel()])

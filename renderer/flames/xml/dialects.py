@@ -48,8 +48,8 @@ XFORM_QUIET = re.compile(
 )
 # Other programs' names of variations, without pre_ and post_.
 VARIATION_ALIASES = {
-    "linear3D": "linear", "bwraps7": "bwraps", "bwraps2": "bwraps", "gaussian": "gaussian_blur", "FiveFold": "dc_triTile",
-    "t_custom": "custom_wf", "t_epispiral": "epispiral_wf", "t_colorscale": "colorscale_wf",
+    "linear3D": "linear", "bwraps7": "bwraps", "bwraps2": "bwraps", "gaussian": "gaussian_blur",
+    "FiveFold": "dc_triTile", "t_custom": "custom_wf", "t_epispiral": "epispiral_wf", "t_colorscale": "colorscale_wf",
     "t_heart": "heart_wf", "t_xy_waves": "waves2_wf", "t_bubble": "bubble_wf", "t_rose": "rose_wf",
     "rays_rk1": "rays1", "rays_rk2": "rays2", "rays_rk3": "rays3",
 }  # fmt: skip

@@ -149,3 +149,10 @@ VARIATION(wallpaper_js, a = 1.156, b = -0.28, c = 21.288) {
     real u = y - sign_of(truncation(x)) * sqrt(magnitude(b * x - c));
     return pair(moves ? u : x, moves ? a - x : y);
 }
+
+// Points beside the Mandelbrot set, or in it, from a table; z is random.
+VARIATION_3D(mandelbrot, iter = 100, xmin = -1.6, xmax = 1.6, ymin = -1.2, ymax = 1.2, invert = 0, skin = 0.012, cx = 0,
+             cy = 0, max_points = -1, seed = 1234, rnd_z_range = 0) {
+    Pair p = random_table_point(table, random);
+    return triple(weight * p.x, weight * p.y, rnd_z_range * uniform(random));
+}

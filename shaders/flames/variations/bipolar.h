@@ -22,14 +22,6 @@ VARIATION(elliptic) {
     return scaled(weight / (PI / 2.0f), angle_of(a, b), sign_positive(y) * logarithm_of(m + sqrt(e.x)));
 }
 
-// JWildfire's elliptic of mode 1, where chance chooses the half plane.
-VARIATION(elliptic_mirrory) {
-    Pair e = elliptic_terms(x, y);
-    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
-    real v = logarithm_of(m + sqrt(e.x));
-    return scaled(weight / (PI / 2.0f), angle_of(a, b), uniform(random) < 0.5f ? v : -v);
-}
-
 VARIATION(foci) { return swapped(conjugate_cot(weight, 0.5f * y, 0.5f * x)); }
 
 VARIATION(flux, spread = 0) {
@@ -150,6 +142,14 @@ VARIATION(eSwirl, in = 1.2, out = 0.2) {
     real mu = area_cosine_1p(e.x);
     Pair h = hyperbola(mu), c = circle(e.y + mu * out + in / mu);
     return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
+// JWildfire's elliptic of mode 1, where chance chooses the half plane.
+VARIATION(elliptic_mirrory) {
+    Pair e = elliptic_terms(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    real v = logarithm_of(m + sqrt(e.x));
+    return scaled(weight / (PI / 2.0f), angle_of(a, b), uniform(random) < 0.5f ? v : -v);
 }
 
 // Origin: Fractorium

@@ -393,6 +393,16 @@ VARIATION(jac_sn, k = 0.5) {
     return scaled(d, u.x * v.z, u.y * u.z * v.y * v.x);
 }
 
+VARIATION(joukowski, P1 = 2.5, P2 = 0, inverse = 0 [0, 1]) {
+    float x0 = -P2, y0 = 0.2f;
+    Pair z = pair(x + x0, y + y0), r = complex_reciprocal(z), h = complex_times(pair(x, y), pair(x, y));
+    if (inverse < 1.0f) return scaled(weight, z.x + P1 * P1 * r.x, z.y + P1 * P1 * r.y);
+    Pair root = complex_root(pair(0.25f * h.x - P1 * P1, 0.25f * h.y));
+    real u = 0.5f * x - x0, v = 0.5f * y - y0;
+    real k = vnorm(u + root.x, v + root.y) > vnorm(u - root.x, v - root.y) ? (real)(1.0f) : (real)(-1.0f);
+    return scaled(weight, u + k * root.x, v + k * root.y);
+}
+
 // Origin: Fractorium
 
 VARIATION(arcsech) {

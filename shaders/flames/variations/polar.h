@@ -237,6 +237,29 @@ VARIATION(atan2_spirals, r_mult = 1.5, r_add = 1, xy2_mult = 1.125, xy2_add = 0.
     return scaled(weight, x >= 0.0f ? PI - u : u - PI, v);
 }
 
+VARIATION(hole2, a = 1, b = 2, c = 1, d = 1, inside = 0, shape = 0) {
+    real t = angle_of(y, x) * d, delta = power_of(t * (1.0f / PI) + 1.0f, (real)(a)) * c, r2 = x * x + y * y;
+    real more = zero_real(), wave = sine_of(b * t);
+    if (shape == 2.0f)
+        more = wave;
+    else if (shape == 3.0f)
+        more = sine_of(t);
+    else if (shape == 4.0f)
+        more = t * t - 2.0f * delta + 1.0f;
+    else if (shape == 5.0f)
+        more = magnitude(tangent_of(t));
+    else if (shape == 6.0f)
+        more = r2 * wave;
+    else if (shape == 7.0f)
+        more = magnitude(sine_of(0.5f * b * t));
+    else if (shape == 8.0f)
+        more = sine_of(PI * wave);
+    else if (shape == 9.0f)
+        more = 0.5f * (wave + sine_of(2.0f * b * t + 0.5f * PI));
+    real r = shape == 0.0f ? sqrt(r2) + delta : sqrt(r2 + more + delta);
+    return from_polar(inside != 0.0f ? weight / r : weight * r, t);
+}
+
 // Origin: Fractorium
 
 VARIATION(blob2, mode = 0.5, n = 1, radius = 0, prescale = 1, postscale = 0.5, symmetry = 0, compensation = 0) {

@@ -112,3 +112,45 @@ VARIATION_3D(depth, power = 1) {
     k = weight * (1.0f + k);
     return scaled3(k, x, y, z);
 }
+
+// Origin: JWildfire
+
+VARIATION_3D(affine3D, translateX = 0, translateY = 0, translateZ = 0, scaleX = 1, scaleY = 1, scaleZ = 1, rotateX = 0,
+             rotateY = 0, rotateZ = 0, shearXY = 0, shearXZ = 0, shearYX = 0, shearYZ = 0, shearZX = 0, shearZY = 0) {
+    float k = PI / 180.0f;
+    Pair a = circle((real)(k * rotateX)), b = circle((real)(k * rotateY)), c = circle((real)(k * rotateZ));
+    real p = scaleX * x, q = scaleY * y, r = scaleZ * z, u = p + shearXY * q + shearXZ * r;
+    real v = q + shearYX * p + shearYZ * r, w = r + shearZX * p + shearZY * q;
+    real across = v * a.x - w * a.y, up = v * a.y + w * a.x, along = b.x * u + b.y * up;
+    return scaled3((real)(weight), c.x * along - c.y * across + translateX, c.y * along + c.x * across + translateY,
+                   b.x * up - b.y * u + translateZ);
+}
+
+POST_3D(post_zscale_wf, ztranslate = 0) { return triple(x, y, weight * z + ztranslate); }
+
+POST_3D(post_ztranslate_wf) { return triple(x, y, z + weight); }
+
+VARIATION_3D(petal3D_apo, width = 1, Zshape = 0.25, scale1 = 0.25, scale2 = 0.25, style = 0) {
+    Pair c = circle(x), d = circle(y);
+    real v = weight * c.x * cube(c.y * d.x) * width, fold = -0.5f * sine_of(x * (scale1 * PI));
+    if (fabs(scale1) > 1.0f) fold = fold + x * (0.5f * (fabs(scale1) - 1.0f));
+    real first = fold + sine_of(magnitude(y * (scale2 * PI))), last = fold + v * (0.5f * scale2);
+    float t = 1.0f - 2.0f * style * style, sign = style >= 0.0f ? 1.0f : -1.0f;
+    real h = style == 0.0f ? first : fabs(style) > 0.70710678f ? sign * last : t * first + sign * (1.0f - t) * last;
+    return triple(weight * c.x * cube(c.x * d.x), v, weight * h * Zshape);
+}
+
+// sin(u + a1) cos(v + a2) sin(u + a3) cos(v + a4) sin(u + a5) cos(v + a6); with `even` the sines are cosines.
+DEVICE real petal_product(real u, real v, float a1, float a2, float a3, float a4, float a5, float a6, float even) {
+    real turn = (real)(even != 0.0f ? 0.5f * PI : 0.0f);
+    real s = sine_of(u + a1 + turn) * sine_of(u + a3 + turn) * sine_of(u + a5 + turn);
+    return s * cosine_of(v + a2) * cosine_of(v + a4) * cosine_of(v + a6);
+}
+
+VARIATION_3D(petal3D, mode = 1 [0, 4], x1 = 0, x2 = 0, x3 = 0, x4 = 0, x5 = 0, x6 = 0, y1 = 0, y2 = 0, y3 = 0, y4 = 0,
+             y5 = 0, y6 = 0, z1 = 0, z2 = 0, z3 = 0, z4 = 0, z5 = 0, z6 = 0, warp = 1) {
+    real k = weight * cosine_of(x * warp), u = mode <= 2.0f ? z : mode == 3.0f ? y : x;
+    real v = mode <= 1.0f ? x : mode == 2.0f ? y : z, h = petal_product(u, v, z1, z2, z3, z4, z5, z6, 0.0f);
+    return triple(k * petal_product(x, y, x1, x2, x3, x4, x5, x6, 1.0f),
+                  k * petal_product(x, y, y1, y2, y3, y4, y5, y6, 0.0f), mode < 1.0f ? weight * z : k * h);
+}

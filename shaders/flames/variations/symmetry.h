@@ -299,6 +299,17 @@ VARIATION_3D(axis_symmetry_wf, axis = 0, centre_x = 0.25, centre_y = 0.5, centre
     return triple(u, v, w);
 }
 
+REPLACING_3D(combimirror, vmirror = 1, vmove = 0.05, hmirror = 0.5, hmove = 0.35, zmirror = 0, zmove = 0, pmirror = 0,
+             pmovex = 0.05, pmovey = 0, vcolorshift = 0, hcolorshift = 0, zcolorshift = 0, pcolorshift = 0) {
+    mask p = uniform(random) > 0.5f * pmirror, v = uniform(random) < 0.5f * vmirror;
+    mask h = uniform(random) < 0.5f * hmirror, d = uniform(random) < 0.5f * zmirror;
+    real a = p ? pmovex - weight * x : weight * x, b = p ? pmovey - weight * y : weight * y, c = weight * z;
+    real shift = (p ? (real)(pcolorshift) : zero_real()) + (v ? (real)(vcolorshift) : zero_real());
+    shift = shift + (h ? (real)(hcolorshift) : zero_real()) + (d ? (real)(zcolorshift) : zero_real());
+    *color = fraction_of(*color + shift);
+    return triple(v ? vmove - a : a, h ? hmove - b : b, d ? zmove - c : c);
+}
+
 // Origin: Fractorium
 
 REPLACING_3D(mirror_x) {
@@ -435,3 +446,12 @@ VARIATION_3D(cubicLattice_3D, xpand = 0.2, style = 1) {
 
 VARIATION_3D(linearxz) { return triple(weight * x, zero_real(), weight * z); }
 VARIATION_3D(linearyz) { return triple(zero_real(), weight * y, weight * z); }
+
+DEVICE real folded(real t, float half_period, float shift) {
+    real f = remainder_of(t + half_period + shift, (real)(2.0f * half_period));
+    return f >= 0.0f ? f - half_period : f + half_period;
+}
+
+VARIATION(modulusx, x = 1, shift = 0) { return scaled(weight, folded(x, modulusx_x, shift), y); }
+
+VARIATION(modulusy, y = 1, shift = 0) { return scaled(weight, x, folded(y, modulusy_y, shift)); }

@@ -330,6 +330,31 @@ VARIATION(xtrb, power = 2, radius = 1, width = 0.5, dist = 1, a = 1, b = 1) {
     return from_polar(weight * weight * power_of(u * u + al * al, (real)(0.5f * dist / power)), angle);
 }
 
+// A strip: u is moved by whole steps of a random logarithm times `width`, v is folded into -period to period.
+DEVICE Pair strip(real u, real v, float width, float tilesize, float mod1, float mod2, float height, Random *random) {
+    real side = uniform(random) < 0.5f ? (real)(width) : (real)(-width),
+         step = nearest(side * logarithm_of(uniform(random)));
+    real period = (real)(mod1 * mod2), over = remainder_of(v + mod1, period) - mod1,
+         under = mod1 - remainder_of(mod1 - v, period);
+    return pair(tilesize * (u + step), height * (v > mod1 ? over : v < -mod1 ? under : v));
+}
+
+VARIATION(intersection, xwidth = 5, xtilesize = 0.5, xmod1 = 0.3, xmod2 = 1, xheight = 0.5, yheight = 5,
+          ytilesize = 0.5, ymod1 = 0.3, ymod2 = 1, ywidth = 0.5) {
+    mask flat = uniform(random) < 0.5f;
+    Pair a = strip(x, y, xwidth, xtilesize, xmod1, xmod2, xheight, random);
+    Pair b = strip(y, x, yheight, ytilesize, ymod1, ymod2, ywidth, random);
+    return choose2(flat, a, swapped(b));
+}
+
+VARIATION(parallel, x1width = 5, x1tilesize = 0.5, x1mod1 = 0.3, x1mod2 = 1, x1height = 0.5, x1move = 1, x2width = 5,
+          x2tilesize = 0.5, x2mod1 = 0.3, x2mod2 = 1, x2height = 0.5, x2move = 1) {
+    mask first = uniform(random) < 0.5f;
+    Pair a = strip(x, y, x1width, x1tilesize, x1mod1, x1mod2, x1height, random);
+    Pair b = strip(x, y, x2width, x2tilesize, x2mod1, x2mod2, x2height, random);
+    return choose2(first, pair(a.x, a.y + weight * x1move), pair(b.x, b.y - weight * x2move));
+}
+
 // Origin: Fractorium
 
 VARIATION(gnarly, cellsize = 1, twist = 1) {
