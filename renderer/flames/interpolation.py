@@ -163,13 +163,14 @@ def _parameter_sources(xforms: list[Xform], parameter: str, kind: str) -> list[X
     """The xforms to read a parameter from, one for each key frame's xform of `xforms`.
 
     A key frame whose xform lacks the parameter's variation takes the xform of the previous key frame (the first key
-    frame: of the second) if that xform has the variation. Legacy interpolation types always take the key frame's xform.
+    frame: of the second) if that xform has the variation. Legacy interpolation types always take the key frame's xform,
+    and so does flower_holes, which flam3 forgets to copy.
     """
 
     def has(xform: Xform) -> bool:
         return xform.variations.get(parameter_owners()[parameter], 0.0) != 0
 
-    if kind in LEGACY_INTERPOLATIONS:
+    if kind in LEGACY_INTERPOLATIONS or parameter == "flower_holes":
         return xforms
     neighbors = [xforms[1], *xforms[:-1]]
     return [near if has(near) and not has(xform) else xform for xform, near in zip(xforms, neighbors, strict=True)]
