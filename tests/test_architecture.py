@@ -23,7 +23,7 @@ LAYERS = [
     {"formats"},
     {"pages"},
     {"numerics"},
-    {"bvh", "cdollar", "flames", "lightfields"},
+    {"bvh", "cdollar", "flames", "fractals", "lightfields"},
     {"images"},
     {"raytracing"},
     {"pictures"},

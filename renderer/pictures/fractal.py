@@ -1,4 +1,7 @@
-"""The picture `fractal`: Mandelbrot and Julia sets. One GLSL pass draws a sample, in double precision for deep zooms.
+"""The picture `fractal`: escape-time fractals.
+
+A GLSL pass draws samples of the Mandelbrot set and of Julia sets to double's depth. Kernels draw what is deeper, other
+formulas and other colorings (renderer/fractals/deep_zoom.py).
 
 The smooth count continues the number of iterations between integers (Vepstas 1997). The normal and the distance
 estimate come from the derivative, which is iterated too (Peitgen and Saupe, The Science of Fractal Images, 1988).
@@ -6,46 +9,22 @@ estimate come from the derivative, which is iterated too (Peitgen and Saupe, The
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Self
+from decimal import Decimal
+from typing import Self
 
-from renderer.errors import UnavailableError
+from renderer.errors import UnavailableError, UserError
+from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
+from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
-from renderer.gpu.gl import Texture
-from renderer.pictures.picture import AccumulatingPicture, Size, Tile
-from renderer.scene.cameras import View2D
+from renderer.gpu.gl import GlContext, Texture
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.scene import ToneMapping
-from renderer.scene.schema import PictureSettings, setting
 
-PALETTES = {"raw": 0, "sea": 1, "ice": 2, "ember": 3, "gray": 4}  # as in shaders/images/fractal.frag
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
 REVOLUTION_SECONDS = 20  # of c on its circle
-
-
-@dataclass(frozen=True)
-class Settings(PictureSettings):
-    """The set, its view and its colors."""
-
-    kind: Literal["mandelbrot", "julia"] = setting("mandelbrot", help="which set is drawn")
-    c: tuple[float, float] = setting((-0.8, 0.156), help="c of the Julia set z^2 + c")
-    c_path_radius: float = setting(
-        0.0,
-        0.0,
-        1.0,
-        "animation: c moves on a circle of this radius around its value, one revolution in 20 s; 0: still",
-    )
-    max_iterations: int = setting(
-        500, 1, 1_000_000, "maximum iterations per sample; deep zooms need more", key="d", logarithmic=True
-    )
-    precision: Literal["auto", "single", "double"] = setting("auto", help="auto: double where single is too coarse")
-    palette: Literal["sea", "ice", "ember", "gray", "raw"] = setting(
-        "sea", help="raw: iteration count and distance in pixels"
-    )
-    color_density: float = setting(0.25, 0.01, 4.0, "palette cycles per doubling of the iteration count")
-    color_offset: float = setting(0.0, 0.0, 1.0, "start in the palette, in cycles")
-    relief: float = setting(0.5, 0.0, 1.0, "shading as a landscape lit from the side")
-    samples: int = setting(8, 1, 4096, "samples per pixel")
-    view: View2D = View2D(center=(-0.6, 0.0), height=2.6)
+# Least height of a pixel, relative to the size of the numbers: FLOAT_DEPTH is 8 steps of float32, DOUBLE_DEPTH 256 of
+# float64, whose iterations lose more digits because views that are deep take more of them.
+FLOAT_DEPTH, DOUBLE_DEPTH = Decimal(2.0**-20), Decimal(2.0**-44)
 
 
 class Picture(AccumulatingPicture[Settings]):
@@ -58,27 +37,40 @@ class Picture(AccumulatingPicture[Settings]):
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
-        self.gl = gpu.gl
         self._targets: tuple[Texture, ...] = ()
-        self._precision = "float"
+        self._kernels: KernelPass | None = None
+        self._arithmetic = "float"
+
+    @property
+    def gl(self) -> GlContext:
+        """The GL context, opened when a pass needs it: kernels draw without."""
+        return self.gpu.gl
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
-        """Allocate the two targets that samples are averaged in."""
-        if not self._targets or self._targets[0].size != tile[2:]:
+        """Allocate the two targets that samples are averaged in, or compute the reference orbit."""
+        self._arithmetic = self._choose_arithmetic(settings, size)
+        if self._arithmetic == "kernel":
+            self._kernels = self._kernels or KernelPass(self.gpu.device)
+            self._kernels.begin(settings, size, tile, _julia_c(settings, time))
+        elif not self._targets or self._targets[0].size != tile[2:]:
             self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
 
-    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Texture:
+    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Average one more jittered sample into the picture."""
+        jitter = tuple((self.samples * step + 0.5) % 1 - 0.5 for step in R2_SEQUENCE)
+        if self._arithmetic == "kernel":
+            assert self._kernels is not None
+            return self._kernels.add_sample(size, tile, self.samples, jitter)
         self._targets = self._targets[::-1]
         target, previous = self._targets
         uniforms = self._uniforms(settings, size, time)
-        self._render_pass(settings, size)(target, previous=previous, tile_origin=tile[:2], **uniforms)
+        self._render_pass(settings)(target, previous=previous, tile_origin=tile[:2], jitter=jitter, **uniforms)
         return target
 
     def clone(self) -> Self:
         """A copy without samples, and with separate targets."""
         other = super().clone()
-        other._targets = ()
+        other._targets, other._kernels = (), None
         return other
 
     def depends_on_time(self, settings: Settings) -> bool:
@@ -87,36 +79,66 @@ class Picture(AccumulatingPicture[Settings]):
 
     def work(self, settings: Settings) -> float:
         """The iterations of a pixel that does not escape; in double precision they cost about four times as much."""
-        return float(settings.max_iterations) * (4.0 if self._precision == "double" else 1.0)
+        return float(settings.max_iterations) * (1.0 if self._arithmetic == "float" else 4.0)
 
     def report(self) -> dict[str, object]:
-        """Samples and precision."""
-        return super().report() | {"arithmetic": self._precision}
+        """Samples and arithmetic."""
+        kernels = self._kernels if self._arithmetic == "kernel" else None
+        return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
 
-    def _render_pass(self, settings: Settings, size: Size) -> Callable[..., None]:
-        self._precision = "double" if self._use_double(settings, size) else "float"
-        real2 = {"double": "dvec2", "float": "vec2"}[self._precision]
+    def _render_pass(self, settings: Settings) -> Callable[..., None]:
+        real2 = {"double": "dvec2", "float": "vec2"}[self._arithmetic]
         julia, palette = settings.kind == "julia", PALETTES[settings.palette]
         return self.gl.render_pass(
-            "images/fractal.frag", JULIA=julia, PALETTE=palette, REAL=self._precision, REAL2=real2
+            "images/fractal.frag", JULIA=julia, PALETTE=palette, REAL=self._arithmetic, REAL2=real2
         )
 
-    def _use_double(self, settings: Settings, size: Size) -> bool:
-        has_double = self.gl.version >= 400
-        if settings.precision == "double" and not has_double:
-            raise UnavailableError(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
+    def _choose_arithmetic(self, settings: Settings, size: Size) -> str:
+        """`float` and `double` for GLSL, `kernel` for what GLSL does not draw or not resolve."""
         view = settings.view
-        too_coarse = view.height / size[1] < 2.0**-20 * max(1.0, *map(abs, view.center))  # 8 float32 steps per pixel
-        return settings.precision == "double" or settings.precision == "auto" and too_coarse and has_double
+        steps = view.height / size[1] / max(Decimal(1), *map(abs, view.center))  # of a pixel, of the numbers' size
+        if settings.kind == "formula" and steps < FORMULA_DEPTH:
+            least = float(view.height * Decimal(FORMULA_DEPTH) / steps)
+            raise UserError(
+                f"settings: view: height is {view.height:.6g}; a formula is drawn in float64, which resolves heights "
+                f"from {least:.2g} here; mandelbrot, julia, tricorn and burning_ship may be deeper"
+            )
+        is_glsl = settings.kind in ("mandelbrot", "julia") and settings.power == 2 and settings.coloring == "count"
+        if not is_glsl or settings.precision == "perturbation":
+            return "kernel"
+        if settings.precision != "auto":
+            return self._given_arithmetic(settings)
+        return (
+            "float"
+            if steps >= FLOAT_DEPTH
+            else "double"
+            if steps >= DOUBLE_DEPTH and self.gl.version >= 400
+            else "kernel"
+        )
+
+    def _given_arithmetic(self, settings: Settings) -> str:
+        if settings.precision == "single":
+            return "float"
+        if self.gl.version < 400:
+            raise UnavailableError(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
+        return "double"
 
     def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, object]:
-        right, down = settings.view.pixel_vectors(size[1])
-        angle = 2 * math.pi * time / REVOLUTION_SECONDS
-        (x, y), radius = settings.c, settings.c_path_radius
+        view = settings.view
+        height = float(view.height)
+        right, down = (
+            tuple(height * v for v in view.turned(*step)) for step in ((1 / size[1], 0.0), (0.0, -1 / size[1]))
+        )
         return dict(
-            center=settings.view.center, right=right, down=down, resolution=size,
-            jitter=tuple((self.samples * step + 0.5) % 1 - 0.5 for step in R2_SEQUENCE),
+            center=tuple(map(float, view.center)), right=right, down=down, resolution=size,
             sample_index=float(self.samples), max_iterations=settings.max_iterations,
             color_density=settings.color_density, color_offset=settings.color_offset, relief=settings.relief,
-            julia_c=(x + radius * math.cos(angle), y + radius * math.sin(angle)),
+            julia_c=_julia_c(settings, time),
         )  # fmt: skip
+
+
+def _julia_c(settings: Settings, time: float) -> tuple[float, float]:
+    """c at a time in seconds."""
+    angle = 2 * math.pi * time / REVOLUTION_SECONDS
+    (x, y), radius = settings.c, settings.c_path_radius
+    return x + radius * math.cos(angle), y + radius * math.sin(angle)

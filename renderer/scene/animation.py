@@ -20,12 +20,21 @@ and its time.
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError, UserError
 from renderer.scene.scene import Scene
-from renderer.scene.schema import from_table, replace_in_file, replace_path, setting, split_path, to_plain
+from renderer.scene.schema import (
+    MAX_CHARACTERS,
+    from_table,
+    replace_in_file,
+    replace_path,
+    setting,
+    split_path,
+    to_plain,
+)
 
 Interpolation = Literal["smooth", "linear", "hold", "curve"]
 INTERPOLATIONS = get_args(Interpolation)
@@ -369,6 +378,8 @@ def _interpolate(times: list[float], values: Sequence[Any], t: float, interpolat
     if isinstance(start, tuple) and all(isinstance(v, tuple) and len(v) == len(start) for v in values):
         columns = zip(*values, strict=True)
         return tuple(_interpolate(times, column, t, interpolation, logarithmic) for column in columns)
+    if isinstance(start, Decimal):
+        return _interpolate_decimal(times, values, t, interpolation, logarithmic)
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return start
     numbers = [math.log(v) for v in values] if logarithmic and min(values) > 0 else list(values)
@@ -378,6 +389,20 @@ def _interpolate(times: list[float], values: Sequence[Any], t: float, interpolat
         value = _cubic_hermite(times, numbers, t)
     value = math.exp(value) if numbers[1] != start else value
     return round(value) if all(isinstance(v, int) for v in values) else float(value)
+
+
+def _interpolate_decimal(
+    times: list[float], values: Sequence[Decimal], t: float, interpolation: str, logarithmic: bool
+) -> Decimal:
+    """Interpolates decimal numbers in float64: their logarithms, or their differences from the start."""
+    if logarithmic and min(values) > 0:
+        logarithm = _interpolate(times, [float(v.ln()) for v in values], t, interpolation, False)
+        return Decimal(logarithm).exp(Context(prec=12))
+    with localcontext(prec=MAX_CHARACTERS):
+        offsets = [v - values[1] for v in values]
+        span = max(map(abs, offsets)) or Decimal(1)
+        offset = _interpolate(times, [float(Context().divide(v, span)) for v in offsets], t, interpolation, False)
+        return values[1] + Decimal(offset) * span
 
 
 def eased(curve: Curve, t: float) -> float:

@@ -7,6 +7,7 @@ not depend on pixels.
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal, localcontext
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from renderer.scene.schema import setting
 
 CLOSEST = 1e-7  # least distance to the target: in scene units, and relative to the target's distance from the origin
 FARTHEST = 1e12  # largest distance from the target
+DEEPEST = Decimal("1e-10000")  # height of a DeepView
 
 
 class View:
@@ -176,6 +178,47 @@ class View2D(View):
         """Converts a vector from panel heights to units of the plane."""
         c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
         return (self.height * (c * x - s * y), self.height * (s * x + c * y))
+
+
+@dataclass(frozen=True)
+class DeepView(View):
+    """A rectangle of the plane as View2D, in decimal numbers of any length: of any depth. y grows upwards."""
+
+    center: tuple[Decimal, Decimal] = (Decimal(0), Decimal(0))
+    height: Decimal = setting(
+        Decimal(4), DEEPEST, Decimal("1e30"), "units of the plane that the picture is high", logarithmic=True
+    )
+    rotation_degrees: float = 0.0
+
+    def __post_init__(self) -> None:  # numbers of Python count as they are printed
+        object.__setattr__(self, "center", tuple(Decimal(str(value)) for value in self.center))
+        object.__setattr__(self, "height", Decimal(str(self.height)))
+
+    def drag(self, dx: float, dy: float) -> Self:
+        """Pans, so that the plane follows the pointer."""
+        x, y = self.turned(dx, -dy)
+        return self._moved(-x, -y)
+
+    def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
+        """Zooms by an eighth a step about the point under the pointer (x, y)."""
+        factor = 0.875**steps
+        px, py = self.turned(x, -y)
+        height = Context(prec=12).multiply(self.height, Decimal(factor))
+        moved = self._moved(px * (1 - factor), py * (1 - factor))
+        return replace(moved, height=min(max(height, DEEPEST), Decimal("1e30")))
+
+    def turned(self, x: float, y: float) -> tuple[float, float]:
+        """Rotates a vector by the view's angle; in heights of the picture."""
+        c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
+        return c * x - s * y, s * x + c * y
+
+    def _moved(self, x: float, y: float) -> Self:
+        """The view moved by (x, y) in heights of the picture; the center keeps the digits that change a picture."""
+        digits = self.height.adjusted() - 12
+        with localcontext(prec=max(40, 60 - digits)):
+            moved = [(v + Decimal(d) * self.height) for v, d in zip(self.center, (x, y), strict=True)]
+            new_x, new_y = (v.quantize(Decimal((0, (1,), digits))) for v in moved)
+        return replace(self, center=(new_x, new_y))
 
 
 def _rotated(v: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:

@@ -9,12 +9,14 @@ import dataclasses
 import difflib
 import math
 import os
+import re
 import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -26,13 +28,15 @@ from renderer.system.trust import named_file
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
+MAX_CHARACTERS = 20_000  # of a decimal number
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 MAX_NUMBER = 1e30  # of a setting: the length of a vector of such numbers still fits into float32
 
 
 def setting(
     default: object,
-    low: float | None = None,
-    high: float | None = None,
+    low: float | Decimal | None = None,
+    high: float | Decimal | None = None,
     help: str = "",
     key: str | None = None,
     file: tuple[str, ...] = (),
@@ -47,7 +51,7 @@ def setting(
     frames. `is_color` marks a linear RGB color. `refers_to` marks the name of an item, and is the list that holds the
     item ("shapes": any list of shapes).
     """
-    metadata = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
+    metadata: dict[str, Any] = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
     metadata |= dict(is_color=is_color, refers_to=refers_to)
     if isinstance(default, (list, dict, set)):
         raise TypeError("a setting's default must be immutable")
@@ -179,7 +183,24 @@ def _convert_tuple(
     return tuple(_convert(kind, v, f"{context}[{i}]", folder, metadata) for i, (kind, v) in pairs)
 
 
+def to_decimal(value: Any, context: str, metadata: Metadata) -> Decimal:
+    """Converts a number, or a text of any length up to MAX_CHARACTERS, to the decimal number that is written there."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise InputError(f"{context} is {format_value(value)}; it must be a number, or a decimal number as a text")
+    text = value.strip() if isinstance(value, str) else str(getattr(value, "text", value)).replace("_", "")
+    if len(text) > MAX_CHARACTERS:
+        raise InputError(f"{context} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
+    if not DECIMAL.fullmatch(text):
+        example = 'a decimal number such as "-1.76", ".5" or "1e-1000", with an exponent of at most five digits'
+        raise InputError(f"{context} is {format_value(text)}; it must be {example}")
+    number = Decimal(text)
+    _check_number(number, context, metadata)
+    return number
+
+
 def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, metadata: Metadata) -> Any:
+    if kind is Decimal:
+        return to_decimal(value, context, metadata)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     is_valid, name = {
         bool: (isinstance(value, bool), "true or false"),
@@ -199,7 +220,7 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, m
     return value
 
 
-def _check_number(value: float, context: str, metadata: Metadata) -> None:
+def _check_number(value: Any, context: str, metadata: Metadata) -> None:
     low, high = metadata.get("low"), metadata.get("high")
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
@@ -224,7 +245,7 @@ def check_numbers(value: object, context: str, metadata: Metadata = types.Mappin
     elif isinstance(value, Mapping):
         for key, item in value.items():
             check_numbers(item, f"{context}.{key}", metadata)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         _check_number(value, context, metadata)
 
 
@@ -271,6 +292,8 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = types.
         return [to_plain(v, folder, metadata) for v in value]
     if isinstance(value, Mapping):
         return {k: to_plain(v, folder, metadata) for k, v in value.items()}
+    if isinstance(value, Decimal):  # a text if float64 does not hold it
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
     if metadata.get("file") and value and folder is not None:
         with suppress(ValueError):  # another drive
             return os.path.relpath(value, resolve(folder))

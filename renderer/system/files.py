@@ -12,7 +12,7 @@ import stat
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from renderer.errors import InputError, reading
 from renderer.plain import Json
@@ -105,13 +105,28 @@ def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
+class WrittenFloat(float):
+    """A float of a TOML text, and the text itself, which may have more digits or a smaller exponent than float64."""
+
+    def __new__(cls, text: str) -> Self:
+        """Parse the text."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+
 def parse_toml(text: str) -> Json:
-    """Parses a TOML text; ValueError with the reason if it is invalid or too large for the parser."""
+    """Parses a TOML text; ValueError with the reason if it is invalid or too large for the parser.
+
+    Its floats are WrittenFloat.
+    """
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") >= MAX_KEY_NAMES and _longest_key(line) > MAX_KEY_NAMES:
             raise ValueError(f"a key of more than {MAX_KEY_NAMES} names in line {number}")
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text, parse_float=WrittenFloat)
     except tomllib.TOMLDecodeError:
         raise
     except (ValueError, RecursionError) as error:

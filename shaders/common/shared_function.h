@@ -8,6 +8,7 @@
 #define float4 vec4
 #define make_float2 vec2
 #define make_float3 vec3
+#define make_float4 vec4
 #define pow_each(v, exponent) pow(v, vec3(exponent))
 #define log2_each(v) log2(v)
 #define power_of(x, exponent) pow(x, exponent)

@@ -7,7 +7,7 @@ import numpy as np
 from renderer.bench.cases import Case
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.numerics.texture_reduction import Reduction
-from renderer.scene.cameras import View2D
+from renderer.scene.cameras import DeepView
 from renderer.scene.scene import ToneMapping
 
 SIDE = 2048
@@ -56,7 +56,7 @@ def fractal(gpu, precision: str) -> Case:
     """Iterations of the Mandelbrot set a second in a square where no pixel escapes."""
     from renderer.pictures.fractal import Picture, Settings
 
-    inside = View2D((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
+    inside = DeepView((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
     settings = Settings(max_iterations=1000, view=inside, precision=precision, palette="raw")
     picture = cache(lambda: Picture(gpu))
 

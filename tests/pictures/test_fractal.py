@@ -8,7 +8,7 @@ import pytest
 from renderer.errors import InputError, UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.pictures.fractal import Picture, Settings
-from renderer.scene.cameras import View2D
+from renderer.scene.cameras import DeepView
 from renderer.scene.schema import from_table
 
 BAILOUT2 = 65536.0
@@ -19,11 +19,13 @@ def picture(gl):
     return Picture(DeviceContext(gl=gl))
 
 
-def plane(view: View2D, width: int, height: int) -> np.ndarray:
+def plane(view: DeepView, width: int, height: int) -> np.ndarray:
     """The complex number at each pixel's center (height, width)."""
-    x = (np.arange(width) + 0.5 - width / 2) / height * view.height
-    y = -(np.arange(height) + 0.5 - height / 2) / height * view.height
-    return complex(*view.center) + (x[None, :] + 1j * y[:, None]) * np.exp(1j * np.radians(view.rotation_degrees))
+    x = (np.arange(width) + 0.5 - width / 2) / height * float(view.height)
+    y = -(np.arange(height) + 0.5 - height / 2) / height * float(view.height)
+    return complex(*map(float, view.center)) + (x[None, :] + 1j * y[:, None]) * np.exp(
+        1j * np.radians(view.rotation_degrees)
+    )
 
 
 def reference(z: np.ndarray, c: np.ndarray, iterations: int) -> np.ndarray:
@@ -54,8 +56,8 @@ def equal_fraction(count: np.ndarray, wanted: np.ndarray, tolerance: float) -> f
 def test_mandelbrot_equals_numpy(picture, rng, precision):
     if precision == "double" and picture.gl.version < 400:
         pytest.skip(f"{picture.gl.renderer} has no double in GLSL")
-    views = [View2D((-0.6, 0.0), 2.6), View2D((-0.75, 0.1), 0.2, 30.0)]
-    views.append(View2D((float(rng.uniform(-1.8, 0.4)), float(rng.uniform(-1, 1))), 0.5, float(rng.uniform(0, 360))))
+    views = [DeepView((-0.6, 0.0), 2.6), DeepView((-0.75, 0.1), 0.2, 30.0)]
+    views.append(DeepView((float(rng.uniform(-1.8, 0.4)), float(rng.uniform(-1, 1))), 0.5, float(rng.uniform(0, 360))))
     for view in views:
         settings = Settings(max_iterations=60, view=view, precision=precision)
         c = plane(view, 48, 32)
@@ -65,14 +67,14 @@ def test_mandelbrot_equals_numpy(picture, rng, precision):
 
 def test_julia_equals_numpy(picture, rng):
     for constant in [(-0.8, 0.156), tuple(float(x) for x in rng.uniform(-0.7, 0.7, 2))]:
-        settings = Settings("julia", constant, max_iterations=50, view=View2D(height=3.0))
+        settings = Settings("julia", constant, max_iterations=50, view=DeepView(height=3.0))
         wanted = reference(plane(settings.view, 48, 32), complex(*constant), 50)
         assert equal_fraction(raw(picture, settings)[..., 0], wanted, 0.01) > 0.97, constant
 
 
 def test_squaring_alone_escapes_as_its_closed_form_says(picture):
     """For c = 0, |z_n| = |z_0|^(2^n): the smooth count is log2(log BAILOUT2 / log |z_0|^2), the distance is known."""
-    view = View2D(height=8.0)
+    view = DeepView(height=8.0)
     drawn = raw(picture, Settings("julia", (0.0, 0.0), max_iterations=100, view=view))
     radius = np.abs(plane(view, 48, 32))
     outside = radius > 1.01
@@ -84,7 +86,7 @@ def test_squaring_alone_escapes_as_its_closed_form_says(picture):
 
 
 def test_mandelbrot_is_its_own_mirror_image(picture):
-    count = raw(picture, Settings(max_iterations=40, view=View2D((-0.6, 0.0), 2.6)))[..., 0]
+    count = raw(picture, Settings(max_iterations=40, view=DeepView((-0.6, 0.0), 2.6)))[..., 0]
     assert np.array_equal(count, count[::-1])
 
 
@@ -96,20 +98,20 @@ def test_known_points(picture):
         ((0.26, 0.0), False),
         ((0.0, 1.0), True),
     ]:
-        count = raw(picture, Settings(max_iterations=2000, view=View2D(c, 1e-9), precision="auto"), 1, 1)[0, 0, 0]
+        count = raw(picture, Settings(max_iterations=2000, view=DeepView(c, 1e-9), precision="auto"), 1, 1)[0, 0, 0]
         assert (count < 0) == inside, c
 
 
 def test_area_of_the_set(picture):
     """1.5066 by counting points (Mitchell, Mathematics of Computation 2001)."""
-    count = raw(picture, Settings(max_iterations=400, view=View2D((-0.75, 0.0), 2.5)), 300, 250)[..., 0]
+    count = raw(picture, Settings(max_iterations=400, view=DeepView((-0.75, 0.0), 2.5)), 300, 250)[..., 0]
     assert (count < 0).mean() * 2.5 * 3.0 == pytest.approx(1.5066, abs=0.03)
 
 
 def test_deep_views_take_double(picture, rng):
     if picture.gl.version < 400:
         pytest.skip(f"{picture.gl.renderer} has no double in GLSL")
-    view = View2D((-0.743643887037151, 0.131825904205330), 1e-9)
+    view = DeepView((-0.743643887037151, 0.131825904205330), 1e-9)
     settings = Settings(max_iterations=1500, view=view)
     c = plane(view, 48, 32)
     wanted = reference(0 * c, c, 1500)
@@ -123,12 +125,12 @@ def test_double_without_a_driver_for_it_is_a_sentence(picture, monkeypatch):
     monkeypatch.setattr(picture.gl, "version", 330)
     with pytest.raises(UnavailableError, match="precision must be single or auto"):
         picture.draw(Settings(precision="double"), (4, 4), 0.0)
-    picture.draw(Settings(view=View2D(height=1e-9)), (4, 4), 0.0)
-    assert picture.report()["arithmetic"] == "float"
+    picture.draw(Settings(view=DeepView(height=1e-9)), (4, 4), 0.0)
+    assert picture.report()["arithmetic"] == "perturbation, float64"
 
 
 def test_samples_average_and_restart(picture):
-    settings = Settings(max_iterations=30, view=View2D((-0.6, 0.0), 2.6), palette="gray")
+    settings = Settings(max_iterations=30, view=DeepView((-0.6, 0.0), 2.6), palette="gray")
     first = picture.draw(settings, (24, 16), 0.0).read()
     for _ in range(3):
         fourth = picture.draw(settings, (24, 16), 0.0).read()
@@ -142,14 +144,14 @@ def test_samples_average_and_restart(picture):
 
 
 def test_a_travelling_julia_constant(picture):
-    settings = Settings("julia", (-0.7, 0.1), c_path_radius=0.1, max_iterations=40, view=View2D(height=3.0))
+    settings = Settings("julia", (-0.7, 0.1), c_path_radius=0.1, max_iterations=40, view=DeepView(height=3.0))
     half_a_turn = picture.draw(replace(settings, palette="raw"), (24, 16), 10.0).read()
     assert np.array_equal(half_a_turn, raw(picture, replace(settings, c=(-0.8, 0.1), c_path_radius=0.0), 24, 16))
 
 
 def test_colors_are_finite_and_the_inside_is_black(picture, rng):
     for palette in ("sea", "ice", "ember", "gray"):
-        view = View2D((-0.6, float(rng.uniform(-0.2, 0.2))), 2.6)
+        view = DeepView((-0.6, float(rng.uniform(-0.2, 0.2))), 2.6)
         settings = Settings(max_iterations=40, view=view, palette=palette)
         colors = picture.draw(settings, (48, 32), 0.0).read()
         count = raw(picture, settings)[..., 0]

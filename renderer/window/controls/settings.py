@@ -4,10 +4,13 @@ Each control shows the field's help, accepts typed values (Ctrl+click on a slide
 """
 
 from dataclasses import Field, fields, is_dataclass, replace
+from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from renderer.errors import InputError
+from renderer.scene.schema import to_decimal
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_name, choose_names, edit_color
 from renderer.window.controls.context import PLAIN, ControlContext
@@ -159,7 +162,11 @@ def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str
         return get_args(kind)[index] if changed else value
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
+    if isinstance(value, Decimal):
+        return _decimal(f, value, context)
     if isinstance(value, tuple):
+        if value and all(isinstance(v, Decimal) for v in value):
+            return tuple(_decimal(f, v, context, k) for k, v in enumerate(value))
         if value and _is_numbers(value):
             return _numbers(value)
         if value and all(isinstance(v, tuple) and v and _is_numbers(v) for v in value):
@@ -190,6 +197,20 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
         return value
     changed, text = imgui.input_text("##", value, imgui.InputTextFlags_.enter_returns_true)
     return text if changed else value
+
+
+def _decimal(f: Field, value: Decimal, context: ControlContext, index: int = 0) -> Decimal:
+    """A text field for a decimal number of any length; a text that is none, or out of range, is refused."""
+    imgui.push_id(index)
+    imgui.set_next_item_width(imgui.calc_item_width())
+    changed, text = imgui.input_text("##", str(value), imgui.InputTextFlags_.enter_returns_true)
+    imgui.pop_id()
+    if changed:
+        try:
+            return to_decimal(text, f.name, f.metadata)
+        except InputError as error:
+            context.refuse(str(error))
+    return value
 
 
 def _number(f: Field, value: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Escape-time fractals: settings, reference orbits and the kernels that draw at any depth."""

@@ -1,0 +1,172 @@
+"""Launches the kernels that draw escape-time fractals: perturbation at any depth, and formulas in double.
+
+Sources: K. I. Martin, Superfractalthing (2013), for perturbation; Zhuoran (fractalforums.org, 2021 and 2022) for
+rebasing and bilinear approximation.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+import numpy as np
+
+from renderer.errors import UnavailableError
+from renderer.fractals.bilinear import STEP, StepTable, step_table
+from renderer.fractals.formula import compile_formula
+from renderer.fractals.reference import Orbit, precision_bits, reference_orbit
+from renderer.fractals.settings import COLORINGS, PALETTES, Settings
+from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
+from renderer.gpu.kernel_source import GeneratedSource
+from renderer.system.trust import check_memory
+
+GROUP_SIZE = 64  # neighbors of a pixel take about as many iterations; a larger group waits for its slowest
+WIDE_HEIGHT = Decimal("1e-140")  # below it, products of two differences leave double's range
+SHALLOWEST_STEPS = Decimal("1e-12")  # above it no step of bilinear approximation is valid
+FORMULAS = {"mandelbrot": ("power", 0), "julia": ("power", 0), "tricorn": ("tricorn", 1),
+            "burning_ship": ("burning_ship", 2)}  # fmt: skip
+FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double does not resolve a formula
+# Passed by value: the sample's place in the plane, and what the kernels ask of the reference and the colors.
+VIEW = np.dtype([
+    ("corner", "f8", 2),  # the tile's first sample, in pixels from the picture's center
+    ("right", "f8", 2), ("down", "f8", 2),  # from pixel to pixel, in heights of the view
+    ("height", "f8"), ("pixels", "f8"),  # the view's height is height * 2^height_exponent; the picture's, in pixels
+    ("height_exponent", "i4"), ("width", "i4"), ("height_in_pixels", "i4"),  # of the tile
+    ("max_iterations", "i4"), ("samples", "i4"),
+    ("first_end", "i4"), ("last", "i4"), ("restart", "i4"),  # indices of the orbit: rebase at both ends, to `restart`
+    ("levels", "i4"), ("capacity", "i4"),  # of the table of steps
+    ("color_density", "f4"), ("color_offset", "f4"), ("relief", "f4"), ("padding", "i4"), ("more_padding", "i4", 2),
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference orbit of a view, which for Julia sets is followed by the critical orbit; and its steps."""
+
+    orbit: Orbit
+    steps: StepTable | None
+    first_end: int
+    restart: int
+    wide: bool
+
+
+def reference_of(settings: Settings, julia_c: tuple[float, float], corner_distance: float) -> Reference:
+    """Computes the reference of a view; `corner_distance` is that of its corners from its center, in heights."""
+    view, formula = settings.view, FORMULAS[settings.kind][0]
+    zero, bits = (Decimal(0), Decimal(0)), precision_bits(view.height, view.center)
+    count = settings.max_iterations
+    restart = 0
+    if settings.kind == "julia":
+        c = Decimal(julia_c[0]), Decimal(julia_c[1])
+        first, critical = (reference_orbit(formula, settings.power, z, c, bits, count) for z in (view.center, zero))
+        restart = len(first.mantissas)
+        orbit = Orbit(*map(np.concatenate, zip(_tables(first), _tables(critical), strict=True)))
+    else:
+        orbit = reference_orbit(formula, settings.power, zero, view.center, bits, count)
+    first_end = (restart or len(orbit.mantissas)) - 1
+    wide = view.height < WIDE_HEIGHT
+    return Reference(orbit, _steps_of(settings, orbit, corner_distance, first_end, wide), first_end, restart, wide)
+
+
+def _tables(orbit: Orbit) -> tuple[np.ndarray, np.ndarray]:
+    return orbit.mantissas, orbit.exponents
+
+
+def _steps_of(settings: Settings, orbit: Orbit, corner_distance: float, first_end: int, wide: bool) -> StepTable | None:
+    """Steps are of analytic formulas, and of colorings that do not look at every iterate."""
+    height = settings.view.height
+    is_analytic = FORMULAS[settings.kind][1] == 0
+    if height > SHALLOWEST_STEPS or not is_analytic or settings.coloring in ("stripe", "trap"):
+        return None
+    check_memory(600 * len(orbit.mantissas), "settings: max_iterations: the table of steps")
+    moves = settings.kind != "julia"
+    log2_c = float(height.ln()) / math.log(2) + math.log2(corner_distance) if moves else -math.inf
+    return step_table(orbit, settings.power, log2_c, first_end, wide)
+
+
+class KernelPass:
+    """Draws samples of one tile by the kernels of shaders/fractals."""
+
+    def __init__(self, device: Device) -> None:
+        """Raises UnavailableError for a device without float64."""
+        if not device.properties.has_fp64:
+            raise UnavailableError(f"{device.name} has no float64, which deep zooms and formulas need")
+        self.device = device
+        self.arithmetic = ""
+        self._frame: Buffer | None = None
+        self._view = np.zeros((), VIEW)
+        self._arguments: tuple[object, ...] = ()
+        self._kernel: Kernel | None = None
+
+    def begin(
+        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: tuple[float, float]
+    ) -> None:
+        """Compute the reference and upload it; compile the kernel."""
+        if self._frame is None or self._frame.shape[:2] != (tile[3], tile[2]):
+            self._frame = self.device.buffer((tile[3], tile[2], 4))
+        self._view = view_record(settings, size, tile)
+        if settings.kind == "formula":
+            self._begin_formula(settings)
+        else:
+            self._begin_perturbation(settings, size, julia_c)
+
+    def add_sample(
+        self, size: tuple[int, int], tile: tuple[int, int, int, int], index: int, jitter: tuple[float, ...]
+    ) -> Buffer:
+        """Average sample number `index` into the frame."""
+        assert self._frame is not None and self._kernel is not None
+        view = self._view
+        view["corner"] = [tile[k] + 0.5 - size[k] / 2 + jitter[k] for k in (0, 1)]
+        view["samples"] = index
+        self._kernel(tile[2] * tile[3], self._frame, *self._arguments, view.copy()[()])
+        return self._frame
+
+    def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: tuple[float, float]) -> None:
+        reference = reference_of(settings, julia_c, math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1])
+        orbit, steps, view = reference.orbit, reference.steps, self._view
+        view["first_end"], view["last"] = reference.first_end, len(orbit.mantissas) - 1
+        view["restart"] = reference.restart
+        if steps is not None:
+            view["levels"], view["capacity"] = steps.levels, steps.capacity
+        self.arithmetic = f"perturbation, {'float64 and floatexp' if reference.wide else 'float64'}"
+        self._kernel = self._compile(
+            "fractals/perturbation.cu", "draw_perturbed", settings, BlaStep=STEP, JULIA=settings.kind == "julia",
+            FORMULA=FORMULAS[settings.kind][1], WIDE=reference.wide, BLA=steps is not None,
+        )  # fmt: skip
+        tables = orbit.mantissas.view("f8"), orbit.exponents, np.zeros(1, STEP) if steps is None else steps.steps
+        self._arguments = tuple(self.device.buffer(table.shape, table.dtype).write(table) for table in tables)
+
+    def _begin_formula(self, settings: Settings) -> None:
+        self.arithmetic = "formula, float64"
+        step, start = compile_formula(settings.formula, "zc"), compile_formula(settings.formula_start, "c")
+        text = f'#include "fractals/dual.h"\n#define START(c) {start}\n#define STEP(z, c) {step}\n'
+        source = GeneratedSource("formula.cu", text + '#include "fractals/formula.cu"\n')
+        stop = int(settings.formula_stop == "convergence")
+        self._kernel = self._compile(source, "draw_formula", settings, STOP=stop)
+        center = np.array([tuple(map(float, settings.view.center))], np.dtype([("center", "f8", 2)]))
+        self._arguments = (center[0],)
+
+    def _compile(self, file: str | GeneratedSource, entry: str, settings: Settings, **constants: object) -> Kernel:
+        colors = dict(PALETTE=PALETTES[settings.palette], COLORING=COLORINGS[settings.coloring], STRIPES=3.0)
+        return self.device.kernel(file, entry, GROUP_SIZE, DEGREE=settings.power, View=VIEW, **colors, **constants)
+
+
+def view_record(settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int]) -> np.ndarray:
+    """The kernels' record of a view, without its reference."""
+    view, record = settings.view, np.zeros((), VIEW)
+    record["right"], record["down"] = view.turned(1 / size[1], 0), view.turned(0, -1 / size[1])
+    record["height"], record["height_exponent"] = to_binary(view.height)
+    record["pixels"], record["width"], record["height_in_pixels"] = size[1], tile[2], tile[3]
+    for name in ("max_iterations", "color_density", "color_offset", "relief"):
+        record[name] = getattr(settings, name)
+    return record
+
+
+@lru_cache(maxsize=64)
+def to_binary(value: Decimal) -> tuple[float, int]:
+    """A positive number as mantissa, 1 to 2, and exponent of 2, correctly rounded from all its digits."""
+    exponent = math.floor(float(value.ln()) / math.log(2))
+    numerator, denominator = value.as_integer_ratio()
+    numerator, denominator = numerator << max(-exponent, 0), denominator << max(exponent, 0)
+    return numerator / denominator, exponent

@@ -1,0 +1,33 @@
+// Escape-time fractals of a formula in text, in double. The generated source that includes this file defines
+// START(c) and STEP(z, c), expressions of Dual numbers (dual.h), and the launcher STOP: 0 where z escapes, 1 where it
+// converges, as under Newton's method.
+#include "fractals/sample.h"
+
+#define CONVERGED2 1e-12  // |difference of two iterates|^2
+
+KERNEL draw_formula(GLOBAL float4 *frame, double2 center, View v) {
+    uint i = thread_index();
+    if (i >= (uint)(v.width * v.height_in_pixels)) return;
+    double2 point = center + sample_offset(i, v) * (v.height * power_of_two(v.height_exponent));
+    Dual c = dual(point, make_double2(1.0, 0.0)), z = START(c);
+    Escape r;
+    r.n = -1, r.color = COLORING == 3 ? 1e30 : 0.0, r.last = 0.0;
+    double size2 = 0.0;
+    for (int n = 1; n <= v.max_iterations && r.n < 0; n++) {
+        Dual next = STEP(z, c);
+        double2 moved = next.v - z.v;
+        z = next;
+        color_orbit(&r, z.v);
+        size2 = STOP ? moved.x * moved.x + moved.y * moved.y : z.v.x * z.v.x + z.v.y * z.v.y;
+        if (STOP ? size2 < CONVERGED2 : !(size2 <= BAILOUT2)) r.n = n;
+    }
+    double2 none = make_double2(0.0, 0.0);
+#if STOP == 1  // no distance; |z| is such that the smooth count of an escape continues that of the convergence
+    z = dual(make_double2(exp(0.5 * LOG_UNIT2 * log(fmax(size2, 1e-60)) / log(CONVERGED2)), 0.0), none);
+#else
+    if (!(size2 < 1e200)) z = dual(make_double2(1e3, 0.0), none);  // a pole, or beyond double's range
+#endif
+    r.z = z.v;
+    r.dx = wide(z.d, 0), r.dy = wide(make_double2(-z.d.y, z.d.x), 0);
+    add_sample(frame + i, r, v);
+}

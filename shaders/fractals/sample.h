@@ -1,0 +1,67 @@
+// One sample of an escape-time fractal, for kernels: its point, and its color from the last iterate and derivative.
+// The launcher defines COLORING (0 count, 1 distance, 2 stripe, 3 trap) and the record dtype View, whose fields are
+// documented in renderer/fractals/deep_zoom.py.
+#include "fractals/shade.h"
+#include "fractals/wide.h"
+
+#define BAILOUT2 1e6  // |z|^2
+#define LOG_UNIT2 11.090354888959125  // log of 65536, the |z|^2 at which the smooth count is n; GLSL has the same
+
+typedef struct {
+    double2 z;  // the last iterate
+    Wide dx, dy;  // derivative of z by the sample's position, to the right and up in the plane
+    int n;  // iterations; -1 if z did not escape
+    double color;  // sum of the stripe coloring, or least distance from the trap
+    double last;  // last summand of the stripe coloring
+} Escape;
+
+// The sample's offset from the view's center, in units of the view's height.
+DEVICE double2 sample_offset(uint i, View v) {
+    double x = (double)(i % (uint)v.width) + v.corner.x, y = (double)(i / (uint)v.width) + v.corner.y;
+    return v.right * x + v.down * y;
+}
+
+DEVICE void color_orbit(Escape *r, double2 z) {
+#if COLORING == 2  // stripe average (J. Harkonen, On smooth fractal coloring techniques, 2007)
+    r->last = 0.5 + 0.5 * (double)sin(STRIPES * atan2((float)z.y, (float)z.x));
+    r->color += r->last;
+#elif COLORING == 3  // distance from the cross of the axes
+    r->color = fmin(r->color, fmin(fabs(z.x), fabs(z.y)));
+#endif
+}
+
+DEVICE float4 shade_escape(Escape r, View v) {
+    if (r.n < 0) return shade(-1.0f, 0.0f, 0.0f, make_float2(0.0f, 0.0f), 0.0f);
+    double norm2 = r.z.x * r.z.x + r.z.y * r.z.y;
+    double fraction = log(log(norm2) / LOG_UNIT2) / log((double)DEGREE);  // smooth count (Vepstas 1997): n - fraction
+    // Gradient of |z|, times 2^-e; both derivatives have the exponent e.
+    int e = max(r.dx.e, r.dy.e);
+    double2 a = r.dx.m * power_of_two(r.dx.e - e), b = r.dy.m * power_of_two(r.dy.e - e);
+    double gx = r.z.x * a.x + r.z.y * a.y, gy = r.z.x * b.x + r.z.y * b.y;
+    double length = sqrt(gx * gx + gy * gy) + 1e-300;
+    // |z| log|z| / |gradient of |z||, in units of the view's height: 2^e times 2^height_exponent overflow no double
+    double distance = 0.5 * norm2 * log(norm2) / length;
+    int scale = e + v.height_exponent;
+    distance = distance / (v.height * power_of_two(max(scale, -1000)));
+    float count = (float)((double)r.n - fraction), coordinate = log2(1.0f + max(count, 0.0f));
+#if COLORING == 1
+    coordinate = -(float)log2(fmax(distance, 1e-30));
+#elif COLORING == 2
+    double blend = fmin(fmax(1.0 - fraction, 0.0), 1.0);  // of the averages with and without the last summand
+    double before = (r.color - r.last) / (double)max(r.n - 1, 1), after = r.color / (double)r.n;
+    coordinate = (float)(8.0 * (before + (after - before) * blend));
+#elif COLORING == 3
+    coordinate = -(float)log2(r.color + 1e-30);
+#endif
+    float4 color = shade(count, v.color_density * coordinate + v.color_offset, (float)(distance * v.pixels),
+                         make_float2((float)(gx / length), (float)(gy / length)), v.relief);
+#if PALETTE == 0
+    color.z = (float)r.n;
+#endif
+    return color;
+}
+
+DEVICE void add_sample(GLOBAL float4 *pixel, Escape r, View v) {
+    float4 now = shade_escape(r, v), before = *pixel;
+    *pixel = v.samples == 0 ? now : before + (now - before) * (1.0f / (float)(v.samples + 1));
+}
