@@ -30,6 +30,7 @@ FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double d
 # Passed by value: the sample's place in the plane, and what the kernels ask of the reference and the colors.
 VIEW = np.dtype([
     ("corner", "f8", 2),  # the tile's first sample, in pixels from the picture's center
+    ("center", "f8", 2),  # of the view, for formulas
     ("right", "f8", 2), ("down", "f8", 2),  # from pixel to pixel, in heights of the view
     ("height", "f8"), ("pixels", "f8"),  # the view's height is height * 2^height_exponent; the picture's, in pixels
     ("height_exponent", "i4"), ("width", "i4"), ("height_in_pixels", "i4"),  # of the tile
@@ -144,8 +145,8 @@ class KernelPass:
         source = GeneratedSource("formula.cu", text + '#include "fractals/formula.cu"\n')
         stop = int(settings.formula_stop == "convergence")
         self._kernel = self._compile(source, "draw_formula", settings, STOP=stop)
-        center = np.array([tuple(map(float, settings.view.center))], np.dtype([("center", "f8", 2)]))
-        self._arguments = (center[0],)
+        self._view["center"] = [float(v) for v in settings.view.center]
+        self._arguments = ()
 
     def _compile(self, file: str | GeneratedSource, entry: str, settings: Settings, **constants: object) -> Kernel:
         colors = dict(PALETTE=PALETTES[settings.palette], COLORING=COLORINGS[settings.coloring], STRIPES=3.0)

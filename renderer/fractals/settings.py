@@ -42,7 +42,7 @@ class Settings(PictureSettings):
     color_density: float = setting(0.25, 0.01, 4.0, "palette cycles per doubling of the count or distance")
     color_offset: float = setting(0.0, 0.0, 1.0, "start in the palette, in cycles")
     relief: float = setting(0.5, 0.0, 1.0, "shading as a landscape lit from the side")
-    power: int = setting(2, 2, 8, "n of z^n + c; the burning ship has 2")
+    power: int = setting(2, 2, 8, "n of z^n + c; the degree of a formula, for smooth counts; the burning ship has 2")
     formula: str = setting("z^2 + c", help='next z, where kind is "formula": of z, c, numbers, + - * / ^ and functions')
     formula_start: str = setting("c", help='z of iteration 0, where kind is "formula", such as a critical point')
     formula_stop: Literal["escape", "convergence"] = setting(

@@ -16,7 +16,7 @@ from renderer.scene.schema import setting
 
 CLOSEST = 1e-7  # least distance to the target: in scene units, and relative to the target's distance from the origin
 FARTHEST = 1e12  # largest distance from the target
-DEEPEST = Decimal("1e-10000")  # height of a DeepView
+DEEPEST, WIDEST = Decimal("1e-10000"), Decimal("1e30")  # heights of a DeepView
 
 
 class View:
@@ -186,7 +186,7 @@ class DeepView(View):
 
     center: tuple[Decimal, Decimal] = (Decimal(0), Decimal(0))
     height: Decimal = setting(
-        Decimal(4), DEEPEST, Decimal("1e30"), "units of the plane that the picture is high", logarithmic=True
+        Decimal(4), DEEPEST, WIDEST, "units of the plane that the picture is high", logarithmic=True
     )
     rotation_degrees: float = 0.0
 
@@ -201,11 +201,11 @@ class DeepView(View):
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Zooms by an eighth a step about the point under the pointer (x, y)."""
-        factor = 0.875**steps
+        wanted = Context(prec=12).multiply(self.height, Decimal(0.875**steps))
+        height = min(max(wanted, DEEPEST), WIDEST)
+        factor = float(Context(prec=17).divide(height, self.height))
         px, py = self.turned(x, -y)
-        height = Context(prec=12).multiply(self.height, Decimal(factor))
-        moved = self._moved(px * (1 - factor), py * (1 - factor))
-        return replace(moved, height=min(max(height, DEEPEST), Decimal("1e30")))
+        return replace(self._moved(px * (1 - factor), py * (1 - factor)), height=height)
 
     def turned(self, x: float, y: float) -> tuple[float, float]:
         """Rotates a vector by the view's angle; in heights of the picture."""

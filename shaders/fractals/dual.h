@@ -24,33 +24,21 @@ DEVICE Dual dual_divide(Dual a, Dual b) {
     double2 q = complex_divide(a.v, b.v);
     return dual(q, complex_divide(a.d - complex_multiply(q, b.d), b.v));
 }
-// f(a) of value v and slope f'(a).
-DEVICE Dual dual_chain(Dual a, double2 v, double2 slope) { return dual(v, complex_multiply(slope, a.d)); }
+// The number times i: sin and cos are the hyperbolic functions of it.
+DEVICE Dual dual_turn(Dual a) { return dual(make_double2(-a.v.y, a.v.x), make_double2(-a.d.y, a.d.x)); }
 DEVICE Dual dual_exp(Dual a) {
     double2 e = make_double2(cos(a.v.y), sin(a.v.y)) * exp(a.v.x);
-    return dual_chain(a, e, e);
+    return dual(e, complex_multiply(e, a.d));
 }
 DEVICE Dual dual_log(Dual a) {
-    double2 one = make_double2(1.0, 0.0);
-    return dual_chain(a, make_double2(log(sqrt(a.v.x * a.v.x + a.v.y * a.v.y)), atan2(a.v.y, a.v.x)),
-                      complex_divide(one, a.v));
+    return dual(make_double2(log(sqrt(a.v.x * a.v.x + a.v.y * a.v.y)), atan2(a.v.y, a.v.x)), complex_divide(a.d, a.v));
 }
-DEVICE Dual dual_cosh(Dual a) {
-    return dual_chain(a, make_double2(cosh(a.v.x) * cos(a.v.y), sinh(a.v.x) * sin(a.v.y)),
-                      make_double2(sinh(a.v.x) * cos(a.v.y), cosh(a.v.x) * sin(a.v.y)));
-}
-DEVICE Dual dual_sinh(Dual a) {
-    return dual_chain(a, make_double2(sinh(a.v.x) * cos(a.v.y), cosh(a.v.x) * sin(a.v.y)),
-                      make_double2(cosh(a.v.x) * cos(a.v.y), sinh(a.v.x) * sin(a.v.y)));
-}
-DEVICE Dual dual_sin(Dual a) {
-    return dual_chain(a, make_double2(sin(a.v.x) * cosh(a.v.y), cos(a.v.x) * sinh(a.v.y)),
-                      make_double2(cos(a.v.x) * cosh(a.v.y), -sin(a.v.x) * sinh(a.v.y)));
-}
-DEVICE Dual dual_cos(Dual a) {
-    return dual_chain(a, make_double2(cos(a.v.x) * cosh(a.v.y), -sin(a.v.x) * sinh(a.v.y)),
-                      make_double2(-sin(a.v.x) * cosh(a.v.y), -cos(a.v.x) * sinh(a.v.y)));
-}
+DEVICE double2 complex_cosh(double2 a) { return make_double2(cosh(a.x) * cos(a.y), sinh(a.x) * sin(a.y)); }
+DEVICE double2 complex_sinh(double2 a) { return make_double2(sinh(a.x) * cos(a.y), cosh(a.x) * sin(a.y)); }
+DEVICE Dual dual_cosh(Dual a) { return dual(complex_cosh(a.v), complex_multiply(complex_sinh(a.v), a.d)); }
+DEVICE Dual dual_sinh(Dual a) { return dual(complex_sinh(a.v), complex_multiply(complex_cosh(a.v), a.d)); }
+DEVICE Dual dual_cos(Dual a) { return dual_cosh(dual_turn(a)); }
+DEVICE Dual dual_sin(Dual a) { return dual_turn(dual_sinh(dual_turn(dual_multiply(a, dual_constant(-1.0, 0.0))))); }
 DEVICE Dual dual_real_power(Dual a, double exponent) {
     if (a.v.x == 0.0 && a.v.y == 0.0) return dual_constant(0.0, 0.0);
     return dual_exp(dual_multiply(dual_log(a), dual_constant(exponent, 0.0)));

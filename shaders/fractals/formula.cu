@@ -5,13 +5,12 @@
 
 #define CONVERGED2 1e-12  // |difference of two iterates|^2
 
-KERNEL draw_formula(GLOBAL float4 *frame, double2 center, View v) {
+KERNEL draw_formula(GLOBAL float4 *frame, View v) {
     uint i = thread_index();
     if (i >= (uint)(v.width * v.height_in_pixels)) return;
-    double2 point = center + sample_offset(i, v) * (v.height * power_of_two(v.height_exponent));
+    double2 point = v.center + sample_offset(i, v) * (v.height * power_of_two(v.height_exponent));
     Dual c = dual(point, make_double2(1.0, 0.0)), z = START(c);
-    Escape r;
-    r.n = -1, r.color = COLORING == 3 ? 1e30 : 0.0, r.last = 0.0;
+    Escape r = start_escape(wide(z.d, 0), wide(z.d, 0));
     double size2 = 0.0;
     for (int n = 1; n <= v.max_iterations && r.n < 0; n++) {
         Dual next = STEP(z, c);

@@ -21,6 +21,13 @@ DEVICE double2 sample_offset(uint i, View v) {
     return v.right * x + v.down * y;
 }
 
+DEVICE Escape start_escape(Wide dx, Wide dy) {
+    Escape r;
+    r.z = make_double2(0.0, 0.0), r.dx = dx, r.dy = dy, r.n = -1;
+    r.color = COLORING == 3 ? 1e30 : 0.0, r.last = 0.0;
+    return r;
+}
+
 DEVICE void color_orbit(Escape *r, double2 z) {
 #if COLORING == 2  // stripe average (J. Harkonen, On smooth fractal coloring techniques, 2007)
     r->last = 0.5 + 0.5 * (double)sin(STRIPES * atan2((float)z.y, (float)z.x));

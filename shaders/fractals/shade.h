@@ -2,22 +2,22 @@
 // the smooth iteration count and the distance estimate in pixels instead.
 #include "common/shared_function.h"
 
+#define C(r, g, b) make_float3(r, g, b)
 #if PALETTE == 1
-#define STOPS                                                                                               \
-    make_float3(0.002f, 0.004f, 0.03f), make_float3(0.01f, 0.06f, 0.32f), make_float3(0.12f, 0.45f, 0.85f), \
-        make_float3(0.95f, 0.93f, 0.80f), make_float3(0.98f, 0.48f, 0.05f), make_float3(0.22f, 0.02f, 0.01f)
+#define STOPS                                                                                         \
+    C(0.002f, 0.004f, 0.03f), C(0.01f, 0.06f, 0.32f), C(0.12f, 0.45f, 0.85f), C(0.95f, 0.93f, 0.80f), \
+        C(0.98f, 0.48f, 0.05f), C(0.22f, 0.02f, 0.01f)
 #elif PALETTE == 2
-#define STOPS                                                                                                 \
-    make_float3(0.001f, 0.003f, 0.012f), make_float3(0.003f, 0.05f, 0.12f), make_float3(0.02f, 0.28f, 0.38f), \
-        make_float3(0.45f, 0.85f, 0.80f), make_float3(0.95f, 0.98f, 1.0f), make_float3(0.06f, 0.12f, 0.40f)
+#define STOPS                                                                                           \
+    C(0.001f, 0.003f, 0.012f), C(0.003f, 0.05f, 0.12f), C(0.02f, 0.28f, 0.38f), C(0.45f, 0.85f, 0.80f), \
+        C(0.95f, 0.98f, 1.0f), C(0.06f, 0.12f, 0.40f)
 #elif PALETTE == 3
-#define STOPS                                                                                                \
-    make_float3(0.012f, 0.001f, 0.02f), make_float3(0.17f, 0.008f, 0.16f), make_float3(0.70f, 0.06f, 0.12f), \
-        make_float3(1.0f, 0.42f, 0.08f), make_float3(1.0f, 0.92f, 0.55f), make_float3(0.14f, 0.03f, 0.20f)
+#define STOPS                                                                                         \
+    C(0.012f, 0.001f, 0.02f), C(0.17f, 0.008f, 0.16f), C(0.70f, 0.06f, 0.12f), C(1.0f, 0.42f, 0.08f), \
+        C(1.0f, 0.92f, 0.55f), C(0.14f, 0.03f, 0.20f)
 #else
-#define STOPS                                                                                                \
-    make_float3(0.003f, 0.003f, 0.003f), make_float3(0.03f, 0.03f, 0.03f), make_float3(0.16f, 0.16f, 0.16f), \
-        make_float3(0.6f, 0.6f, 0.6f), make_float3(1.0f, 1.0f, 1.0f), make_float3(0.1f, 0.1f, 0.1f)
+#define GRAY(x) make_float3(x, x, x)
+#define STOPS GRAY(0.003f), GRAY(0.03f), GRAY(0.16f), GRAY(0.6f), GRAY(1.0f), GRAY(0.1f)
 #endif
 
 // Linear color at palette coordinate t in cycles; six colors per cycle.

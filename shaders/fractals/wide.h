@@ -4,7 +4,7 @@ typedef struct {
     double2 m;
     int e;
 } Wide;
-#define ZERO_EXPONENT (-(1 << 28))
+#define ZERO_EXPONENT (-(1 << 26))
 
 DEVICE double2 complex_multiply(double2 a, double2 b) {
     return make_double2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
@@ -21,6 +21,12 @@ DEVICE Wide wide(double2 m, int e) {
     r.e = k == -1023 ? ZERO_EXPONENT : e + k;
     return r;
 }
+DEVICE Wide with_exponent(double2 m, int e) {  // m as it is: the exponent of unnormalized numbers must not be large
+    Wide r;
+    r.m = m, r.e = e;
+    return r;
+}
+DEVICE Wide normalized(Wide a) { return wide(a.m, a.e); }
 DEVICE Wide wide_add(Wide a, Wide b) {
     return a.e >= b.e ? wide(a.m + b.m * power_of_two(b.e - a.e), a.e) : wide(b.m + a.m * power_of_two(a.e - b.e), b.e);
 }

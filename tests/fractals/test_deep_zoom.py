@@ -1,0 +1,245 @@
+"""Perturbation equals exact integer arithmetic, at any depth and for every formula; mistakes are sentences."""
+
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.errors import InputError, UnavailableError, UserError
+from renderer.fractals.deep_zoom import KernelPass, reference_of, to_binary
+from renderer.fractals.reference import reference_orbit
+from renderer.fractals.settings import Settings
+from renderer.gpu import DeviceContext
+from renderer.pictures import load
+from renderer.pictures.fractal import Picture
+from renderer.scene.animation import Key, Track, value_at
+from renderer.scene.cameras import DeepView
+from renderer.scene.schema import from_table, set_from_text, to_table
+from tests.fractals import exact
+
+PLACES = exact.places()
+# Found by random_place(), in the seahorse valley.
+SEAHORSE = ("-0.7432702229233837663394808025507390218020093422939085445",
+            "0.1313571361114832040437703506765760683636616951712903396")  # fmt: skip
+
+
+def raw(**keys) -> Settings:
+    return Settings(palette="raw", **keys)
+
+
+def points(rng, count: int) -> list[tuple[int, int]]:
+    return [tuple(map(int, row)) for row in rng.integers(-exact.GRID // 2, exact.GRID // 2, (count, 2))]
+
+
+def check_place(device, place, count: int) -> None:
+    """99.5 % of the counts are exact, and all where the set is farther than 1e-13 heights; distances are right too."""
+    pixels = [(round(x * exact.GRID), round(y * exact.GRID)) for x, y in zip(place["dx"], place["dy"], strict=True)]
+    view = DeepView((place["center_re"], place["center_im"]), place["height"])
+    drawn = exact.drawn_counts(device, raw(max_iterations=place["max_iter"], view=view), pixels[:count])
+    same = drawn[:, 0] == place["n"][:count]
+    distance = np.array([value or 0.0 for value in place["de"][:count]])
+    assert same.sum() >= len(same) - 1 and same[distance > 1e-13].all()
+    outside = (drawn[:, 0] > 0) & (distance > 1e-13)
+    assert np.allclose(drawn[outside, 1], distance[outside], rtol=1e-5), "distances in heights"
+
+
+@pytest.mark.skipif(not PLACES, reason="the exact counts are not here; RAYFOLD_DEEP_PLACES names their file")
+def test_counts_of_two_shallow_places(device):
+    for place in PLACES[:2]:
+        check_place(device, place, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PLACES, reason="the exact counts are not here; RAYFOLD_DEEP_PLACES names their file")
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place["id"])
+def test_counts_of_known_places(device, place):
+    check_place(device, place, len(place["n"]))
+
+
+def test_a_deep_view_equals_integers(device, rng):
+    """At 1e-28 with skipped iterations, and at 1e-160 with floatexp, about the same center."""
+    settings = raw(max_iterations=2500, view=DeepView(SEAHORSE, "1e-28"))
+    fraction, counts = exact.agreement(device, settings, points(rng, 6))
+    assert fraction == 1 and len(set(counts)) > 3
+    deeper = replace(settings, max_iterations=400, view=DeepView(("-2", "1e-170"), "1e-160"))
+    fraction, counts = exact.agreement(device, deeper, points(rng, 6))
+    assert fraction == 1 and len(set(counts)) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind,power,start,least", [
+    ("mandelbrot", 2, (-0.7436, 0.1318), 1.0), ("mandelbrot", 3, (0.52, 0.09), 1.0), ("mandelbrot", 5, (0.6, 0.3), 1.0),
+    ("tricorn", 2, (-0.3, 0.9), 1.0), ("tricorn", 3, (-0.3, 0.9), 1.0), ("julia", 2, (0.3, 0.2), 1.0),
+    ("burning_ship", 2, (-1.755, -0.03), 0.85),
+])  # fmt: skip
+@pytest.mark.parametrize("depth", [12, 35, 150])
+def test_every_formula_equals_integers(device, rng, kind, power, start, least, depth):
+    """At most one point of 32 may differ, and more of the burning ship: it loses the digits of its narrow direction."""
+    c = (-0.8, 0.156)
+    x, y, height = exact.random_place(rng, kind, power, start, depth, c if kind == "julia" else None)
+    settings = raw(kind=kind, c=c, power=power, max_iterations=2000, view=DeepView((x, y), height))
+    fraction, counts = exact.agreement(device, settings, points(rng, 32))
+    assert fraction >= least - 1 / 31, (kind, power, depth, x, y, sorted(set(counts)))
+
+
+def test_steps_change_no_count(device, rng, monkeypatch):
+    settings = raw(max_iterations=2500, view=DeepView(SEAHORSE, "1e-28"))
+    where = points(rng, 40)
+    skipping = exact.drawn_counts(device, settings, where)
+    assert reference_of(settings, settings.c, 1.0).steps.levels > 3
+    monkeypatch.setattr("renderer.fractals.deep_zoom.SHALLOWEST_STEPS", Decimal(0))
+    plain = exact.drawn_counts(device, settings, where)
+    assert (skipping[:, 0] == plain[:, 0]).all() and np.allclose(skipping[:, 1], plain[:, 1], rtol=1e-4)
+
+
+def test_kernel_and_glsl_draw_the_same(gl):
+    picture = Picture(DeviceContext(gl=gl))
+    for kind in ("mandelbrot", "julia"):
+        settings = Settings(kind=kind, max_iterations=60, view=DeepView(height=3), precision="double")
+        if picture.gl.version < 400:
+            settings = replace(settings, precision="single")
+        glsl = picture.draw(settings, (48, 32), 0.0).read()
+        kernel = picture.draw(replace(settings, precision="perturbation"), (48, 32), 0.0).read()
+        assert np.mean(np.abs(glsl - kernel).max(axis=2) < 2e-3) > 0.98, kind
+
+
+def test_a_tile_has_the_picture_s_bits(device, gpu):
+    picture = Picture(gpu)
+    settings = Settings(max_iterations=300, view=DeepView(SEAHORSE, "1e-28"), coloring="distance")
+    whole = picture.draw(settings, (24, 16), 0.0).read()
+    tile = picture.draw(settings, (24, 16), 0.0, (8, 4, 9, 7)).read()
+    assert np.array_equal(whole[4:11, 8:17], tile)
+
+
+def test_formulas_equal_numpy(gpu):
+    picture = Picture(gpu)
+    x = (np.arange(24) + 0.5 - 12) / 16 * 3
+    y = -(np.arange(16) + 0.5 - 8) / 16 * 3
+    c = x[None, :] + 1j * y[:, None]
+    settings = raw(kind="formula", formula="sin(z)*c + z^-2 - 0.5i*conj(z)/3".replace("0.5i", "0.5*i"), samples=1,
+                   max_iterations=12, view=DeepView(height=3))  # fmt: skip
+    drawn = picture.draw(settings, (24, 16), 0.0).read()[..., 2]
+    z, wanted = c.copy(), np.full(c.shape, -1.0)
+    with np.errstate(all="ignore"):
+        for n in range(1, 13):
+            z = np.sin(z) * c + z**-2 - 0.5j * np.conj(z) / 3
+            wanted[(wanted < 0) & ~(np.abs(z) ** 2 <= 1e6)] = n
+    drawn = np.where(drawn > 0, drawn, -1)
+    assert (drawn == wanted).mean() > 0.98 and len(np.unique(wanted)) > 3
+
+
+def test_the_mandelbrot_formula_is_the_mandelbrot_set(gpu):
+    picture = Picture(gpu)
+    settings = Settings(max_iterations=50, view=DeepView(height=3), precision="perturbation", coloring="stripe")
+    built_in = picture.draw(settings, (24, 16), 0.0).read()
+    written = replace(settings, kind="formula", formula="z*z + c", formula_start="0", precision="auto")
+    assert np.mean(np.abs(picture.draw(written, (24, 16), 0.0).read() - built_in).max(axis=2) < 1e-3) > 0.97
+
+
+def test_newton_converges_to_roots(gpu):
+    settings = raw(kind="formula", formula="z - (z^3 - 1)/(3*z^2)", formula_stop="convergence", max_iterations=40,
+                   view=DeepView((1, 0), 0.2))  # fmt: skip
+    counts = Picture(gpu).draw(settings, (8, 8), 0.0).read()[..., 2]
+    assert ((counts >= 3) & (counts <= 6)).all(), "quadratic convergence near a root"
+
+
+def test_reference_orbit_equals_floats():
+    """The fixed point orbit of c = i is 0, i, -1+i, -i, -1+i, ...; tiny iterates keep their digits."""
+    orbit = reference_orbit("power", 2, (Decimal(0), Decimal(0)), (Decimal(0), Decimal(1)), 128, 6)
+    assert np.array_equal(orbit.mantissas, [0, 1j, -1 + 1j, -1j, -1 + 1j, -1j, -1 + 1j]) and not orbit.exponents.any()
+    tiny = Decimal("1e-400")
+    orbit = reference_orbit("power", 2, (Decimal(0), Decimal(0)), (tiny, Decimal(0)), 3000, 1)
+    assert abs(orbit.mantissas[1]) * 2.0 ** (orbit.exponents[1] + 1300) == pytest.approx(
+        float(tiny * 2**1300), rel=1e-12
+    )
+    mantissa, exponent = to_binary(Decimal("1e-1000"))
+    assert 1 <= mantissa <= 2 and Decimal(mantissa) * Decimal(2) ** exponent == pytest.approx(Decimal("1e-1000"))
+
+
+def test_frames_of_a_zoom_share_a_reference():
+    reference_orbit.cache_clear()
+    for height in ("3", "1e-10", "1e-28"):
+        reference_of(Settings(view=DeepView(SEAHORSE, height), max_iterations=300), (0, 0), 1.0)
+    assert reference_orbit.cache_info().misses == 1
+
+
+def test_a_view_moves_at_any_depth(rng):
+    view = DeepView(SEAHORSE, "1e-200", 30.0)
+    x, y = (float(v) for v in rng.uniform(-0.5, 0.5, 2))
+    with localcontext(prec=400):
+
+        def under(v):
+            dx, dy = v.turned(x, -y)
+            return [v.center[0] + Decimal(dx) * v.height, v.center[1] + Decimal(dy) * v.height]
+
+        moved = view.scroll(5, x, y)
+        assert moved.height < view.height * Decimal("0.6")
+        assert all(abs(a - b) < view.height * Decimal("1e-9") for a, b in zip(under(moved), under(view), strict=True))
+        back = view.drag(0.1, 0.2).drag(-0.1, -0.2)
+        assert all(abs(a - b) < view.height * Decimal("1e-9") for a, b in zip(back.center, view.center, strict=True))
+        assert back.center != view.drag(0.1, 0.2).center
+    for steps, bound in ((1000, "1e-10000"), (-1000, "1e30")):
+        for _ in range(175):
+            view = view.scroll(steps, 0.1, 0.2)
+        assert view.height == Decimal(bound)
+
+
+def test_key_frames_zoom_exponentially():
+    keys = (Key(0.0, Decimal(4), "linear"), Key(2.0, Decimal("4e-1000"), "linear"))
+    middle = value_at(Track("view.height", keys, True), 1.0)
+    assert abs(middle / Decimal("4e-500") - 1) < Decimal("1e-9")
+    with localcontext(prec=200):
+        keys = (Key(0.0, Decimal("0.1"), "linear"), Key(2.0, Decimal("0.1") + Decimal("4e-100"), "linear"))
+        offset = value_at(Track("view.center[0]", keys, False), 1.0) - Decimal("0.1")
+    assert abs(offset / Decimal("2e-100") - 1) < Decimal("1e-9")
+
+
+def test_numbers_keep_every_digit(tmp_path):
+    """Of texts and of TOML numbers; recipes and scene files get texts only where float64 is not enough."""
+    digits = "-1." + "123456789" * 30
+    path = tmp_path / "a.toml"
+    path.write_text(f'picture = "fractal"\n[settings]\nview = {{ center = [{digits}, "0.5"], height = 1e-1000 }}\n')
+    view = load(path).settings.view
+    assert str(view.center[0]) == digits and view.height == Decimal("1e-1000")
+    assert to_table(view) == {"center": [digits, 0.5], "height": "1E-1000"}
+    settings = set_from_text(Settings(), "view.center", f'["{digits}", "1e-3"]')
+    assert settings.view.center == (Decimal(digits), Decimal("0.001"))
+    assert from_table(Settings, to_table(settings), "x", None) == settings
+    assert set_from_text(Settings(), "view.height", "1e-1000").view.height == Decimal("1e-1000")
+
+
+@pytest.mark.parametrize("table,words", [
+    ({"view": {"height": 0}}, "height is 0; it must be 1E-10000 to"),
+    ({"view": {"height": "-1e-20"}}, "height is -1E-20; it must be 1E-10000 to"),
+    ({"view": {"height": "1e-20000"}}, "it must be 1E-10000 to"),
+    ({"view": {"height": "1e-999999999"}}, "exponent of at most five digits"),
+    ({"view": {"center": ["0." + "1" * 10**6, "0"]}}, r"center\[0\] has 1,000,002 characters; at most 20,000"),
+    ({"view": {"center": ["1,5", "0"]}}, "must be a decimal number such as"),
+    ({"view": {"center": ["nan", "0"]}}, "must be a decimal number such as"),
+    ({"view": {"center": ["١", "0"]}}, "must be a decimal number such as"),
+    ({"view": {"center": [True, 0]}}, "must be a number"),
+    ({"view": {"center": ["1e31", "0"]}}, "at most 1e\\+30 in size"),
+    ({"kind": "burning_ship", "power": 3}, "power is 3; it must be 2"),
+    ({"kind": "formula", "formula": "z^2 + q"}, "must be a formula of z, c, i"),
+    ({"kind": "formula", "formula": "__import__('os')"}, "must be a formula"),
+    ({"kind": "formula", "formula": "z^z"}, "must be a formula"),
+    ({"kind": "formula", "formula": "z^1e9"}, "must be a formula"),
+    ({"kind": "formula", "formula": "(" * 400 + "z" + ")" * 400}, "must be a formula"),
+    ({"kind": "formula", "formula_start": "z"}, "formula_start is"),
+])  # fmt: skip
+def test_mistakes_are_sentences(table, words):
+    with pytest.raises(InputError, match=words):
+        from_table(Settings, table, "x.toml: settings", None)
+
+
+def test_a_formula_says_where_float64_ends(gpu):
+    settings = Settings(kind="formula", view=DeepView((1, 0), "1e-14"))
+    with pytest.raises(UserError, match="resolves heights from .* here; mandelbrot, julia"):
+        Picture(gpu).draw(settings, (8, 8), 0.0)
+
+
+def test_devices_without_float64_are_told():
+    with pytest.raises(UnavailableError, match="no float64"):
+        KernelPass(SimpleNamespace(name="a GPU", properties=SimpleNamespace(has_fp64=False)))
