@@ -5,9 +5,9 @@ rebasing and bilinear approximation.
 """
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ VIEW = np.dtype([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """The reference orbit of a view, which for Julia sets is followed by the critical orbit; and its steps."""
 
     orbit: Orbit
@@ -52,48 +51,42 @@ class Reference:
     wide: bool
 
 
-def reference_of(settings: Settings, julia_c: tuple[float, float], corner_distance: float) -> Reference:
-    """Computes the reference of a view; `corner_distance` is that of its corners from its center, in heights."""
+@lru_cache(maxsize=4)
+def reference_of(
+    settings: Settings, julia_c: tuple[float, float], corner_distance: float, with_steps: bool = True
+) -> Reference:
+    """Computes the reference of a view; `corner_distance` is that of its corners from its center, in heights.
+
+    There are steps for analytic formulas, and for colorings that do not look at every iterate.
+    """
     view, formula = settings.view, FORMULAS[settings.kind][0]
     zero, bits = (Decimal(0), Decimal(0)), precision_bits(view.height, view.center)
-    count = settings.max_iterations
-    restart = 0
+    count, restart, log2_c = settings.max_iterations, 0, -math.inf
     if settings.kind == "julia":
         c = Decimal(julia_c[0]), Decimal(julia_c[1])
         first, critical = (reference_orbit(formula, settings.power, z, c, bits, count) for z in (view.center, zero))
         restart = len(first.mantissas)
-        orbit = Orbit(*map(np.concatenate, zip(_tables(first), _tables(critical), strict=True)))
+        orbit = Orbit(*map(np.concatenate, zip(first, critical, strict=True)))
     else:
         orbit = reference_orbit(formula, settings.power, zero, view.center, bits, count)
+        log2_c = float(view.height.ln()) / math.log(2) + math.log2(corner_distance)
     first_end = (restart or len(orbit.mantissas)) - 1
-    wide = view.height < WIDE_HEIGHT
-    return Reference(orbit, _steps_of(settings, orbit, corner_distance, first_end, wide), first_end, restart, wide)
-
-
-def _tables(orbit: Orbit) -> tuple[np.ndarray, np.ndarray]:
-    return orbit.mantissas, orbit.exponents
-
-
-def _steps_of(settings: Settings, orbit: Orbit, corner_distance: float, first_end: int, wide: bool) -> StepTable | None:
-    """Steps are of analytic formulas, and of colorings that do not look at every iterate."""
-    height = settings.view.height
-    is_analytic = FORMULAS[settings.kind][1] == 0
-    if height > SHALLOWEST_STEPS or not is_analytic or settings.coloring in ("stripe", "trap"):
-        return None
-    check_memory(600 * len(orbit.mantissas), "settings: max_iterations: the table of steps")
-    moves = settings.kind != "julia"
-    log2_c = float(height.ln()) / math.log(2) + math.log2(corner_distance) if moves else -math.inf
-    return step_table(orbit, settings.power, log2_c, first_end, wide)
+    wide, steps = view.height < WIDE_HEIGHT, None
+    is_analytic, sees_all = FORMULAS[settings.kind][1] == 0, settings.coloring in ("stripe", "trap")
+    if with_steps and view.height <= SHALLOWEST_STEPS and is_analytic and not sees_all:
+        check_memory(600 * len(orbit.mantissas), "settings: max_iterations: the table of steps")
+        steps = step_table(orbit, settings.power, log2_c, first_end, wide)
+    return Reference(orbit, steps, first_end, restart, wide)
 
 
 class KernelPass:
     """Draws samples of one tile by the kernels of shaders/fractals."""
 
-    def __init__(self, device: Device) -> None:
-        """Raises UnavailableError for a device without float64."""
+    def __init__(self, device: Device, with_steps: bool = True) -> None:
+        """Raises UnavailableError for a device without float64. `with_steps`: skip iterations where it is exact."""
         if not device.properties.has_fp64:
             raise UnavailableError(f"{device.name} has no float64, which deep zooms and formulas need")
-        self.device = device
+        self.device, self._with_steps = device, with_steps
         self.arithmetic = ""
         self._frame: Buffer | None = None
         self._view = np.zeros((), VIEW)
@@ -124,7 +117,8 @@ class KernelPass:
         return self._frame
 
     def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: tuple[float, float]) -> None:
-        reference = reference_of(settings, julia_c, math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1])
+        distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
+        reference = reference_of(settings, julia_c, distance, self._with_steps)
         orbit, steps, view = reference.orbit, reference.steps, self._view
         view["first_end"], view["last"] = reference.first_end, len(orbit.mantissas) - 1
         view["restart"] = reference.restart

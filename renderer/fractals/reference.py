@@ -5,10 +5,10 @@ A step takes 2 us at 1e-300 and 7 us at 1e-1000, so no library of multiple preci
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ Point = tuple[Decimal, Decimal]
 Step = Callable[[int, int], tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Orbit:
+class Orbit(NamedTuple):
     """Iterates 0 to n: `mantissas` (n + 1,) complex128 times 2^exponents (n + 1,) int32, which is 0 for most.
 
     The orbit is complete if it escaped or has the iterations that were asked for.

@@ -12,7 +12,7 @@ import stat
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from renderer.errors import InputError, reading
 from renderer.plain import Json
@@ -20,6 +20,7 @@ from renderer.plain import Json
 MAX_TEXT_BYTES = 2 << 20  # of a scene file; the largest here has 3 KiB
 MAX_LINES_BYTES = 256 << 20  # of a file of records or of a manifest
 MAX_KEY_NAMES = 32  # of a dotted key, whose time in tomllib grows with the square of its names
+FLOAT_DIGITS = 15  # float64 holds every decimal number of so many digits
 _TOKEN = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[\w \t-]++)|(?P<dot>\.)|(?P<other>.)""")
 KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
@@ -106,27 +107,29 @@ def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 class WrittenFloat(float):
-    """A float of a TOML text, and the text itself, which may have more digits or a smaller exponent than float64."""
-
-    def __new__(cls, text: str) -> Self:
-        """Parse the text."""
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
+    """A float of a TOML text, and the text itself, which has more digits or a smaller exponent than float64."""
 
     text: str
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if len(text) > FLOAT_DIGITS or number == 0:
+        number = WrittenFloat(number)
+        number.text = text
+    return number
 
 
 def parse_toml(text: str) -> Json:
     """Parses a TOML text; ValueError with the reason if it is invalid or too large for the parser.
 
-    Its floats are WrittenFloat.
+    A float that float64 may have rounded is a WrittenFloat.
     """
     for number, line in enumerate(text.split("\n"), 1):
         if line.count(".") >= MAX_KEY_NAMES and _longest_key(line) > MAX_KEY_NAMES:
             raise ValueError(f"a key of more than {MAX_KEY_NAMES} names in line {number}")
     try:
-        return tomllib.loads(text, parse_float=WrittenFloat)
+        return tomllib.loads(text, parse_float=_parse_float)
     except tomllib.TOMLDecodeError:
         raise
     except (ValueError, RecursionError) as error:

@@ -9,6 +9,7 @@ import importlib
 import re
 import types
 import typing
+from decimal import Decimal
 
 from renderer import pictures
 from renderer.flames.variations.catalog import Variation, variation_table
@@ -63,7 +64,7 @@ def _type(hint, seen: list[type]) -> str:
         return (
             f"{len(arguments)} {_type(arguments[0], seen)}s" if same else ", ".join(_type(a, seen) for a in arguments)
         )
-    names = {float: "number", int: "whole number", bool: "true or false", str: "text"}
+    names = {Decimal: "decimal number", float: "number", int: "whole number", bool: "true or false", str: "text"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 

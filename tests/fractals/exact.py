@@ -30,10 +30,10 @@ def exact_count(kind: str, power: int, point: tuple[Fraction, Fraction], iterati
     return -1
 
 
-def drawn_counts(device, settings: Settings, pixels: list[tuple[int, int]]) -> np.ndarray:
+def drawn_counts(device, settings: Settings, pixels: list[tuple[int, int]], with_steps: bool = True) -> np.ndarray:
     """Counts of single points of the view, at (x, y) / GRID heights from its center, y up; -1 inside. Also distances
     in heights."""
-    kernels, out = KernelPass(device), []
+    kernels, out = KernelPass(device, with_steps), []
     size, c = (GRID, GRID), settings.c
     kernels.begin(settings, size, (0, 0, 1, 1), c)
     for x, y in pixels:
