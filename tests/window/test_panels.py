@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from renderer.gpu.gl import Texture
 from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
+from renderer.scene.cameras import DeepView
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import frame_budget, row_tiles
@@ -86,7 +88,7 @@ def test_a_drag_pans_by_the_pointer_s_movement(screen):
     before, height = view(screen), screen.app.panels.image_rects[0][3]
     drag(screen, center(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
-    assert view(screen).center == pytest.approx(moved.center, abs=1e-6)
+    assert view(screen).center == pytest.approx(moved.center, abs=Decimal("1e-6"))
     assert view(screen, 1) == before, "the other panel stays"
 
 
@@ -99,6 +101,22 @@ def test_the_wheel_zooms_about_the_pointer(screen):
     frames(screen)
     assert view(screen, 1) == before.scroll(2, (px - x - width / 2) / height, (py - y - height / 2) / height)
     assert screen.app.panels.active == 1
+
+
+def test_views_deeper_than_float64_move(screen):
+    """The picture drawn by kernels after a zoom is the one that a new window would draw."""
+    deep = DeepView(("-0.74327022292338376633948080255073902", "0.13135713611148320404377035067607657"), "1e-22")
+    panel_actions.set_view(screen.app, deep)
+    frames(screen)
+    drag(screen, center(screen, 0), 60, -30)
+    imgui.get_io().add_mouse_wheel_event(0, 2)
+    frames(screen)
+    moved = view(screen)
+    assert moved.height == deep.scroll(2).height and moved.center != deep.center
+    assert all(abs(a - b) < deep.height for a, b in zip(moved.center, deep.center, strict=True))
+    finish(screen)
+    panel = screen.app.panels[0]
+    assert not panel.error and panel.picture.report()["arithmetic"] == "perturbation, float64"
 
 
 def test_a_double_click_maximizes_a_panel(screen):
