@@ -61,27 +61,31 @@ def test_counts_of_known_places(device, place):
 def test_a_deep_view_equals_integers(device, rng):
     """At 1e-28 with skipped iterations, and at 1e-160 with floatexp, about the same center."""
     settings = raw(max_iterations=2500, view=DeepView(SEAHORSE, "1e-28"))
-    fraction, counts = exact.agreement(device, settings, points(rng, 6))
-    assert fraction == 1 and len(set(counts)) > 3
+    same, counts, _ = exact.compare(device, settings, points(rng, 6))
+    assert same.all() and len(set(counts)) > 3
     deeper = replace(settings, max_iterations=400, view=DeepView(("-2", "1e-170"), "1e-160"))
-    fraction, counts = exact.agreement(device, deeper, points(rng, 6))
-    assert fraction == 1 and len(set(counts)) > 1
+    same, counts, _ = exact.compare(device, deeper, points(rng, 6))
+    assert same.all() and len(set(counts)) > 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind,power,start,least", [
-    ("mandelbrot", 2, (-0.7436, 0.1318), 1.0), ("mandelbrot", 3, (0.52, 0.09), 1.0), ("mandelbrot", 5, (0.6, 0.3), 1.0),
-    ("tricorn", 2, (-0.3, 0.9), 1.0), ("tricorn", 3, (-0.3, 0.9), 1.0), ("julia", 2, (0.3, 0.2), 1.0),
-    ("burning_ship", 2, (-1.755, -0.03), 0.85),
+@pytest.mark.parametrize("kind,power,start", [
+    ("mandelbrot", 2, (-0.7436, 0.1318)), ("mandelbrot", 3, (0.52, 0.09)), ("mandelbrot", 5, (0.6, 0.3)),
+    ("tricorn", 2, (-0.3, 0.9)), ("tricorn", 3, (-0.3, 0.9)), ("julia", 2, (0.3, 0.2)),
+    ("burning_ship", 2, (-1.755, -0.03)), ("burning_ship", 2, (-1.62, -0.01)),
 ])  # fmt: skip
 @pytest.mark.parametrize("depth", [12, 35, 150])
-def test_every_formula_equals_integers(device, rng, kind, power, start, least, depth):
-    """At most one point of 32 may differ, and more of the burning ship: it loses the digits of its narrow direction."""
+def test_every_formula_equals_integers(device, rng, kind, power, start, depth):
+    """At random places, every point that is farther than 1e-13 heights from the set has its exact count.
+
+    The ship's places are dust: up to a third of their points are nearer, where 53 bits of c do not say the count.
+    """
     c = (-0.8, 0.156)
     x, y, height = exact.random_place(rng, kind, power, start, depth, c if kind == "julia" else None)
     settings = raw(kind=kind, c=c, power=power, max_iterations=2000, view=DeepView((x, y), height))
-    fraction, counts = exact.agreement(device, settings, points(rng, 32))
-    assert fraction >= least - 1 / 31, (kind, power, depth, x, y, sorted(set(counts)))
+    same, counts, distances = exact.compare(device, settings, points(rng, 32))
+    assert same[distances > 1e-13].all(), (kind, power, depth, x, y, counts[~same], distances[~same])
+    assert (same | (distances < 1e-13)).all() and same.mean() > (0.6 if kind == "burning_ship" else 0.95)
 
 
 def test_steps_change_no_count(device, rng):
