@@ -22,9 +22,10 @@ from renderer.scene.scene import ToneMapping
 
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
 REVOLUTION_SECONDS = 20  # of c on its circle
-# Least height of a pixel, relative to the size of the numbers: FLOAT_DEPTH is 8 steps of float32, DOUBLE_DEPTH 256 of
-# float64, whose iterations lose more digits because views that are deep take more of them.
-FLOAT_DEPTH, DOUBLE_DEPTH = Decimal(2.0**-20), Decimal(2.0**-44)
+# Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
+# of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
+UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
+FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
 
 
 class Picture(AccumulatingPicture[Settings]):
@@ -107,16 +108,18 @@ class Picture(AccumulatingPicture[Settings]):
         if not is_glsl or settings.precision == "perturbation":
             return "kernel"
         if settings.precision != "auto":
-            return self._given_arithmetic(settings)
-        return (
-            "float"
-            if steps >= FLOAT_DEPTH
-            else "double"
-            if steps >= DOUBLE_DEPTH and self.gl.version >= 400
-            else "kernel"
-        )
+            return self._given_arithmetic(settings, steps)
+        needs_counts = settings.palette == "raw" and view.height < RAW_HEIGHT
+        if steps >= FLOAT_DEPTH:
+            return "float"
+        return "double" if not needs_counts and steps >= DOUBLE_DEPTH and self.gl.version >= 400 else "kernel"
 
-    def _given_arithmetic(self, settings: Settings) -> str:
+    def _given_arithmetic(self, settings: Settings, steps: Decimal) -> str:
+        if steps < UNRESOLVED:
+            raise UserError(
+                f"settings: precision is {settings.precision!r}, in which a height of {settings.view.height:.6g} is "
+                "one point; it must be auto or perturbation"
+            )
         if settings.precision == "single":
             return "float"
         if self.gl.version < 400:

@@ -243,6 +243,11 @@ def test_a_formula_says_where_float64_ends(gpu):
         Picture(gpu).draw(settings, (8, 8), 0.0)
 
 
+def test_a_precision_too_coarse_is_refused(gpu):
+    with pytest.raises(UserError, match="precision is 'double', in which a height of 1e-20 is one point; it must be"):
+        Picture(gpu).draw(Settings(precision="double", view=DeepView(SEAHORSE, "1e-20")), (8, 8), 0.0)
+
+
 def test_devices_without_float64_are_told():
     with pytest.raises(UnavailableError, match="no float64"):
         KernelPass(SimpleNamespace(name="a GPU", properties=SimpleNamespace(has_fp64=False)))

@@ -115,7 +115,10 @@ def test_deep_views_take_double(picture, rng):
     settings = Settings(max_iterations=1500, view=view)
     c = plane(view, 48, 32)
     wanted = reference(0 * c, c, 1500)
+    assert equal_fraction(raw(picture, replace(settings, precision="double"))[..., 0], wanted, 0.05) > 0.9
     assert equal_fraction(raw(picture, settings)[..., 0], wanted, 0.05) > 0.9
+    assert picture.report()["arithmetic"] == "perturbation, float64", "raw counts are exact"
+    picture.draw(settings, (4, 4), 0.0)
     assert picture.report()["arithmetic"] == "double"
     single = raw(picture, replace(settings, precision="single"))[..., 0]
     assert equal_fraction(single, wanted, 0.05) < 0.3, "or else the view is not deep"
