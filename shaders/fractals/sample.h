@@ -54,7 +54,8 @@ DEVICE float4 shade_escape(Escape r, View v) {
 #if COLORING == 1
     coordinate = -(float)log2(fmax(distance, 1e-30));
 #elif COLORING == 2
-    double blend = fmin(fmax(1.0 - fraction, 0.0), 1.0);  // of the averages with and without the last summand
+    // The averages with and without the last summand blend from one count to the next.
+    double blend = fmin(fmax(1.0 - log(log(norm2) / log(BAILOUT2)) / log((double)DEGREE), 0.0), 1.0);
     double before = (r.color - r.last) / (double)max(r.n - 1, 1), after = r.color / (double)r.n;
     coordinate = (float)(8.0 * (before + (after - before) * blend));
 #elif COLORING == 3

@@ -251,3 +251,11 @@ def test_a_precision_too_coarse_is_refused(gpu):
 def test_devices_without_float64_are_told():
     with pytest.raises(UnavailableError, match="no float64"):
         KernelPass(SimpleNamespace(name="a GPU", properties=SimpleNamespace(has_fp64=False)))
+
+
+def test_stripes_are_continuous_across_counts(gpu):
+    """Along a line outside the set, where the count of iterations changes, no color jumps."""
+    view = DeepView((3.0, 0.3), 0.02)
+    settings = Settings(view=view, coloring="stripe", palette="gray", relief=0.0, color_density=0.1)
+    line = Picture(gpu).draw(settings, (400, 2), 0.0).read()[0, :, 0]
+    assert np.ptp(line) > 0.2 and np.abs(np.diff(line)).max() < 0.03
