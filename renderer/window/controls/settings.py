@@ -163,10 +163,11 @@ def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, Decimal):
-        return _decimal(f, value, context)
+        return _decimal(f, value, context, 0, imgui.get_cursor_pos_x(), imgui.calc_item_width())
     if isinstance(value, tuple):
         if value and all(isinstance(v, Decimal) for v in value):
-            return tuple(_decimal(f, v, context, k) for k, v in enumerate(value))
+            left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
+            return tuple(_decimal(f, v, context, k, left, width) for k, v in enumerate(value))
         if value and _is_numbers(value):
             return _numbers(value)
         if value and all(isinstance(v, tuple) and v and _is_numbers(v) for v in value):
@@ -199,10 +200,11 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
     return text if changed else value
 
 
-def _decimal(f: Field, value: Decimal, context: ControlContext, index: int = 0) -> Decimal:
+def _decimal(f: Field, value: Decimal, context: ControlContext, index: int, left: float, width: float) -> Decimal:
     """A text field for a decimal number of any length; a text that is none, or out of range, is refused."""
     imgui.push_id(index)
-    imgui.set_next_item_width(imgui.calc_item_width())
+    imgui.set_cursor_pos_x(left)
+    imgui.set_next_item_width(width)
     changed, text = imgui.input_text("##", str(value), imgui.InputTextFlags_.enter_returns_true)
     imgui.pop_id()
     if changed:

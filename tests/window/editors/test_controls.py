@@ -1,6 +1,7 @@
 """Controls, keys and the timeline in a headless window."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -145,6 +146,24 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         frames(screen, 3)
         press(screen, "Enter")
         assert screen.app.panel.scene.settings.max_iterations == wanted
+
+
+def test_a_decimal_number_of_any_length_can_be_typed(gl, scene_files, places, monkeypatch):
+    opened, digits = imgui.tree_node, "0.1" + "234567890" * 12
+    monkeypatch.setattr(imgui, "tree_node", lambda label: (imgui.set_next_item_open(True), opened(label))[1])
+    with window([load(scene_files[0])], None, gl, (900, 1500)) as screen:
+        frames(screen, 4)
+        io, before = imgui.get_io(), screen.app.panel.scene.settings.view
+        for typed, wanted in (("25e-1", Decimal("2.5")), ("-3", Decimal("2.5")), (digits, Decimal(digits))):
+            left, top, right, bottom = places["height"]
+            drag(screen, ((left + right) / 2, (top + bottom) / 2), 0, 0)
+            io.add_key_event(imgui.Key.mod_ctrl, True)
+            press(screen, "A")
+            io.add_key_event(imgui.Key.mod_ctrl, False)
+            io.add_input_characters_utf8(typed)
+            frames(screen, 3)
+            press(screen, "Enter")
+            assert screen.app.panel.scene.settings.view == replace(before, height=wanted)
 
 
 def test_controls_work_by_keyboard_alone(screen, places):
