@@ -76,7 +76,7 @@ def test_the_window_answers_and_other_panels_draw_while_a_kernel_compiles(gl, sc
             texts.add(slow.work.text())
             pictures.add(fractal.display.texture.read().tobytes())
             with screen.app.errors_as_messages("a drag"):
-                panel_actions.move_view(screen.app, lambda view: replace(view, height=view.height * 0.99))
+                panel_actions.move_view(screen.app, lambda view: replace(view, height=float(view.height) * 0.99))
 
         start = time.perf_counter()
         seconds = draw_until(screen, lambda: slow.display.texture is not None, drag)

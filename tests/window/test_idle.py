@@ -38,7 +38,9 @@ def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
     moved = view(screen)
     hold(screen, 0, False)
     height = screen.app.panels.image_rects[0][3]
-    wanted = before.center[0] - 20 / height * before.height  # all of the way since the press, from (x + 2, y + 1)
+    wanted = float(before.center[0]) - 20 / height * float(
+        before.height
+    )  # all of the way since the press, from (x + 2, y + 1)
     assert moved.center[0] == pytest.approx(wanted)
 
 
