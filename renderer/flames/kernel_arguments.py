@@ -78,7 +78,8 @@ def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np
         camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])
     if spec.jitters and not flame.jitters:
         camera = np.append(camera, (0.0, 0.0))
-    return camera.astype("f4")
+    largest = float(np.finfo("f4").max)  # a camera far from all points may have larger numbers
+    return np.clip(camera, -largest, largest).astype("f4")
 
 
 def pack_parameters(

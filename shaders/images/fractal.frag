@@ -48,6 +48,11 @@ vec4 escape_time() {
         z = REAL2(xx - yy + c.x, REAL(2.0) * z.x * z.y + c.y);
     }
     if (norm2 <= BAILOUT2) return shade(-1.0, 0.0, 0.0, vec2(0.0), 0.0);
+    if (norm2 > 1e30) {  // views of 1e15 and more, whose squares are infinite
+        norm2 = 1e30;
+        z = REAL2(1e15, 0.0);
+        dz = vec2(1.0, 0.0);
+    }
     vec2 zf = vec2(z);
     float dz_norm2 = max(dot(dz, dz), 1e-36);
     // exterior distance estimate, in units of the plane

@@ -60,9 +60,9 @@ def read_obj(data: bytes, path: Path) -> MeshFile:
         before = np.searchsorted(rows.get(word, []), face_lines)
         wrong = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
         if wrong is not None:
-            line = face_lines[int(np.searchsorted(np.cumsum(counts), wrong[0], "right"))]
+            at = face_lines[int(np.searchsorted(np.cumsum(counts), wrong[0], "right"))]
             is_joined = len(data.splitlines()) != len(lines)  # a backslash continues a line
-            where = f"the face {format_value(_name(lines[line]))}" if is_joined else f"line {line + 1}"
+            where = f"the face {format_value(_name(lines[at]))}" if is_joined else f"line {at + 1}"
             raise MeshError(f"{where} names {word.decode()} {wrong[1]}; there are {len(values)}, from 1")
     triangles, owner = fans(counts)
     library = read_libraries([_name(body) for body in bodies[b"mtllib"]], path)
