@@ -41,7 +41,7 @@ def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
     wanted = float(before.center[0]) - 20 / height * float(
         before.height
     )  # all of the way since the press, from (x + 2, y + 1)
-    assert moved.center[0] == pytest.approx(wanted)
+    assert float(moved.center[0]) == pytest.approx(wanted)
 
 
 def test_a_jittery_click_is_a_click(screen):
