@@ -34,7 +34,7 @@ def find_input(name: str | Path) -> Path:
     path = Path(name)
     if os.path.exists(path) or path.suffix or path.parent != Path():
         return path
-    bundled = (SCENES / f"{name}{suffix}" for suffix in (".toml", ".flame", ".cb"))
+    bundled = (SCENES / f"{name}{suffix}" for suffix in (".toml", ".flame", ".cb", ".glsl"))
     return next((scene for scene in bundled if os.path.exists(scene)), path)
 
 

@@ -25,7 +25,7 @@ LAYERS = [
     {"numerics"},
     {"bvh", "cdollar", "flames", "fractals", "lightfields"},
     {"images"},
-    {"raytracing"},
+    {"raytracing", "toys"},
     {"pictures"},
     {"bench", "doctor", "export"},
     {"lessons"},

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import moderngl
 import numpy as np
@@ -177,6 +177,12 @@ class Texture:
         self.texture.write(array)
         return self
 
+    def build_mipmaps(self) -> "Texture":
+        """Computes the smaller levels that the filter `mipmap` of Sampled reads; returns the texture."""
+        self.texture.build_mipmaps()
+        self.texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
+        return self
+
     def read(self) -> np.ndarray:
         """Reads the texels as a new array (height, width, components) after earlier work.
 
@@ -194,10 +200,30 @@ class Texture:
         return np.frombuffer(data, self.dtype).reshape(height, width, self.components).copy()
 
 
+class Sampled(NamedTuple):
+    """A texture as a pass reads it: with the filter linear, nearest or mipmap (after build_mipmaps()), and a wrap."""
+
+    texture: Texture
+    filter: str = "nearest"
+    repeats: bool = False
+
+    def bind(self, unit: int) -> None:
+        """Binds the texture and its sampler to a texture unit."""
+        self.texture.texture.use(unit)
+        _sampler(self.texture.gl, self.filter, self.repeats).use(unit)
+
+
+@cache
+def _sampler(gl: GlContext, filter: str, repeats: bool) -> Any:
+    linear = {"nearest": moderngl.NEAREST, "linear": moderngl.LINEAR, "mipmap": moderngl.LINEAR_MIPMAP_LINEAR}[filter]
+    above = moderngl.NEAREST if filter == "nearest" else moderngl.LINEAR
+    return gl.ctx.sampler(repeat_x=repeats, repeat_y=repeats, filter=(linear, above))
+
+
 class Pass:
     """A fragment shader that is run for every texel of a target.
 
-    A call takes a number, tuple or Texture for each uniform, by name: all uniforms and nothing else.
+    A call takes a number, tuple, Texture or Sampled for each uniform, by name: all uniforms and nothing else.
     """
 
     def __init__(self, gl: GlContext, text: str, names: list[str]) -> None:
@@ -229,18 +255,27 @@ class Pass:
         self.gl.ctx.disable(moderngl.BLEND | moderngl.DEPTH_TEST | moderngl.CULL_FACE)
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
+        if any(isinstance(value, Sampled) for value in inputs.values()):
+            self.gl.ctx.clear_samplers()
+
+    @property
+    def uniforms(self) -> dict[str, tuple[int, int]]:
+        """The uniforms that the compiler kept: numbers of components, and of items of an array that it kept."""
+        members = ((name, self._program[name]) for name in self._active)
+        return {n: (m.dimension, m.array_length) for n, m in members if isinstance(m, moderngl.Uniform)}
 
     def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
-        unknown, unset = inputs.keys() - self._declared, self._active - inputs.keys()
+        unknown, unset = inputs.keys() - self._declared - self._active, self._active - inputs.keys()
         if unknown or unset:
             wrong = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []
             wrong += [f"uniform {', '.join(sorted(unset))} is not given"] if unset else []
             raise TypeError(f"{self.name}: {' and '.join(wrong)}")
         unit = 0
         for name, value in inputs.items():
-            if isinstance(value, Texture):
-                assert all(value is not t for t in targets), f"{self.name}: {name} is read and written in one pass"
-                value.texture.use(unit)
+            if isinstance(value, Texture | Sampled):
+                texture = value.texture if isinstance(value, Sampled) else value
+                assert all(texture is not t for t in targets), f"{self.name}: {name} is read and written in one pass"
+                value.bind(unit) if isinstance(value, Sampled) else value.texture.use(unit)
                 value, unit = unit, unit + 1
             if name in self._active:  # the compiler removes unused uniforms, which cannot be set
                 self._program[name] = value

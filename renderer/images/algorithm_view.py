@@ -24,7 +24,7 @@ VIEW_HELP = {  # a line for each view that a picture may have
     "nodes visited": "of the BVH by each camera ray; a step draws the boxes of a level",
     "primitives tested": "against each camera ray; a step draws the boxes of a level of the BVH",
     "light picks": "lights that the samples of a pixel pick, how often, and what they bring; Alt+click chooses it",
-    "passes": "the texture of each pass of the reduction, with size, bytes and time",
+    "passes": "the texture of each render-to-texture pass, with size, bytes and time",
     "steps": "panels, look-ahead and updates of the factorization, with pivots, growth and time line",
     "graph": "the program's graph before and after the passes, and what each kernel computes of it",
     "luminance": "of the linear picture in false color, by stops",

@@ -29,7 +29,7 @@ from renderer.system.profile import stage
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
     ".glb": "raytrace", ".gltf": "raytrace",
-    ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
+    ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
 SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # of what load() opens; "" is a folder

@@ -1,0 +1,223 @@
+"""The picture `toy`: a fragment shader with mainImage() as on shadertoy.com, its buffers and channels; or with main().
+
+Time and frame decide the picture: buffers start at zero and their frames are drawn in order, `rate` a second. A window
+draws a few of them at a time, and goes on from what it has drawn when settings or the size change.
+"""
+
+import dataclasses
+import types
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from renderer.errors import InputError
+from renderer.formats.linked import remember_links
+from renderer.gpu import DeviceContext
+from renderer.gpu.compilation import result, start_thread
+from renderer.gpu.gl import Texture
+from renderer.gpu.trial import run_trial
+from renderer.images.algorithm_view import AlgorithmView
+from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import Size, Tile
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, from_table, required_file, setting
+from renderer.toys.passes import Input, ToyPasses
+from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, read_program
+
+TAB_KEYS = {IMAGE: "image", COMMON: "common", "Buffer A": "buffer_a", "Buffer B": "buffer_b", "Buffer C": "buffer_c",
+            "Buffer D": "buffer_d"}  # fmt: skip
+TRIAL_SIZE = (32, 18)
+TRIAL_SECONDS = 20.0
+ROUNDING = 1e-6  # frames: 0.1 s x 60 frames a second is frame 6
+
+
+@dataclass(frozen=True)
+class Settings(PictureSettings):
+    """The settings of all toys; settings_class() adds the uniforms of one."""
+
+    image: str = required_file(SUFFIXES, "the file of the tab Image, or of all tabs")
+    common: str = setting("", help="text in front of every tab", file=SUFFIXES)
+    buffer_a: str = setting("", help="the tab Buffer A", file=SUFFIXES)
+    buffer_b: str = setting("", help="the tab Buffer B", file=SUFFIXES)
+    buffer_c: str = setting("", help="the tab Buffer C", file=SUFFIXES)
+    buffer_d: str = setting("", help="the tab Buffer D", file=SUFFIXES)
+    channels: dict[str, tuple[str, ...]] = setting(
+        types.MappingProxyType({}), help="iChannel0 to 3 of a tab: Buffer A to D, keyboard, noise, or an image file"
+    )
+    mouse: tuple[float, float, float, float] = setting(
+        (0.0, 0.0, 0.0, 0.0), -1.0, 1.0, "iMouse in fractions of the picture: x, y, and where the click was"
+    )
+    keys: tuple[int, ...] = setting((), 0, 255, "codes of the keys that are held")
+    toggled: tuple[int, ...] = setting((), 0, 255, "codes of the keys that were pressed an odd number of times")
+    date: tuple[float, float, float, float] = setting(
+        (2026.0, 0.0, 1.0, 0.0), help="iDate at time 0: year, month from 0, day, seconds"
+    )
+    rate: float = setting(60.0, 1.0, 1000.0, "frames of the buffers a second")
+    output: Literal["srgb", "linear"] = setting("srgb", help="how the shader encodes its colors")
+
+
+BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
+
+
+def open_file(path: Path) -> Scene:
+    """A shader as a scene; its uniforms are settings."""
+    settings = Picture.read_settings({"image": path.name}, str(path), path.parent)
+    program = program_of(settings)
+    return Scene(path, path.stem.replace("_", " "), "toy", settings, Picture.tone, notes=program.notes)
+
+
+def program_of(settings: Settings) -> Program:
+    """Reads the program that the settings name. Raises InputError."""
+    files = {name: file for name, key in TAB_KEYS.items() if (file := getattr(settings, key))}
+    return read_program(files, settings.channels, settings.image)
+
+
+def settings_class(program: Program) -> type[Settings]:
+    """A frozen dataclass with a field for each uniform of a program."""
+    fields = [uniform.field for uniform in program.uniforms]
+    return dataclasses.make_dataclass("ToySettings", fields, bases=(Settings,), frozen=True) if fields else Settings
+
+
+class Picture(BasePicture[Settings]):
+    """Draws a toy; one draw is the whole picture."""
+
+    settings_type = Settings
+    tone = ToneMapping("manual")
+    passes = ("images/toy_display.frag",)
+    algorithm_names = ("passes",)
+    can_clone = True
+
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
+        self.gl = gpu.gl
+        self._is_live = False
+        self._shared = _Shared()
+        self._textures: tuple[Texture, Texture] | None = None  # the image's texels, and the frame
+        self._draws = 0  # of the present key
+        self._key: object = None
+        self._is_behind = False
+
+    @classmethod
+    def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
+        """The settings of the shader that a table names, from that table. Raises InputError."""
+        common = {k: v for k, v in table.items() if k in BASE_FIELDS} if isinstance(table, dict) else table
+        base: Settings = from_table(Settings, common, context, folder)
+        unknown = sorted(base.channels.keys() - set(TAB_KEYS.values()) - {"common"})
+        if unknown:
+            raise InputError(f"{context}: channels has {unknown[0]!r}; allowed are {', '.join(TAB_KEYS.values())}")
+        program = program_of(base)
+        remember_links(Path(base.image), map(Path, program.images))
+        settings: Settings = from_table(settings_class(program), table, context, folder)
+        return settings
+
+    def never_block(self) -> None:
+        """A window: buffers catch up a few frames a draw, and a child process tries each shader first."""
+        self._is_live = True
+
+    def clone(self) -> Self:
+        """A picture that shares the passes and buffers, with its own frame."""
+        other = copy(self)
+        other._textures, other._key = None, None
+        return other
+
+    def depends_on_time(self, settings: Settings) -> bool:
+        """True if the shader reads the time, or has buffers."""
+        return self._load(settings).program.depends_on_time
+
+    def sample_count(self, settings: Settings, size: Size) -> int:
+        """One draw; in a window as many as the buffers need to reach their frame."""
+        return self._draws + self._is_behind if self._is_live else 1
+
+    def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
+        """Draw the picture at a time, or a tile of it: first the frames of its buffers that are missing."""
+        left, top, width, height = tile or (0, 0, *size)
+        passes = self._load(settings)
+        given, frame = self._input(settings, passes.program), max(0, int(time * settings.rate + ROUNDING))
+        key = settings, size, time, tile
+        self._draws, self._key = (self._draws + 1 if key == self._key else 1), key
+        if (left, top) == (0, 0) or not self._is_live:  # all tiles of a window's sample show one frame
+            self._is_behind = not passes.advance(size, frame, given, self._is_live)
+        if passes.program.buffers:
+            frame, time = passes.frame, passes.frame / settings.rate
+        # Derivatives are of blocks of 2 x 2 pixels, which lie alike in every tile.
+        bottom = size[1] - top - height
+        origin = left & ~1, bottom & ~1
+        drawn = width + left - origin[0], height + bottom - origin[1]
+        if self._textures is None or (self._textures[0].size, self._textures[1].size) != (drawn, (width, height)):
+            self._textures = self.gl.texture(drawn), self.gl.texture((width, height))
+        image, frame_texture = self._textures
+        passes.draw_image(image, origin, size, time, frame, given)
+        display = self.gl.render_pass("images/toy_display.frag", MODE=int(settings.output == "linear"))
+        display(frame_texture, image=image, skipped=(left - origin[0], 0), inverse_size=(0.0, 0.0))
+        return frame_texture
+
+    def algorithm(
+        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
+    ) -> AlgorithmView:
+        """The texture of each pass as it was drawn last."""
+        if self._textures is None:
+            self.draw(settings, size, 0.0)
+        assert self._textures is not None
+        passes = self._load(settings)
+        image = self._textures[0]
+        return passes.view(size, max(passes.frame, 0) / settings.rate, self._input(settings, passes.program), image)
+
+    def report(self) -> dict[str, object]:
+        """The frame of the buffers."""
+        passes = self._shared.passes
+        return {"frame": passes.frame} if passes is not None and passes.program.buffers else {}
+
+    def _input(self, settings: Settings, program: Program) -> Input:
+        values = tuple((uniform.name, getattr(settings, uniform.key)) for uniform in program.uniforms)
+        return Input(settings.mouse, settings.keys, settings.toggled, settings.date, settings.rate, values)
+
+    def _load(self, settings: Settings) -> ToyPasses:
+        """The compiled passes of the settings."""
+        shared = self._shared
+        source = tuple(getattr(settings, key) for key in TAB_KEYS.values()), settings.channels
+        if shared.passes is None or shared.source != source:
+            shared.passes = None
+            program = program_of(settings)
+            if self._is_live:
+                _try_program(settings)
+            shared.passes, shared.source = ToyPasses(self.gl, program), source
+        return shared.passes
+
+
+class _Shared:
+    """What the clones of a picture share."""
+
+    passes: ToyPasses | None = None
+    source: object = None  # the files and channels of the passes
+
+
+def _try_program(settings: Settings) -> None:
+    """Compiles and draws a shader in a child process; InputError if it ends or does not answer.
+
+    A driver that a shader hangs or ends would take the window with it. The window goes on meanwhile.
+    """
+    files = [f"{key}={getattr(settings, key)}" for key in TAB_KEYS.values() if getattr(settings, key)]
+    channels = [f"channels.{tab}={'|'.join(row)}" for tab, row in settings.channels.items()]
+    name = Path(settings.image).name
+    words = "renderer.pictures.toy:draw_trial", *files, *channels
+    trial = result(start_thread(lambda: run_trial(*words, seconds=TRIAL_SECONDS)), name)
+    if trial.answer is None and trial.reason.startswith("it "):  # other reasons: its errors, told by this process
+        raise InputError(f"{settings.image}: is not drawn here: in a trial {trial.reason}")
+
+
+def draw_trial(*words: str) -> bool:
+    """Draws two frames of a small picture, in the child process."""
+    from renderer.gpu import open_context
+
+    table: dict[str, Any] = {"channels": {}}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key.startswith("channels."):
+            table["channels"][key.removeprefix("channels.")] = value.split("|")
+        else:
+            table[key] = value
+    picture = Picture(open_context())
+    settings = Picture.read_settings(table, "trial", Path())
+    picture.draw(settings, TRIAL_SIZE, 1 / settings.rate).read()
+    return True

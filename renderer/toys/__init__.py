@@ -1,0 +1,1 @@
+"""Fragment shaders as ShaderToy writes them: their tabs, channels, uniforms, passes and errors."""

@@ -1,0 +1,95 @@
+"""The GLSL text of a toy's pass, and its errors on the lines of the toy's own files.
+
+WebGL 2, which shadertoy.com runs, compiles GLSL ES 3.00. GLSL 3.30 accepts its precision qualifiers; directives of ES
+are blanked and names of WebGL 1 defined, so that lines keep their numbers.
+"""
+
+import re
+
+from renderer.errors import InputError, KernelError
+from renderer.gpu.gl import GlContext, Pass
+from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main
+
+GLSL_VERSION = 330
+DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
+# Mesa: 0:12(5): error: text; NVIDIA: 0(12) : error C1008: text; macOS: ERROR: 0:12: text
+LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?:\w+ )?error(?: \w+)?:)?\s*(.*)$")
+OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
+NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
+FILE_LINES = 1_000_000  # tab k has the lines from k x FILE_LINES: Mesa ignores the file's number in #line
+MAX_ERRORS = 5
+
+
+class ToyError(InputError):
+    """A shader that does not compile; each line of the message is one error with its file and line."""
+
+    line_breaks = "\n"
+
+
+def pass_text(program: Program, tab: Tab) -> str:
+    """The text of a pass: what the picture declares, the tab Common, the tab itself, and main()."""
+    tabs = [*([program.common] if program.common else []), tab]
+    code = "\n".join(each.text for each in tabs)
+    plain = COMMENT.sub("", code)
+    version = re.search(r"(?m)^\s*#version\s+(\d+)\s*(\w*)", code)
+    number = int(version[1]) if version and version[2] != "es" and int(version[1]) > GLSL_VERSION else GLSL_VERSION
+    head = [f"#version {number}", "#extension GL_ARB_shading_language_packing : enable"]
+    head += [f"#define {old} {new}" for old, new in zip(OLD_NAMES, NEW_NAMES, strict=True) if old in plain]
+    for name, type_ in BUILTINS.items():
+        base, _, array = type_.partition("[")
+        if re.search(rf"\b{name}\b", plain) and not re.search(rf"\buniform\s+(?:\w+\s+)?\w+\s+{name}\b", plain):
+            head.append(f"uniform {base} {name}{'[' if array else ''}{array};")
+    is_plain = has_main(tab.text)
+    if not is_plain or "gl_FragColor" in plain:
+        head.append("layout(location = 0) out vec4 toy_color;")
+    head += ["uniform vec2 toy_origin;", "vec4 toy_point;"]
+    starts = [f"#line {k * FILE_LINES + each.line}\n" for k, each in enumerate(tabs)]
+    body = [start + _adapted(each.text, is_plain) for start, each in zip(starts, tabs, strict=True)]
+    call = "toy_main();" if is_plain else "toy_color = vec4(0, 0, 0, 1); mainImage(toy_color, toy_point.xy);"
+    entry = (
+        f"#line {len(tabs) * FILE_LINES}\nvoid main() {{ toy_point = gl_FragCoord + vec4(toy_origin, 0, 0); {call} }}\n"
+    )
+    return "\n".join([*head, *body, entry])
+
+
+def _adapted(text: str, is_plain: bool) -> str:
+    """A tab's text without directives that only WebGL has, its pixel's position and its entry under our names."""
+    text = DIRECTIVE.sub("", text)
+    text = re.sub(r"\bgl_FragCoord\b", "toy_point", text)
+    text = re.sub(r"\bgl_FragColor\b", "toy_color", text)
+    return re.sub(r"\bvoid(\s+)main\b", r"void\1toy_main", text) if is_plain else text
+
+
+def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
+    """Compiles a pass of a toy; ToyError, which names its own files and lines, if the driver refuses it."""
+    try:
+        return Pass(gl, pass_text(program, tab), [str(tab.path)])
+    except KernelError as error:
+        raise ToyError(_sentences(str(error.__cause__), program, tab, gl.renderer)) from error
+
+
+def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
+    """The errors of a driver's log, one a line: file, line, message and the line's text."""
+    tabs = [*([program.common] if program.common else []), tab]
+    found: list[str] = []
+    for match in LOG_LINE.finditer(log):
+        number, line = divmod(int(match[1]), FILE_LINES)
+        message = match[2].strip()
+        if "error" not in match[0].lower() or not message:  # a warning, or a candidate of an overload
+            continue
+        if number >= len(tabs):
+            what = "void mainImage(out vec4, in vec2)"
+            found.append(f"{tab.path}:{tab.line}: the entry of {tab.name} must be {what}: {message}")
+            continue
+        own, lines = tabs[number], tabs[number].text.split("\n")
+        text = lines[line - own.line].strip()[:100] if 0 <= line - own.line < len(lines) else ""
+        found.append(f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else ""))
+    if not found:
+        words = " ".join(log.split())[:300]
+        found.append(f"{tab.path}: {driver} refuses {tab.name}: {words}")
+    return "\n".join(dict.fromkeys(found[:MAX_ERRORS]))
+
+
+def alias(name: str) -> str:
+    """The built-in uniform that a name means: iTime for u_time."""
+    return ALIASES.get(name, name)

@@ -1,0 +1,208 @@
+"""Draws the passes of a toy: buffers with feedback frame by frame, then the image; row 0 of all textures is the bottom.
+
+In a frame the buffers A to D are drawn in this order. A pass reads of a buffer what was drawn last: of itself and of
+later ones the frame before. Buffers are zero before frame 0.
+"""
+
+import math
+import time
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from renderer.formats.images import read_pixels
+from renderer.gpu.gl import GlContext, Pass, Sampled, Texture
+from renderer.images.algorithm_view import AlgorithmView, StepPicture
+from renderer.images.reduction_passes import magnified
+from renderer.plain import Json
+from renderer.toys.glsl import alias, compile_pass
+from renderer.toys.program import BUFFERS, IMAGE, KEYBOARD, NOISE, Channel, Program
+
+Size = tuple[int, int]
+SAMPLE_RATE = 44100.0  # Hz, iSampleRate
+KEYS = 256  # codes of keys, as JavaScript's keyCode
+NOISE_SIDE = 256
+NOISE_SHIFT = (239, 37)  # rows, columns by which red is green: shaders read two layers of 3D noise in one texel
+KEPT_FRAMES = 30  # a window that changes the size draws so few frames again; later it scales the buffers
+WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.03  # most frames, and seconds on software GL, that a draw catches up in a window
+
+
+class Input(NamedTuple):
+    """What a frame depends on beside its number: mouse in fractions of the size, keys, date, settings of uniforms."""
+
+    mouse: tuple[float, float, float, float]
+    keys: tuple[int, ...]
+    toggled: tuple[int, ...]
+    date: tuple[float, float, float, float]
+    rate: float
+    uniforms: tuple[tuple[str, Any], ...]
+
+
+class ToyPasses:
+    """The compiled passes of a program, its textures, and the frame to which its buffers are drawn."""
+
+    def __init__(self, gl: GlContext, program: Program) -> None:
+        self.gl, self.program = gl, program
+        self._passes: dict[str, Pass] = {name: compile_pass(gl, program, tab) for name, tab in program.passes.items()}
+        self._images = {path: self._read_image(path) for path in program.images}
+        self._keyboard: Texture | None = None
+        rows = program.channels.values()
+        self._mipmapped = {channel.source for row in rows for channel in row if channel.filter == "mipmap"}
+        self._buffers: dict[str, Texture] = {}
+        self._spare: dict[str, Texture] = {}
+        self._held: tuple[int, ...] = ()  # the keys of the frame before
+        self._drawn: tuple[Size, Input] | None = None  # of the buffers
+        self.frame = -1  # the frame to which the buffers are drawn
+
+    def _read_image(self, path: str) -> Texture:
+        pixels = read_pixels(path)[::-1]
+        return self.gl.texture(pixels.shape[1::-1], dtype="f1").write(pixels).build_mipmaps()
+
+    @cached_property
+    def _noise(self) -> Texture:
+        """256 x 256 random texels; red is green of the next layer of 3D noise, and blue so of alpha."""
+        random = np.random.default_rng(1).integers(0, 256, (NOISE_SIDE, NOISE_SIDE, 2), "u1")
+        shifted = np.roll(random, (-NOISE_SHIFT[0], -NOISE_SHIFT[1]), (0, 1))
+        texels = np.stack([shifted[..., 0], random[..., 0], shifted[..., 1], random[..., 1]], -1)
+        return self.gl.texture((NOISE_SIDE, NOISE_SIDE), dtype="f1").write(texels).build_mipmaps()
+
+    @cached_property
+    def _black(self) -> Texture:
+        return self.gl.texture((1, 1)).write(np.array([0, 0, 0, 1], "f4"))
+
+    # Frames
+
+    def advance(self, size: Size, frame: int, given: Input, is_live: bool) -> bool:
+        """Draws the buffers' frames up to `frame`, from 0 if they belong to another size, input or later frame.
+
+        In a window (`is_live`) the buffers go on through other inputs, are scaled to other sizes, and a call draws few
+        frames. Returns false if frames are missing.
+        """
+        if not self.program.buffers:
+            return True
+        if self._drawn is None or frame < self.frame:
+            self._clear(size)
+        elif size != self._drawn[0]:
+            self._scale(size) if is_live and self.frame > KEPT_FRAMES else self._clear(size)
+        elif given != self._drawn[1] and not is_live:
+            self._clear(size)
+        self._drawn = size, given
+        most, until = (WINDOW_FRAMES, time.perf_counter() + WINDOW_SECONDS) if is_live else (frame + 1, math.inf)
+        for _ in range(min(frame - self.frame, most)):
+            self._draw_frame(size, self.frame + 1, given)
+            if is_live and self.gl.software:
+                self.gl.finish()
+                if time.perf_counter() > until:
+                    break
+        return self.frame >= frame
+
+    def _clear(self, size: Size) -> None:
+        zeros = np.zeros((size[1], size[0], 4), "f4")
+        self._buffers = {name: self.gl.texture(size).write(zeros).build_mipmaps() for name in self.program.buffers}
+        self._spare = {name: self.gl.texture(size) for name in self.program.buffers}
+        self.frame, self._held = -1, ()
+
+    def _scale(self, size: Size) -> None:
+        """Scales the buffers to another size."""
+        scale = self.gl.render_pass("images/toy_display.frag", MODE=2)
+        before, frame, held = self._buffers, self.frame, self._held
+        self._clear(size)
+        self.frame, self._held = frame, held
+        for name, texture in before.items():
+            scale(self._buffers[name], image=Sampled(texture, "linear"), skipped=(0, 0),
+                  inverse_size=(1 / size[0], 1 / size[1]))  # fmt: skip
+
+    def _draw_frame(self, size: Size, frame: int, given: Input) -> None:
+        for name in self.program.buffers:
+            self._draw_pass(name, self._spare[name], size, frame, frame / given.rate, given)
+            self._buffers[name], self._spare[name] = self._spare[name], self._buffers[name]
+            if name in self._mipmapped:
+                self._buffers[name].build_mipmaps()
+        self.frame, self._held = frame, given.keys
+
+    def draw_image(self, target: Texture, origin: Size, size: Size, seconds: float, frame: int, given: Input) -> None:
+        """Draws the image of `size` at a time, whose texel (0, 0) is `origin`, over the target."""
+        self._draw_pass(IMAGE, target, size, frame, seconds, given, origin)
+
+    def _draw_pass(
+        self, name: str, target: Texture, size: Size, frame: int, seconds: float, given: Input, origin: Size = (0, 0)
+    ) -> None:
+        shader = self._passes[name]
+        values = self._values(name, size, frame, seconds, given)
+        values["toy_origin"] = origin
+        inputs = {}
+        for uniform, (components, items) in shader.uniforms.items():
+            value = values[alias(uniform)]
+            if isinstance(value, list):  # the compiler cuts an array behind the last item that is read
+                value = value[:items] if items > 1 else value[0]
+            inputs[uniform] = value[:components] if type(value) is tuple else value  # vec2 u_resolution
+        shader(target, **inputs)
+
+    def _values(self, name: str, size: Size, frame: int, seconds: float, given: Input) -> dict[str, Any]:
+        """The value of every uniform of a pass."""
+        row = self.program.channels[name]
+        textures = [self._texture(channel, given) for channel in row]
+        x, y, click_x, click_y = given.mouse
+        width, height = size
+        values: dict[str, Any] = {
+            "iResolution": (float(width), float(height), 1.0),
+            "iTime": seconds, "iTimeDelta": 1 / given.rate, "iFrame": frame, "iFrameRate": given.rate,
+            "iMouse": (x * width, y * height, click_x * width, click_y * height),
+            "iDate": (*given.date[:3], given.date[3] + seconds), "iSampleRate": SAMPLE_RATE,
+            "iChannelTime": [seconds] * len(row),
+            "iChannelResolution": [(float(t.size[0]), float(t.size[1]), 1.0) for t in textures],
+        }  # fmt: skip
+        for k, (texture, channel) in enumerate(zip(textures, row, strict=True)):
+            values[f"iChannel{k}"] = Sampled(texture, channel.filter, channel.repeats)
+        return values | dict(given.uniforms)
+
+    def _texture(self, channel: Channel, given: Input) -> Texture:
+        """The texture that a channel reads."""
+        if channel.source in BUFFERS:
+            return self._buffers[channel.source]
+        if channel.source == KEYBOARD:
+            return self._keyboard_texture(given)
+        return self._noise if channel.source == NOISE else self._images.get(channel.source) or self._black
+
+    def _keyboard_texture(self, given: Input) -> Texture:
+        """Keys by their code: row 0 is held, row 1 pressed in this frame, row 2 toggled."""
+        texels = np.zeros((3, KEYS, 4), "u1")
+        pressed = set(given.keys) - set(self._held)
+        for row, keys in enumerate((given.keys, pressed, given.toggled)):
+            texels[row, [key for key in keys if 0 <= key < KEYS], :] = 255
+        self._keyboard = self._keyboard or self.gl.texture((KEYS, 3), dtype="f1")
+        return self._keyboard.write(texels)
+
+    # The view of the passes
+
+    def view(self, size: Size, seconds: float, given: Input, image: Texture) -> AlgorithmView:
+        """The texture of each pass, with its size, bytes, milliseconds and range; `image` is the image's."""
+        textures = {**self._buffers, IMAGE: image}
+        texels = {name: texture.read()[::-1] for name, texture in textures.items()}
+        frame = max(self.frame, 0)
+        image_target = self.gl.texture(size)
+        times = {}
+        for name in textures:  # over spare textures: the buffers stay as they are
+            target = self._spare.get(name, image_target)
+            draw = partial(self._draw_pass, name, target, size, frame, seconds, given)
+            times[name] = self.gl.time_seconds(draw)
+        rows = tuple(_row(name, array, times[name]) for name, array in texels.items())
+
+        def step(index: int) -> StepPicture:
+            name = list(texels)[index]
+            values = magnified(texels[name][..., :3], size)
+            pixels = (np.clip(np.nan_to_num(values), 0, 1) * 255 + 0.5).astype("u1")
+            return StepPicture(pixels, values, f"{name}: red, green, blue of its float texture, 0 black to 1 full")
+
+        return AlgorithmView("pass", rows, step, len(rows) - 1)
+
+
+def _row(name: str, texels: np.ndarray, seconds: float) -> Json:
+    """The numbers of a pass."""
+    height, width = texels.shape[:2]
+    finite = texels[np.isfinite(texels)]
+    span = (float(finite.min()), float(finite.max())) if finite.size else (math.nan, math.nan)
+    row: Json = {"pass": name, "size": f"{width} x {height}", "bytes": texels.nbytes, "ms": 1e3 * seconds}
+    row |= {"least": round(span[0], 5), "greatest": round(span[1], 5)}
+    return row | {"not finite": int(texels.size - finite.size)}

@@ -1,0 +1,283 @@
+"""Reads toys: fragment shaders with `mainImage(out vec4, in vec2)` as on shadertoy.com, or with `main()`, `out vec4`.
+
+A file is one tab, or several that begin with a comment of their name alone: `// Common`, `// Buffer A` to D,
+`// Image`. A comment says what a channel is: `// iChannel0: Buffer A`, `// iChannel1: wood.png nearest clamp`,
+`// iChannel2: keyboard`, `// iChannel3: noise`. A uniform is a setting: `uniform float speed = 0.5;  // 0 to 1`.
+"""
+
+import keyword
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from renderer.errors import InputError
+from renderer.formats.images import IMAGE_SUFFIXES
+from renderer.plain import format_names, format_value, quoted
+from renderer.scene.schema import setting
+from renderer.system.files import read_text
+from renderer.system.trust import Limits, named_file
+
+SUFFIXES = (".glsl", ".frag")
+MAX_BYTES = 1 << 20  # of a file: drivers need minutes and gigabytes for longer shaders
+MAX_UNIFORMS = 256
+BUFFERS = ("Buffer A", "Buffer B", "Buffer C", "Buffer D")
+COMMON, IMAGE = "Common", "Image"
+TABS = (COMMON, *BUFFERS, IMAGE)
+UNUSED_TABS = ("Sound", "Cube A")  # of shadertoy.com, which are not drawn
+KEYBOARD, NOISE = "keyboard", "noise"
+FILTERS, WRAPS = ("linear", "nearest", "mipmap"), ("clamp", "repeat")
+CHANNEL_COUNT = 4
+RULER = r"[\s\-=*#<>\[\]:.]*"
+TAB_LINE = re.compile(
+    rf"^\s*(?://|/\*){RULER}(common|image|sound|buf(?:fer)?[ _]?([a-d])|cube(?:map)?[ _]?a){RULER}/?\s*$", re.IGNORECASE
+)
+CHANNEL_LINE = re.compile(r"^\s*(?://+\s*iChannel([0-3])\s*[:=]\s*(.*?)|#iChannel([0-3])\s+(.*?))\s*$")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+UNIFORM = re.compile(
+    r"^[ \t]*(?:layout\s*\([^)]*\)\s*)?uniform\s+(?:(?:lowp|mediump|highp)\s+)?(\w+)\s+(\w[^;=]*?)\s*"
+    r"(?:=\s*([^;]+?))?\s*;[ \t]*(?://[ \t]*(.*))?$",
+    re.MULTILINE,
+)
+COMPONENTS = {"float": 1, "int": 1, "bool": 1, "vec2": 2, "vec3": 3, "vec4": 4}
+# Uniforms that the picture sets. The names without an i are those of The Book of Shaders and of GLSL Sandbox.
+BUILTINS = {
+    "iResolution": "vec3", "iTime": "float", "iTimeDelta": "float", "iFrame": "int", "iFrameRate": "float",
+    "iMouse": "vec4", "iDate": "vec4", "iSampleRate": "float", "iChannelTime": "float[4]",
+    "iChannelResolution": "vec3[4]",
+    **{f"iChannel{k}": "sampler2D" for k in range(CHANNEL_COUNT)},
+}  # fmt: skip
+ALIASES = {"u_resolution": "iResolution", "resolution": "iResolution", "u_time": "iTime", "time": "iTime",
+           "iGlobalTime": "iTime", "u_mouse": "iMouse", "mouse": "iMouse", "u_frame": "iFrame"}  # fmt: skip
+
+
+class Tab(NamedTuple):
+    """The text of one pass, and where it stands: its file, and the number of its first line, from 1."""
+
+    name: str
+    text: str
+    path: Path
+    line: int = 1
+
+
+class Channel(NamedTuple):
+    """What a pass reads as iChannel0 to 3: a buffer's name, keyboard, noise, the path of an image, or "" for black."""
+
+    source: str = ""
+    filter: Literal["linear", "nearest", "mipmap"] = "linear"
+    repeats: bool = False
+
+
+class Uniform(NamedTuple):
+    """A uniform that is a setting; `default`, as many numbers as `type` has components, lies within the range."""
+
+    name: str
+    type: str
+    default: tuple[float, ...]
+    low: float | None
+    high: float | None
+    help: str
+    is_color: bool
+
+    @property
+    def key(self) -> str:
+        """The name of the setting: that of the uniform, with _ where Python or the settings need the name."""
+        return f"{self.name}_" if keyword.iskeyword(self.name) or self.name in RESERVED else self.name
+
+    @property
+    def field(self) -> tuple[str, Any, Any]:
+        """The field of a settings dataclass: name, type, default with range and help."""
+        scalar = {"int": int, "bool": bool}.get(self.type, float)
+        values = tuple(scalar(value) for value in self.default)
+        default, kind = (values[0], scalar) if len(values) == 1 else (values, tuple[(scalar,) * len(values)])  # type: ignore[misc]
+        return self.key, kind, setting(default, self.low, self.high, self.help, is_color=self.is_color)
+
+
+RESERVED = {"image", "common", "buffer_a", "buffer_b", "buffer_c", "buffer_d", "channels", "mouse", "keys", "toggled",
+            "date", "rate", "output", "view", "focus_distance", "lens_radius", "is_animated"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A toy: the text of its passes by name, in the order in which they are drawn, and the channels of each."""
+
+    common: Tab | None
+    passes: dict[str, Tab]
+    channels: dict[str, tuple[Channel, ...]]
+    uniforms: tuple[Uniform, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def buffers(self) -> list[str]:
+        """The names of the passes that keep their texels from frame to frame."""
+        return [name for name in self.passes if name in BUFFERS]
+
+    def uses(self, name: str) -> bool:
+        """True if the text of a pass names a uniform, outside comments."""
+        tabs = [*self.passes.values(), *([self.common] if self.common else [])]
+        return any(re.search(rf"\b{name}\b", COMMENT.sub("", tab.text)) for tab in tabs)
+
+    @property
+    def depends_on_time(self) -> bool:
+        """True if some pass reads the time, or the picture of the frame before."""
+        names = ("iTime", "iFrame", "iDate", "iTimeDelta", *(k for k, v in ALIASES.items() if v in ("iTime", "iFrame")))
+        return bool(self.buffers) or any(map(self.uses, names))
+
+    @property
+    def reads_keyboard(self) -> bool:
+        """True if a channel is the keyboard."""
+        return any(channel.source == KEYBOARD for row in self.channels.values() for channel in row)
+
+    @property
+    def images(self) -> list[str]:
+        """The paths of the images that channels read."""
+        known = {"", KEYBOARD, NOISE, *BUFFERS}
+        return sorted({channel.source for row in self.channels.values() for channel in row} - known)
+
+
+def read_program(files: Mapping[str, str], channels: Mapping[str, tuple[str, ...]], context: str) -> Program:
+    """Reads the tabs of a toy from `files`: the path of each tab by name, at least of Image.
+
+    `channels` are the texts of channels by tab; comments in the files say the rest. Raises InputError.
+    """
+    if Limits.refuses_programs:
+        raise InputError(f"{files[IMAGE]}: is a program, and --untrusted runs none")
+    tabs: dict[str, Tab] = {}
+    for name, file in files.items():
+        path = Path(file)
+        text = read_text(path, MAX_BYTES).replace("\r\n", "\n")
+        tabs |= split_tabs(text, path) if name == IMAGE else {name: Tab(name, text, path)}
+    if IMAGE not in tabs:
+        raise InputError(f"{files[IMAGE]}: has no tab Image; a comment `// Image` begins it")
+    passes = {name: tabs[name] for name in (*BUFFERS, IMAGE) if name in tabs}
+    for tab in passes.values():
+        check_entry(tab)
+    notes = [f"the tab {name} is not drawn: Rayfold has none" for name in UNUSED_TABS if name in tabs]
+    rows = {}
+    for name, tab in passes.items():
+        rows[name] = tuple(_channel(tab, k, passes, channels.get(_key(name), ()), notes) for k in range(CHANNEL_COUNT))
+    uniforms = _uniforms([tab for name, tab in tabs.items() if name in TABS])
+    return Program(tabs.get(COMMON), passes, rows, uniforms, tuple(notes))
+
+
+def _key(tab: str) -> str:
+    """The key of a tab in scene files: buffer_a for Buffer A."""
+    return tab.lower().replace(" ", "_")
+
+
+def split_tabs(text: str, path: Path) -> dict[str, Tab]:
+    """The tabs of a text. Comments that name tabs begin them only if each buffer and the image then has mainImage()."""
+    lines = text.split("\n")
+    heads = [(number, _tab_name(match)) for number, line in enumerate(lines) if (match := TAB_LINE.match(line))]
+    if not heads:
+        return {IMAGE: Tab(IMAGE, text, path)}
+    found: dict[str, Tab] = {}
+    first = "\n".join(lines[: heads[0][0]])
+    if COMMENT.sub("", first).strip():
+        name = IMAGE if _has_main_image(first) and IMAGE not in {head for _, head in heads} else COMMON
+        found[name] = Tab(name, first, path)
+    for (start, name), end in zip(heads, [*(number for number, _ in heads[1:]), len(lines)], strict=True):
+        body = "\n".join(lines[start:end])
+        found[name] = Tab(name, body, path, start + 1)
+    drawn = [tab for name, tab in found.items() if name in (*BUFFERS, IMAGE)]
+    is_split = len(heads) == len({name for _, name in heads}) and all(_has_main_image(tab.text) for tab in drawn)
+    return found if drawn and is_split else {IMAGE: Tab(IMAGE, text, path)}
+
+
+def _tab_name(match: re.Match[str]) -> str:
+    word = match[1].lower()
+    return f"Buffer {match[2].upper()}" if match[2] else "Cube A" if word.startswith("cube") else word.capitalize()
+
+
+def _has_main_image(text: str) -> bool:
+    return re.search(r"\bvoid\s+mainImage\s*\(", COMMENT.sub("", text)) is not None
+
+
+def has_main(text: str) -> bool:
+    """True for a plain fragment shader, whose entry is main()."""
+    return re.search(r"\bvoid\s+main\s*\(", COMMENT.sub("", text)) is not None
+
+
+def check_entry(tab: Tab) -> None:
+    """Raises InputError for a tab that has neither mainImage() nor main()."""
+    if not _has_main_image(tab.text) and not has_main(tab.text):
+        hint = "mainImage(out vec4 color, in vec2 point), or main() with an `out vec4`"
+        raise InputError(f"{tab.path}:{tab.line}: {tab.name} has no entry; it must define void {hint}")
+
+
+def _channel(tab: Tab, index: int, passes: Mapping[str, Tab], texts: tuple[str, ...], notes: list[str]) -> Channel:
+    """The channel `index` of a tab: by the scene file, by a comment of the tab, or else the buffer of that number."""
+    name = f"iChannel{index}"
+    if index < len(texts) and texts[index]:
+        return parse_channel(texts[index], tab, f"{tab.path}: {name} of {tab.name}", passes)
+    for number, line in enumerate(tab.text.split("\n"), tab.line):
+        match = CHANNEL_LINE.match(line)
+        if match and (match[1] or match[3]) == str(index):
+            return parse_channel(match[2] or match[4] or "", tab, f"{tab.path}:{number}: {name}", passes)
+    if not re.search(rf"\b{name}\b", COMMENT.sub("", tab.text)):
+        return Channel()
+    chosen = BUFFERS[index] if BUFFERS[index] in passes else ""
+    notes.append(f"{name} of {tab.name} is {chosen or 'black'}: no comment says, as in `// {name}: noise`, what it is")
+    return Channel(chosen)
+
+
+def parse_channel(text: str, tab: Tab, context: str, passes: Mapping[str, Tab]) -> Channel:
+    """The channel that a text names: a source, then a filter and a wrap mode. Raises InputError."""
+    words = text.strip().strip("\"'").split()
+    options = []
+    while len(words) > 1 and words[-1].lower() in (*FILTERS, *WRAPS):
+        options.append(words.pop().lower())
+    source = " ".join(words).removeprefix("file://").removeprefix("buf://")
+    short = re.fullmatch(r"(?:buf(?:fer)?[ _]?)?([a-d])", source, re.IGNORECASE)
+    name = f"Buffer {short[1].upper()}" if short else tab.name if source == "self" else source
+    is_image = name not in (*BUFFERS, KEYBOARD, NOISE, "none", "")
+    if name in BUFFERS and name not in passes:
+        raise InputError(f"{context} is {quoted(name)}, which the toy does not have; it has {format_names(passes)}")
+    if is_image:
+        if Path(name).suffix.lower() not in IMAGE_SUFFIXES:
+            allowed = f"{', '.join(BUFFERS)}, keyboard, noise, none, or an image ({', '.join(IMAGE_SUFFIXES)})"
+            raise InputError(f"{context} is {format_value(name)}; allowed are {allowed}")
+        name = str(named_file(name, tab.path.parent, IMAGE_SUFFIXES, context))
+    default = "mipmap" if is_image else "nearest" if name == KEYBOARD else "linear"
+    filter: Any = next((option for option in options if option in FILTERS), default)
+    wrap = next((option for option in options if option in WRAPS), "repeat" if is_image or name == NOISE else "clamp")
+    return Channel("" if name == "none" else name, filter, wrap == "repeat")
+
+
+def _uniforms(tabs: list[Tab]) -> tuple[Uniform, ...]:
+    """The uniforms of the tabs that are settings: all that the picture does not set. Raises InputError."""
+    found: dict[str, Uniform] = {}
+    for tab in tabs:
+        for match in UNIFORM.finditer(tab.text):
+            type_, names, initial, comment = match.groups()
+            line = tab.line + tab.text.count("\n", 0, match.start())
+            for name in re.split(r"\s*,\s*", names):
+                if name in ALIASES or name.partition("[")[0] in BUILTINS:
+                    continue
+                if type_ not in COMPONENTS or not name.isidentifier():
+                    allowed = f"{format_names(COMPONENTS)}, and those that the picture sets: {format_names(BUILTINS)}"
+                    raise InputError(f"{tab.path}:{line}: uniform {type_} {name} is no setting; allowed are {allowed}")
+                found[name] = _uniform(name, type_, initial or "", comment or "")
+    if len(found) > MAX_UNIFORMS:
+        raise InputError(f"{tabs[0].path}: has {len(found)} uniforms; at most {MAX_UNIFORMS} can be settings")
+    return tuple(found.values())
+
+
+def _uniform(name: str, type_: str, initial: str, comment: str) -> Uniform:
+    """A uniform by its declaration: the range is `A to B` in the comment, the default the initializer or the middle."""
+    span = re.search(rf"({NUMBER})\s*(?:to|\.\.\.?|-|,)\s*({NUMBER})", comment)
+    low, high = sorted((float(span[1]), float(span[2]))) if span and type_ != "bool" else (None, None)
+    given = re.search(rf"\bdefault\s*:?\s*({NUMBER}|true|false)", comment)
+    text = re.sub(r"\b(?:[ib]?vec[234]|float|int|bool)\b", "", initial) or (given[1] if given else "")
+    numbers = [float({"true": 1, "false": 0}.get(n, n)) for n in re.findall(rf"{NUMBER}|true|false", text)]
+    is_color = COMPONENTS[type_] >= 3 and re.search(r"\bcolou?r\b", f"{comment} {name}", re.IGNORECASE) is not None
+    numbers = numbers or [(low + high) / 2 if low is not None and high is not None else 1.0 if is_color else 0.0]
+    count = COMPONENTS[type_]
+    values = (numbers * count)[:count] if len(numbers) == 1 else (numbers + [0.0] * count)[:count]
+    if low is not None and high is not None:
+        values = [min(max(value, low), high) for value in values]
+    whole = {"int": (int(low), int(high))} if low is not None and high is not None else {}
+    low, high = whole.get(type_, (low, high))
+    return Uniform(name, type_, tuple(values), low, high, comment.strip(), is_color)

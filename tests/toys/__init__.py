@@ -1,0 +1,1 @@
+"""Toys: fragment shaders of ShaderToy, read, drawn and refused."""
