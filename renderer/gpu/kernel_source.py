@@ -10,6 +10,7 @@ import numpy as np
 
 from renderer.errors import KernelError
 from renderer.paths import SHADERS
+from renderer.system import drafts
 
 INCLUDE = re.compile(r'^[ \t]*#(include|include_again)[ \t]+"([^"]+)"[ \t]*$')
 CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)")
@@ -81,7 +82,8 @@ def _lines(name: str) -> tuple[str, ...]:
         path = (SHADERS / name).resolve()
         if not path.is_relative_to(SHADERS) or not path.is_file():
             raise KernelError(f"shaders/{name}: no such file")
-        _source_cache[name] = tuple(path.read_text(encoding="utf-8").splitlines())
+        text = drafts.text_of(path) or drafts.file_of(path).read_text(encoding="utf-8")
+        _source_cache[name] = tuple(text.splitlines())
     return _source_cache[name]
 
 

@@ -70,7 +70,8 @@ def load_for_window(path: Path) -> Scene:
     path = find_input(path)
     if is_flame_file(path) and os.path.exists(path):
         return _module("flame_sheet").open_file(path) if _module("flame").flame_count(path) > 1 else load(path)
-    return load(path)
+    scene = load(path)
+    return _module("toy").with_date(scene) if scene.picture == "toy" else scene
 
 
 def load_again(scene: Scene) -> Scene:

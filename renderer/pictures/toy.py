@@ -5,25 +5,32 @@ draws a few of them at a time, and goes on from what it has drawn when settings 
 """
 
 import dataclasses
+import json
 import types
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from renderer.errors import InputError
 from renderer.formats.linked import remember_links
-from renderer.gpu import DeviceContext
+from renderer.gpu import DeviceContext, open_context
 from renderer.gpu.compilation import result, start_thread
 from renderer.gpu.gl import Texture
 from renderer.gpu.trial import run_trial
 from renderer.images.algorithm_view import AlgorithmView
+from renderer.paths import temporary_directory
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, from_table, required_file, setting
+from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
+from renderer.system import drafts
+from renderer.system.files import parse_json
+from renderer.system.trust import trusting
 from renderer.toys.passes import Input, ToyPasses
-from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, read_program
+from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, Uniform, read_program
 
 TAB_KEYS = {IMAGE: "image", COMMON: "common", "Buffer A": "buffer_a", "Buffer B": "buffer_b", "Buffer C": "buffer_c",
             "Buffer D": "buffer_d"}  # fmt: skip
@@ -67,15 +74,26 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem.replace("_", " "), "toy", settings, Picture.tone, notes=program.notes)
 
 
+def with_date(scene: Scene) -> Scene:
+    """The scene with the present date, if its shader reads the date and no file sets it; for a window."""
+    settings: Settings = scene.settings
+    if settings.date != Settings.date or not program_of(settings).uses("iDate"):
+        return scene
+    now = datetime.now()
+    seconds = float(now.hour * 3600 + now.minute * 60 + now.second)
+    return replace(scene, settings=replace(settings, date=(now.year, now.month - 1, now.day, seconds)))
+
+
 def program_of(settings: Settings) -> Program:
     """Reads the program that the settings name. Raises InputError."""
     files = {name: file for name, key in TAB_KEYS.items() if (file := getattr(settings, key))}
     return read_program(files, settings.channels, settings.image)
 
 
-def settings_class(program: Program) -> type[Settings]:
-    """A frozen dataclass with a field for each uniform of a program."""
-    fields = [uniform.field for uniform in program.uniforms]
+@cache
+def settings_class(uniforms: tuple[Uniform, ...]) -> type[Settings]:
+    """A frozen dataclass with a field for each uniform; the same one for equal uniforms, as undo and reload ask."""
+    fields = [uniform.field for uniform in uniforms]
     return dataclasses.make_dataclass("ToySettings", fields, bases=(Settings,), frozen=True) if fields else Settings
 
 
@@ -108,7 +126,7 @@ class Picture(BasePicture[Settings]):
             raise InputError(f"{context}: channels has {unknown[0]!r}; allowed are {', '.join(TAB_KEYS.values())}")
         program = program_of(base)
         remember_links(Path(base.image), map(Path, program.images))
-        settings: Settings = from_table(settings_class(program), table, context, folder)
+        settings: Settings = from_table(settings_class(program.uniforms), table, context, folder)
         return settings
 
     def never_block(self) -> None:
@@ -163,6 +181,11 @@ class Picture(BasePicture[Settings]):
         image = self._textures[0]
         return passes.view(size, max(passes.frame, 0) / settings.rate, self._input(settings, passes.program), image)
 
+    def reads(self, name: str) -> bool:
+        """True if the compiled shader reads a built-in uniform, or the keyboard, so that a window need set it."""
+        program = self._shared.passes.program if self._shared.passes else None
+        return program is not None and (program.reads_keyboard if name == "keyboard" else program.uses(name))
+
     def report(self) -> dict[str, object]:
         """The frame of the buffers."""
         passes = self._shared.passes
@@ -197,27 +220,22 @@ def _try_program(settings: Settings) -> None:
 
     A driver that a shader hangs or ends would take the window with it. The window goes on meanwhile.
     """
-    files = [f"{key}={getattr(settings, key)}" for key in TAB_KEYS.values() if getattr(settings, key)]
-    channels = [f"channels.{tab}={'|'.join(row)}" for tab, row in settings.channels.items()]
-    name = Path(settings.image).name
-    words = "renderer.pictures.toy:draw_trial", *files, *channels
-    trial = result(start_thread(lambda: run_trial(*words, seconds=TRIAL_SECONDS)), name)
-    if trial.answer is None and trial.reason.startswith("it "):  # other reasons: its errors, told by this process
-        raise InputError(f"{settings.image}: is not drawn here: in a trial {trial.reason}")
+    table = to_table(settings) | {"channels": {tab: list(row) for tab, row in settings.channels.items()}}
+    texts = {str(path): text for path, text in drafts.texts.items()}
+    with temporary_directory("toy") as folder:
+        job = Path(folder, "job.json")
+        job.write_text(json.dumps({"settings": table, "texts": texts}), encoding="utf-8")
+        run = partial(run_trial, "renderer.pictures.toy:draw_trial", str(job), seconds=TRIAL_SECONDS)
+        trial = result(start_thread(run), Path(settings.image).name)
+    if trial.answer is None and trial.reason.startswith("it "):  # other reasons: errors that this process finds too
+        raise InputError(f"{settings.image}: is not drawn: a trial in another process failed: {trial.reason}")
 
 
-def draw_trial(*words: str) -> bool:
-    """Draws two frames of a small picture, in the child process."""
-    from renderer.gpu import open_context
-
-    table: dict[str, Any] = {"channels": {}}
-    for word in words:
-        key, _, value = word.partition("=")
-        if key.startswith("channels."):
-            table["channels"][key.removeprefix("channels.")] = value.split("|")
-        else:
-            table[key] = value
-    picture = Picture(open_context())
-    settings = Picture.read_settings(table, "trial", Path())
-    picture.draw(settings, TRIAL_SIZE, 1 / settings.rate).read()
+def draw_trial(job: str) -> bool:
+    """Draws two frames of a small picture, in the child process; `job` is a file with the settings."""
+    table = parse_json(Path(job).read_text(encoding="utf-8"))
+    drafts.texts.update({Path(path): text for path, text in table["texts"].items()})
+    with trusting():
+        settings = Picture.read_settings(table["settings"], "trial", Path())
+    Picture(open_context()).draw(settings, TRIAL_SIZE, 1 / settings.rate).read()
     return True

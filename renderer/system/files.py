@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from renderer.errors import InputError, reading
 from renderer.plain import Json
+from renderer.system import drafts
 
 MAX_TEXT_BYTES = 2 << 20  # of a scene file; the largest here has 3 KiB
 MAX_LINES_BYTES = 256 << 20  # of a file of records or of a manifest
@@ -99,9 +100,13 @@ def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Returns the UTF-8 text of an input file, without a byte order mark; InputError for other encodings."""
+    """Returns the UTF-8 text of an input file, without a byte order mark; InputError for other encodings.
+
+    A text that is edited and not saved yet stands for its file; see renderer.system.drafts.
+    """
     try:
-        return read_file(path, max_bytes).decode("utf-8-sig")
+        draft = drafts.text_of(path)
+        return read_file(path, max_bytes).decode("utf-8-sig") if draft is None else draft
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
 

@@ -87,6 +87,8 @@ class ToyPasses:
             self._scale(size) if is_live and self.frame > KEPT_FRAMES else self._clear(size)
         elif given != self._drawn[1] and not is_live:
             self._clear(size)
+        if not self.program.has_feedback and (size, given, frame) != (*(self._drawn or ()), self.frame):
+            self.frame = frame - 1  # earlier frames leave nothing behind
         self._drawn = size, given
         most, until = (WINDOW_FRAMES, time.perf_counter() + WINDOW_SECONDS) if is_live else (frame + 1, math.inf)
         for _ in range(min(frame - self.frame, most)):

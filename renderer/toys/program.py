@@ -9,6 +9,7 @@ import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -114,10 +115,20 @@ class Program:
         """The names of the passes that keep their texels from frame to frame."""
         return [name for name in self.passes if name in BUFFERS]
 
+    @property
+    def has_feedback(self) -> bool:
+        """True if a buffer reads what it, or a later one, drew in the frame before."""
+        order = self.buffers
+        return any(channel.source in order[k:] for k, name in enumerate(order) for channel in self.channels[name])
+
     def uses(self, name: str) -> bool:
         """True if the text of a pass names a uniform, outside comments."""
+        return name in self._words
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
         tabs = [*self.passes.values(), *([self.common] if self.common else [])]
-        return any(re.search(rf"\b{name}\b", COMMENT.sub("", tab.text)) for tab in tabs)
+        return frozenset(word for tab in tabs for word in re.findall(r"\w+", COMMENT.sub("", tab.text)))
 
     @property
     def depends_on_time(self) -> bool:
@@ -244,6 +255,17 @@ def parse_channel(text: str, tab: Tab, context: str, passes: Mapping[str, Tab]) 
     filter: Any = next((option for option in options if option in FILTERS), default)
     wrap = next((option for option in options if option in WRAPS), "repeat" if is_image or name == NOISE else "clamp")
     return Channel("" if name == "none" else name, filter, wrap == "repeat")
+
+
+def with_absolute_images(text: str, folder: Path) -> str:
+    """The text with the images that its channels name as absolute paths: for a copy of a file of `folder`."""
+
+    def absolute(match: re.Match[str]) -> str:
+        name = re.search(rf"\S+({'|'.join(map(re.escape, IMAGE_SUFFIXES))})\b", match[0])
+        path = folder / name[0] if name else folder  # not judged here: the copy's reader does
+        return match[0].replace(name[0], str(path.resolve())) if name and not Path(name[0]).is_absolute() else match[0]
+
+    return re.sub(CHANNEL_LINE.pattern, absolute, text, flags=re.MULTILINE)
 
 
 def _uniforms(tabs: list[Tab]) -> tuple[Uniform, ...]:

@@ -118,6 +118,7 @@ class UiContext:
             save_files.write_pending_screenshot(self.app)
         with self.app.errors_as_messages("looking for edited files"):
             open_files.reload_changed_files(self.app, now)
+            open_files.report_reload(self.app)
         self.gl.ctx.gc()
 
     def _write_window_screenshot(self, width: int, height: int) -> None:

@@ -1,6 +1,8 @@
-"""A text editor beside the picture, for the active panel's C$ program, scene, flame, or GLSL passes.
+"""The code panel: a text editor docked beside the picture, for its shader, C$ program, scene, flame, or GLSL passes.
 
-Saving writes the file and reloads its panels at once; an error is marked on its line, and the last good picture stays.
+The picture is compiled from the text 0.3 s after the last key, and again when it is saved; an error is marked on its
+line, and the last good picture stays. Files of the program are never written: saving one asks for a copy of the user's
+own. Hiding the panel keeps an unsaved text.
 """
 
 import re
@@ -9,6 +11,8 @@ from typing import Any
 
 from renderer.paths import SHADERS
 from renderer.pictures import picture_class
+from renderer.plain import printable
+from renderer.system import drafts
 from renderer.system.files import read_text
 from renderer.system.outputs import atomic_write
 from renderer.window.controls import theme
@@ -18,7 +22,9 @@ from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
-SUFFIXES = (".cb", ".toml", ".flame", ".flam3")
+SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
+COMPILED_SUFFIXES = (".cb", ".toml", *open_files.SHADER_SUFFIXES)  # whose readers read drafts
+COMPILE_SECONDS = 0.3  # after the last key
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
 
@@ -36,21 +42,25 @@ def error_line(sentence: str, name: str) -> int | None:
 
 
 def text_files(panel: Panel) -> list[Path]:
-    """The files that are edited beside a panel: its text_file(), then the GLSL passes of picture and display."""
+    """The files that are edited beside a panel: its text_file(), its shaders, the GLSL passes behind it."""
     first = text_file(panel)
+    shaders = sorted(path for path in panel.scene.files if path.suffix in open_files.SHADER_SUFFIXES)
     passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
-    return [path for path in (first, *passes) if path is not None]
+    return list(dict.fromkeys(path for path in (first, *shaders, *passes) if path is not None))
 
 
 class CodeView:
-    """A Dear ImGui window with the text of one file of the active panel. Closing it discards unsaved text."""
+    """The text of one file of the active panel, in a region beside the panels."""
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
         self.editor = imgui_color_text_edit.TextEditor()
         self.editor.set_show_whitespaces_enabled(False)
         self.path: Path | None = None
+        self.is_focused = False
         self._saved = ""  # the text of the file
+        self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
+        self._compiled = ""  # the text that the picture is made of
         self._marked = ""  # the error sentence whose line is marked
 
     @property
@@ -58,55 +68,116 @@ class CodeView:
         """True if the text differs from the text of the file."""
         return self.path is not None and self.editor.get_text() != self._saved
 
-    def draw(self, width: float, height: float) -> None:
-        """Draws the window, if it is open, over a window of width x height units."""
-        if not self.app.overlays.code:
+    def update(self) -> None:
+        """Opens the active panel's file, and compiles a text that was typed; called in each frame."""
+        if self.app.overlays.code:
+            files = text_files(self.app.panel)
+            if self.path not in files and not self.is_changed:
+                self.open(files[0])
+        if self.path is None:
             return
-        files = text_files(self.app.panel)
-        if self.path not in files and not self.is_changed:
-            self.open(files[0])
-        left, top, area_width, area_height = self.app.panels.area
-        imgui.set_next_window_pos((left + area_width / 2, top + area_height * 0.08), imgui.Cond_.appearing)
-        imgui.set_next_window_size((area_width / 2, area_height * 0.84), imgui.Cond_.appearing)
-        flags = imgui.WindowFlags_.no_collapse | imgui.WindowFlags_.no_saved_settings
-        _, is_open = imgui.begin("Program###program", True, flags)
-        if not is_open:
-            self.app.overlays.code.is_on = False
-        self._contents()
-        imgui.end()
+        text = self.editor.get_text()
+        if text != self._typed:
+            self._typed, self._typed_at = text, self.app.now()
+        self.app.code_changed = self.path if text != self._saved else None
+        is_drawn = self.path.suffix in COMPILED_SUFFIXES
+        if is_drawn and text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
+            self._compile(text)
+
+    @property
+    def waits_for_keys(self) -> bool:
+        """True if a typed text will be compiled: the window must draw a frame then."""
+        return self.path is not None and self._typed != self._compiled and self.path.suffix in COMPILED_SUFFIXES
 
     def open(self, path: Path | None) -> None:
         """Shows the text of a file; None shows an empty text."""
+        self._drop_draft()
         self.path, self._marked = path, ""
-        text = read_text(path, MAX_CHARACTERS) if path is not None else ""
+        text = read_text(drafts.file_of(path), MAX_CHARACTERS) if path is not None else ""
         language: Any = imgui_color_text_edit.TextEditor.Language
         if path is not None:
-            languages = {".cb": language.c, ".frag": language.glsl}
+            languages = {".cb": language.c, ".frag": language.glsl, ".glsl": language.glsl}
             self.editor.set_language(languages.get(path.suffix, language.markdown)())
         self.editor.set_text(text)
-        self._saved = self.editor.get_text()  # read back: the editor normalizes line ends
+        self._saved = self._typed = self.editor.get_text()  # read back: the editor normalizes line ends
+        self._compiled = self._saved
+
+    def _drop_draft(self) -> None:
+        """Gives the readers of the file its own text again."""
+        if self.path is not None and drafts.texts.pop(self.path, None) is not None:
+            open_files.reload(self.app, {self.path}, shaders=self._is_pass, is_quiet=True)
+
+    @property
+    def _is_pass(self) -> bool:
+        return self.path is not None and self.path.is_relative_to(SHADERS)
+
+    def _compile(self, text: str) -> None:
+        """Makes the pictures of the edited text, which is not saved."""
+        assert self.path is not None
+        self._compiled = text
+        drafts.texts[self.path] = text
+        open_files.reload(self.app, {self.path}, shaders=self._is_pass, is_quiet=True)
 
     def save(self) -> None:
-        """Writes the file and reloads the panels that show it."""
+        """Writes the file and reloads the panels that show it; asks for a copy if the file comes with the program."""
         if self.path is None:
             return
         with self.app.errors_as_messages("saving the program"):
-            text = self.editor.get_text()
-            with atomic_write(self.path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-            self._saved = text
-            self.app.file_watcher.accept(self.path)
-            open_files.reload(self.app, {self.path}, shaders=self.path.suffix == ".frag")
+            if open_files.is_bundled(drafts.file_of(self.path)):
+                start = Path.cwd() / self.path.name
+                self.app.show_message(f"{self.path.name} comes with the program, which stays as it is: choose a copy")
+                self.app.ask_file("Save a copy of your own", start, (self.path.suffix,), self._save_copy, saves=True)
+            else:
+                self._write(drafts.file_of(self.path))
 
-    def _contents(self) -> None:
+    def _save_copy(self, copy: Path) -> None:
+        """Writes the text to a file of the user's own, which the panel shows from now on."""
+        assert self.path is not None
+        if open_files.is_bundled(copy):
+            self.app.show_message(f"{copy.parent} belongs to the program: choose another folder")
+            return
+        original = self.path
+        if self._is_pass:
+            drafts.copies[original] = copy
+            self._write(copy)
+            return
+        text = open_files.moved_text(self.editor.get_text(), original, copy)
+        with atomic_write(copy) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        drafts.texts.pop(original, None)
+        self.path = None
+        shown = self.app.panel
+        if shown.original.path == original:
+            open_files.open_in_active_panel(self.app, open_files.load_for_window(copy))
+        self.open(copy)
+        self.app.recent.add(copy)
+        self.app.show_message(f"saved {copy.name}, which the panel now shows")
+
+    def _write(self, path: Path) -> None:
+        assert self.path is not None
+        text = self.editor.get_text()
+        with atomic_write(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        self._saved = self._compiled = text
+        drafts.texts.pop(self.path, None)
+        self.app.file_watcher.accept(path)
+        open_files.reload(self.app, {self.path}, shaders=self._is_pass)
+
+    def draw(self) -> None:
+        """Draws into the current window."""
         panel = self.app.panel
+        self.is_focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
         if self.path is None:
             return
-        if imgui.button("Save (Ctrl+S)") or self._chord_pressed():
+        if imgui.button("Save (Ctrl+S)") or self.is_focused and _is_save_pressed():
             self.save()
         imgui.same_line()
         if imgui.button("Revert"):
             self.open(self.path)
+        imgui.set_item_tooltip("the text as it was saved last")
+        imgui.same_line()
+        if imgui.button("Hide (Ctrl+J)"):
+            self.app.overlays.code.is_on = False
         imgui.same_line()
         self._choose_file(text_files(panel))
         error = panel.update_error or panel.error
@@ -122,7 +193,7 @@ class CodeView:
     def _choose_file(self, files: list[Path]) -> None:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""
         assert self.path is not None
-        shown = f"{self.path.name}{' (changed)' if self.is_changed else ''}"
+        shown = f"{printable(self.path.name)}{' (changed)' if self.is_changed else ''}"
         imgui.set_next_item_width(-1)
         if imgui.begin_combo("##file", shown):
             for path in files:
@@ -131,10 +202,6 @@ class CodeView:
                     with self.app.errors_as_messages("opening the program"):
                         self.open(path)
             imgui.end_combo()
-
-    def _chord_pressed(self) -> bool:
-        focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
-        return focused and imgui.get_io().key_ctrl and imgui.is_key_pressed(imgui.Key.s, False)
 
     def _limit_paste(self) -> None:
         """Makes the text read-only in the frame of a key that would paste more than can be edited here."""
@@ -158,3 +225,7 @@ class CodeView:
         if error and line is not None:
             color = theme.color_u32(ERROR_COLOR)
             self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)
+
+
+def _is_save_pressed() -> bool:
+    return bool(imgui.get_io().key_ctrl and imgui.is_key_pressed(imgui.Key.s, False))

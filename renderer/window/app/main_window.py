@@ -28,6 +28,7 @@ from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.scene_editor.editor import SceneEditor
+from renderer.window.scene_editor.toy_input import ToyEditor
 from renderer.window.state import open_files, panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.edit_actions import control_context
@@ -36,10 +37,15 @@ from renderer.window.timeline import actions, view
 from renderer.window.timeline.tracks import Tracks
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
+CODE_RANGE = (0.15, 0.85)  # fractions of the width that the code panel may take
+# Keys that work while the user types in the code panel; the editor takes the others.
+TYPING_KEYS = {"Escape", "F1", "Shift+F1", "Ctrl+F1", "F5", "F6", "F11", "F12", "Shift+F12", "Ctrl+J", "Ctrl+P",
+               "Ctrl+Q", "Ctrl+O", "Ctrl+N"}  # fmt: skip
 SHEET_RATIO = 0.5  # fraction of a small window that the controls take
-EDITORS: dict[str, type[FlameEditor] | type[SceneEditor]] = {
+EDITORS: dict[str, type[FlameEditor] | type[SceneEditor] | type[ToyEditor]] = {
     "flame": FlameEditor,
     "raytrace": SceneEditor,
+    "toy": ToyEditor,
 }  # by kind of picture
 Answer = TypeVar("Answer")
 Area = tuple[float, float, float, float]  # left, top, width, height in window units
@@ -66,6 +72,7 @@ class MainWindow:
         self._actions_key: tuple[list[Action], type | None] = [], None  # the editor's actions and the kind of settings
         self._available: list[Action] = []  # the actions for _actions_key
         self._wide_sidebar: bool | None = None  # None in a wide window; in a small one, the state to restore when wide
+        self._code_fraction = 0.5  # of the width of panels and code
         self._keys: list[imgui.Key] = []  # the keys of the available actions
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
@@ -85,6 +92,8 @@ class MainWindow:
         elif width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
         height -= sheet
+        code = self._code_width(width - sidebar) if toolbar else 0.0
+        sidebar += code
         lesson = lesson_column.width(app, self.scale, width - sidebar) if toolbar else 0.0
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
@@ -99,11 +108,16 @@ class MainWindow:
         if timeline:
             with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (10, 8)):
                 view.draw(app, self.fonts, self.scale, self.tracks)
+        if code:
+            sidebar -= code
+            self._code(width - sidebar - code, toolbar, code, height - toolbar)
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         elif sheet:
             self._sidebar(0.0, height, width, sheet)
-        app.loop.needs_frame = self.edit(app.panel, methodcaller("overlay")) is True
+        self.overlays.code.update()
+        overlay = self.edit(app.panel, methodcaller("overlay")) is True
+        app.loop.needs_frame = overlay or self.overlays.code.waits_for_keys
         with app.errors_as_messages("drawing an overlay"):
             self.overlays.draw(available, width, height, width - sidebar, now)
         app.loop.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
@@ -168,19 +182,30 @@ class MainWindow:
             if escape:
                 app.escape()
             return available
+        code = self.overlays.code
+        if code.is_focused and app.overlays.code:
+            self._run_pressed([action for action in available if action.keys in TYPING_KEYS])
+            return available
+        if app.input.picture_keys:
+            kept = ("F", "Escape", "Ctrl+", "Alt+")
+            available = [action for action in available if action.keys.startswith(kept) and action.keys != "F"]
         if io.want_text_input or app.input.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
             if escape and not io.want_text_input or pressed(FOCUS_CONTROLS, self.modifiers_at_press):
                 app.input.keyboard_navigation.is_on = False
             return available
         if not any(map(imgui.is_key_pressed, self._keys)):  # nearly always
             return available
+        return self._actions() if self._run_pressed(available) else available
+
+    def _run_pressed(self, actions: list[Action]) -> bool:
+        """Runs the first of the actions whose keys were pressed; returns true if there is one."""
         flying = imgui.is_mouse_down(1)
-        for action in available:
+        for action in actions:
             is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
             if pressed(action, self.modifiers_at_press) and not is_flight:
-                app.run(action)
-                return self._actions()
-        return available
+                self.app.run(action)
+                return True
+        return False
 
     # Toolbar
 
@@ -238,6 +263,26 @@ class MainWindow:
                     low, high = theme.corners(panel_rect)
                     imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
             self.docking.drag_panel()
+
+    # The code panel
+
+    def _code_width(self, width: float) -> float:
+        """The width of the code panel beside the panels; 0 if it is hidden."""
+        return round(width * self._code_fraction) if self.app.overlays.code else 0.0
+
+    def _code(self, left: float, top: float, width: float, height: float) -> None:
+        """The code panel, whose left edge can be dragged."""
+        edge = GAP * self.scale
+        with self._region("the code", (left + edge, top, width - edge, height), (8, 8), FIXED_WINDOW):
+            self.overlays.code.draw()
+        with self._region("the edge of the code", (left, top, edge, height), (0, 0)):
+            imgui.invisible_button("edge", (edge, height))
+            if imgui.is_item_hovered() or imgui.is_item_active():
+                imgui.set_mouse_cursor(imgui.MouseCursor_.resize_ew)
+            if imgui.is_item_active() and imgui.get_io().mouse_delta.x:
+                whole = width / self._code_fraction
+                moved = self._code_fraction - imgui.get_io().mouse_delta.x / whole
+                self._code_fraction = min(max(moved, CODE_RANGE[0]), CODE_RANGE[1])
 
     # Sidebar
 

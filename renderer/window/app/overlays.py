@@ -39,7 +39,6 @@ class Overlays:
 
     def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
         """Draws over a window of width x height units; messages are centered over the panels."""
-        self.code.draw(width, height)
         if self.app.overlays.help:
             self._help(actions, width, height)
         if self.app.overlays.palette:

@@ -135,6 +135,11 @@ class PanelPicture(PanelScene):
             self.tiles.release()
         self.tiles = None  # a picture is never asked about the settings of another scene
 
+    @property
+    def is_reloading(self) -> bool:
+        """True until the picture of an edited file has drawn, or has failed."""
+        return self._fallback is not None
+
     def drop_fallback(self) -> None:
         """Releases the picture before the edit: the edited one has drawn."""
         if self._fallback is not None:

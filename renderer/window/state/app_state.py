@@ -108,6 +108,8 @@ class AppState:
         self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
         self.dialog: FileDialog | None = None  # the file dialog that is open
         self.native_dialogs = False  # the system's file dialog asks first
+        self.reloaded = ""  # the message about edited files, until they are drawn
+        self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
         self.kept_sessions: list[KeptSession] = []  # as the open menu shows them
         self._session_path = session_path
         self._opened_session = session
@@ -290,8 +292,15 @@ class AppState:
                 self.dialog.cancel()
             self.dialog = overlays.dropped = None
             return
-        over = overlays.palette, overlays.film, overlays.reference, overlays.code, overlays.help
-        for switch in (modes.dragging_panel, *over, modes.picking, overlays.inspector, self.panels.maximized):
+        over = overlays.palette, overlays.film, overlays.reference, overlays.help, overlays.code
+        for switch in (
+            modes.dragging_panel,
+            modes.picture_keys,
+            *over,
+            modes.picking,
+            overlays.inspector,
+            self.panels.maximized,
+        ):
             if switch:
                 switch.is_on = False
                 return

@@ -10,19 +10,23 @@ from typing import Any
 
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
-from renderer.paths import SCENES, SHADERS
+from renderer.paths import ASSETS, SCENES, SHADERS
 from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
+from renderer.system import drafts
 from renderer.system.files import file_stamp, read_toml, resolve
+from renderer.toys.program import with_absolute_images
 from renderer.window.boundary import contained
-from renderer.window.document import creation
+from renderer.window.document import creation, scene_text
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import MAX_PANELS
 
 OPEN_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX)
-RELOAD_SUFFIXES = (".toml", ".flame", ".flam3", ".cb")  # scene files that are loaded again after an edit
+SHADER_SUFFIXES = (".glsl", ".frag")
+PROGRAM_SUFFIXES = (".cb", *SHADER_SUFFIXES)  # programs that scenes name, whose settings come from their text
+RELOAD_SUFFIXES = (".toml", ".flame", ".flam3", *PROGRAM_SUFFIXES)  # files that are loaded again after an edit
 
 
 def reload_changed_files(app: AppState, now: float) -> None:
@@ -32,7 +36,8 @@ def reload_changed_files(app: AppState, now: float) -> None:
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in RELOAD_SUFFIXES}
     for panel in app.panels:
         paths |= _named_files(panel.scene)
-    changed = app.file_watcher.poll(paths | app.file_watcher.files_below(SHADERS, now), now)
+    program = app.file_watcher.files_below(SHADERS, now).union(drafts.copies.values())
+    changed = app.file_watcher.poll(paths | program, now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
 
@@ -131,8 +136,18 @@ def scene_folder(app: AppState) -> Path:
 
 
 def is_bundled(path: Path) -> bool:
-    """True if a scene file comes with the program."""
-    return resolve(path).is_relative_to(resolve(SCENES))
+    """True if a file comes with the program, which is never written."""
+    return any(resolve(path).is_relative_to(resolve(folder)) for folder in (SCENES, SHADERS, ASSETS))
+
+
+def moved_text(text: str, path: Path, copy: Path) -> str:
+    """The text of a file for a copy of it in another folder, where the files that it names are still found."""
+    if path.suffix == ".toml":
+        base = scene_text.SceneText(text, path)
+        return scene_text.moved_to(base, base.scene, copy).text
+    if path.suffix in SHADER_SUFFIXES and resolve(path.parent) != resolve(copy.parent):
+        return with_absolute_images(text, path.parent)
+    return text
 
 
 def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
@@ -149,7 +164,7 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
 def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
     """An edited program's scene, with the values of parameters that the user had changed before."""
     if (
-        loaded.path.suffix != ".cb"
+        loaded.path.suffix not in PROGRAM_SUFFIXES
         or before.picture != loaded.picture
         or type(shown.settings) is not type(before.settings)
     ):
@@ -163,10 +178,11 @@ def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
     panel.update_error = sentence
 
 
-def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) -> None:
+def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, is_quiet: bool = False) -> None:
     """Reloads shaders, and the scenes, meshes and other inputs that are in `files`; all of them for None.
 
-    If an edited file fails to load, its panel keeps the last good picture and shows the error.
+    If an edited file fails to load, its panel keeps the last good picture and shows the error. Unless `is_quiet`, a
+    message follows once the edited files are drawn.
     """
     texts = clear_source_cache()
     for panel in app.panels:
@@ -174,7 +190,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
         edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
         referenced = _named_files(panel.scene)
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
-            if edited or any(file.suffix == ".cb" for file in referenced & (files or set())):
+            if edited or any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set())):
                 before, loaded = panel.original, load_again(panel.original)
                 panel.open(loaded)
                 panel.reload(_with_edits(loaded, before, panel.scene), texts)
@@ -182,4 +198,14 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
                 panel.reload(panel.scene, texts)
     app.presets_cache = None
     names = "shaders" if shaders or files is None else ", ".join(sorted(path.name for path in files))
-    app.show_message(f"reloaded: {names}")
+    app.reloaded = "" if is_quiet else f"reloaded: {names}"
+    report_reload(app)
+
+
+def report_reload(app: AppState) -> None:
+    """Shows the message about reloaded files once all panels draw what is in them; none if one of them fails."""
+    if not app.reloaded or any(panel.is_reloading for panel in app.panels if not panel.error):
+        return
+    if not any(panel.update_error or panel.error for panel in app.panels):
+        app.show_message(app.reloaded)
+    app.reloaded = ""

@@ -47,6 +47,7 @@ class InputMode:
         self.picking = Switch()  # the next click picks the focus
         self.dragging_panel = Switch()
         self.keyboard_navigation = Switch()  # the keyboard works the controls
+        self.picture_keys = Switch()  # the active panel's picture reads the keyboard
         self.opens_add_menu = False  # in the next frame
 
     def open_add_menu(self) -> None:

@@ -35,7 +35,7 @@ def test_a_saved_program_becomes_pixels_and_an_error_is_marked_on_its_line(gl, g
         frames(screen, 3)
         assert app.overlays.code and code.path == path and code.editor.get_text() == GOOD and not code.is_changed
         x, y, width, height = app.panels.area
-        point(screen, x + width * 0.75, y + height * 0.6)
+        point(screen, x + width * 1.5, y + height * 0.6)  # in the panel beside the picture
         hold(screen, 0, True)
         hold(screen, 0, False)
         assert not app.input.keyboard_navigation
