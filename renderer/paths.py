@@ -38,6 +38,13 @@ def find_input(name: str | Path) -> Path:
     return next((scene for scene in bundled if os.path.exists(scene)), path)
 
 
+@functools.lru_cache(maxsize=256)
+def is_bundled(path: Path) -> bool:
+    """True if a file comes with the program, which never writes it."""
+    real = os.path.realpath(path)
+    return any(real.startswith(f"{os.path.realpath(folder)}{os.sep}") for folder in (SCENES, SHADERS, ASSETS))
+
+
 def ensure_cache() -> Path:
     """The user's cache folder, where drivers and this program keep compiled kernels.
 

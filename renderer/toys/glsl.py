@@ -71,23 +71,23 @@ def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
 def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
     """The errors of a driver's log, one a line: file, line, message and the line's text."""
     tabs = [*([program.common] if program.common else []), tab]
-    found: list[str] = []
+    found: dict[tuple[int, int], str] = {}  # the first error of each line: others follow from it
     for match in LOG_LINE.finditer(log):
         number, line = divmod(int(match[1]), FILE_LINES)
-        message = match[2].strip()
-        if "error" not in match[0].lower() or not message:  # a warning, or a candidate of an overload
+        message = match[2].strip().removesuffix("; candidates are:")
+        if "error" not in match[0].lower() or not message or (number, line) in found:
             continue
         if number >= len(tabs):
             what = "void mainImage(out vec4, in vec2)"
-            found.append(f"{tab.path}:{tab.line}: the entry of {tab.name} must be {what}: {message}")
+            found[number, line] = f"{tab.path}:{tab.line}: the entry of {tab.name} must be {what}: {message}"
             continue
         own, lines = tabs[number], tabs[number].text.split("\n")
         text = lines[line - own.line].strip()[:100] if 0 <= line - own.line < len(lines) else ""
-        found.append(f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else ""))
+        found[number, line] = f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else "")
     if not found:
         words = " ".join(log.split())[:300]
-        found.append(f"{tab.path}: {driver} refuses {tab.name}: {words}")
-    return "\n".join(dict.fromkeys(found[:MAX_ERRORS]))
+        return f"{tab.path}: {driver} refuses {tab.name}: {words}"
+    return "\n".join(list(found.values())[:MAX_ERRORS])
 
 
 def alias(name: str) -> str:

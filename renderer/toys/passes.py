@@ -25,7 +25,7 @@ KEYS = 256  # codes of keys, as JavaScript's keyCode
 NOISE_SIDE = 256
 NOISE_SHIFT = (239, 37)  # rows, columns by which red is green: shaders read two layers of 3D noise in one texel
 KEPT_FRAMES = 30  # a window that changes the size draws so few frames again; later it scales the buffers
-WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.03  # most frames, and seconds on software GL, that a draw catches up in a window
+WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.1  # most frames, and seconds on software GL, that a draw catches up in a window
 
 
 class Input(NamedTuple):

@@ -47,7 +47,7 @@ COMPONENTS = {"float": 1, "int": 1, "bool": 1, "vec2": 2, "vec3": 3, "vec4": 4}
 BUILTINS = {
     "iResolution": "vec3", "iTime": "float", "iTimeDelta": "float", "iFrame": "int", "iFrameRate": "float",
     "iMouse": "vec4", "iDate": "vec4", "iSampleRate": "float", "iChannelTime": "float[4]",
-    "iChannelResolution": "vec3[4]",
+    "iChannelResolution": "vec3[4]", "iGlobalTime": "float",
     **{f"iChannel{k}": "sampler2D" for k in range(CHANNEL_COUNT)},
 }  # fmt: skip
 ALIASES = {"u_resolution": "iResolution", "resolution": "iResolution", "u_time": "iTime", "time": "iTime",
@@ -159,6 +159,7 @@ def read_program(files: Mapping[str, str], channels: Mapping[str, tuple[str, ...
     for name, file in files.items():
         path = Path(file)
         text = read_text(path, MAX_BYTES).replace("\r\n", "\n")
+        text = text.replace("\ufeff", "").replace("\0", " ")  # which end a shader's text; in pastes of several files
         tabs |= split_tabs(text, path) if name == IMAGE else {name: Tab(name, text, path)}
     if IMAGE not in tabs:
         raise InputError(f"{files[IMAGE]}: has no tab Image; a comment `// Image` begins it")

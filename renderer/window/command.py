@@ -168,7 +168,7 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", res
     if path is None:
         app.show_message(f"no session is saved: {base.parent} cannot be written")
     elif crashed and not restores:
-        app.show_message("the last session ended unexpectedly; Ctrl+Shift+O restores it")
+        app.overlays.recovered = next((kept for kept in kept_sessions(base) if not kept.clean), None)
     return app
 
 

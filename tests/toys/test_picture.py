@@ -6,46 +6,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.formats.images import encode_srgb, write_png
-from renderer.gpu import DeviceContext
-from renderer.pictures import load
-from renderer.pictures.toy import Picture
-
-SIZE = (24, 16)
-
-
-@pytest.fixture
-def opened(gl, tmp_path):
-    """Opens a text as a .glsl file: its picture and settings."""
-
-    def open_text(text: str, name: str = "toy.glsl", is_live: bool = False):
-        path = tmp_path / name
-        path.write_text(text)
-        picture = Picture(DeviceContext(gl=gl))
-        picture._is_live = is_live
-        return picture, load(path).settings
-
-    return open_text
-
-
-def shown(picture, settings, time=0.0, size=SIZE, tile=None) -> np.ndarray:
-    """The colors as the shader wrote them, row 0 at the bottom as in its coordinates."""
-    frame = picture.draw(settings, size, time, tile).read()
-    assert (frame[..., 3] == 1).all()
-    return encode_srgb(frame[::-1, :, :3].astype("f8"))
-
-
-def points(size=SIZE) -> tuple[np.ndarray, np.ndarray]:
-    """fragCoord of every pixel: x of a row, y of a column."""
-    return np.arange(size[0])[None, :] + 0.5, np.arange(size[1])[:, None] + 0.5
-
-
-def color(*channels) -> np.ndarray:
-    return np.clip(np.stack(np.broadcast_arrays(*channels), -1), 0, 1)
-
-
-def close(found, wanted, tolerance=2e-5):
-    np.testing.assert_allclose(found, wanted, atol=tolerance)
+from renderer.formats.images import write_png
+from tests.toys.helpers import SIZE, close, color, points, shown
 
 
 def test_main_image_equals_numpy(opened):

@@ -24,7 +24,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.file_dialog import has_system_dialog
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
-from renderer.window.state import edit_actions, main_loop, open_files, save_files
+from renderer.window.state import edit_actions, main_loop, open_files, save_files, unsaved
 from renderer.window.state.app_state import AppState
 
 FRAME_SHARE = 0.02  # of the time, for frames while panels refine: software GL draws both with the same cores
@@ -195,6 +195,7 @@ class Window:
         self._is_damaged = True  # the system asks for a new frame
         self._reports: list[str] = []  # errors of GLFW since the last frame
         self._reported: set[str] = set()
+        self._title = title
         on_damage: Any = self._on_damage
         for set_callback in (glfw.set_window_refresh_callback, glfw.set_framebuffer_size_callback):
             set_callback(self.handle, on_damage)
@@ -218,7 +219,11 @@ class Window:
         app.native_dialogs = has_system_dialog()
         clean = True
         try:
-            while not (glfw.window_should_close(self.handle) or app.loop.quit_requested or stop.is_set):
+            while not (app.loop.quit_requested or stop.is_set):
+                if glfw.window_should_close(self.handle):
+                    glfw.set_window_should_close(self.handle, False)
+                    self._is_damaged = True
+                    unsaved.quit(app)
                 self.frame(app, ui)
         except Exception:  # noted in the session, then raised again
             clean = False
@@ -231,6 +236,7 @@ class Window:
         with app.errors_as_messages("an event of the window system"):
             self._take_events(ui.idle.wait())
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
+        self._show_title(app)
         if self._dropped:
             paths, self._dropped = self._dropped, []
             with app.errors_as_messages("a drop"):
@@ -251,6 +257,14 @@ class Window:
         if self._reports:
             app.show_message("; ".join(self._reports))
             self._reports = []
+
+    def _show_title(self, app: AppState) -> None:
+        """Names the active panel's scene in the window's title, marked while work is not saved."""
+        is_marked = app.code_changed is not None or any(panel.has_unsaved_work for panel in app.panels)
+        title = f"{'* ' if is_marked else ''}{printable(app.panel.scene.title, 100)} - Rayfold"
+        if title != self._title:
+            self._title = title
+            glfw.set_window_title(self.handle, title)
 
     def _take_events(self, wait: float) -> None:
         """Waits up to so many seconds for events. The binding raises here what a callback of ours has raised."""

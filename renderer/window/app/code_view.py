@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from renderer.paths import SHADERS
+from renderer.paths import SHADERS, is_bundled
 from renderer.pictures import picture_class
 from renderer.plain import printable
 from renderer.system import drafts
@@ -61,6 +61,7 @@ class CodeView:
         self._saved = ""  # the text of the file
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
+        app.save_code = self.save
         self._marked = ""  # the error sentence whose line is marked
 
     @property
@@ -123,7 +124,7 @@ class CodeView:
         if self.path is None:
             return
         with self.app.errors_as_messages("saving the program"):
-            if open_files.is_bundled(drafts.file_of(self.path)):
+            if is_bundled(drafts.file_of(self.path)):
                 start = Path.cwd() / self.path.name
                 self.app.show_message(f"{self.path.name} comes with the program, which stays as it is: choose a copy")
                 self.app.ask_file("Save a copy of your own", start, (self.path.suffix,), self._save_copy, saves=True)
@@ -133,7 +134,7 @@ class CodeView:
     def _save_copy(self, copy: Path) -> None:
         """Writes the text to a file of the user's own, which the panel shows from now on."""
         assert self.path is not None
-        if open_files.is_bundled(copy):
+        if is_bundled(copy):
             self.app.show_message(f"{copy.parent} belongs to the program: choose another folder")
             return
         original = self.path

@@ -8,7 +8,7 @@ from operator import methodcaller
 
 from renderer.window.app import docking, tour
 from renderer.window.controls.shortcuts import Action
-from renderer.window.state import lesson_reader, open_files, panel_actions, save_files
+from renderer.window.state import lesson_reader, open_files, panel_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
 
@@ -30,7 +30,7 @@ ACTIONS = [
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, panel_actions.cycle_resolution),
     Action("Alt+N", "denoise finished pictures on or off", PANEL, panel_actions.toggle_denoise),
     Action("Ctrl+D", "duplicate panel", PANEL, lambda s: s.add_panels([s.panel.scene])),
-    Action("Ctrl+W", "close panel", PANEL, AppState.close_panel),
+    Action("Ctrl+W", "close panel", PANEL, unsaved.close_panel),
     Action("Ctrl+G", "arrange panels in a grid", PANEL, docking.reset_to_grid),
     Action("F12", "screenshot with its recipe", PANEL, save_files.screenshot),
     Action("+", "zoom in", VIEW, lambda s: panel_actions.move_view(s, lambda view: view.scroll(1)), True),
@@ -66,7 +66,8 @@ ACTIONS = [
     Action("Ctrl+S", "save the scene", FILE, save_files.save_scene),
     Action("Ctrl+Shift+S", "save the scene as", FILE, save_files.save_scene_as),
     Action("Ctrl+Shift+E", "export a film", FILE, lambda s: s.overlays.film.toggle()),
-    Action("Ctrl+Shift+O", "restore the last session", FILE, AppState.restore),
+    Action("Ctrl+Shift+O", "restore the last session", FILE, unsaved.restore),
+    Action("Ctrl+Shift+Backspace", "revert to the saved file", FILE, open_files.revert),
     Action("F1", "all keys", WINDOW, lambda s: s.overlays.help.toggle()),
     Action("Shift+F1", "reference: settings, C$, materials", WINDOW, lambda s: s.overlays.reference.toggle()),
     Action("Ctrl+F1", "tour of five steps", WINDOW, tour.start),
@@ -82,7 +83,7 @@ ACTIONS = [
     Action("F5", "reload shaders and scenes", WINDOW, open_files.reload),
     Action("Shift+F12", "screenshot of the window", WINDOW, save_files.screenshot_window),
     Action("Escape", "close what is open", WINDOW, AppState.escape),
-    Action("Ctrl+Q", "quit", WINDOW, lambda s: s.loop.quit()),
+    Action("Ctrl+Q", "quit", WINDOW, unsaved.quit),
 ]
 SIDES = {"Left": ("left", -1, 0), "Right": ("right", 1, 0), "Up": ("above", 0, -1), "Down": ("below", 0, 1)}
 for key, (side, right, down) in SIDES.items():

@@ -176,7 +176,7 @@ class MainWindow:
         """
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
-        if app.dialog is not None:
+        if app.dialog is not None or app.overlays.question is not None:
             return available
         if app.overlays.palette:
             if escape:
@@ -297,7 +297,7 @@ class MainWindow:
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.input.keyboard_navigation)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
-            changed = "  (changed)" if panel.is_changed else ""
+            changed = "  (not saved)" if panel.has_unsaved_work else "  (changed)" if panel.is_changed else ""
             imgui.text_disabled(f"{panel.scene.picture}   {printable(panel.original.path.name)}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")

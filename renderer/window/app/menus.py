@@ -11,14 +11,15 @@ from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
 from renderer.window.document.items import shorten
-from renderer.window.state import edit_actions, lesson_reader, open_files
+from renderer.window.state import edit_actions, lesson_reader, open_files, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import kept_sessions
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
 EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
-FILE_KEYS = ("Ctrl+N", "Ctrl+O", "", "Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+E", "", "Ctrl+Shift+O", "Ctrl+Q")
+SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "Ctrl+Shift+E")
+FILE_KEYS = ("Ctrl+N", "Ctrl+O", "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
 def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
@@ -46,7 +47,7 @@ def _file_entries(app: AppState, actions: list[Action]) -> None:
             app.kept_sessions = kept_sessions(app.session_base)
         for number, kept in enumerate(app.kept_sessions):
             if imgui.menu_item_simple(f"{kept.describe()}##{number}"):
-                app.restore(kept.path)
+                unsaved.restore(app, kept.path)
         if not app.kept_sessions:
             imgui.text_disabled("none is kept yet")
         imgui.end_menu()

@@ -14,7 +14,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items
-from renderer.window.state import edit_actions
+from renderer.window.state import edit_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline.film_dialog import FilmDialog
 
@@ -52,6 +52,9 @@ class Overlays:
             self.app.dialog.draw(width, height, self.scale)
             if not self.app.dialog.is_open:
                 self.app.dialog = None
+        else:
+            self._question(width, height)
+        self._recovered(panels_width, height)
         self._message(panels_width, height, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
@@ -76,6 +79,54 @@ class Overlays:
                     self.app.overlays.dropped = None
                 edit_actions.take_dropped(self.app, choice)
         imgui.end()
+
+    def _question(self, width: float, height: float) -> None:
+        """Asks about unsaved work; Enter saves, D discards, Escape cancels."""
+        question = unsaved.poll(self.app)
+        if question is None:
+            return
+        self._begin_centered_window("Not saved", min(width * 0.9, 460 * self.scale), height)
+        imgui.text_wrapped(f"{question.name} has changes that are not saved.")
+        if len(question.lost) > 1:
+            imgui.text_disabled(f"{len(question.lost) - 1} more after this one")
+        keys = {"save": imgui.Key.enter, "discard": imgui.Key.d, "cancel": imgui.Key.escape}
+        labels: dict[unsaved.Choice, str] = {"save": "Save (Enter)", "discard": "Discard (D)", "cancel": "Cancel (Esc)"}
+        is_new = imgui.is_window_appearing()
+        chosen: unsaved.Choice | None = None
+        for choice, label in labels.items():
+            if imgui.button(label) or not is_new and imgui.is_key_pressed(keys[choice], False):
+                chosen = choice
+            imgui.same_line()
+        imgui.end()
+        if chosen:
+            with self.app.errors_as_messages("saving"):
+                unsaved.answer(self.app, chosen, save_files.save_scene)
+
+    def _recovered(self, right: float, height: float) -> None:
+        """A card about the session that a crash has left, which stays until it is answered."""
+        kept = self.app.overlays.recovered
+        if kept is None:
+            return
+        margin = 12 * self.scale
+        imgui.set_next_window_pos((right - margin, margin + 40 * self.scale), imgui.Cond_.always, (1.0, 0.0))
+        width = min(380 * self.scale, max(right - 2 * margin, 60.0))
+        imgui.set_next_window_size_constraints((width, 0), (width, height))
+        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
+        flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_move
+        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
+            imgui.begin("Recovered", None, flags)
+        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
+            imgui.text_colored(theme.ACCENT, "The last window ended unexpectedly")
+        imgui.text_wrapped(f"Its panels were saved: {kept.describe()}")
+        is_opened, is_closed = imgui.button("Open what was recovered"), False
+        imgui.same_line()
+        is_closed = imgui.button("Not now")
+        imgui.set_item_tooltip("File > Sessions keeps it")
+        imgui.end()
+        if is_opened or is_closed:
+            self.app.overlays.recovered = None
+        if is_opened:
+            unsaved.restore(self.app, kept.path)
 
     def _help(self, actions: list[Action], width: float, height: float) -> None:
         self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)

@@ -3,9 +3,11 @@
 PanelPicture adds the picture, Panel the actions.
 """
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from renderer.paths import is_bundled
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from renderer.window.document import scene_text
@@ -14,6 +16,8 @@ from renderer.window.document.items import Item
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS
+
+LOOKS = ("view", "mouse", "keys", "toggled", "date")  # settings that change while one only looks
 
 
 class SceneFile:
@@ -57,6 +61,22 @@ class PanelScene:
             return self.base is not None or self.scene != self.original
         shown, written = self.scene, self.base.scene
         return any(getattr(shown, k) != getattr(written, k) for k in ("settings", "tone", "animation", "title", "size"))
+
+    @property
+    def has_unsaved_work(self) -> bool:
+        """True if there are unsaved changes, but for those of a look at a file that cannot hold them, or not ours.
+
+        Such changes are those of the view, the tone, and a toy's mouse and keys.
+        """
+        path = self.original.path
+        if not self.is_changed or path.suffix == ".toml" and not is_bundled(path):
+            return self.is_changed
+        shown, before = self.scene, self.original
+        if type(shown.settings) is not type(before.settings):
+            return True
+        looks = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in LOOKS}
+        now, then = (replace(shown.settings, **looks), shown.animation), (before.settings, before.animation)
+        return now != then or shown.title != before.title
 
     def open(self, scene: Scene) -> None:
         """Makes `scene`, from another file, the opened scene; the caller then passes it to show()."""

@@ -112,7 +112,8 @@ class PanelView:
         is_refining = panel.draw_loop.busy or measured.frame_rate.rate(now) > 0
         speed = _fit(_speed(panel, now), width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
-        title = panel.scene.title + ("  (paused)" if panel.paused else "")
+        mark = "* " if panel.has_unsaved_work else ""
+        title = mark + panel.scene.title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)

@@ -10,7 +10,7 @@ from typing import Any
 
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
-from renderer.paths import ASSETS, SCENES, SHADERS
+from renderer.paths import SHADERS, is_bundled
 from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
@@ -20,6 +20,7 @@ from renderer.toys.program import with_absolute_images
 from renderer.window.boundary import contained
 from renderer.window.document import creation, scene_text
 from renderer.window.panels.panel import Panel
+from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import MAX_PANELS
 
@@ -87,12 +88,28 @@ def next_scene(app: AppState, direction: int) -> None:
 
 
 def open_in_active_panel(app: AppState, scene: Scene) -> None:
-    """Shows a scene in the active panel; a scene with a time starts paused there."""
-    panel = app.panel
-    panel.open(scene)
-    panel.show(scene)
-    panel.scene_time, panel.paused = scene.time, scene.time > 0
+    """Shows a scene in the active panel, after the question about unsaved work in it."""
+    unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene))
+
+
+def _open_in_panel(app: AppState, panel: Panel, scene: Scene) -> None:
+    """Shows a scene in a panel; a scene with a time starts paused there."""
+    with app.undo_step():
+        panel.open(scene)
+        panel.show(scene)
+        panel.scene_time, panel.paused = scene.time, scene.time > 0
     app.show_message(scene.title)
+
+
+def revert(app: AppState) -> None:
+    """Shows the active panel's file as it was saved last, as one step of undo."""
+    panel = app.panel
+    if not panel.is_changed:
+        app.show_message("nothing to revert: the scene is as it was saved")
+    elif panel.original.path.is_file():
+        _open_in_panel(app, panel, load_again(panel.original))
+    else:
+        app.show_message("nothing to revert to: the scene was never saved")
 
 
 def new_document(app: AppState) -> None:
@@ -133,11 +150,6 @@ def scene_folder(app: AppState) -> Path:
     """The folder of the active panel's scene, where dialogs begin; for a scene of the program the current folder."""
     path = app.panel.file.path or app.panel.original.path
     return path.parent if path.parent.is_dir() and not is_bundled(path) else Path.cwd()
-
-
-def is_bundled(path: Path) -> bool:
-    """True if a file comes with the program, which is never written."""
-    return any(resolve(path).is_relative_to(resolve(folder)) for folder in (SCENES, SHADERS, ASSETS))
 
 
 def moved_text(text: str, path: Path, copy: Path) -> str:

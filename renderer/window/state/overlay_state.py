@@ -5,6 +5,7 @@ Keys toggle the switches (app/key_bindings.py); app/overlays.py and the main win
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass
@@ -36,6 +37,8 @@ class OverlayState:
         self.sidebar = Switch(True)
         self.fullscreen = Switch()
         self.dropped: Path | None = None  # a dropped file that a dialog asks about
+        self.question: Any = None  # about unsaved work: an unsaved.Question
+        self.recovered: Any = None  # the KeptSession of a crash, until the user answers its card
         self.tour_step: int | None = None
         self.tour_marker: Path | None = None  # the file that notes that the tour was dismissed
 

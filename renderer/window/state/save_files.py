@@ -8,27 +8,28 @@ from functools import partial
 from pathlib import Path
 
 from renderer.formats.images import write_png
+from renderer.paths import is_bundled
 from renderer.pictures import make_recipe
 from renderer.system.outputs import atomic_write
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
-from renderer.window.state.open_files import is_bundled, scene_folder
+from renderer.window.state.open_files import scene_folder
 
 
-def save_scene(app: AppState) -> None:
-    """Writes the active panel's scene to its file; asks for one if there is none, or if it comes with the program."""
-    panel = app.panel
+def save_scene(app: AppState, panel: Panel | None = None) -> None:
+    """Writes a panel's scene (default: the active one's); asks for a file if it has none, or one of the program."""
+    panel = panel or app.panel
     if panel.file.path is None or is_bundled(panel.file.path):
-        save_scene_as(app)
+        save_scene_as(app, panel)
         return
     with app.errors_as_messages("saving the scene", ValueError):
         save_to(app, panel, panel.file.path)
 
 
-def save_scene_as(app: AppState) -> None:
-    """Asks where to write the active panel's scene."""
-    panel = app.panel
+def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
+    """Asks where to write a panel's scene (default: the active one's)."""
+    panel = panel or app.panel
     start = scene_folder(app) / (panel.file.path or panel.original.path).with_suffix(".toml").name
     app.ask_file("Save as", start, (".toml",), partial(save_to, app, panel), saves=True)
 

@@ -1,0 +1,91 @@
+"""Asks before unsaved work is lost: about each panel, and about the code panel's text, to save, discard or cancel.
+
+Closing a panel, opening a scene over one, restoring a session and quitting go through ask(). Overlays draws the
+question; undo still brings back what was discarded from a window that stays open.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from renderer.plain import printable
+from renderer.window.panels.panel import Panel
+from renderer.window.state.app_state import AppState
+
+Choice = Literal["save", "discard", "cancel"]
+
+
+@dataclass
+class Question:
+    """What would be lost: panels, and the file whose text is not saved; `then` is done once nothing is left of it."""
+
+    lost: list[Panel | Path]
+    then: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        """The title of the document that is asked about."""
+        first = self.lost[0]
+        return printable(first.name if isinstance(first, Path) else first.scene.title)
+
+
+def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:
+    """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about the code too."""
+    lost: list[Panel | Path] = [panel for panel in panels if panel.has_unsaved_work]
+    if with_code and app.code_changed is not None:
+        lost.append(app.code_changed)
+    if lost:
+        app.overlays.question = Question(lost, then)
+    else:
+        then()
+
+
+def poll(app: AppState) -> Question | None:
+    """The open question; goes on to the next document, and to what was asked for, once one is saved."""
+    question = app.overlays.question
+    if question is None:
+        return None
+    question.lost = [item for item in question.lost if _is_unsaved(app, item)]
+    if question.lost:
+        return question
+    app.overlays.question = None
+    question.then()
+    return None
+
+
+def _is_unsaved(app: AppState, item: Panel | Path) -> bool:
+    return item == app.code_changed if isinstance(item, Path) else item in app.panels and item.has_unsaved_work
+
+
+def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None]) -> None:
+    """Takes the answer about the first document; save(app, panel) writes a panel's scene, or asks for its name."""
+    question = app.overlays.question
+    if question is None:
+        return
+    first = question.lost[0]
+    if choice == "cancel":
+        app.overlays.question = None
+    elif choice == "save":
+        app.save_code() if isinstance(first, Path) else save(app, first)
+    else:
+        question.lost = question.lost[1:]
+        if not question.lost:
+            app.overlays.question = None
+            question.then()
+
+
+def close_panel(app: AppState) -> None:
+    """Closes the active panel, after the question about its scene."""
+    panels = [app.panel] if len(app.panels) > 1 else []
+    ask(app, panels, app.close_panel)
+
+
+def quit(app: AppState) -> None:
+    """Ends the window, after the questions about all panels and the code."""
+    ask(app, list(app.panels), app.loop.quit, with_code=True)
+
+
+def restore(app: AppState, path: Path | None = None) -> None:
+    """Restores a kept session, the newest if none is given, after the questions about all panels."""
+    ask(app, list(app.panels), lambda: app.restore(path))

@@ -1,0 +1,189 @@
+"""Toys in a window: compiled while one types, errors on their line, mouse and keys; files of the program stay."""
+
+import numpy as np
+import pytest
+
+from renderer.paths import SCENES
+from renderer.pictures import load, toy
+from renderer.system import drafts
+from renderer.window.app.code_view import text_files
+from renderer.window.controls.toolkit import imgui
+from tests.window.headless import center, draw_full_sample, finish, frames, hold, point, press, seconds, window
+
+FLAT = "void mainImage(out vec4 c, in vec2 p) {\n    c = vec4(1, 0, 0, 1);\n}\n"
+MOUSE = "void mainImage(out vec4 c, in vec2 p) { c = vec4(iMouse.xy / iResolution.xy, step(0.0, iMouse.z), 1); }\n"
+KEYS = """// iChannel0: keyboard
+void mainImage(out vec4 c, in vec2 p) { c = vec4(texelFetch(iChannel0, ivec2(72, 0), 0).x, 0, 0, 1); }
+"""
+
+
+@pytest.fixture
+def opened(gl, tmp_path, monkeypatch):
+    """Opens a window with a text as a .glsl file; no trial in a child process."""
+    monkeypatch.setattr(toy, "_try_program", lambda settings: None)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "flat.glsl"
+    screens = []
+
+    def open_window(text: str):
+        path.write_text(text)
+        manager = window([load(path)], None, gl, (900, 500))
+        screens.append(manager)
+        return manager.__enter__(), path
+
+    yield open_window
+    for manager in screens:
+        manager.__exit__(None, None, None)
+    drafts.texts.clear()
+
+
+def shown(screen) -> np.ndarray:
+    return screen.app.panel.display.texture.read()[0, 0, :3]
+
+
+def typed(screen, text: str):
+    code = screen.ui.main_window.overlays.code
+    code.editor.set_text(text)
+    seconds(screen, 0.4)
+    finish(screen)
+    return code
+
+
+def test_a_shader_is_compiled_while_one_types_and_saved_by_key(opened):
+    screen, path = opened(FLAT)
+    finish(screen)
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    code = typed(screen, FLAT.replace("1, 0, 0", "0, 1, 0"))
+    assert shown(screen).tolist() == [0, 255, 0] and path.read_text() == FLAT and code.is_changed
+    typed(screen, FLAT.replace("1, 0, 0", "0, oops, 0"))
+    panel = screen.app.panel
+    assert panel.update_error.startswith(f"{path}:2: ") and code.editor.has_markers()
+    assert shown(screen).tolist() == [0, 255, 0]
+    screen.app.message = ""
+    code.save()
+    finish(screen)
+    assert "reloaded" not in screen.app.message and "oops" in path.read_text()
+    typed(screen, FLAT.replace("1, 0, 0", "0, 0, 1"))
+    code.save()
+    finish(screen)
+    assert screen.app.message == "reloaded: flat.glsl" and shown(screen).tolist() == [0, 0, 255]
+    assert not code.is_changed and not drafts.texts
+
+
+@pytest.mark.parametrize("keys", ["Escape", "Ctrl+J", "F1", "Ctrl+P", "F6"])
+def test_keys_work_while_one_types(opened, keys):
+    screen, _ = opened(FLAT)
+    app = screen.app
+    finish(screen)
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    x, y, width, height = app.panels.area
+    point(screen, x + width * 1.5, y + height * 0.6)
+    hold(screen, 0, True)
+    hold(screen, 0, False)
+    assert screen.ui.main_window.overlays.code.is_focused
+    press(screen, "N")  # text, not the next scene
+    assert app.panel.original.path.name == "flat.glsl"
+    press(screen, keys)
+    overlays = app.overlays
+    state = {"Escape": not overlays.code, "Ctrl+J": not overlays.code, "F1": overlays.help, "Ctrl+P": overlays.palette,
+             "F6": app.input.keyboard_navigation}  # fmt: skip
+    assert state[keys]
+
+
+def test_hiding_the_code_keeps_what_was_typed(opened):
+    screen, path = opened(FLAT)
+    finish(screen)
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    code = typed(screen, FLAT.replace("1, 0, 0", "0, 1, 0"))
+    press(screen, "Ctrl+J")
+    press(screen, "Ctrl+J")
+    frames(screen, 2)
+    assert code.is_changed and "0, 1, 0" in code.editor.get_text() and path.read_text() == FLAT
+
+
+def test_an_edited_file_is_loaded_again_with_its_sliders(opened):
+    screen, path = opened("uniform float level = 0.5;  // 0 to 1\n" + FLAT.replace("1, 0, 0", "level, 0, 0"))
+    finish(screen)
+    assert shown(screen)[0] == 128
+    path.write_text("uniform float level = 1.0;  // 0 to 1\n" + FLAT.replace("1, 0, 0", "0, level, 0"))
+    seconds(screen, 1)
+    finish(screen)
+    assert shown(screen).tolist() == [0, 255, 0] and not screen.app.panel.update_error
+
+
+def test_the_mouse_is_imouse_from_the_bottom_left(opened):
+    screen, _ = opened(MOUSE)
+    finish(screen)
+    x, y, width, height = screen.app.panels.image_rects[0]
+    point(screen, x + width * 0.25, y + height * 0.25)
+    hold(screen, 0, True)
+    finish(screen)
+    assert np.abs(shown(screen) / 255 - (0.25, 0.75, 1)).max() < 0.01
+    hold(screen, 0, False)
+    finish(screen)
+    assert shown(screen)[2] == 0
+    assert not screen.app.panel.has_unsaved_work
+
+
+def test_keys_go_to_a_picture_that_reads_them_until_escape(opened):
+    screen, _ = opened(KEYS)
+    finish(screen)
+    app, io = screen.app, imgui.get_io()
+    point(screen, *center(screen, 0))
+    hold(screen, 0, True)
+    hold(screen, 0, False)
+    assert app.input.picture_keys
+    before = app.overlays.sidebar.is_on
+    io.add_key_event(imgui.Key.h, True)
+    draw_full_sample(screen)
+    finish(screen)
+    assert shown(screen).tolist() == [255, 0, 0] and app.overlays.sidebar.is_on == before
+    io.add_key_event(imgui.Key.h, False)
+    frames(screen)
+    finish(screen)
+    assert shown(screen).tolist() == [0, 0, 0]
+    press(screen, "Escape")
+    assert not app.input.picture_keys
+    press(screen, "H")
+    assert app.overlays.sidebar.is_on != before
+
+
+@pytest.mark.parametrize("name", ["globe.glsl", "mandelbrot.toml"])
+def test_files_of_the_program_are_copied_not_written(gl, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(toy, "_try_program", lambda settings: None)
+    monkeypatch.chdir(tmp_path)
+    original = (SCENES / name).read_bytes()
+    with window([load(SCENES / name)], None, gl, (700, 400)) as screen:
+        app, code = screen.app, screen.ui.main_window.overlays.code
+        frames(screen, 3)
+        press(screen, "Ctrl+J")
+        frames(screen, 3)
+        code.editor.set_text(code.editor.get_text() + "\n")
+        code.save()
+        assert app.dialog is not None and app.dialog.saves
+        app.dialog._choose(tmp_path / f"mine{name[name.index('.') :]}")
+        app.dialog = None
+        copy = tmp_path / f"mine{name[name.index('.') :]}"
+        frames(screen, 3)
+        assert copy.is_file() and code.path == copy and app.panel.original.path == copy
+        draw_full_sample(screen)
+        assert not app.panel.error and (SCENES / name).read_bytes() == original
+
+
+def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, monkeypatch):
+    finish(screen)
+    code, panel = screen.ui.main_window.overlays.code, screen.app.panel
+    press(screen, "Ctrl+J")
+    path = next(path for path in text_files(screen.app.panel) if path.name == "fractal.frag")
+    code.open(path)
+    original = path.read_bytes()
+    code.editor.set_text(code.editor.get_text().replace("void main() {", "void main() {\n    pixel = vec4(1); return;"))
+    code.save()
+    screen.app.dialog._choose(tmp_path / "own.frag")
+    screen.app.dialog = None
+    finish(screen)
+    assert path.read_bytes() == original and (panel.display.texture.read() == 255).all()
+    drafts.copies.clear()

@@ -1,0 +1,135 @@
+"""No work is lost unasked: closing, opening over, restoring and quitting ask to save, discard or cancel."""
+
+from dataclasses import replace
+
+import pytest
+
+from renderer.paths import SCENES
+from renderer.pictures import load
+from renderer.system import drafts
+from renderer.window.state import open_files, unsaved
+from renderer.window.state.session import KeptSession
+from tests.window.headless import finish, frames, press, window
+
+
+def change(panel, iterations: int = 77) -> None:
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, max_iterations=iterations)))
+
+
+@pytest.mark.parametrize("keys", ["Ctrl+Q", "Ctrl+W", "N"])
+def test_nothing_is_asked_without_changes(screen, keys):
+    finish(screen)
+    press(screen, keys)
+    app = screen.app
+    assert app.overlays.question is None
+    assert app.loop.quit_requested or len(app.panels) == 1 or app.panel.scene.title == "second"
+
+
+@pytest.mark.parametrize("choice", ["Enter", "D", "Escape"])
+def test_quitting_asks_about_each_changed_document(screen, scene_files, choice):
+    finish(screen)
+    app = screen.app
+    for panel in app.panels:
+        change(panel)
+    press(screen, "Ctrl+Q")
+    frames(screen, 2)
+    assert app.overlays.question.name == "first" and not app.loop.quit_requested
+    press(screen, choice)
+    if choice == "Escape":
+        assert app.overlays.question is None and not app.loop.quit_requested
+        return
+    assert app.overlays.question.name == "second" and not app.loop.quit_requested
+    press(screen, choice)
+    frames(screen, 2)
+    assert app.loop.quit_requested
+    saved = [load(path).settings.max_iterations for path in scene_files]
+    assert saved == ([77, 77] if choice == "Enter" else [40, 40])
+
+
+def test_opening_over_and_closing_ask_and_cancel_keeps_the_work(screen, scene_files):
+    finish(screen)
+    app = screen.app
+    change(app.panel)
+    for act in (lambda: open_files.open_path(app, scene_files[1]), lambda: press(screen, "Ctrl+W")):
+        act()
+        frames(screen, 2)
+        assert app.overlays.question is not None and app.panel.scene.title == "first"
+        press(screen, "Escape")
+        assert app.overlays.question is None and app.panel.scene.settings.max_iterations == 77
+    open_files.open_path(app, scene_files[1])
+    frames(screen, 2)
+    press(screen, "D")
+    assert app.panel.scene.title == "second"
+    app.undo()
+    assert app.panel.scene.settings.max_iterations == 77
+
+
+def test_saving_an_untitled_scene_asks_for_its_name_first(screen, tmp_path):
+    finish(screen)
+    app = screen.app
+    open_files.new_document(app)
+    frames(screen, 2)
+    app.panel.show(replace(app.panel.scene, title="mine"))
+    press(screen, "Ctrl+W")
+    frames(screen, 2)
+    press(screen, "Enter")
+    assert app.dialog is not None and app.dialog.saves and len(app.panels) == 3
+    app.dialog.name = "mine.toml"
+    app.dialog.accept()
+    frames(screen, 3)
+    assert (tmp_path / "mine.toml").is_file() and len(app.panels) == 2 and app.overlays.question is None
+
+
+def test_a_look_at_a_file_of_the_program_is_no_work(gl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with window([load(SCENES / "mandelbrot.toml")], None, gl, (300, 200)) as screen:
+        panel = screen.app.panel
+        frames(screen, 2)
+        press(screen, "+")
+        press(screen, "E")
+        assert panel.is_changed and not panel.has_unsaved_work
+        press(screen, "D")
+        assert panel.has_unsaved_work
+
+
+def test_the_view_of_ones_own_scene_is_work(screen):
+    finish(screen)
+    press(screen, "+")
+    assert screen.app.panel.has_unsaved_work
+
+
+def test_revert_shows_the_saved_file_and_can_be_undone(screen):
+    finish(screen)
+    panel = screen.app.panel
+    change(panel)
+    press(screen, "Ctrl+Shift+Backspace")
+    assert panel.scene.settings.max_iterations == 40 and not panel.is_changed
+    screen.app.undo()
+    assert panel.scene.settings.max_iterations == 77
+
+
+def test_unsaved_code_is_asked_about(screen):
+    finish(screen)
+    app, code = screen.app, screen.ui.main_window.overlays.code
+    press(screen, "Ctrl+J")
+    frames(screen, 2)
+    code.editor.set_text(code.editor.get_text() + "# a comment\n")
+    frames(screen, 2)
+    press(screen, "Ctrl+J")
+    unsaved.quit(app)
+    frames(screen, 2)
+    assert app.overlays.question.name == "first.toml"
+    press(screen, "Enter")
+    frames(screen, 2)
+    assert app.loop.quit_requested and "# a comment" in code.path.read_text()
+    drafts.texts.clear()
+
+
+def test_the_card_after_a_crash_stays_until_it_is_answered(screen, tmp_path):
+    finish(screen)
+    app = screen.app
+    app.overlays.recovered = KeptSession(tmp_path / "gone.json", 0.0, ("julia",), True, False)
+    for _ in range(400):  # longer than messages stay
+        screen.frame()
+    press(screen, "Escape")
+    assert app.overlays.recovered is not None
