@@ -325,6 +325,7 @@ def test_closing_a_panel_can_be_undone(screen, tmp_path):
     scenes, arranged = [panel.scene for panel in app.panels], app.panels.layout
     pixels = first.display.texture.read()
     press(screen, "Ctrl+W")
+    press(screen, "D")  # discards the changes
     finish(screen)
     assert list(app.panels) == [second] and first.display.texture is None and first.tiles is None, "its memory is free"
     press(screen, "Ctrl+Z")
@@ -366,7 +367,7 @@ def test_each_window_has_a_session_file_and_only_one_that_broke_off_is_said_to(g
     assert Path(ready.get(timeout=60)) == default_path() and not kept_sessions(default_path())
     context = SimpleNamespace(gl=gl)
     with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
-        assert app.message == "", "the other window runs"
+        assert app.message == "" and app.overlays.recovered is None, "the other window runs"
         app.save()
     own = last_session_after_this_process(monkeypatch)
     assert own == default_path().with_stem("session-2") and restore(own).clean
@@ -375,11 +376,11 @@ def test_each_window_has_a_session_file_and_only_one_that_broke_off_is_said_to(g
     save(Session((load(KOCH),), clean=False), default_path())  # as the other did at last
     assert requested_session([], True).scenes[0].picture == "flame", "the newest is restored"
     with closing(open_app(requested_session([], True), context, restores=True)) as app:
-        assert app.message == "", "it is restored already"
+        assert app.overlays.recovered is None, "it is restored already"
     save(Session((load(KOCH),), clean=False), default_path())
     with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
-        assert app.message.startswith("the last session ended unexpectedly")
-        app.restore()
+        assert app.overlays.recovered.titles and not app.overlays.recovered.clean
+        app.restore(app.overlays.recovered.path)
         assert app.panel.scene.picture == "flame"
 
 

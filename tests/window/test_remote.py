@@ -74,6 +74,9 @@ def test_frames_and_events_over_http(served, tmp_path):
     request(address, "events", [{"kind": "resize", "width": 320, "height": 10**5}])
     wait_for(lambda: decode_jpeg(request(address, "frame?after=0")[2], tmp_path).shape == (4096, 320, 3), process)
     request(address, "events", key_events("KeyQ", ctrl=True))
+    request(address, "frame?after=0")
+    time.sleep(0.5)
+    request(address, "events", key_events("KeyD"))  # discards the changes
     assert process.wait(20) == 0 and "Traceback" not in process.stderr.read()
 
 

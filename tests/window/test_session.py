@@ -46,6 +46,8 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display.texture.size
     assert read_recipe(written)["samples"] == 3
     open_files.open_dropped_files(screen.app, [written])
+    frames(screen)
+    press(screen, "D")  # discards the changes
     assert screen.app.panel.scene.settings.max_iterations == 50
     press(screen, "Shift+F12")
     assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)

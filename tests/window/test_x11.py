@@ -47,6 +47,8 @@ def test_a_real_window_with_real_keys_and_a_real_mouse(display, scene_files, tmp
         moved = load(shot).settings
         assert moved.view.center[0] < start_view.center[0] and moved.max_iterations == 50
         xdotool(display, "key", "ctrl+q")
+        time.sleep(1.0)
+        xdotool(display, "key", "d")  # discards the changes
         out, err = process.communicate(timeout=20)
         assert process.returncode == 0 and "Traceback" not in err, err
     finally:
@@ -181,6 +183,8 @@ def test_a_lesson_by_real_keys(display, tmp_path):
         pixels = [read_pixels(shot)[60:, :400] for shot in shots]
         assert len(pixels) == 3 and all((a != b).any() for a, b in zip(pixels, pixels[1:], strict=False))
         xdotool(display, "key", "ctrl+q")
+        time.sleep(1.0)
+        xdotool(display, "key", "d")  # discards the changes
         out, err = process.communicate(timeout=20)
         assert process.returncode == 0 and "Traceback" not in err, err
     finally:

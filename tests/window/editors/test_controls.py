@@ -38,6 +38,7 @@ def test_keys_run_their_actions(screen):
     press(screen, "H")
     assert not app.overlays.sidebar and app.panels.image_rects[-1][0] + app.panels.image_rects[-1][2] > WIDTH - 20
     press(screen, "Ctrl+Q")
+    press(screen, "D")  # discards the changes
     assert app.loop.quit_requested
 
 
