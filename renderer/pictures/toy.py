@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from renderer.errors import InputError
 from renderer.formats.linked import remember_links
@@ -43,6 +43,7 @@ ROUNDING = 1e-6  # frames: 0.1 s x 60 frames a second is frame 6
 class Settings(PictureSettings):
     """The settings of all toys; settings_class() adds the uniforms of one."""
 
+    row_groups: ClassVar[dict[str, tuple[str, ...]]] = {"how it is drawn": ("rate", "output")}
     image: str = required_file(SUFFIXES, "the file of the tab Image, or of all tabs")
     common: str = setting("", help="text in front of every tab", file=SUFFIXES)
     buffer_a: str = setting("", help="the tab Buffer A", file=SUFFIXES)

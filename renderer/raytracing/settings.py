@@ -8,7 +8,7 @@ pictures/raytrace.py draws Settings.
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.instances import Instance, Point, Scattered
 from renderer.raytracing.lights.environment_presets import PresetName
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
-from renderer.raytracing.material_maps import MapKeys, TextureFile, check_maps
+from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile, check_maps
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
@@ -45,6 +45,18 @@ def rgb(default: RGB, largest: float, help: str) -> Any:
 class Material(MapKeys):
     """A material, which shapes refer to by its name. With an emission, surfaces emit light from their front."""
 
+    row_groups: ClassVar[dict[str, tuple[str, ...]]] = {
+        "": ("name", "kind", "color", "roughness", "metallic", "ior", "emission", "transmission"),
+        "maps": (*TEXTURE_KEYS, "normal_scale", "bump_scale"),
+        "opacity": ("alpha", "alpha_mode", "alpha_cutoff"),
+        "checker": ("color2", "checker_size"),
+        "inside": ("thickness", "attenuation_color", "attenuation_distance", "dispersion"),
+        "reflection": ("specular", "specular_color", "anisotropy", "anisotropy_rotation_degrees"),
+        "coat": ("clearcoat", "clearcoat_roughness"),
+        "sheen": ("sheen_color", "sheen_roughness"),
+        "thin film": ("iridescence", "iridescence_ior", "iridescence_thickness"),
+        "translucence": ("diffuse_transmission", "diffuse_transmission_color"),
+    }
     name: str
     kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # known at run time: materials/*.h
     color: RGB = rgb((0.75, 0.75, 0.75), 1.0, "albedo or reflectance, linear RGB")
@@ -210,6 +222,10 @@ class Sky:
 class Settings(PictureSettings):
     """The settings of a picture of kind `raytrace`: a scene file's [settings] table."""
 
+    row_groups: ClassVar[dict[str, tuple[str, ...]]] = {
+        "how it is drawn": ("stencil", "schedule", "bvh", "builder", "integrator", "sampler", "variance",
+                            "clamp_indirect", "rr_depth", "direct_lighting", "light_sampler", "guiding_photons"),
+    }  # fmt: skip
     view: Camera = Camera()
     projection: Literal["perspective", "equirectangular", "orthographic", "fisheye"] = setting(
         "perspective",

@@ -62,6 +62,7 @@ ACTIONS = [
     Action("Ctrl+Home", "show the whole picture (Ctrl+wheel magnifies)", VIEW, panel_actions.reset_zoom),
     Action("I", "pixel inspector", PANEL, lambda s: s.overlays.inspector.toggle()),
     Action("Ctrl+N", "new scene", FILE, open_files.new_document),
+    Action("Ctrl+Shift+N", "new flame", FILE, open_files.new_flame),
     Action("Ctrl+O", "open a file", FILE, open_files.open_dialog),
     Action("Ctrl+S", "save the scene", FILE, save_files.save_scene),
     Action("Ctrl+Shift+S", "save the scene as", FILE, save_files.save_scene_as),

@@ -19,7 +19,7 @@ PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12",
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
 EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
 SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "Ctrl+Shift+E")
-FILE_KEYS = ("Ctrl+N", "Ctrl+O", "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
+FILE_KEYS = ("Ctrl+N", "Ctrl+Shift+N", "Ctrl+O", "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
 def file_menu(app: AppState, actions: list[Action], scale: float) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from renderer.plain import printable
-from renderer.window.app import tour
+from renderer.window.app import palette, tour
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
@@ -168,16 +168,20 @@ class Overlays:
         before = self._filter
         entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()
-        matches = [a for a in actions if all(word in f"{a.name} {a.group}".lower() for word in words)]
+        found = [*actions, *palette.entries(self.app)] if words else actions
+        matches = [a for a in found if all(word in f"{a.name} {a.group}".lower() for word in words)]
+        matches.sort(key=lambda a: bool(words) and not a.name.lower().startswith(words[0]))
         step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
         self._row = min(max(self._row + step, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
         chosen = matches[self._row] if entered and matches else None
         first = max(self._row - PALETTE_ROWS + 1, 0)
         for row, action in enumerate(matches[first : first + PALETTE_ROWS], first):
-            if imgui.selectable(f"{action.name}##{action.keys}", row == self._row)[0]:
+            if imgui.selectable(f"{action.name}##{row}", row == self._row)[0]:
                 chosen = action
             imgui.same_line(imgui.get_window_width() - 130 * self.scale)
-            imgui.text_disabled(action.keys)
+            imgui.text_disabled(action.keys or action.group)
+        if not matches:
+            imgui.text_disabled("nothing found: scenes, views, settings and all actions were searched")
         imgui.end()
         if chosen:
             self.app.overlays.palette.is_on = False

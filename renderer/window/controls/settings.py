@@ -21,6 +21,7 @@ MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie w
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # displayed of a list
+Rows = list[tuple[Field, Any]]  # fields with their types
 
 
 def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
@@ -29,8 +30,18 @@ def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN,
     `path` is the path of the settings in their scene. A value that they refuse is reported to the context.
     """
     settings_class: Any = type(settings)
+    for title, declared in _row_groups(settings_class).items():
+        if not title or imgui.tree_node(title):
+            settings = _edit_rows(settings, original, declared, context, path)
+            if title:
+                imgui.tree_pop()
+    return settings
+
+
+def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlContext, path: str) -> Any:
+    """Draws the controls of some fields; returns the edited settings."""
     height, draws_all = imgui.get_frame_height(), _draws_all()
-    for f, kind in _declared_fields(settings_class):
+    for f, kind in declared:
         at = f"{path}.{f.name}" if path else f.name
         if at in context.hidden:
             continue
@@ -54,10 +65,17 @@ def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN,
 
 
 @cache
-def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
-    """The fields of a dataclass with their types."""
-    hints = get_type_hints(settings_class)
-    return [(f, hints[f.name]) for f in fields(settings_class)]
+def _row_groups(settings_class: Any) -> dict[str, Rows]:
+    """The fields of a dataclass with their types, by the title of their fold; "" are those in front of all folds.
+
+    The class may declare `row_groups`, names of fields by title: first the rows of "", then all others, then folds.
+    """
+    hints, known = get_type_hints(settings_class), {f.name: f for f in fields(settings_class)}
+    groups: dict[str, tuple[str, ...]] = getattr(settings_class, "row_groups", {})
+    placed = {name for names in groups.values() for name in names}
+    rows = {"": (*groups.get("", ()), *(name for name in known if name not in placed))}
+    rows |= {title: names for title, names in groups.items() if title}
+    return {title: [(known[name], hints[name]) for name in names] for title, names in rows.items()}
 
 
 def _labeled_control(

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from renderer.flames.xml.write import to_xml
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
+from renderer.system.outputs import atomic_write
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
@@ -27,9 +29,9 @@ from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
-from renderer.window.state import panel_actions
+from renderer.window.panels.panel_scene import SceneFile
+from renderer.window.state import open_files, panel_actions
 from renderer.window.state.app_state import AppState
-from renderer.window.state.save_files import write_text
 
 GROUP = "Flame"
 NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # a key press: fraction of the view's height, degrees, factor
@@ -254,11 +256,24 @@ class Editor(PanelEditor):
             self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **values), moved=False)
 
     def save(self) -> None:
-        """Writes the flame, or its key frames, as a .flame file to the current folder."""
+        """Asks for the .flame file to which the flame, or its key frames, are written."""
+        path = self.panel.original.path
+        start = open_files.scene_folder(self.app) / f"{path.name.partition('.')[0]}.flame"
+        self.app.ask_file("Save as .flame", start, (".flame",), self._write, saves=True)
+
+    def _write(self, path: Path) -> None:
+        """Writes the flame, which the panel then shows as that file's."""
         panel = self.panel
         size = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
-        with self.app.errors_as_messages("saving a flame"):
-            write_text(self.app, ".flame", to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
+        with atomic_write(path) as temporary:
+            temporary.write_text(to_xml(keyframes_for_file(self.settings, size, panel.scene.title)), encoding="utf-8")
+        self.app.file_watcher.accept(path)
+        panel.base = None
+        panel.file = SceneFile(replace(panel.scene, path=path), None)
+        panel.show(panel.original)
+        self.app.record()
+        self.app.recent.add(path)
+        self.app.show_message(f"saved {path.name}")
 
     # Actions on key frames
 

@@ -75,6 +75,11 @@ class Inspection:
         if inspect.view == COLOR:
             self.shown = self.texture = None
 
+    def forget(self, names: list[str]) -> None:
+        """Shows nothing of the last scene any more; `names` are the views of the next one."""
+        self.show(self.inspect if self.name in names else Inspect())
+        self.shown = self.texture = None
+
     def look_at(self, panel: Any, u: float, v: float) -> None:
         """Chooses the pixel that views of one pixel show, by fractions of the picture's width and height."""
         self.inspect = replace(self.inspect, pixel=(min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)))
@@ -84,6 +89,8 @@ class Inspection:
     def cycle(self, panel: object, direction: int) -> str:
         """Shows the next (1) or previous (-1) view and returns its name."""
         names = self.names(panel)
+        if self.name not in names:  # a view of the scene before
+            self.select(COLOR)
         self.opens_controls = True
         self.select(next_item(names if direction > 0 else names[::-1], self.name))
         return self.name

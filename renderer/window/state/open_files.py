@@ -11,7 +11,7 @@ from typing import Any
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
-from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window
+from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window, picture_class
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
 from renderer.system import drafts
@@ -67,6 +67,13 @@ def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
     return scenes
 
 
+def picture_kind(path: Path) -> Any:
+    """The kind of picture that a file holds, by its suffix or, for a scene file, its key `picture`."""
+    if path.suffix == ".toml":
+        return _picture_kind(path, file_stamp(path))
+    return PICTURE_OF_SUFFIX.get(path.suffix, "picture")
+
+
 @lru_cache(maxsize=1000)
 def _picture_kind(path: Path, stamp: tuple[int, int] | None) -> Any:
     """The kind of picture that a scene file names; `stamp` is the file's."""
@@ -96,6 +103,7 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene) -> None:
     """Shows a scene in a panel; a scene with a time starts paused there."""
     with app.undo_step():
         panel.open(scene)
+        panel.inspection.forget(picture_class(scene.picture).view_names())
         panel.show(scene)
         panel.scene_time, panel.paused = scene.time, scene.time > 0
     app.show_message(scene.title)
@@ -114,13 +122,21 @@ def revert(app: AppState) -> None:
 
 def new_document(app: AppState) -> None:
     """Opens an empty scene: in a new panel, or in the active one if the window is full."""
+    _open_new(app, creation.new_scene(Path.cwd()), "an empty scene: Shift+A adds shapes, lights and materials")
+
+
+def new_flame(app: AppState) -> None:
+    """Opens a flame of three xforms, as new_document() does."""
+    _open_new(app, creation.new_flame(Path.cwd()), "a new flame: drag its triangles; Ctrl+E saves it as .flame")
+
+
+def _open_new(app: AppState, scene: Scene, message: str) -> None:
     with app.errors_as_messages("making a new scene"):
-        scene = creation.new_scene(Path.cwd())
         if len(app.panels) < MAX_PANELS:
             app.add_panels([scene])
         else:
             open_in_active_panel(app, scene)
-        app.show_message("an empty scene: Shift+A adds shapes, lights and materials")
+        app.show_message(message)
 
 
 def open_path(app: AppState, path: Path, in_new_panels: bool = False) -> None:

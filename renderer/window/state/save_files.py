@@ -30,7 +30,8 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
 def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
-    start = scene_folder(app) / (panel.file.path or panel.original.path).with_suffix(".toml").name
+    name = (panel.file.path or panel.original.path).name.partition(".")[0]
+    start = scene_folder(app) / f"{name}.toml"
     app.ask_file("Save as", start, (".toml",), partial(save_to, app, panel), saves=True)
 
 

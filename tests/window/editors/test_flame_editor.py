@@ -344,7 +344,12 @@ def test_key_frames_are_added_edited_and_played(screen):
 def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     finish(screen)
     press(screen, "Ctrl+E")
-    (key,), warnings = read_flames(tmp_path / "fern-001.flame")
+    assert screen.app.dialog.name == "fern.flame"
+    screen.app.dialog.enter(tmp_path)
+    screen.app.dialog.accept()
+    screen.frame()
+    assert not screen.app.panel.has_unsaved_work and screen.app.panel.original.path == tmp_path / "fern.flame"
+    (key,), warnings = read_flames(tmp_path / "fern.flame")
     assert not warnings and key.extra["name"] == screen.app.panel.scene.title
     size = (120, 90)
     views = [settings_from_keyframe(key), settings(screen)]
