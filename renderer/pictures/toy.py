@@ -116,6 +116,7 @@ class Picture(BasePicture[Settings]):
         self._draws = 0  # of the present key
         self._key: object = None
         self._is_behind = False
+        self._time = 0.0  # of the last draw
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
@@ -151,7 +152,7 @@ class Picture(BasePicture[Settings]):
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
         """Draw the picture at a time, or a tile of it: first the frames of its buffers that are missing."""
         left, top, width, height = tile or (0, 0, *size)
-        passes = self._load(settings)
+        self._time, passes = time, self._load(settings)
         given, frame = self._input(settings, passes.program), max(0, int(time * settings.rate + ROUNDING))
         key = settings, size, time, tile
         self._draws, self._key = (self._draws + 1 if key == self._key else 1), key
@@ -175,12 +176,12 @@ class Picture(BasePicture[Settings]):
         self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
     ) -> AlgorithmView:
         """The texture of each pass as it was drawn last."""
-        if self._textures is None:
-            self.draw(settings, size, 0.0)
-        assert self._textures is not None
         passes = self._load(settings)
-        image = self._textures[0]
-        return passes.view(size, max(passes.frame, 0) / settings.rate, self._input(settings, passes.program), image)
+        given = self._input(settings, passes.program)
+        if passes.program.buffers and passes.frame < 0:
+            passes.advance(size, 0, given, self._is_live)
+        time = passes.frame / settings.rate if passes.program.buffers else self._time
+        return passes.view(size, time, given)
 
     def reads(self, name: str) -> bool:
         """True if the compiled shader reads a built-in uniform, or the keyboard, so that a window need set it."""

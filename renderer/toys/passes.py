@@ -178,15 +178,16 @@ class ToyPasses:
 
     # The view of the passes
 
-    def view(self, size: Size, seconds: float, given: Input, image: Texture) -> AlgorithmView:
-        """The texture of each pass, with its size, bytes, milliseconds and range; `image` is the image's."""
+    def view(self, size: Size, seconds: float, given: Input) -> AlgorithmView:
+        """The texture of each pass, with its size, bytes, milliseconds and range."""
+        image = self.gl.texture(size)
+        self.draw_image(image, (0, 0), size, seconds, max(self.frame, 0), given)
         textures = {**self._buffers, IMAGE: image}
         texels = {name: texture.read()[::-1] for name, texture in textures.items()}
         frame = max(self.frame, 0)
-        image_target = self.gl.texture(size)
         times = {}
         for name in textures:  # over spare textures: the buffers stay as they are
-            target = self._spare.get(name, image_target)
+            target = self._spare.get(name, image)
             draw = partial(self._draw_pass, name, target, size, frame, seconds, given)
             times[name] = self.gl.time_seconds(draw)
         rows = tuple(_row(name, array, times[name]) for name, array in texels.items())
