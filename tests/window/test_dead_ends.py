@@ -11,6 +11,9 @@ from renderer.raytracing.settings import Settings as RayTracerSettings
 from renderer.window.app import palette
 from renderer.window.controls.settings import _row_groups
 from renderer.window.controls.toolkit import imgui
+from renderer.window.document import creation, scene_text
+from renderer.window.document.document import Document
+from renderer.window.document.items import Item
 from renderer.window.state import open_files, save_files
 from tests.window.headless import finish, frames, press
 
@@ -89,3 +92,16 @@ def test_rows_of_a_material_begin_with_what_is_edited_most():
 def test_groups_hold_each_row_once(settings_class):
     names = [f.name for rows in _row_groups(settings_class).values() for f, _ in rows]
     assert sorted(names) == sorted(f.name for f in fields(settings_class))
+
+
+def test_a_new_material_is_given_to_the_selected_shape():
+    scene = load(SCENES / "mirrors.toml")
+    document = Document(scene, scene_text.opened(scene), Item("spheres", 0))
+    addition = next(a for a in creation.additions(scene.settings) if a.section == "Material" and a.name == "glass")
+    made = addition.run(document)
+    material = made.scene.settings.materials[-1]
+    assert material.kind == "glass" and made.scene.settings.spheres[0].material == material.name
+    assert made.selection == Item("materials", len(scene.settings.materials))
+    assert made.scene.settings.spheres[1:] == scene.settings.spheres[1:]
+    unselected = addition.run(Document(scene, scene_text.opened(scene), None))
+    assert unselected.scene.settings.spheres == scene.settings.spheres

@@ -129,7 +129,7 @@ def test_the_card_after_a_crash_stays_until_it_is_answered(screen, tmp_path):
     finish(screen)
     app = screen.app
     app.overlays.recovered = KeptSession(tmp_path / "gone.json", 0.0, ("julia",), True, False)
-    for _ in range(400):  # longer than messages stay
-        screen.frame()
+    app.now.seconds += 60  # longer than messages stay
+    frames(screen, 2)
     press(screen, "Escape")
     assert app.overlays.recovered is not None

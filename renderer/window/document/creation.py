@@ -81,7 +81,7 @@ def additions(settings: PictureSettings) -> list[Addition]:
         ]
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
     kinds = get_args(field_types(known["materials"])["kind"])
-    out += [Addition("Material", kind, partial(_material, kind=kind)) for kind in kinds]
+    out += [Addition("Material", kind, partial(_material_of_selected, kind=kind)) for kind in kinds]
     shapes = items.names_for(settings, items.SHAPES)
     out += [Addition("Instance", f"of {items.shorten(name)}", partial(_instance, shape=name)) for name in shapes]
     return [*out, Addition("Volume", "box of fog", _volume)]
@@ -241,6 +241,17 @@ def _material(document: Document, kind: str) -> Document:
     name = commands.unique_name(document.scene.settings, "materials", kind.replace("_", " "))
     emission = {"emission": (10.0, 10.0, 10.0)} if kind == "emitter" else {}
     return commands.add(document, "materials", _class(document, "materials")(name, kind, **emission))
+
+
+def _material_of_selected(document: Document, kind: str) -> Document:
+    """The document with a new material, which the selected shape is made of."""
+    item, made = document.selected, _material(document, kind)
+    settings: Any = made.scene.settings
+    if item is None or "material" not in field_types(items.groups(settings)[item.group]):
+        return made
+    shapes = list(getattr(settings, item.group))
+    shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
+    return made.with_settings(**{item.group: tuple(shapes)})
 
 
 def _area_light(document: Document) -> Document:

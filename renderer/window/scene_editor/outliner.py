@@ -60,6 +60,8 @@ class Outliner:
         selected = document.selected
         shows_selected = selected is not None and selected.group == group and imgui.is_window_appearing()
         flags = OPEN_GROUP if count <= 40 or shows_selected else imgui.TreeNodeFlags_.span_avail_width
+        if selected is not None and selected.group == group and self.scrolled_to != selected:
+            imgui.set_next_item_open(True)  # a new item shows itself
         if not imgui.tree_node_ex(f"{group.replace('_', ' ')}  {count}###{group}", flags):
             return
         clipper = imgui.ListClipper()  # the rows in view cost time, not all

@@ -1,14 +1,19 @@
 """Toys in a window: compiled while one types, errors on their line, mouse and keys; files of the program stay."""
 
+import json
+
 import numpy as np
 import pytest
 
+from renderer.errors import InputError
+from renderer.gpu.trial import Trial
 from renderer.paths import SCENES
 from renderer.pictures import load, toy
 from renderer.system import drafts
 from renderer.window.app.code_view import text_files
 from renderer.window.controls.toolkit import imgui
 from tests.window.headless import center, draw_full_sample, finish, frames, hold, point, press, seconds, window
+from tests.window.helpers import FRACTAL
 
 FLAT = "void mainImage(out vec4 c, in vec2 p) {\n    c = vec4(1, 0, 0, 1);\n}\n"
 MOUSE = "void mainImage(out vec4 c, in vec2 p) { c = vec4(iMouse.xy / iResolution.xy, step(0.0, iMouse.z), 1); }\n"
@@ -56,6 +61,10 @@ def test_a_shader_is_compiled_while_one_types_and_saved_by_key(opened):
     frames(screen, 3)
     code = typed(screen, FLAT.replace("1, 0, 0", "0, 1, 0"))
     assert shown(screen).tolist() == [0, 255, 0] and path.read_text() == FLAT and code.is_changed
+    press(screen, "Ctrl+J")
+    press(screen, "Ctrl+J")
+    frames(screen, 2)
+    assert code.is_changed and "0, 1, 0" in code.editor.get_text(), "hiding the panel keeps what was typed"
     typed(screen, FLAT.replace("1, 0, 0", "0, oops, 0"))
     panel = screen.app.panel
     assert panel.update_error.startswith(f"{path}:2: ") and code.editor.has_markers()
@@ -71,37 +80,27 @@ def test_a_shader_is_compiled_while_one_types_and_saved_by_key(opened):
     assert not code.is_changed and not drafts.texts
 
 
-@pytest.mark.parametrize("keys", ["Escape", "Ctrl+J", "F1", "Ctrl+P", "F6"])
-def test_keys_work_while_one_types(opened, keys):
+def test_keys_work_while_one_types(opened):
     screen, _ = opened(FLAT)
     app = screen.app
     finish(screen)
-    press(screen, "Ctrl+J")
-    frames(screen, 3)
-    x, y, width, height = app.panels.area
-    point(screen, x + width * 1.5, y + height * 0.6)
-    hold(screen, 0, True)
-    hold(screen, 0, False)
-    assert screen.ui.main_window.overlays.code.is_focused
-    press(screen, "N")  # text, not the next scene
-    assert app.panel.original.path.name == "flat.glsl"
-    press(screen, keys)
     overlays = app.overlays
-    state = {"Escape": not overlays.code, "Ctrl+J": not overlays.code, "F1": overlays.help, "Ctrl+P": overlays.palette,
-             "F6": app.input.keyboard_navigation}  # fmt: skip
-    assert state[keys]
-
-
-def test_hiding_the_code_keeps_what_was_typed(opened):
-    screen, path = opened(FLAT)
-    finish(screen)
-    press(screen, "Ctrl+J")
-    frames(screen, 3)
-    code = typed(screen, FLAT.replace("1, 0, 0", "0, 1, 0"))
-    press(screen, "Ctrl+J")
-    press(screen, "Ctrl+J")
-    frames(screen, 2)
-    assert code.is_changed and "0, 1, 0" in code.editor.get_text() and path.read_text() == FLAT
+    states = {"F1": lambda: overlays.help, "Ctrl+P": lambda: overlays.palette, "Escape": lambda: not overlays.code, "Ctrl+J": lambda: not overlays.code,
+              "F6": lambda: app.input.keyboard_navigation}  # fmt: skip
+    for keys, state in states.items():
+        overlays.code.is_on = True
+        frames(screen, 3)
+        x, y, width, height = app.panels.area
+        point(screen, x + width * 1.5, y + height * 0.6)
+        hold(screen, 0, True)
+        hold(screen, 0, False)
+        assert screen.ui.main_window.overlays.code.is_focused
+        press(screen, "N")  # text, not the next scene
+        assert app.panel.original.path.name == "flat.glsl"
+        press(screen, keys)
+        assert state(), keys
+        overlays.help.is_on = overlays.palette.is_on = app.input.keyboard_navigation.is_on = False
+        frames(screen, 2)
 
 
 def test_an_edited_file_is_loaded_again_with_its_sliders(opened):
@@ -109,7 +108,7 @@ def test_an_edited_file_is_loaded_again_with_its_sliders(opened):
     finish(screen)
     assert shown(screen)[0] == 128
     path.write_text("uniform float level = 1.0;  // 0 to 1\n" + FLAT.replace("1, 0, 0", "0, level, 0"))
-    seconds(screen, 1)
+    seconds(screen, 0.3)
     finish(screen)
     assert shown(screen).tolist() == [0, 255, 0] and not screen.app.panel.update_error
 
@@ -187,3 +186,26 @@ def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, monkeypat
     finish(screen)
     assert path.read_bytes() == original and (panel.display.texture.read() == 255).all()
     drafts.copies.clear()
+
+
+def test_a_shader_that_hangs_or_ends_its_trial_costs_its_panel_alone(gl, tmp_path, monkeypatch):
+    """The trial's child is played by an answer; test_the_trial_draws runs a real one."""
+    monkeypatch.setattr(toy, "run_trial", lambda *words, seconds: Trial(None, "it does not answer within 20 seconds"))
+    (tmp_path / "bad.glsl").write_text(FLAT)
+    (tmp_path / "good.toml").write_text(FRACTAL.format(title="good"))
+    with window([load(tmp_path / "bad.glsl"), load(tmp_path / "good.toml")], None, gl, (600, 300)) as screen:
+        finish(screen)
+        bad, good = screen.app.panels
+        assert "a trial in another process failed: it does not answer" in bad.error and bad.display.texture is None
+        assert not good.error and good.draw_loop.is_finished
+
+
+def test_the_trial_draws(tmp_path):
+    path, job = str(tmp_path / "toy.glsl"), tmp_path / "job.json"
+    (tmp_path / "toy.glsl").write_text(FLAT)
+    job.write_text(json.dumps({"settings": {"image": path}, "texts": {}}))
+    assert toy.run_trial("renderer.pictures.toy:draw_trial", str(job)) == Trial(True, "")
+    job.write_text(json.dumps({"settings": {"image": path}, "texts": {path: "void nothing();"}}))
+    with pytest.raises(InputError, match="has no entry"):  # the text that is typed, not the file's
+        toy.draw_trial(str(job))
+    drafts.texts.clear()
