@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from renderer.pictures import scene_of_table
+from renderer.paths import SCENES
+from renderer.pictures import load, scene_of_table
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types
 from renderer.window.document import commands, items
@@ -27,18 +28,6 @@ NEW_SCENE: dict[str, Any] = {
         "horizon": [0.05, 0.05, 0.05], "zenith": [0.05, 0.05, 0.05],
     },
 }  # fmt: skip
-NEW_FLAME: dict[str, Any] = {  # Sierpinski's triangle
-    "title": "untitled flame",
-    "picture": "flame",
-    "size": [1280, 720],
-    "settings": {
-        "view": {"center": [0.0, 0.25], "height": 2.0},
-        "xforms": [
-            {"weight": 1.0, "affine": [0.5, 0.0, x, 0.0, 0.5, y], "color": color}
-            for x, y, color in ((0.0, 0.5, 0.1), (-0.433, -0.25, 0.55), (0.433, -0.25, 0.95))
-        ],
-    },
-}
 SIZE_IN_VIEW = 0.25  # size of a new shape, as a fraction of the view's height at its target
 Corner = tuple[float, float, float]
 Box = tuple[np.ndarray, np.ndarray]  # the least and the greatest coordinates
@@ -58,8 +47,9 @@ def new_scene(folder: Path) -> Scene:
 
 
 def new_flame(folder: Path) -> Scene:
-    """A flame of three xforms without a file, titled "untitled flame"."""
-    return scene_of_table(NEW_FLAME, folder / "untitled_flame.toml")
+    """A flame of three xforms, Sierpinski's triangle, without a file, titled "untitled flame"."""
+    flame = load(SCENES / "sierpinski.toml")
+    return replace(flame, path=folder / "untitled_flame.toml", title="untitled flame", bench={}, test={})
 
 
 def can_add(settings: PictureSettings) -> bool:

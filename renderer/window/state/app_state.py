@@ -294,14 +294,8 @@ class AppState:
             self.dialog = overlays.dropped = None
             return
         over = overlays.palette, overlays.film, overlays.reference, overlays.help, overlays.code
-        for switch in (
-            modes.dragging_panel,
-            modes.picture_keys,
-            *over,
-            modes.picking,
-            overlays.inspector,
-            self.panels.maximized,
-        ):
+        rest = modes.picking, overlays.inspector, self.panels.maximized
+        for switch in (modes.dragging_panel, modes.picture_keys, *over, *rest):
             if switch:
                 switch.is_on = False
                 return

@@ -85,8 +85,13 @@ def test_keys_work_while_one_types(opened):
     app = screen.app
     finish(screen)
     overlays = app.overlays
-    states = {"F1": lambda: overlays.help, "Ctrl+P": lambda: overlays.palette, "Escape": lambda: not overlays.code, "Ctrl+J": lambda: not overlays.code,
-              "F6": lambda: app.input.keyboard_navigation}  # fmt: skip
+    states = {
+        "F1": lambda: overlays.help,
+        "Ctrl+P": lambda: overlays.palette,
+        "Escape": lambda: not overlays.code,
+        "Ctrl+J": lambda: not overlays.code,
+        "F6": lambda: app.input.keyboard_navigation,
+    }
     for keys, state in states.items():
         overlays.code.is_on = True
         frames(screen, 3)
