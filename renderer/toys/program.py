@@ -43,7 +43,7 @@ UNIFORM = re.compile(
     re.MULTILINE,
 )
 COMPONENTS = {"float": 1, "int": 1, "bool": 1, "vec2": 2, "vec3": 3, "vec4": 4}
-# Uniforms that the picture sets. The names without an i are those of The Book of Shaders and of GLSL Sandbox.
+# Uniforms that the picture sets. The Book of Shaders and GLSL Sandbox have the names without an i.
 BUILTINS = {
     "iResolution": "vec3", "iTime": "float", "iTimeDelta": "float", "iFrame": "int", "iFrameRate": "float",
     "iMouse": "vec4", "iDate": "vec4", "iSampleRate": "float", "iChannelTime": "float[4]",
@@ -84,7 +84,7 @@ class Uniform(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The name of the setting: that of the uniform, with _ where Python or the settings need the name."""
+        """The name of the setting: the uniform's, with _ where Python or the settings need the name."""
         return f"{self.name}_" if keyword.iskeyword(self.name) or self.name in RESERVED else self.name
 
     @property
@@ -280,7 +280,7 @@ def _uniforms(tabs: list[Tab]) -> tuple[Uniform, ...]:
                 if name in ALIASES or name.partition("[")[0] in BUILTINS:
                     continue
                 if type_ not in COMPONENTS or not name.isidentifier():
-                    allowed = f"{format_names(COMPONENTS)}, and those that the picture sets: {format_names(BUILTINS)}"
+                    allowed = f"{format_names(COMPONENTS)}, and what the picture sets: {format_names(BUILTINS)}"
                     raise InputError(f"{tab.path}:{line}: uniform {type_} {name} is no setting; allowed are {allowed}")
                 found[name] = _uniform(name, type_, initial or "", comment or "")
     if len(found) > MAX_UNIFORMS:

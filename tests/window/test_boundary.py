@@ -377,6 +377,7 @@ def test_each_window_has_a_session_file_and_only_one_that_broke_off_is_said_to(g
     assert requested_session([], True).scenes[0].picture == "flame", "the newest is restored"
     with closing(open_app(requested_session([], True), context, restores=True)) as app:
         assert app.overlays.recovered is None, "it is restored already"
+    last_session_after_this_process(monkeypatch)  # the window's lock ends with its process
     save(Session((load(KOCH),), clean=False), default_path())
     with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
         assert app.overlays.recovered.titles and not app.overlays.recovered.clean

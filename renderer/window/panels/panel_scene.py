@@ -64,9 +64,9 @@ class PanelScene:
 
     @property
     def has_unsaved_work(self) -> bool:
-        """True if there are unsaved changes, but for those of a look at a file that cannot hold them, or not ours.
+        """True if there are unsaved changes, other than by looking at a file that cannot hold them.
 
-        Such changes are those of the view, the tone, and a toy's mouse and keys.
+        Looking changes the view, the tone, and a toy's mouse and keys.
         """
         path = self.original.path
         if not self.is_changed or path.suffix == ".toml" and not is_bundled(path):
