@@ -105,7 +105,8 @@ def carry_out(
         device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt, gives_up)
     else:
         device, finished = _export_frames(plan, picture, samples, deadline)
-    return samples, device, picture.report() if options.json else {}, finished
+    facts: Json = picture.report() | {"hints": picture.hints()} if options.json else {}
+    return samples, device, facts, finished
 
 
 def export_light_field(options: ExportOptions) -> int:
@@ -165,7 +166,7 @@ def _export_still(
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.frame_depth)
     print_denoise_hint(plan, rendered)
-    if not plan.options.json and (hint := picture.hint()):
+    for hint in () if plan.options.json else picture.hints():
         print(f"rayfold: {plan.output}: {hint}", file=sys.stderr)
     if noise is None:
         return rendered.device, rendered.samples, rendered.samples == samples
@@ -267,6 +268,7 @@ def print_result(
             print(f"rayfold: {text}", file=sys.stderr)
     digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]
     answer = _answer(plan.scene, _one(written), plan.size, samples, count, seconds, device, _one(digests))
+    answer["notes"] += facts.pop("hints", [])
     print_ignored(plan.scene.path, answer["ignored"])
     print_notes(plan.scene)
     if plan.options.json:

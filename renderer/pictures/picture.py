@@ -177,9 +177,9 @@ class Picture(Generic[AnySettings]):
         """Statistics of the last draw, for panels and records; may read from the device."""
         return {}
 
-    def hint(self) -> str:
-        """Advice of one line that an export prints about the picture drawn last; empty for none."""
-        return ""
+    def hints(self) -> list[str]:
+        """Advice, a sentence each, that an export gives about the picture drawn last."""
+        return []
 
     # A farm divides the samples of one picture into chunks, which workers draw; the merged picture has the same bits as
     # one drawn by draw() on one machine.

@@ -19,13 +19,14 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
-from renderer.raytracing.film import MIN_SAMPLES, RANGE_SAMPLES, Film, largest_error, range_count, range_samples
+from renderer.raytracing.film import RANGE_SAMPLES, Film, range_count, range_samples, samples_of, whole_blocks
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights import light_picks
 from renderer.raytracing.lights.guiding import train_guide
 from renderer.raytracing.lights.guiding_hint import guiding_hint
 from renderer.raytracing.lights.light_buffer import LightSampler
+from renderer.raytracing.lights.sample_floor import MAX_FLOOR, sample_floor
 from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.models.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.models.gltf_shapes import not_drawn
@@ -69,6 +70,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._rows = self._uploaded_rows = np.zeros(0, MATERIAL)
         self._row_sources: tuple[object, ...] = ()  # the materials and models that _rows were made of
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
+        self._noise: float | None = None  # the largest relative error, after a sample at which it was estimated
         self._tracers: dict[str, Picture] = {}  # clones that draw samples stage by stage, by purpose
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # ranges that wait to be merged after earlier ones
 
@@ -103,7 +105,9 @@ class Picture(AccumulatingPicture[Settings]):
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Uploads geometry and lights and compiles kernels if they changed since the last picture."""
-        ray_count = tile[2] * tile[3]
+        if settings.noise_threshold:
+            tile = whole_blocks(tile, size)  # by which pixels rest, so that they do so in any tile alike
+        self._film_tile, ray_count = tile, tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)
         wanted, settings = settings, with_schedule(self.device, settings, self._geometry, ray_count)
@@ -128,7 +132,11 @@ class Picture(AccumulatingPicture[Settings]):
         self._trial = self._open_trial(key, settings.with_schedule(rival), tile) if rival else None
         self._params = launch_params(settings, size, tile, lights.fields)
         self._film.reset()
-        self._converged = None
+        self._converged = self._noise = None
+        self._unbiased: tuple[float, float] | None = None  # mean_luminance() before any pixel rested
+        self._floor = MAX_FLOOR
+        if settings.noise_threshold:
+            self._floor = sample_floor(self._geometry.primitives.bounds, self._uploaded_rows, lights)
 
     @staticmethod
     def _buffers_key(settings: Settings, tile: Tile) -> tuple[Size, int, str, str, int, bool, int]:
@@ -202,8 +210,12 @@ class Picture(AccumulatingPicture[Settings]):
         if first:
             count = self.samples + 1 - first
             merge = self._film.merge_sample if self.device.has_graphs else partial(self._film.merge, first, count)
-        if not self._has_converged():
+        if self._converged is None:
             self._draw_sample(self.samples, first, merge)
+            self._estimate_noise(self.samples + 1)
+        if self._film_tile != tile:
+            left, top = tile[0] - self._film_tile[0], tile[1] - self._film_tile[1]
+            return self._film.crop((left, top, *tile[2:]))
         return self._film.merged[0]
 
     def _draw_sample(self, sample: int, first: int, merge: Callable[[], None] | None = None) -> None:
@@ -221,26 +233,19 @@ class Picture(AccumulatingPicture[Settings]):
 
         self._trial.draw(draw) if self._trial else draw(self._schedule)
 
-    def _has_converged(self) -> bool:
-        """True if every pixel has reached the noise threshold; the film is read at powers of two, when pixels stop."""
-        samples = self.samples
-        is_checked = samples >= MIN_SAMPLES and samples & (samples - 1) == 0
-        if self._converged is None and self._rays.film_m2 is not None and self._settings.noise_threshold and is_checked:
-            if (self._rays.film_m2.read()[..., 3] > 0).all():
-                self._converged = samples
-        return self._converged is not None
+    def _estimate_noise(self, samples: int) -> None:
+        """Estimates the noise after `samples` samples, and lets pixels rest by it, at powers of two from a floor on."""
+        self._noise, threshold = None, self._settings.noise_threshold
+        if not threshold or samples < min(self._floor, MAX_FLOOR) or samples & (samples - 1):
+            return
+        self._unbiased = self._unbiased or self._film.mean_luminance(samples)
+        self._noise = self._film.rest_pixels(samples, threshold)
+        if self._noise <= threshold:
+            self._converged = samples
 
     def noise(self) -> float | None:
-        """Returns the largest relative standard error of a pixel, at powers of two of samples; None between them."""
-        if not self._settings.noise_threshold:
-            return float("inf")
-        if self._converged is not None:
-            return self._settings.noise_threshold
-        samples = self.samples
-        if samples < MIN_SAMPLES or samples & (samples - 1):
-            return None
-        mean, m2 = (buffer.read() for buffer in self._film.current)
-        return largest_error(mean, m2, samples)
+        """Returns the largest relative error of a pixel or block (films.cu), if the last sample estimated it."""
+        return self._noise if self._settings.noise_threshold else float("inf")
 
     def _scene_args(self) -> SceneArgs:
         lights = self._lights
@@ -338,7 +343,7 @@ class Picture(AccumulatingPicture[Settings]):
         """
         tile = tile or (0, 0, *size)
         self.begin_if_changed(settings, size, 0.0, tile)
-        _, _, width, height = tile
+        left, top, width, height = self._film_tile
         albedo, normal = (self.device.buffer((height, width, 4)) for _ in range(2))
         depth, ids = self.device.buffer((height, width)), self.device.buffer((height, width), "u4")
         draw = self._aov_kernel("draw_aovs", self._settings)
@@ -348,10 +353,11 @@ class Picture(AccumulatingPicture[Settings]):
         layers |= {"depth": depth.read(), "id": ids.read()}
         if self._rays.film_m2 is not None and self.samples:
             m2 = self._film.merged[1].read()
-            counts = np.where(m2[..., 3] > 0, m2[..., 3], self.samples)
+            counts = samples_of(m2, self.samples)
             layers["variance"] = m2[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
             layers["samples"] = counts.astype("u4")
-        return layers
+        rows, columns = (slice(tile[k] - at, tile[k] - at + tile[k + 2]) for k, at in ((1, top), (0, left)))
+        return {name: layer[rows, columns] for name, layer in layers.items()}
 
     def pick(self, settings: Settings, size: Size, x: float, y: float) -> float | None:
         """Returns the distance, as focus_distance counts it, of the surface at pixel (x, y); None without a surface.
@@ -414,7 +420,8 @@ class Picture(AccumulatingPicture[Settings]):
         """A clone that draws by the wavefront, stage by stage, and its settings."""
         if purpose not in self._tracers:
             self._tracers[purpose] = self.clone()
-        tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits")
+        keeps = {"noise_threshold": 0.0, "variance": settings.keeps_variance}  # the same kernels
+        tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits", **keeps)
         self._update_geometry(settings, 0)
         tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # this picture's present geometry
         return tracer, settings
@@ -450,11 +457,27 @@ class Picture(AccumulatingPicture[Settings]):
         counts = self._schedule.report(self._settings.max_depth)
         return {"samples": samples, "primitives": self._geometry.primitive_count, "schedule": schedule, **counts}
 
-    def hint(self) -> str:
-        """The advice to guide paths by photons, if most light passes glass."""
+    def hints(self) -> list[str]:
+        """The advice to guide paths by photons, if most light passes glass; what a noise threshold may have cost."""
         if self._drawn is None:
+            return []
+        guiding = guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
+        return [hint for hint in (guiding, self._lost_light()) if hint]
+
+    def _lost_light(self) -> str:
+        """A sentence on the light that pixels may have lost because they rested before they found it; else ""."""
+        if self._unbiased is None:
             return ""
-        return guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
+        mean, error = self._unbiased
+        lost = 1 - self._film.mean_luminance(self.samples)[0] / max(mean, 1e-30)
+        if lost > max(0.01, 2 * error / max(mean, 1e-30)):
+            return f"pixels that stopped at the noise threshold lost about {100 * lost:.0f} % of the picture's light"
+        if self._floor > MAX_FLOOR:
+            return (
+                "the lamps are so small that few paths find them through glass or off mirrors: pixels that stopped at "
+                "the noise threshold may lack caustics; without one, all pixels take all samples"
+            )
+        return ""
 
 
 def _has_ranges(settings: Settings) -> bool:

@@ -2,7 +2,8 @@
 
 The samples are split into ranges of RANGE_SAMPLES. Each range is accumulated separately, and the ranges are merged in a
 fixed order, so a picture has the same bits whether one device draws all ranges or several devices share them. The
-functions of shaders/raytracing/film.h accumulate a range; shaders/raytracing/merge_films.cu merges two films.
+functions of shaders/raytracing/film.h accumulate a range; shaders/raytracing/films.cu merges two films, and
+lets pixels rest.
 pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_range() and write_range().
 """
 
@@ -10,10 +11,12 @@ import numpy as np
 
 from renderer.gpu.device import Buffer, Device, Kernel
 
-RANGE_SAMPLES = 64
-MIN_SAMPLES = 32  # samples of a pixel before its error is estimated; the same in film.h
-MIN_LUMINANCE = 0.01  # the error of darker pixels is relative to this luminance; the same in film.h
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+FILE = "raytracing/films.cu"
+RANGE_SAMPLES = 64
+MIN_SAMPLES = 32  # samples of a pixel before its error is estimated
+BLOCK = 16  # side in pixels of the blocks whose pixels may rest; the same in films.cu
+Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 
 def range_count(samples: int) -> int:
@@ -26,15 +29,19 @@ def range_samples(index: int, samples: int) -> range:
     return range(index * RANGE_SAMPLES, min((index + 1) * RANGE_SAMPLES, samples))
 
 
-def largest_error(mean: np.ndarray, m2: np.ndarray, samples: int) -> float:
-    """Returns the largest relative standard error of a pixel's luminance after `samples` samples.
+def whole_blocks(tile: Tile, size: tuple[int, int]) -> Tile:
+    """Returns the least tile of whole blocks of a picture of `size` (width, height) that covers `tile`."""
+    left, top = (start - start % BLOCK for start in tile[:2])
+    right, bottom = (
+        min(-(-(start + length) // BLOCK) * BLOCK, end)
+        for start, length, end in zip(tile[:2], tile[2:], size, strict=True)
+    )
+    return left, top, right - left, bottom - top
 
-    `mean` and `m2` (height, width, 4) are film_mean and film_m2 of film.h: the mean and the sum of squared deviations.
-    m2[..., 3] is the number of samples of a pixel that reached the noise threshold, else 0.
-    """
-    taken = np.where(m2[..., 3] > 0, m2[..., 3], samples)[..., None].astype("f8")
-    error = np.sqrt(np.maximum(m2[..., :3], 0) / (taken * (taken - 1))) @ LUMINANCE
-    return float((error / np.maximum(mean[..., :3] @ LUMINANCE, MIN_LUMINANCE)).max())
+
+def samples_of(m2: np.ndarray, samples: int) -> np.ndarray:
+    """Returns the number of samples of each pixel from film_m2 (..., 4), film.h, after `samples` of the picture."""
+    return np.where(m2[..., 3] > 0, m2[..., 3], samples + m2[..., 3])
 
 
 class Film:
@@ -52,6 +59,8 @@ class Film:
         self._spare: tuple[Buffer, ...] = ()  # receives the merged film
         self.merged = current
         self._kernels: dict[int, Kernel] = {}  # by: sample counts are read from device memory
+        self._errors: Buffer | None = None  # of each block
+        self._crop: tuple[Buffer, Kernel] | None = None
 
     def reset(self) -> None:
         """Begins a new picture: `merged` is the first range alone."""
@@ -79,12 +88,43 @@ class Film:
         in_memory = len(counts) == 1
         if in_memory not in self._kernels:
             constants = dict(STRICT=1, M2=len(self.current) - 1, SAMPLE_IN_MEMORY=int(in_memory))
-            kernel = self._device.kernel("raytracing/merge_films.cu", "merge_films", group_size=128, **constants)
+            kernel = self._device.kernel(FILE, "merge_films", group_size=128, **constants)
             self._kernels[in_memory] = kernel
         pixels = self.current[0].shape[0] * self.current[0].shape[1]
         buffers = [b for three in zip(self._total, self.current, self._spare, strict=True) for b in three]
         self._kernels[in_memory](pixels, pixels, *counts, *buffers)
         self.merged = self._spare
+
+    def rest_pixels(self, samples: int, threshold: float) -> float:
+        """Lets quiet pixels rest and wakes others after `samples` samples; returns the largest relative error.
+
+        No pixel is sampled any more once that is at most `threshold`.
+        """
+        height, width = self.current[0].shape[:2]
+        blocks = -(-width // BLOCK) * -(-height // BLOCK)
+        if self._errors is None:
+            self._errors = self._device.buffer(blocks)
+        kernel = self._device.kernel(FILE, "rest_pixels", group_size=64, STRICT=1)
+        kernel(blocks, width, height, samples, np.float32(threshold), *self.current, self._errors)
+        return float(self._errors.read().max())
+
+    def mean_luminance(self, samples: int) -> tuple[float, float]:
+        """Returns the mean luminance of all pixels after `samples` samples, and its standard error."""
+        mean, m2 = (buffer.read().astype("f8") for buffer in self.current)
+        taken = samples_of(m2, samples)
+        variances = ((np.sqrt(m2[..., :3]) @ LUMINANCE) ** 2) / (taken * (taken - 1))
+        return float((mean[..., :3] @ LUMINANCE).mean()), float(np.sqrt(variances.sum())) / taken.size
+
+    def crop(self, tile: Tile) -> Buffer:
+        """Returns the means of the rectangle `tile` of the merged film, in a buffer that the next call overwrites."""
+        left, top, width, height = tile
+        if self._crop is None or self._crop[0].shape != (height, width, 4):
+            kernel = self._device.kernel(FILE, "crop_film", group_size=128, STRICT=1)
+            self._crop = self._device.buffer((height, width, 4)), kernel
+        out, kernel = self._crop
+        film_width = self.current[0].shape[1]
+        kernel(width * height, width, height, left, top, film_width, self.merged[0], out)
+        return out
 
     def read_range(self) -> tuple[np.ndarray, ...]:
         """Reads the current range: means and, if kept, sums of squared deviations, each (height, width, 3) float32."""

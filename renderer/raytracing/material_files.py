@@ -52,6 +52,7 @@ class MaterialFile:
     simd8: str = ""
     maps: tuple[str, ...] = COMMON_MAPS
     transmits: Condition = Condition(())
+    mirrors: Condition = Condition(())
     constants: dict[str, Condition] = field(default_factory=dict)
 
     def declare(self, key: str, value: str) -> None:
@@ -63,14 +64,14 @@ class MaterialFile:
             self.simd8 = value
         elif key == "maps":
             self.maps = ("emission",) if value == "none" else (*self.maps, *value.split(", "))
-        elif key == "transmits":
-            self.transmits = Condition.parse(condition)
+        elif key in ("transmits", "mirrors"):
+            setattr(self, key, Condition.parse(condition))
         elif key == "constant":
             self.constants[head.strip()] = Condition.parse(condition)
         else:
             raise InputError(
                 f"shaders/raytracing/materials/{self.name}.h: @{key} is no declaration; allowed are @optional, @unlit, "
-                "@shadow_catcher, @simd8, @maps, @transmits and @constant"
+                "@shadow_catcher, @simd8, @maps, @transmits, @mirrors and @constant"
             )
 
 
@@ -103,9 +104,18 @@ def declares(rows: np.ndarray, flag: str) -> np.ndarray:
 
 def transmits(rows: np.ndarray) -> np.ndarray:
     """Returns the mask (n,) bool of the materials (n,) MATERIAL that transmit light through the surface."""
+    return _holds(rows, "transmits")
+
+
+def mirrors(rows: np.ndarray) -> np.ndarray:
+    """Returns the mask (n,) bool of the materials (n,) MATERIAL that reflect as mirrors where they are smooth."""
+    return _holds(rows, "mirrors")
+
+
+def _holds(rows: np.ndarray, condition: str) -> np.ndarray:
     out = np.zeros(len(rows), bool)
     for index, file in enumerate(MATERIAL_FILES.values()):
-        out |= (rows["kind"] == index) & file.transmits.holds(rows)
+        out |= (rows["kind"] == index) & getattr(file, condition).holds(rows)
     return out
 
 

@@ -42,6 +42,8 @@
 //     @maps FIELDS                    texture maps besides color, normal, bump, alpha and emission; `none`: emission
 //                                     alone. Every material with an alpha map has holes where alpha fails its test.
 //     @transmits where FIELDS         materials that transmit most light: exports then propose path guiding
+//     @mirrors where FIELDS           materials that, where smooth, throw caustics: pixels take more samples before
+//                                     they may rest (sample_floor.py)
 //     @simd8 KIND                     CPUs shade eight paths at once by the code of packets/shade_simd8.h for KIND:
 //                                     `diffuse`, `metallic` or `catcher`. Without it they shade path by path.
 //     @unlit                          the surface shows `color` as radiance on both sides

@@ -3,6 +3,7 @@
 
 // For the host; raytracing/surface.h explains these lines:
 // @optional
+// @mirrors
 // @maps roughness
 
 #include "raytracing/microfacet.h"

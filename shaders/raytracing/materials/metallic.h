@@ -4,6 +4,7 @@
 
 // For the host; raytracing/surface.h explains these lines:
 // @optional
+// @mirrors where metallic
 // @maps roughness, metallic, metallic_roughness
 // @simd8 metallic
 

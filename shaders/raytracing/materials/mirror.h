@@ -1,6 +1,8 @@
 // A perfect mirror of reflectance `color`: one delta lobe.
 #include "raytracing/surface.h"
 
+// @mirrors
+
 DEVICE bool mirror_sample(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
     out->direction = normalize_fma(reflect(s.ray_direction, s.normal));
     out->weight = base_color(m);

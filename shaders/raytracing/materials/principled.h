@@ -10,6 +10,7 @@
 
 // For the host; raytracing/surface.h explains these lines:
 // @optional
+// @mirrors where metallic
 // @maps roughness, metallic, metallic_roughness, clearcoat, clearcoat_roughness, clearcoat_normal, sheen_color
 // @maps sheen_roughness, specular, specular_color, transmission, iridescence, iridescence_thickness, anisotropy
 // @maps diffuse_transmission, diffuse_transmission_color
