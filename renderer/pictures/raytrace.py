@@ -19,7 +19,15 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
-from renderer.raytracing.film import RANGE_SAMPLES, Film, range_count, range_samples, samples_of, whole_blocks
+from renderer.raytracing.film import (
+    LUMINANCE,
+    RANGE_SAMPLES,
+    Film,
+    range_count,
+    range_samples,
+    samples_of,
+    whole_blocks,
+)
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights import light_picks
@@ -34,7 +42,7 @@ from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedule_trial import Candidate, Trial, remembered, trial_key
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedule, with_schedule
-from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPE_GROUPS, Settings
+from renderer.raytracing.settings import LIGHT_SETTINGS, MAX_DEPTH, SHAPE_GROUPS, Settings
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
 from renderer.raytracing.volumes import samples_segments
@@ -44,6 +52,8 @@ from renderer.system.profile import stage
 __all__ = ["Picture", "Settings", "open_file"]
 AOV_SAMPLES = 16  # samples that the albedo and normal layers average
 READABLE_SAMPLES = 4  # least samples of each frame of an animation
+MIN_CUT = 0.005  # least fraction of the light, cut by max_depth, that is reported
+CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 12, 1 << 16, 1 << 10  # of the pictures that estimate it
 
 
 class Picture(AccumulatingPicture[Settings]):
@@ -458,11 +468,36 @@ class Picture(AccumulatingPicture[Settings]):
         return {"samples": samples, "primitives": self._geometry.primitive_count, "schedule": schedule, **counts}
 
     def hints(self) -> list[str]:
-        """The advice to guide paths by photons, if most light passes glass; what a noise threshold may have cost."""
+        """Advice to guide paths by photons; the light that a noise threshold and max_depth may have cost."""
         if self._drawn is None:
             return []
         guiding = guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
-        return [hint for hint in (guiding, self._lost_light()) if hint]
+        return [hint for hint in (guiding, self._lost_light(), self._cut_light()) if hint]
+
+    def _cut_light(self) -> str:
+        """A sentence on the light of paths that max_depth ended, where that is MIN_CUT of the picture's light.
+
+        The witness is a small picture, drawn with and without the limit by the same random numbers.
+        """
+        settings, (width, height) = self._settings, (int(self._params["width"]), int(self._params["height"]))
+        active = self._schedule.report(settings.max_depth).get("active rays", [1])
+        ends_paths = len(active) < settings.max_depth or active[-1] > 0
+        paths = min(CUT_PATHS, width * height * self.samples // 40)  # at most a twentieth of the picture's work
+        if settings.integrator != "path" or settings.guiding_photons or not ends_paths or paths < MIN_CUT_PATHS:
+            return ""
+        scale = min(1.0, (CUT_PIXELS / (width * height)) ** 0.5)
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        keeps = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)
+        means = []
+        for depth in (settings.max_depth, MAX_DEPTH):
+            probe = self.clone()
+            for _ in range(max(1, paths // (size[0] * size[1]))):
+                frame = probe.draw(replace(keeps, max_depth=depth), size, 0.0)
+            means.append(float((frame.read()[..., :3] @ LUMINANCE).mean(dtype="f8")))
+        cut = 1 - means[0] / max(means[1], 1e-30)
+        if cut < MIN_CUT:
+            return ""
+        return f"max_depth {settings.max_depth} cuts about {100 * cut:.1f} % of the light; at most {MAX_DEPTH}"
 
     def _lost_light(self) -> str:
         """A sentence on the light that pixels may have lost because they rested before they found it; else ""."""

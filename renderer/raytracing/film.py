@@ -2,9 +2,9 @@
 
 The samples are split into ranges of RANGE_SAMPLES. Each range is accumulated separately, and the ranges are merged in a
 fixed order, so a picture has the same bits whether one device draws all ranges or several devices share them. The
-functions of shaders/raytracing/film.h accumulate a range; shaders/raytracing/films.cu merges two films, and
-lets pixels rest.
-pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_range() and write_range().
+functions of shaders/raytracing/film/film.h accumulate a range; shaders/raytracing/film/films.cu merges two films, and
+lets pixels rest. pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_range() and
+write_range().
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from renderer.gpu.device import Buffer, Device, Kernel
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-FILE = "raytracing/films.cu"
+FILE = "raytracing/film/films.cu"
 RANGE_SAMPLES = 64
 MIN_SAMPLES = 32  # samples of a pixel before its error is estimated
 BLOCK = 16  # side in pixels of the blocks whose pixels may rest; the same in films.cu

@@ -7,7 +7,7 @@ kernel; a stencil word has a bit for each ray of a block of 8 x 4 pixels, unless
 from renderer.gpu.device import Buffer, Device
 
 GROUP_SIZE = 128  # threads of a group: one a ray of four stencil words
-MAX_DEPTHS = 16  # largest number of rays of a path; the same in raytrace.cu
+MAX_DEPTHS = 16  # depths whose active rays are counted for the report; the same in raytrace.cu
 WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
 WORDS_PER_GROUP = GROUP_SIZE // 2  # stencil words of a group of the kernel `bounces`
 

@@ -328,7 +328,8 @@ class Megakernel(Schedule):
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth."""
-        return self._count([(self._rays.active_masks[0], depth, MAX_DEPTHS) for depth in range(max_depth)])
+        depths = range(min(max_depth, MAX_DEPTHS))
+        return self._count([(self._rays.active_masks[0], depth, MAX_DEPTHS) for depth in depths])
 
 
 SCHEDULES: dict[str, type[Schedule]] = {"wavefront": Wavefront, "regenerate": Regenerate, "megakernel": Megakernel}

@@ -28,6 +28,7 @@ from renderer.scene.schema import PictureSettings, reference, required_file, set
 
 SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # for LightSampler
+MAX_DEPTH = 128  # rays of a path; Russian roulette ends nearly all paths before
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
 MAX_BALLS = 1 << 21  # spheres of an attractor
 MATERIAL_HELP = "name of a material"
@@ -242,7 +243,7 @@ class Settings(PictureSettings):
     focus_distance: float = setting(
         0.0, 0.0, 1e9, "of the plane of focus, along the view axis; 0: the plane of the view's target"
     )
-    max_depth: int = setting(6, 1, 16, "rays of a path at most", key="d")
+    max_depth: int = setting(12, 1, MAX_DEPTH, "rays of a path at most", key="d")
     samples: int = setting(64, 1, 1 << 20, "a pixel of the finished picture", logarithmic=True)
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
     stencil: Literal["bits", "flags", "compact", "off"] = setting(

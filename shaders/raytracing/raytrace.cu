@@ -18,7 +18,7 @@
 #include "raytracing/camera.h"
 #include "raytracing/lights/lights.h"
 #include "raytracing/volumes/media.h"
-#include "raytracing/film.h"
+#include "raytracing/film/film.h"
 #include "raytracing/path.h"
 #include "raytracing/schedules/stencil.h"
 
@@ -27,7 +27,7 @@
 #define SCHEDULE_MEGAKERNEL 2
 #define SCHEDULE_NONE 3  // no kernels: those of aovs.cu and light_picks.cu use the functions
 #define WAVELENGTH_DIMENSION 7u  // the sampler's dimension, one a path
-#define MAX_DEPTHS 16
+#define MAX_DEPTHS 16  // depths whose active rays are counted for the report; deeper ones are not
 
 #if VOLUMES
 #include "raytracing/volumes/shade_volume.h"
@@ -204,7 +204,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
         if (!active && !rays_left) break;
 #endif
         if (!active) continue;
-        atomic_add(&by_depth[depth], 1u);
+        if (depth < MAX_DEPTHS) atomic_add(&by_depth[depth], 1u);
         Hit hit = path_hit(params, depth, sampler, path.origin, path.direction, SCENE_ARGS, lights);
         if (hit.primitive < 0) {
             path.radiance = add_escaped_radiance(params, depth, lights, path);
@@ -246,7 +246,7 @@ KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_P
             if (lane_index() == (uint)depth)
                 lane_word = word;  // lane k keeps the word of depth k, for one store at the end
 #else
-            if (lane_index() == 0) active_masks[MAX_DEPTHS * (i >> 5) + (uint)depth] = word;
+            if (lane_index() == 0 && depth < MAX_DEPTHS) active_masks[MAX_DEPTHS * (i >> 5) + (uint)depth] = word;
 #endif
             ShadowRay shadow;
             shadow.valid = false;

@@ -374,7 +374,7 @@ WRONG = {
     "no such mesh": ({"meshes": [{"material": "plain", "file": "no.obj"}]}, "no.obj"),
     "level": ({"procedural": [{"material": "plain", "kind": "menger", "level": 9}]}, "menger allows 0 to"),
     "radius": ({"spheres": [{"material": "plain", "radius": -1.0}]}, "radius is -1.0"),
-    "max_depth": ({"max_depth": 0}, "max_depth is 0; it must be 1 to 16"),
+    "max_depth": ({"max_depth": 0}, "max_depth is 0; it must be 1 to 128"),
     "color": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
     "corners": ({"quads": [{"material": "plain", "corners": [[0, 0, 0]]}]}, "4 values"),
     "schedule": ({"schedule": "magic"}, "allowed are auto"),
@@ -398,8 +398,8 @@ def test_an_invalid_mesh_is_reported_when_drawn(picture, tmp_path):
 def test_set_reaches_into_the_scene():
     settings = load(SCENES / "cornell.toml").settings
     assert set_from_text(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
-    with pytest.raises(UserError, match="max_depth is 99"):
-        set_from_text(settings, "max_depth", "99")
+    with pytest.raises(UserError, match="max_depth is 199"):
+        set_from_text(settings, "max_depth", "199")
 
 
 def test_aovs_are_those_of_the_first_hit(picture):

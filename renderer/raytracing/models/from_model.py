@@ -19,7 +19,7 @@ from renderer.formats.mesh import has_materials, load_mesh
 from renderer.formats.models import GLTF_SUFFIXES, load_model
 from renderer.raytracing.models.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
 from renderer.raytracing.models.framing import bounds_of
-from renderer.raytracing.models.gltf_shapes import ModelShape
+from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
 from renderer.raytracing.models.motion import animation_names, models_in_motion
 from renderer.raytracing.settings import MeshShape, PointLight, Settings, Sun
 from renderer.scene.animation import Animation
@@ -31,6 +31,7 @@ __all__ = ["TONE", "lights_of", "open_file", "play_animation", "with_animation"]
 MIN_SPAN = 1e-17  # least size of a mesh; its reciprocal is a scale that MeshShape accepts
 HEIGHT = 720  # height in pixels of the picture of a file whose camera has an aspect ratio
 SAMPLES = 64
+GLASS_DEPTH = 32  # max_depth of models with glass
 MAX_TRIANGLES = 1 << 18  # triangles that are examined for floor and light; of larger files, every n-th
 
 
@@ -66,7 +67,9 @@ def _open_model(path: Path) -> Scene:
     view = camera_view(camera, vertices) if camera else None
     names = [camera.name for camera in model.cameras]
     content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names))
-    settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))
+    has_glass = any(material.transmission > 0 for material in materials_of(model))
+    depth = {"max_depth": GLASS_DEPTH} if has_glass else {}
+    settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),), **depth)
     if camera and camera.height:
         settings = replace(settings, projection="orthographic")
     size = picture_size(camera) if camera else None

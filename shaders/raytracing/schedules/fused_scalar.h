@@ -88,7 +88,8 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
     PathPacket packet;
     uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), started = active;
     for (int depth = 0; depth < params.max_depth; depth++) {
-        active_masks[MAX_DEPTHS * word + (uint)depth] = active;
+        if (depth < MAX_DEPTHS) active_masks[MAX_DEPTHS * word + (uint)depth] = active;
+        if (!active && depth >= MAX_DEPTHS) break;
         if (!active) continue;
         uint shadow_mask;
         scene_packet_hits(SCENE_ARGS, &packet.rays, active, false);
