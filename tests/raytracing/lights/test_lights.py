@@ -182,6 +182,36 @@ def test_irradiance_of_an_environment_map_is_its_integral(picture, tmp_path, rng
     assert (np.abs(values.mean((0, 1)) - wanted) < 4.5 * error + 6e-3 * wanted).all(), (values.mean((0, 1)), wanted)
 
 
+def test_a_sun_of_one_texel_lights_and_shades_as_a_bright_disc(picture, tmp_path):
+    """The convention: texel (i, j) of a map is centered at ((j + 1/2) / width, (i + 1/2) / height) of the sphere.
+
+    Bilinear filtering leaves its light, radiance times solid angle. Below a square of area 1 the floor loses irradiance
+    times 1 around the point behind its center. Mitsuba 3 stretches rows from pole to pole, (i / (height - 1)): such a
+    sun is up to half a row elsewhere and 1 to 2 % brighter.
+    """
+    height, width, row, column = 64, 128, 16, 40
+    theta, phi = (row + 0.5) / height * np.pi, ((column + 0.5) / width - 0.5) * 2 * np.pi
+    toward = np.array([np.sin(theta) * np.sin(phi), np.cos(theta), -np.sin(theta) * np.cos(phi)])
+    irradiance = 3000 * np.sin(theta) * (np.pi / height) * (2 * np.pi / width)  # on a surface that faces the texel
+    pixels = np.zeros((height, width, 3))
+    pixels[row, column] = 3000
+    x, y, z = 3 * toward / toward[1]
+    corners = tuple((x + a, y, z + b) for a, b in ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)))
+    view = Camera((0.0, 2.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), fov_degrees=70.0)
+    scene = floor_scene(quads=(FLOOR, Quad("floor", corners)), view=view)
+    texel = replace(scene, environment=Environment(str(exr(tmp_path / "sun.exr", pixels))))
+    disc = replace(scene, suns=(Sun(tuple(toward), (irradiance,) * 3, 2.8),))
+    size, side = 48, 4 * np.tan(np.radians(35)) / 48
+    across = (np.arange(size) + 0.5 - size / 2) * side
+    for name, lit in (("texel", texel), ("disc", disc)):
+        level = 0.5 / np.pi * irradiance * toward[1]
+        shadow = level - render(picture, lit, (size, size), 64)[..., 0]
+        assert shadow[:4].mean() == pytest.approx(0, abs=0.005 * level), name
+        assert shadow.sum() * side**2 == pytest.approx(level, rel=0.015), name
+        assert (shadow.sum(0) @ across) / shadow.sum() == pytest.approx(0, abs=0.01), name
+        assert (shadow.sum(1) @ across) / shadow.sum() == pytest.approx(0, abs=0.01), name
+
+
 def test_orientation_of_the_environment_map(picture, tmp_path):
     """-z in the middle, +x right of it, the zenith on top; rotation turns it about y."""
     height, width = 64, 128
