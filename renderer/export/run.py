@@ -243,9 +243,13 @@ def print_plan(plan: ExportPlan) -> int:
         "disk_bytes": 0 if untiled else 16 * width * height,
         "device_bytes_per_frame": 16 * (min(step, width) * min(step, height) if step else width * height),
     }
+    said = {"ignored": ignored_statements(plan.scene), "notes": list(plan.scene.notes)}
+    said |= picture_class(plan.scene.picture).choices(plan.scene.settings)
     if options.json:
-        print(json.dumps(facts | measured()))
+        print(json.dumps(facts | said | measured()))
     else:
+        print_ignored(plan.scene.path, said["ignored"])
+        print_notes(plan.scene)
         for key, value in facts.items():
             print(f"{key.replace('_', ' '):24s} {value}")
     return 0

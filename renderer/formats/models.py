@@ -7,7 +7,7 @@ from renderer.formats import gltf
 from renderer.formats.mesh import load_model as load_mesh_model
 from renderer.plain import format_value
 
-GLTF_SUFFIXES = (".glb", ".gltf")
+GLTF_SUFFIXES = (".glb", ".gltf", ".vrm")  # .vrm: avatars, in the container of .glb
 
 
 def load_model(path: Path | str, variant: str = "") -> gltf.Model:

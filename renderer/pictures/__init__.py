@@ -28,9 +28,18 @@ from renderer.system.profile import stage
 
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
-    ".glb": "raytrace", ".gltf": "raytrace",
+    ".glb": "raytrace", ".gltf": "raytrace", ".vrm": "raytrace",
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
+}  # fmt: skip
+CONVERTERS = {  # by the suffixes of files that no picture opens: what writes a file that one does
+    ".fbx .blend .abc .usd .usda .usdc .usdz .x3d .wrl":
+        "Blender opens it and exports .glb (File > Export > glTF 2.0)",
+    ".3mf .amf": "PrusaSlicer and trimesh (`trimesh.load(FILE).export(\"a.glb\")`) convert it",
+    ".step .stp .iges .igs .brep": "FreeCAD opens it and exports .glb",
+    ".dae .3ds .lwo .x .ase .ms3d .md5mesh": "assimp converts it (`assimp export FILE a.glb`)",
+    ".vox": "MagicaVoxel exports it as .ply",
+    ".splat .spz .ksplat": "it holds Gaussian splats, which have no surfaces; SuGaR and 2DGS make meshes of them",
 }  # fmt: skip
 SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # of what load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
@@ -61,7 +70,8 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
     kind = "lightfield" if path.is_dir() else PICTURE_OF_SUFFIX.get(suffix)
     if kind is None or kind not in picture_kinds():
         known = ", ".join([".toml", ".png", *(s for s, k in PICTURE_OF_SUFFIX.items() if k in picture_kinds())])
-        raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
+        advice = next((f"; {text}" for names, text in CONVERTERS.items() if suffix in names.split()), "")
+        raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}{advice}")
     return _module(kind).open_file(path)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assets.makers.gltf_builder import Maker, square
+from renderer.cli import main
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
@@ -120,6 +122,27 @@ def test_dry_run_writes_nothing(scene, tmp_path):
     answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
     facts = json.loads(answer.stdout)
     assert facts["tiles"] == 100 and facts["disk_bytes"] == 16 * 20000**2 and not (tmp_path / "a.png").exists()
+
+
+def test_a_dry_run_tells_what_a_file_lacks_and_offers(tmp_path, capsys):
+    maker = Maker()
+    maker.tree |= {"extensionsUsed": ["ACME_glow"], "extensions": {"ACME_glow": {"a": 1}}}
+    maker.node(mesh=square(maker))
+    path = tmp_path / "avatar.vrm"  # a .glb by another name
+    path.write_bytes(maker.glb())
+    assert main(["export", str(path), "-o", str(tmp_path / "a.png"), "--dry-run", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert any("ACME_glow" in phrase for phrase in facts["ignored"])
+    assert facts["notes"] == [] and facts["variants"] == [] and facts["animations"] == []
+
+
+@pytest.mark.parametrize("suffix, words", [(".fbx", "Blender"), (".usdz", "Blender"), (".3mf", "trimesh"),
+                                           (".spz", "Gaussian splats")])  # fmt: skip
+def test_files_of_other_programs_name_a_converter(tmp_path, capsys, suffix, words):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(b"x")
+    assert main(["export", str(path), "-o", str(tmp_path / "a.png")]) == 5
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

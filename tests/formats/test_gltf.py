@@ -194,6 +194,17 @@ def test_skins_follow_their_joints(tmp_path, rng):
     assert np.allclose(part.normals[:, :2], 0, atol=1e-6) and (part.normals[:, 2] > 0).all()
 
 
+def test_joints_may_stand_outside_of_the_scene_and_unused_slots_hold_anything(tmp_path):
+    """RiggedFigure's exporters: an armature beside the scene, joints as floats, wild indices without weight."""
+    wanted = gltf.load(put(tmp_path, arm(), "a.glb")).meshes[-1][0].vertices
+    maker = arm()
+    maker.tree["scenes"][0]["nodes"] = [2]
+    joints = np.array([[0, 77, 0, 0], [-5, 1, 0, 0], [0, 1, 0, 300], [9, 9, 9, 9]], "f4")
+    maker.tree["meshes"][0]["primitives"][0]["attributes"]["JOINTS_0"] = maker.array(joints)
+    model = gltf.load(put(tmp_path, maker, "b.glb"))
+    assert np.array_equal(model.meshes[-1][0].vertices, wanted) and len(model.mesh_nodes) == 1
+
+
 @pytest.mark.parametrize(
     "spoil, words",
     [

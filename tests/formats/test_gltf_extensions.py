@@ -435,6 +435,24 @@ def test_a_texture_of_16k_by_16k_is_refused_before_it_is_decoded(tmp_path):
         gltf.load(put(tmp_path, maker))
 
 
+def test_textures_without_room_are_halved_and_told(tmp_path, rng, monkeypatch):
+    """As many textures as there are keep their names; the largest have the means of 2 x 2 texels of the file's."""
+    maker = Maker()
+    images = [rng.integers(0, 256, (9, 8, 3), "u1"), rng.integers(0, 256, (4, 4, 3), "u1")]
+    for image in images:
+        maker.texture(image)
+    maker.node(mesh=square(maker))
+    monkeypatch.setattr(gltf.textures, "MAX_TOTAL_PIXELS", 40)
+    model = gltf.load(put(tmp_path, maker))
+    means = images[0][:8].astype("f8").reshape(4, 2, 4, 2, 3).mean((1, 3))
+    assert np.array_equal(model.textures[0].pixels[..., :3], np.floor(means + 0.5))
+    assert np.array_equal(model.textures[1].pixels[..., :3], images[1])
+    assert format_ignored(model.ignored) == ["full resolution (1 texture)"]
+    monkeypatch.setattr(gltf.textures, "MAX_DECODED_PIXELS", 80)
+    with pytest.raises(InputError, match=r"raises the pixels of the whole file above the 80 allowed"):
+        gltf.load(put(tmp_path, maker, "more.glb"))
+
+
 def test_a_decoder_that_crashes_or_hangs_costs_one_sentence(tmp_path, monkeypatch):
     pytest.importorskip("DracoPy")
     job = codecs.Job("draco", "meshes[0].primitives[0]", b"DRACO", 100)

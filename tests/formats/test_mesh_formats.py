@@ -28,6 +28,14 @@ def picture(tmp_path, name, pixels):
     write_png(tmp_path / name, np.asarray(pixels, "u1"))
 
 
+def test_gaussian_splats_are_named(tmp_path):
+    names = "x y z f_dc_0 f_dc_1 f_dc_2 opacity scale_0 scale_1 scale_2 rot_0 rot_1 rot_2 rot_3".split()
+    header = "\n".join(["ply", "format ascii 1.0", "element vertex 1", *(f"property float {n}" for n in names)])
+    path = put(tmp_path, "scene.ply", f"{header}\nend_header\n{' 1' * len(names)}\n")
+    with pytest.raises(InputError, match=r"scene.ply: .*holds Gaussian splats, .* SuGaR and 2DGS make a mesh"):
+        load_part(path)
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "binary", "binary_big_endian"])
 @pytest.mark.parametrize("color", ["uchar", "float"])
 def test_ply_arrays_are_those_that_were_written(tmp_path, rng, encoding, color):

@@ -37,11 +37,13 @@ def build_model(file: Container, variant: str = "") -> Model:
         raise InputError(f"{file.path}: has no variant {format_value(variant)}; {known}")
     chosen = variants.index(variant) if variant else -1
     ignored = unread(file.tree)
-    missing: set[int] = set()
-    textures = read_textures(file, missing)
+    missing, halved = set[int](), set[int]()
+    textures = read_textures(file, missing, halved)
     read = [_without(material, missing) for material in read_materials(file, textures)]
     if missing:
         ignored["missing picture textures"] += len(missing)
+    if halved:
+        ignored["full resolution textures"] += len(halved)
     nodes = _nodes(file)
     targets = {node.number: len(node.weights) for node in nodes}
     animations = read_animations(file, targets.get, lambda name: ignored.update([name]))
@@ -115,7 +117,7 @@ def _nodes(file: Container) -> list[Node]:
     seen: set[int] = set()
     meshes, skins = cache(partial(_rest_weights, file)), cache(partial(read_skin, file))
     left = [(index, -1, "its scene", True) for index in reversed(roots)]
-    while left:
+    while left := left or _roots_of_joints(file, out, seen):
         index, parent, parent_name, visible = left.pop()
         entry, name = file.item("nodes", index, parent_name), f"nodes[{index}]"
         if index in seen:
@@ -129,10 +131,26 @@ def _nodes(file: Container) -> list[Node]:
         out.append(node if visible else replace(node, mesh=-1, skin=None, weights=(), light=None))
     for skin in (node.skin for node in out if node.skin):
         file.take("joints", len(skin.joints), MAX_JOINTS, skin.name)
-        for joint in skin.joints:
-            if joint not in seen:
-                file.fail(skin.name, f"names nodes[{joint}], which is not in the scene")
     return out
+
+
+def _roots_of_joints(file: Container, nodes: list[Node], seen: set[int]) -> list[tuple[int, int, str, bool]]:
+    """Returns the roots of joints outside of the scene: they move the skins of `nodes`, and nothing below is shown."""
+    outside = {joint for node in nodes if node.skin for joint in node.skin.joints} - seen
+    if not outside:
+        return []
+    parents = {
+        child: index
+        for index, node in enumerate(file.list_at("nodes"))
+        if isinstance(node, dict)
+        for child in file.list_at("children", node, f"nodes[{index}]")
+        if isinstance(child, int)
+    }
+    root, passed = min(outside), set[int]()
+    while parents.get(root, -1) >= 0 and root not in passed:
+        passed.add(root)
+        root = parents[root]
+    return [(root, -1, "its scene", False)]
 
 
 def _node(

@@ -124,8 +124,9 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
     flat = matrices.reshape(len(matrices), 12)
     for begin in range(0, len(vertices), BLOCK):
         part = slice(begin, begin + BLOCK)
-        joints = np.concatenate([block[part] for block in deformation.joints], 1).astype("i4")
         weights = np.maximum(np.concatenate([block[part] for block in deformation.weights], 1), 0).astype("f8")
+        indices = np.concatenate([block[part] for block in deformation.joints], 1)
+        joints = np.where(weights > 0, indices, 0).astype("i4")
         total = weights.sum(1, keepdims=True)
         weights = np.divide(weights, total, out=np.zeros(weights.shape), where=total > 0)
         blended = np.einsum("nk,nkm->nm", weights, flat[joints]).reshape(-1, 3, 4)
@@ -145,8 +146,9 @@ def check_joints(file: Container, deformation: Deformation | None, skin: Skin, n
     """Raises InputError if a primitive of a skinned node has no joints, or joints that the skin does not have."""
     if deformation is None or not deformation.joints:
         file.fail(name, f"has the skin {skin.name} and no JOINTS_0")
-    for number, indices in enumerate(deformation.joints):
-        if indices.dtype.kind == "f":
+    for number, (indices, weights) in enumerate(zip(deformation.joints, deformation.weights, strict=True)):
+        used = indices[weights > 0]  # exporters fill the slots without weight with anything
+        if indices.dtype.kind == "f" and not np.array_equal(used, np.rint(used)):
             file.fail(name, f"has JOINTS_{number} of floats or normalized integers; joints are plain integers")
-        if len(indices) and (indices.max() >= len(skin.joints) or indices.min() < 0):
+        if len(used) and (used.max() >= len(skin.joints) or used.min() < 0):
             file.fail(name, f"names a joint that {skin.name} does not have; it has {len(skin.joints)}, from 0")

@@ -13,16 +13,18 @@ from renderer.formats.images import read_pixels
 from renderer.plain import Json
 
 MAX_PIXELS = 1 << 26  # of one image: 8,192 x 8,192
-MAX_TOTAL_PIXELS = 1 << 28  # of all images of a file
+MAX_TOTAL_PIXELS = 1 << 28  # of all images of a file, of 4 bytes each; beyond it the largest are halved
+MAX_DECODED_PIXELS = 1 << 30  # of all images of a file, before any is halved
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's
 
 
-def read_textures(file: Container, missing: set[int] | None = None) -> list[Texture]:
+def read_textures(file: Container, missing: set[int], halved: set[int]) -> list[Texture]:
     """Reads one Texture for each entry of the file's `textures`; textures of one image share its pixels.
 
-    A texture whose image file is missing is white, and its index is added to `missing`.
+    A texture whose image file is missing is white, and its index is added to `missing`. Images for which there is no
+    room have less pixels than the file's, and their textures' indices are added to `halved`.
     """
     count = len(file.list_at("textures"))
     if count > MAX_TEXTURES:
@@ -30,10 +32,10 @@ def read_textures(file: Container, missing: set[int] | None = None) -> list[Text
     sources = [_source(file, index) for index in range(count)]
     wanted = list(dict.fromkeys(source for source in sources if source >= 0))
     absent = {i for i in wanted if file.lacks(file.item("images", i, "a texture").get("uri"))}
-    if missing is not None:
-        missing.update(index for index, source in enumerate(sources) if source in absent)
+    missing.update(index for index, source in enumerate(sources) if source in absent)
     sources = [-1 if source in absent else source for source in sources]
-    images = _images(file, [source for source in wanted if source not in absent])
+    images, reduced = _images(file, [source for source in wanted if source not in absent])
+    halved.update(index for index, source in enumerate(sources) if source in reduced)
     out = []
     for index, source in enumerate(sources):
         entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
@@ -58,9 +60,13 @@ def _source(file: Container, index: int) -> int:
     return source
 
 
-def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
-    """Reads images by index as read-only pixels (height, width, 4) uint8; index -1 is a white image."""
+def _images(file: Container, wanted: list[int]) -> tuple[dict[int, np.ndarray], set[int]]:
+    """Reads images by index as read-only pixels (height, width, 4) uint8; index -1 is a white image.
+
+    Also returns the indices of images that were halved because all together had more than MAX_TOTAL_PIXELS.
+    """
     out: dict[int, np.ndarray] = {-1: np.full((1, 1, 4), 255, "u1")}
+    reduced: set[int] = set()
     jobs: dict[int, codecs.Job] = {}
     packed: dict[int, PlainImage] = {}  # images still compressed by Zstandard
     for index in wanted:
@@ -68,7 +74,7 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
         data = _content(file, file.item("images", index, "a texture"), name)
         if data.startswith(KTX2) and is_plain(data):
             image = plain_image(file, data, MAX_PIXELS, name)
-            file.take("pixels", image.width * image.height, MAX_TOTAL_PIXELS, name)
+            file.take("pixels", image.width * image.height, MAX_DECODED_PIXELS, name)
             if image.scheme == ZSTANDARD:
                 packed[index], jobs[index] = image, codecs.Job("zstd", name, image.body, image.byte_count)
             else:
@@ -77,19 +83,33 @@ def _images(file: Container, wanted: list[int]) -> dict[int, np.ndarray]:
             jobs[index] = codecs.Job("basis", name, data, MAX_PIXELS)
         elif data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
             out[index] = read_pixels(Path(f"{file.path}: {name}"), MAX_PIXELS, data)
-            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+            file.take("pixels", out[index].size // 4, MAX_DECODED_PIXELS, name)
         else:
             file.fail(name, "is neither PNG nor JPEG nor WebP nor KTX 2")
+        _make_room(out, reduced)
     for index, arrays in zip(jobs, codecs.decode(file.path, list(jobs.values())), strict=True):
         name = f"images[{index}]"
         if index in packed:
             out[index] = pixels_of(file, packed[index]._replace(body=arrays["bytes"].tobytes()), name)
         else:
             out[index] = arrays["pixels"]
-            file.take("pixels", out[index].size // 4, MAX_TOTAL_PIXELS, name)
+            file.take("pixels", out[index].size // 4, MAX_DECODED_PIXELS, name)
+        _make_room(out, reduced)
     for pixels in out.values():
         pixels.flags.writeable = False
-    return out
+    return out, reduced
+
+
+def _make_room(images: dict[int, np.ndarray], reduced: set[int]) -> None:
+    """Halves the largest images until all have at most MAX_TOTAL_PIXELS; adds their indices to `reduced`."""
+    while sum(pixels.size // 4 for pixels in images.values()) > MAX_TOTAL_PIXELS:
+        largest = max(images, key=lambda index: images[index].size)
+        height, width = (max(1, side // 2) for side in images[largest].shape[:2])
+        quarters = images[largest][: 2 * height, : 2 * width].astype("u2")
+        rows = quarters[::2] + quarters[1::2] if len(quarters) > 1 else 2 * quarters
+        pairs = rows[:, ::2] + rows[:, 1::2] if rows.shape[1] > 1 else 2 * rows
+        images[largest] = ((pairs + 2) // 4).astype("u1")
+        reduced.add(largest)
 
 
 def _content(file: Container, image: Json, name: str) -> bytes:

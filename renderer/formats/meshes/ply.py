@@ -23,6 +23,7 @@ ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
 LISTS = ("vertex_indices", "vertex_index")
 COLORS = (("red", "green", "blue", "alpha"), ("r", "g", "b", "a"),
           ("diffuse_red", "diffuse_green", "diffuse_blue", "diffuse_alpha"))  # fmt: skip
+SPLAT = {"opacity", "scale_0", "rot_0", "f_dc_0"}  # properties of a Gaussian (B. Kerbl et al. 2023)
 TEXCOORDS = (("s", "t"), ("u", "v"), ("texture_u", "texture_v"))
 KNOWN = {"x", "y", "z", "nx", "ny", "nz", *(name for names in (*COLORS, *TEXCOORDS) for name in names)}
 
@@ -268,6 +269,11 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
     missing = [axis for axis in "xyz" if axis not in numbers]
     if missing:
         raise MeshError(f"has no property {missing[0]} of its vertices")
+    if SPLAT <= numbers.keys():
+        raise MeshError(
+            "holds Gaussian splats, blurred ellipsoids without surfaces, which are not drawn; SuGaR and 2DGS make a "
+            "mesh of such a scene"
+        )
     vertices, colors = _stacked(numbers, "xyz"), _colors(numbers)
     normals = _stacked(numbers, ("nx", "ny", "nz")) if {"nx", "ny", "nz"} <= numbers.keys() else None
     names = next((names for names in TEXCOORDS if set(names) <= numbers.keys()), None)

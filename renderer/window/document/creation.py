@@ -91,10 +91,10 @@ def add_file(document: Document, path: Path) -> Document:
     The reader of the file raises its own errors.
     """
     from renderer.formats.mesh import load_part
-    from renderer.formats.models import load_model
+    from renderer.formats.models import GLTF_SUFFIXES, load_model
 
     settings = document.scene.settings
-    if path.suffix.lower() in (".glb", ".gltf"):
+    if path.suffix.lower() in GLTF_SUFFIXES:
         model = load_model(str(path), "")
         boxes = [
             _bounds(_placed(part.vertices, matrix)) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]
