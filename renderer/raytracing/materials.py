@@ -39,7 +39,7 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     shade the material, 0 for none.
     """
     pairs = zip(settings.models, models, strict=False)
-    model_materials = [(material, shape.scale) for shape, model in pairs for material in materials_of(model)]
+    model_materials = [(material, shape) for shape, model in pairs for material in materials_of(model)]
     rows = np.zeros(max(len(settings.materials) + len(model_materials), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
         _fill(row, material)
@@ -48,8 +48,9 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
         row["iridescence_thickness"] = material.iridescence_thickness
         row["anisotropy_rotation"] = np.radians(material.anisotropy_rotation_degrees)
         row["attenuation"][:3] = attenuation(material.attenuation_color, material.attenuation_distance)
-    for row, (gltf_material, scale) in zip(rows[len(settings.materials) :], model_materials, strict=False):
-        _fill_from_model(row, gltf_material, scale)
+    for row, (gltf_material, shape) in zip(rows[len(settings.materials) :], model_materials, strict=False):
+        _fill_from_model(row, gltf_material, shape.scale)
+        row["emission"][:3] *= shape.emission_scale
     return rows
 
 

@@ -188,3 +188,4 @@ class Model:
     variants: tuple[str, ...] = ()  # names of KHR_materials_variants
     point_radius: float = 0.0
     line_radius: float = 0.0
+    generator: str = ""  # the program that wrote the file

@@ -21,7 +21,7 @@ from renderer.raytracing.lights.light_meter import (
     metered,
     sample_surface,
 )
-from renderer.raytracing.models.framing import bounds_of, frame, has_floor, three_quarter
+from renderer.raytracing.models.framing import bounds_of, frame, has_floor, inside_view, three_quarter
 from renderer.raytracing.models.gltf_shapes import materials_of
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sun
 from renderer.scene.cameras import Camera, to_point
@@ -36,9 +36,17 @@ FILL = 0.25  # strength of the studio beside a file's lights, as a fraction of t
 STUDIO_EV = 0.1  # exposure of a model that only the studio lights
 WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # of an environment
+MASK_STEPS = 16
+MASK_GRID = np.array([(i, j, MASK_STEPS - i - j) for i in range(MASK_STEPS + 1) for j in range(MASK_STEPS + 1 - i)])
+MASK_POINTS = MASK_GRID / MASK_STEPS  # (k, 3) barycentric coordinates in a triangle
+MASK_NEIGHBORS = (np.abs(MASK_GRID[:, None] - MASK_GRID).max(-1) <= 1).astype("f4")  # (k, k)
+MAX_MASK_POINTS, MIN_ALPHA = 1 << 21, 0.02  # of a primitive; alpha of a blended texel that counts as seen
 # In a file without lamps, emissive triangles count as lights if white surfaces in their light reach this radiance;
 # dimmer triangles are decoration.
 EMITTERS_LIGHT = 1.0
+# Blender's exporter writes lamps of watts in lux and candela, by LUMENS_PER_WATT, and emission as it is. Its emissive
+# surfaces are taken to be in watts too where they would else be black beside the lamps: dimmer than DIM of white.
+LUMENS_PER_WATT, DIM = 683.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class Content:
     points: tuple[PointLight, ...] = ()
     view: Camera | None = None  # from the file's first camera
     cameras: tuple[str, ...] = ()  # names of the file's cameras
+    by_blender: bool = False  # written by Blender's exporter of glTF
     precision: str = "f4"  # dtype in which the AABB's two corners are added to find its center
 
 
@@ -61,14 +70,27 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     low, high = bounds_of(content.vertices)
     has_own_floor = has_floor(content.corners, content.step, low, high)
     center = (low.astype(content.precision) + high.astype(content.precision)).astype("f8") / 2
-    view = content.view or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
+    inside = inside_view(content.corners, low, high) if has_own_floor and content.step == 1 else None
+    view = content.view or inside or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
     own_light = _own_light(content, view)
+    brightest = float(content.emitted.max(initial=0))
+    is_in_watts = content.by_blender and bool(content.suns or content.points) and 0 < brightest < DIM * own_light
+    if is_in_watts:
+        content = replace(content, emitted=content.emitted * LUMENS_PER_WATT)
+        shapes = tuple(replace(shape, emission_scale=LUMENS_PER_WATT) for shape in settings.models)
+        settings, own_light = replace(settings, models=shapes), _own_light(content, view)
+    if inside and not own_light:  # no light enters a closed room
+        power = float(f"{float(((high - low) ** 2)[[0, 2]].min()) / 4:.4g}")
+        content = replace(content, points=(PointLight(inside.target, (power,) * 3),))
+        own_light = _own_light(content, view)
     strength = min(float(f"{FILL * own_light:.4g}"), MAX_STRENGTH) if own_light else 1.0
     quads = () if has_own_floor else (_ground(low, high),)
     settings = replace(
         settings,
         view=view,
-        environment=Environment(preset="studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
+        environment=Environment()
+        if inside
+        else Environment(preset="studio", strength=strength, rotation_degrees=_azimuth_degrees(view)),
         suns=content.suns,
         point_lights=content.points,
         # A mesh has the material BODY. A model has its own materials; without a ground the settings list BODY, unused.
@@ -77,6 +99,10 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     )
     ev = float(np.round(np.log2(WHITE / own_light), 2)) if own_light else STUDIO_EV
     tone, notes = replace(MODEL_TONE, ev=ev), _notes(content, own_light, has_own_floor, ev)
+    if inside:
+        notes += ("a closed room, seen from inside",)
+    if is_in_watts:
+        notes += (f"emission times {LUMENS_PER_WATT:g}: Blender writes lamps in lux and candela, emission in watts",)
     return Scene(path, path.stem, "raytrace", settings, tone, notes=notes)
 
 
@@ -114,13 +140,42 @@ def vertices_of(model: gltf.Model) -> np.ndarray:
     vertices = []
     for mesh, matrix in model.mesh_nodes:
         for part in model.meshes[mesh]:
-            used = part.used_vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+            used = _seen_points(model, part).astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             if part.faces.shape[1] == 3:
                 vertices.append(used)
                 continue
             radius = model.point_radius if part.faces.shape[1] == 1 else model.line_radius
             vertices += [used - radius, used + radius]
     return np.concatenate(vertices).astype("f4")
+
+
+def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray:
+    """The vertices (n, 3) of a primitive; if an alpha map has holes, points of its triangles beside what shows."""
+    material = model.materials[part.material] if part.material >= 0 else gltf.Material()
+    slot = material.textures.get("base_color")
+    uv = part.texcoords[slot.texcoord_set] if slot and slot.texcoord_set < len(part.texcoords) else None
+    is_mesh = part.faces.shape[1] == 3 and len(part.faces) * len(MASK_POINTS) <= MAX_MASK_POINTS
+    if material.alpha == "OPAQUE" or slot is None or uv is None or not is_mesh:
+        return part.used_vertices
+    texture = model.textures[slot.texture]
+    coordinates = np.einsum("kc,ncd->nkd", MASK_POINTS, uv[part.faces]).reshape(-1, 2)
+    matrix = np.reshape(slot.transform, (2, 3))
+    coordinates = coordinates @ matrix[:, :2].T + matrix[:, 2]
+    size = np.array(texture.pixels.shape[1::-1])
+    wrapped = [_wrap(coordinates[:, axis], texture.wrap[axis]) for axis in (0, 1)]
+    x, y = (np.minimum((w * n).astype("i8"), n - 1) for w, n in zip(wrapped, size, strict=True))
+    alpha = texture.pixels[y, x, 3] / 255 * material.color[3]
+    seen = alpha >= (material.cutoff if material.alpha == "MASK" else MIN_ALPHA)
+    seen = (seen.reshape(-1, len(MASK_POINTS)).astype("f4") @ MASK_NEIGHBORS > 0).ravel()
+    points = np.einsum("kc,ncd->nkd", MASK_POINTS, part.vertices[part.faces]).reshape(-1, 3)
+    return points[seen] if seen.any() else part.used_vertices
+
+
+def _wrap(coordinate: np.ndarray, wrap: str) -> np.ndarray:
+    """Texture coordinates (n,) brought to 0 to 1."""
+    if wrap == "clamp":
+        return np.clip(coordinate, 0, 1)
+    return np.abs((coordinate + 1) % 2 - 1) if wrap == "mirror" else coordinate % 1
 
 
 def triangles_of(model: gltf.Model, step: int) -> tuple[np.ndarray, np.ndarray]:

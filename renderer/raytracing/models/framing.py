@@ -14,6 +14,9 @@ PICTURE_ASPECT = 16 / 9
 FLOOR_SLAB, FLOOR_COVER = 0.06, 0.4  # a floor is at most this high and covers at least this much of the footprint
 CENTERING_STEPS = 8  # of Newton's method
 PRODUCT_POINTS = 2048  # points in one matrix product
+ROOM_RAYS, MAX_OPEN_RAYS = 128, 4  # rays from the middle of a model; a room is closed if at most so many leave it
+ROOM_HEIGHTS = 0.5, 0.65, 0.8  # of the rays' origin, in heights of the model: furniture may stand in the middle
+ROOM_FOV_DEGREES, ROOM_DEPTH = 60.0, 0.85  # the camera inside stands at this fraction of the way to the farthest wall
 MAX_BOX_ASPECT = 20.0  # largest aspect, and inverse of the least, of the rectangle that a model fills
 
 
@@ -117,3 +120,47 @@ def has_floor(corners: np.ndarray, step: int, low: np.ndarray, high: np.ndarray)
     edge1, edge2 = corners[below, 1] - corners[below, 0], corners[below, 2] - corners[below, 0]
     up = np.cross(edge1, edge2)[:, 1] / 2
     return footprint > 0 and float(up[up > 0].sum()) * step >= FLOOR_COVER * footprint
+
+
+def inside_view(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> Camera | None:
+    """Returns a camera inside of a closed room; None if the model is none. `corners` (n, 3, 3) are all its triangles.
+
+    A room is closed if nearly all rays from its middle hit the front of a triangle first: the walls face inwards. Solid
+    bodies show their backs there.
+    """
+    steps = np.arange(ROOM_RAYS) + 0.5
+    cosine, turns = 1 - 2 * steps / ROOM_RAYS, steps * 2.399963  # the golden angle
+    sine = np.sqrt(1 - cosine**2)
+    directions = np.stack([sine * np.cos(turns), cosine, sine * np.sin(turns)], 1)
+    angles = np.arange(16) * np.pi / 8
+    level = np.stack([np.sin(angles), 0 * angles, np.cos(angles)], 1)
+    for height in ROOM_HEIGHTS:
+        origin = np.array([(low[0] + high[0]) / 2, low[1] + height * (high[1] - low[1]), (low[2] + high[2]) / 2])
+        shifted, is_open = corners - origin, 0
+        if not _first_front(shifted, np.array([0.0, 1.0, 0.0])) < np.inf:  # no ceiling: most models end here
+            continue
+        for direction in directions:
+            is_open += not _first_front(shifted, direction) < np.inf
+            if is_open > MAX_OPEN_RAYS:
+                break
+        else:
+            distances = np.array([_first_front(shifted, direction) for direction in level])
+            distances[~np.isfinite(distances)] = 0
+            farthest = int(distances.argmax())
+            eye = origin + ROOM_DEPTH * distances[farthest] * level[farthest]
+            return Camera(to_point(eye), to_point(origin), fov_degrees=ROOM_FOV_DEGREES) if distances.any() else None
+    return None
+
+
+def _first_front(corners: np.ndarray, direction: np.ndarray) -> float:
+    """Returns the distance of the first triangle on a ray from 0; infinite if none is hit, or its back."""
+    first, edge1, edge2 = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    across = np.cross(direction, edge2)
+    with np.errstate(all="ignore"):
+        scale = 1 / (edge1 * across).sum(1)
+        other = np.cross(-first, edge1)
+        u, v = -(first * across).sum(1) * scale, (other @ direction) * scale
+        distance = np.where((u >= 0) & (v >= 0) & (u + v <= 1), (edge2 * other).sum(1) * scale, np.inf)
+    distance[~(distance > 0)] = np.inf
+    nearest = int(distance.argmin())
+    return float(distance[nearest]) if scale[nearest] > 0 else np.inf

@@ -66,7 +66,8 @@ def _open_model(path: Path) -> Scene:
     camera = model.cameras[0] if model.cameras else None
     view = camera_view(camera, vertices) if camera else None
     names = [camera.name for camera in model.cameras]
-    content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names))
+    by_blender = "Blender I/O" in model.generator
+    content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names), by_blender)
     has_glass = any(material.transmission > 0 for material in materials_of(model))
     depth = {"max_depth": GLASS_DEPTH} if has_glass else {}
     settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),), **depth)

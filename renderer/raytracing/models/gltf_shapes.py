@@ -13,7 +13,7 @@ from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, tri
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.mesh import SUFFIXES
-from renderer.formats.models import load_model
+from renderer.formats.models import GLTF_SUFFIXES, load_model
 from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.raytracing.textures import (
     DRAWN_SLOTS,
@@ -38,7 +38,7 @@ MIN_INSTANCED_TRIANGLES = 20_000  # least triangles, in all copies of a mesh, fo
 class ModelShape:
     """A glTF file with its own materials and textures, scaled, then rotated, then moved."""
 
-    file: str = required_file((*SUFFIXES, ".gltf"))
+    file: str = required_file((*SUFFIXES, *GLTF_SUFFIXES[1:]))
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)
@@ -46,6 +46,9 @@ class ModelShape:
     animation: str = setting("", help="name or number, from 0, of the animation that plays and repeats; none at rest")
     camera: int = setting(-1, -1, 1 << 20, "number of the file's camera that moves the view in the animation; -1: none")
     moves_lights: bool = setting(False, help="the first suns and point lights are the file's and move in the animation")
+    emission_scale: float = setting(
+        1.0, 0.0, 1e6, "factor of the light that the file's materials emit", logarithmic=True
+    )
     variant: str = setting("", help="name of the file's material variant; none: the materials that it has by default")
 
     def load(self) -> gltf.Model:

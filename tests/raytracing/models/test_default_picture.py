@@ -15,6 +15,7 @@ from renderer.pictures.raytrace import Picture, open_file
 from renderer.raytracing.lights.environment import level_irradiance
 from renderer.raytracing.lights.environment_presets import PRESETS, preset_map
 from renderer.raytracing.lights.light_meter import emitter_irradiance, lamp_irradiance, sample_surface
+from renderer.raytracing.materials import material_rows
 from renderer.raytracing.models.default_picture import STUDIO_EV
 from renderer.raytracing.models.framing import MARGIN, frame, has_floor, three_quarter
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sphere, Sun
@@ -262,6 +263,72 @@ def test_floors_and_rooms_get_no_ground(tmp_path):
     assert not has_floor(top[faces] * 0.5, 1, np.array(low), np.array(high))
     scene = open_file(write_obj(tmp_path / "terrain.obj", top + [[0, 0.1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]], faces))
     assert not scene.settings.quads and "no ground" in scene.notes[0]
+
+
+BOX = np.array([(x, y, z) for x in (-2, 2) for y in (0, 3) for z in (-4, 4)], "f8")
+BOX_QUADS = np.array([(0, 4, 5, 1), (2, 3, 7, 6), (0, 1, 3, 2), (4, 6, 7, 5), (0, 2, 6, 4), (1, 5, 7, 3)])  # outwards
+BOX_FACES = np.concatenate([BOX_QUADS[:, :3], BOX_QUADS[:, [0, 2, 3]]])
+
+
+@pytest.mark.parametrize("walls, closed", [(slice(None), True), (slice(1, None), False)])
+def test_a_closed_room_opens_from_inside_with_a_lamp(picture, tmp_path, walls, closed):
+    """Walls that face inwards around a table in the middle; without a wall the room is seen from outside."""
+    inwards = BOX_FACES[:, ::-1]
+    order = [4, 10, *(k for k in range(12) if k not in (4, 10))]  # the wall at z = -4 first
+    table = BOX * [0.2, 0.5, 0.1]
+    walls = inwards[order] if closed else inwards[order][2:]
+    points, faces = np.concatenate([BOX, table]), np.concatenate([walls, BOX_FACES + 8])
+    scene = open_file(write_obj(tmp_path / "room.obj", points, faces))
+    eye = np.array(scene.settings.view.position)
+    assert bool((np.abs(eye) < [2, 3, 4]).all()) == closed == ("a closed room, seen from inside" in scene.notes)
+    if closed:
+        shown = render(picture, scene.settings, (16, 9), 16) * 2.0**scene.tone.ev
+        assert len(scene.settings.point_lights) == 1 and 0.02 < np.median(shown) < 1.5
+
+
+def test_a_solid_box_is_no_room(tmp_path):
+    """Nor is one with a second floor inside, which faces up."""
+    floor = BOX[[0, 1, 5, 4]] * [1, 0, 1] + [0, 0.05, 0]
+    points, faces = np.concatenate([BOX, floor]), np.concatenate([BOX_FACES, [[8, 9, 10], [8, 10, 11]]])
+    scene = open_file(write_obj(tmp_path / "box.obj", points, faces))
+    assert (np.abs(scene.settings.view.position) > [2, 0, 4]).any() and not scene.settings.point_lights
+
+
+@pytest.mark.parametrize("mode, wrap", [("MASK", 10497), ("BLEND", 33071), ("MASK", 33648)])
+def test_framing_counts_what_an_alpha_map_shows(tmp_path, mode, wrap):
+    """A square of which the middle half shows is framed nearly as a square of half the size."""
+    pixels = np.zeros((64, 64, 4), "u1")
+    pixels[16:48, 16:48] = 255
+    views = []
+    for name, half, alpha in (("masked", 1.0, mode), ("half", 0.5, "OPAQUE")):
+        maker = Maker()
+        texture = maker.texture(pixels, wrapS=wrap, wrapT=wrap)
+        base = {"pbrMetallicRoughness": {"baseColorTexture": {"index": texture}}, "alphaMode": alpha}
+        maker.node(mesh=square(maker, half, material=maker.add("materials", base)))
+        (tmp_path / f"{name}.glb").write_bytes(maker.glb())
+        views.append(open_file(tmp_path / f"{name}.glb").settings.view)
+    distances = [np.linalg.norm(np.subtract(view.position, view.target)) for view in views]
+    assert 0.99 < distances[0] / distances[1] < 1.3  # never cut off, and the grid's step around what shows
+
+
+@pytest.mark.parametrize("generator, scale", [("Khronos glTF Blender I/O v4.0.44", 683.0), ("another", 1.0)])
+def test_emission_that_blender_writes_in_watts_is_seen_beside_its_lamps(tmp_path, generator, scale):
+    maker = Maker()
+    lights = [{"type": "directional", "intensity": 6830.0}]
+    maker.tree |= {"extensions": {"KHR_lights_punctual": {"lights": lights}}}
+    maker.tree["asset"]["generator"] = generator
+    maker.tree["extensionsUsed"] = ["KHR_lights_punctual"]
+    lava = {"emissiveFactor": [1, 1, 1], "extensions": {"KHR_materials_emissive_strength": {"emissiveStrength": 20.0}}}
+    maker.node(mesh=ball(maker, 6, material=maker.add("materials", lava)))
+    maker.node(mesh=ball(maker, 6), translation=[3, 0, 0])
+    maker.node(extensions={"KHR_lights_punctual": {"light": 0}}, rotation=[-0.5, 0, 0, 0.866])
+    path = tmp_path / "lava.glb"
+    path.write_bytes(maker.glb())
+    scene = open_file(path)
+    (shape,) = scene.settings.models
+    assert shape.emission_scale == scale and any("in watts" in note for note in scene.notes) == (scale > 1)
+    rows = material_rows(scene.settings, [shape.load()])
+    assert rows["emission"][:, 0].max() == pytest.approx(20 * scale)
 
 
 @pytest.mark.parametrize("offset, size", [
