@@ -430,8 +430,8 @@ class Picture(AccumulatingPicture[Settings]):
         """A clone that draws by the wavefront, stage by stage, and its settings."""
         if purpose not in self._tracers:
             self._tracers[purpose] = self.clone()
-        keeps = {"noise_threshold": 0.0, "variance": settings.keeps_variance}  # the same kernels
-        tracer, settings = self._tracers[purpose], replace(settings, schedule="wavefront", stencil="bits", **keeps)
+        fixed = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)  # the same kernels
+        tracer, settings = self._tracers[purpose], replace(fixed, schedule="wavefront", stencil="bits")
         self._update_geometry(settings, 0)
         tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # this picture's present geometry
         return tracer, settings

@@ -60,8 +60,11 @@ def build_model(file: Container, variant: str = "") -> Model:
     if skinned:  # EXT_mesh_gpu_instancing does not define instances of skinned meshes
         ignored[f"{INSTANCING} of skinned nodes"] += skinned
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
-    facts = {"variants": variants, "generator": str(file.part(file.tree, "asset", "the file").get("generator", ""))}
-    model = Model([], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, **facts)
+    generator = str(file.part(file.tree, "asset", "the file").get("generator", ""))
+    model = Model(
+        [], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, variants=variants,
+        generator=generator,
+    )  # fmt: skip
     model = in_pose(model, {})
     drawn = sum(_triangle_count(part) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     if drawn == 0:

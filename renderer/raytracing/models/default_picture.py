@@ -79,6 +79,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         content = replace(content, emitted=content.emitted * LUMENS_PER_WATT)
         shapes = tuple(replace(shape, emission_scale=LUMENS_PER_WATT) for shape in settings.models)
         settings, own_light = replace(settings, models=shapes), _own_light(content, view)
+    file_light, lights = own_light, content
     if inside and not own_light:  # no light enters a closed room
         power = float(f"{float(((high - low) ** 2)[[0, 2]].min()) / 4:.4g}")
         content = replace(content, points=(PointLight(inside.target, (power,) * 3),))
@@ -98,15 +99,13 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         quads=quads,
     )
     ev = float(np.round(np.log2(WHITE / own_light), 2)) if own_light else STUDIO_EV
-    tone, notes = replace(MODEL_TONE, ev=ev), _notes(content, own_light, has_own_floor, ev)
-    if inside:
-        notes += ("a closed room, seen from inside",)
+    tone, notes = replace(MODEL_TONE, ev=ev), _notes(lights, file_light, has_own_floor, ev, bool(inside))
     if is_in_watts:
         notes += (f"emission times {LUMENS_PER_WATT:g}: Blender writes lamps in lux and candela, emission in watts",)
     return Scene(path, path.stem, "raytrace", settings, tone, notes=notes)
 
 
-def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float) -> tuple[str, ...]:
+def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float, is_inside: bool) -> tuple[str, ...]:
     """Sentences for the user on the choices that were made for this file."""
     notes = []
     if content.cameras:
@@ -115,7 +114,9 @@ def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float) -
     if own_light:
         lamps = len(content.suns) + len(content.points)
         light = f"{lamps} light{'s' * (lamps != 1)} of the file" if lamps else "emissive surfaces of the file"
-        notes.append(f"{light} and a dim studio, exposure {ev:+.2f} EV")
+        notes.append(f"{light}{'' if is_inside else ' and a dim studio'}, exposure {ev:+.2f} EV")
+    if is_inside:
+        notes.append("a closed room, seen from inside" + ("" if own_light else ", with a lamp in its middle"))
     if has_own_floor:
         notes.append("no ground: the model has a floor")
     return tuple(notes)

@@ -69,8 +69,8 @@ def _open_model(path: Path) -> Scene:
     by_blender = "Blender I/O" in model.generator
     content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names), by_blender)
     has_glass = any(material.transmission > 0 for material in materials_of(model))
-    depth = {"max_depth": GLASS_DEPTH} if has_glass else {}
-    settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),), **depth)
+    settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))
+    settings = replace(settings, max_depth=GLASS_DEPTH) if has_glass else settings
     if camera and camera.height:
         settings = replace(settings, projection="orthographic")
     size = picture_size(camera) if camera else None
