@@ -233,6 +233,7 @@ def print_plan(plan: ExportPlan) -> int:
     options, (width, height) = plan.options, plan.size
     untiled = width * height <= MAX_UNTILED_PIXELS
     step = plan.options.tile or (0 if untiled else TILE)
+    tile = (min(step, width), min(step, height)) if step else (width, height)
     facts = {
         "output": str(plan.output),
         "size": list(plan.size),
@@ -241,7 +242,7 @@ def print_plan(plan: ExportPlan) -> int:
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
-        "device_bytes_per_frame": 16 * (min(step, width) * min(step, height) if step else width * height),
+        "device_bytes_per_frame": picture_class(plan.scene.picture).device_bytes(plan.scene.settings, tile),
     }
     said = {"ignored": ignored_statements(plan.scene), "notes": list(plan.scene.notes)}
     said |= picture_class(plan.scene.picture).choices(plan.scene.settings)

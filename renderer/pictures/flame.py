@@ -5,6 +5,7 @@ all samples before it, up to a limit. The picture depends only on settings, size
 """
 
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.flames.camera import bucket_transform, pixels_per_unit
-from renderer.flames.chaos_game import ChaosGame, SampledSums
+from renderer.flames.chaos_game import MAX_PRIVATE_BYTES, ChaosGame, SampledSums
 from renderer.flames.genome import Flame, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.kernel_cache import BLOCK
@@ -171,6 +172,13 @@ class Picture(AccumulatingPicture[Settings]):
     def ignored(cls, settings: Settings) -> dict[str, int]:
         """Counts of the attributes in the flame's file that are not drawn."""
         return dict(settings.ignored)
+
+    @classmethod
+    def device_bytes(cls, settings: Settings, size: Size) -> int:
+        """Bytes of the histograms (on CPUs one for each core), the sums, the log-densities and the pixels."""
+        buckets = BucketGrid.for_tile(settings, size, (0, 0, *size)).rect.buckets
+        histograms = max(min(16 * buckets * (os.cpu_count() or 1), MAX_PRIVATE_BYTES), 16 * buckets)
+        return histograms + buckets * (68 if settings.estimator_radius > 0 else 48) + 16 * size[0] * size[1]
 
     def never_block(self) -> None:
         """From now on the generic kernel draws flames whose specialized kernel is not compiled."""

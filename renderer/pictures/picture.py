@@ -59,6 +59,11 @@ class Picture(Generic[AnySettings]):
         """Counts of the features in the files that the picture does not draw (see renderer.plain.format_ignored)."""
         return {}
 
+    @classmethod
+    def device_bytes(cls, settings: AnySettings, size: Size) -> int:
+        """Bytes of the device's buffers for a picture or tile of `size`, those of geometry aside."""
+        return 16 * size[0] * size[1]
+
     @staticmethod
     def with_animation(scene: Scene, name: str) -> Scene:
         """The scene with the models' animation of this name playing; UserError if there is none."""

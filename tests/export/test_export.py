@@ -145,6 +145,17 @@ def test_files_of_other_programs_name_a_converter(tmp_path, capsys, suffix, word
     assert words in capsys.readouterr().err
 
 
+def test_a_plan_counts_the_buckets_of_a_flame(tmp_path):
+    """Each bucket has 16 bytes of a histogram, 32 of sums and 16 of log-density, with density estimation 20 more."""
+    words = ("-o", tmp_path / "a.png", "--size", "640x480", "--set", "supersample=2", "--dry-run", "--json")
+    plain, estimated = (
+        json.loads(export("anemone", *words, "--set", f"estimator_radius={radius}").stdout)["device_bytes_per_frame"]
+        for radius in (0, 9)
+    )
+    buckets = 4 * 640 * 480
+    assert 64 * buckets < plain < estimated - 20 * buckets and not (tmp_path / "a.png").exists()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_killed_run_resumes(scene, tmp_path):
     words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-2000"]

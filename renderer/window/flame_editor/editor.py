@@ -262,9 +262,10 @@ class Editor(PanelEditor):
         self.app.ask_file("Save as .flame", start, (".flame",), self._write, saves=True)
 
     def _write(self, path: Path) -> None:
-        """Writes the flame, which the panel then shows as that file's."""
+        """Writes the flame in its scene's size, if any; the panel then shows it as that file's."""
         panel = self.panel
-        size = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
+        shown = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
+        size = panel.scene.size or shown
         with atomic_write(path) as temporary:
             temporary.write_text(to_xml(keyframes_for_file(self.settings, size, panel.scene.title)), encoding="utf-8")
         self.app.file_watcher.accept(path)

@@ -343,6 +343,8 @@ def test_key_frames_are_added_edited_and_played(screen):
 
 def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     finish(screen)
+    panel = screen.app.panel
+    panel.scene = replace(panel.scene, size=(1280, 960))
     press(screen, "Ctrl+E")
     assert screen.app.dialog.name == "fern.flame"
     screen.app.dialog.enter(tmp_path)
@@ -350,6 +352,7 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     screen.frame()
     assert not screen.app.panel.has_unsaved_work and screen.app.panel.original.path == tmp_path / "fern.flame"
     (key,), warnings = read_flames(tmp_path / "fern.flame")
+    assert key.size == (1280, 960), "a file's flame keeps its own size"
     assert not warnings and key.extra["name"] == screen.app.panel.scene.title
     size = (120, 90)
     views = [settings_from_keyframe(key), settings(screen)]
