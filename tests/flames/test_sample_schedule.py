@@ -1,11 +1,14 @@
-"""Steps of the batches of a picture, and the estimate of their time."""
+"""Steps of the batches of a picture, the estimate of their time, and the weights of spatial filters."""
 
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from renderer.export.render import print_eta
+from renderer.flames import filters
+from renderer.flames.genome import Flame
 from renderer.flames.sample_schedule import SampleSchedule
 
 
@@ -25,3 +28,12 @@ def test_no_time_is_foretold_without_progress(capsys):
     assert capsys.readouterr().err == ""
     print_eta(job, 2.0, 0.1, 0.101)
     assert "about 33 minutes" in capsys.readouterr().err
+
+
+def test_filters_sum_to_one():
+    for shape in filters.FILTERS:
+        for supersample in (1, 2, 3):
+            for radius in (0.0, 0.3, 0.5, 1.2):
+                taps = filters.spatial_filter(Flame(filter_shape=shape, supersample=supersample, filter_radius=radius))
+                assert taps.shape[0] == taps.shape[1] and (taps.shape[0] - supersample) % 2 == 0
+                assert np.isclose(taps.sum(), 1, atol=1e-5)
