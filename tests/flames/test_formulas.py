@@ -115,6 +115,8 @@ FORMULAS = {
     "mandelbrot": None,  # see the test of its table
 }  # fmt: skip
 FRACTORIUM = {
+    "modulusx": lambda x, y, z, w, p, U: (w * _folded(x, p["x"], p["shift"]), w * y, 0 * x),
+    "modulusy": lambda x, y, z, w, p, U: (w * x, w * _folded(y, p["y"], p["shift"]), 0 * x),
     "erf3D": lambda x, y, z, w, p, U: (w * erf(x), w * erf(y), w * erf(z)),
     "linearxz": lambda x, y, z, w, p, U: (w * x, 0 * y, w * z),
     "linearyz": lambda x, y, z, w, p, U: (0 * x, w * y, w * z),
@@ -123,6 +125,11 @@ FRACTORIUM = {
         w * (complex(p["real"], p["imaginary"]) ** (x + 1j * y)).imag, 0 * x,
     ),
 }  # fmt: skip
+
+
+def _folded(t, half, shift):
+    f = np.fmod(t + half + shift, 2 * half)
+    return where(f >= 0, f - half, f + half)
 
 
 def _longest(x, y):
