@@ -25,7 +25,7 @@ KERNEL place_points(GLOBAL const ulong *keys, GLOBAL float4 *points, int columns
     points[i] = keys[i] == 0 ? make_float4(0.0f, 0.0f, 0.0f, NOTHING) : p;
 }
 
-DEVICE float4 point_at(GLOBAL const float4 *points, int columns, int rows, int column, int row) {
+DEVICE float4 bucket_point(GLOBAL const float4 *points, int columns, int rows, int column, int row) {
     if (column < 0 || column >= columns || row < 0 || row >= rows) return make_float4(0.0f, 0.0f, 0.0f, NOTHING);
     return points[(size_t)row * (size_t)columns + (size_t)column];
 }
@@ -47,8 +47,8 @@ KERNEL find_normals(GLOBAL const float4 *points, GLOBAL float4 *normals, int col
     float4 p = points[i];
     float nx = 0.0f, ny = 0.0f, nz = 0.0f;
     for (int k = 0; k < 16 && count < 8 && p.w > NOTHING; k++) {
-        float4 a = point_at(points, columns, rows, column + CORNERS[4 * k], row + CORNERS[4 * k + 1]);
-        float4 b = point_at(points, columns, rows, column + CORNERS[4 * k + 2], row + CORNERS[4 * k + 3]);
+        float4 a = bucket_point(points, columns, rows, column + CORNERS[4 * k], row + CORNERS[4 * k + 1]);
+        float4 b = bucket_point(points, columns, rows, column + CORNERS[4 * k + 2], row + CORNERS[4 * k + 3]);
         if (!(a.w > NOTHING && b.w > NOTHING)) continue;
         float ax = p.x - a.x, ay = p.y - a.y, az = p.z - a.z, bx = p.x - b.x, by = p.y - b.y, bz = p.z - b.z;
         nx += ay * bz - az * by;

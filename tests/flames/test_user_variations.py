@@ -9,8 +9,8 @@ from renderer.flames.variations import catalog as variations
 from tests.flames.games import run_chaos_game
 from tests.flames.variation_kernel import apply_cases
 
-RIPPLE = """// Ripples along x.
-VARIATION(ripple, frequency = 2, amplitude = 0.1) {
+BILLOW = """// Billows along x.
+VARIATION(billow, frequency = 2, amplitude = 0.1) {
     return scaled(weight, x, y + amplitude * sine_of(frequency * x));
 }
 """
@@ -36,14 +36,14 @@ def user_file(tmp_path, monkeypatch):
 
 
 def test_a_users_variation_is_drawn(device, user_file):
-    table = user_file(RIPPLE)
-    ripple = table["ripple"]
-    assert ripple.parameters == {"ripple_frequency": 2.0, "ripple_amplitude": 0.1} and ripple.is_users
+    table = user_file(BILLOW)
+    billow = table["billow"]
+    assert billow.parameters == {"billow_frequency": 2.0, "billow_amplitude": 0.1} and billow.is_users
     points = np.random.default_rng(1).normal(size=(64, 4))
-    found = apply_cases(device, [ripple], [(ripple, 0.7, {"frequency": 3.0}, points)], np.zeros(6))[0]
+    found = apply_cases(device, [billow], [(billow, 0.7, {"frequency": 3.0}, points)], np.zeros(6))[0]
     wanted = 0.7 * np.stack([points[:, 0], points[:, 1] + 0.1 * np.sin(3 * points[:, 0])], 1)
     assert np.allclose(found[:, :2], wanted, atol=1e-6)
-    xform = Xform((0.7, -0.3, 0.4, 0.3, 0.7, 0.0), variations={"ripple": 1.0, "post_ripple": 1.0})
+    xform = Xform((0.7, -0.3, 0.4, 0.3, 0.7, 0.0), variations={"billow": 1.0, "post_billow": 1.0})
     assert run_chaos_game(device, Flame((xform, Xform((0.4, 0, -0.6, 0, 0.4, 0.2))))).sums.read().any()
 
 
@@ -57,8 +57,8 @@ def test_variations_outside_the_order_follow_by_name(user_file, tmp_path, monkey
     order = tmp_path / "order.txt"
     order.write_text("swirl linear")
     monkeypatch.setattr(variations, "ORDER", order)
-    names = list(user_file(RIPPLE))
-    assert names[:2] == ["swirl", "linear"] and names[-1] == "ripple" and names[2:-1] == sorted(names[2:-1])
+    names = list(user_file(BILLOW))
+    assert names[:2] == ["swirl", "linear"] and names[-1] == "billow" and names[2:-1] == sorted(names[2:-1])
 
 
 def test_a_palette_stamp_of_the_users_takes_the_palette(device, user_file):
@@ -76,10 +76,10 @@ def test_a_palette_stamp_of_the_users_takes_the_palette(device, user_file):
     ("text", "told"),
     [
         ("", "has no variation"),
-        (RIPPLE.replace("ripple", "linear"), "'linear'; that name is taken"),
-        (RIPPLE.replace("ripple", "post_x"), "'post_x'; that name is taken"),
-        (RIPPLE.replace("= 2", "= two"), "mine.h:2: variation 'ripple' is not of the form"),
-        ("#include <stdio.h>\n" + RIPPLE, "mine.h:1: preprocessor lines are not allowed"),
+        (BILLOW.replace("billow", "linear"), "'linear'; that name is taken"),
+        (BILLOW.replace("billow", "post_x"), "'post_x'; that name is taken"),
+        (BILLOW.replace("= 2", "= two"), "mine.h:2: variation 'billow' is not of the form"),
+        ("#include <stdio.h>\n" + BILLOW, "mine.h:1: preprocessor lines are not allowed"),
     ],
 )
 def test_mistakes_are_one_sentence(user_file, text, told):
@@ -89,14 +89,14 @@ def test_mistakes_are_one_sentence(user_file, text, told):
 
 
 def test_a_text_that_does_not_compile_names_its_file(device, user_file):
-    user_file(RIPPLE.replace("sine_of", "sinus"))
-    with pytest.raises(UserError, match=r"ripple of .*mine\.h") as caught:
-        run_chaos_game(device, Flame((Xform(variations={"ripple": 1.0}),)))
+    user_file(BILLOW.replace("sine_of", "sinus"))
+    with pytest.raises(UserError, match=r"billow of .*mine\.h") as caught:
+        run_chaos_game(device, Flame((Xform(variations={"billow": 1.0}),)))
     assert "\n" not in str(caught.value)
 
 
 def test_a_path_that_is_nothing_is_an_error(tmp_path, monkeypatch, user_file):
-    user_file(RIPPLE)
+    user_file(BILLOW)
     variations.variation_table.cache_clear()
     monkeypatch.setenv("RAYFOLD_VARIATIONS", str(tmp_path / "none"))
     with pytest.raises(UserError, match="must be a file or a folder"):
