@@ -12,33 +12,63 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from renderer.api import Image, load, open_picture, refine, render
-    from renderer.errors import DiskFullError, InputError, KernelError, UnavailableError, UserError
-    from renderer.scene.scene import Scene
+    from renderer import cdollar as cdollar
+    from renderer import flames as flames
+    from renderer import gpu as gpu
+    from renderer import numerics as numerics
+    from renderer.api.drawing import Renderer, open, open_picture, refine, render
+    from renderer.api.files import film, verify
+    from renderer.api.image import Image
+    from renderer.api.numbers import solve, sum
+    from renderer.api.scenes import Camera, Material, Mesh, Scene, instances, load
+    from renderer.errors import DiskFullError, IncompleteError, InputError, KernelError, UnavailableError, UserError
 
 __version__ = "0.2.0"
 __all__ = [
+    "Camera",
     "DiskFullError",
     "Image",
+    "IncompleteError",
     "InputError",
     "KernelError",
+    "Material",
+    "Mesh",
+    "Renderer",
     "Scene",
     "UnavailableError",
     "UserError",
+    "film",
+    "instances",
     "load",
+    "open",
     "open_picture",
     "refine",
     "render",
+    "solve",
+    "sum",
+    "verify",
 ]
+_PACKAGES = ["cdollar", "flames", "gpu", "numerics"]
 _HOMES = {
-    "Scene": "renderer.scene.scene",
-    **dict.fromkeys(("Image", "load", "open_picture", "refine", "render"), "renderer.api"),
+    **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),
+    **dict.fromkeys(("film", "verify"), "api.files"),
+    **dict.fromkeys(("solve", "sum"), "api.numbers"),
+    **dict.fromkeys(("Camera", "Material", "Mesh", "Scene", "instances", "load"), "api.scenes"),
+    "Image": "api.image",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "cdollar":
-        return import_module("renderer.cdollar")
-    if name not in __all__:
-        raise AttributeError(f"module 'renderer' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "renderer.errors")), name)
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_PACKAGES, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"])
+
+
+if not TYPE_CHECKING:  # else a misspelled name would be Any
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return import_module(f"renderer.{name}")
+        if name not in __all__:
+            from renderer.plain import suggestion
+
+            raise AttributeError(f"module 'renderer' has no attribute {name!r}{suggestion(name, __dir__())}")
+        return getattr(import_module(f"renderer.{_HOMES.get(name, 'errors')}"), name)

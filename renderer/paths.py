@@ -16,12 +16,14 @@ from pathlib import Path
 
 from renderer.errors import UnavailableError
 from renderer.host import user_id
+from renderer.plain import suggestion
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
 SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"
+SCENE_SUFFIXES = ".toml", ".flame", ".cb", ".glsl"  # of bundled scenes
 UNUSED_SECONDS = 7 * 86400.0  # after which a temporary file is removed: the process that made it was killed
 MIN_FREE_BYTES = 64 << 20  # of a cache folder: a program that PoCL wrote in part crashes the process that reads it
 CACHE_HINT = "Set XDG_CACHE_HOME to a folder that can be written"
@@ -29,13 +31,23 @@ cache_problems: list[str] = []  # what ensure_cache() has said, for `rayfold doc
 CACHE = "cache"  # the folder of private_folder() that keeps its files
 
 
-def find_input(name: str | Path) -> Path:
-    """The path of an input: `name` itself, or the bundled scene called `name` if there is no such file (`cornell`)."""
+def find_input(name: str | Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> Path:
+    """The path of an input: `name` itself, or the bundled scene called `name` if there is no such file (`cornell`).
+
+    Only bundled files of these suffixes are looked for: a program's are (".cb",).
+    """
     path = Path(name)
     if os.path.exists(path) or path.suffix or path.parent != Path():
         return path
-    bundled = (SCENES / f"{name}{suffix}" for suffix in (".toml", ".flame", ".cb", ".glsl"))
+    bundled = (SCENES / f"{name}{suffix}" for suffix in suffixes)
     return next((scene for scene in bundled if os.path.exists(scene)), path)
+
+
+def missing_input(path: Path) -> str:
+    """The sentence for an input that find_input() did not find; it suggests bundled scenes of a similar name."""
+    bundled = [scene.stem for scene in sorted(SCENES.iterdir()) if scene.suffix in SCENE_SUFFIXES]
+    is_name = not path.suffix and path.parent == Path()
+    return f"{path}: No such file or directory{suggestion(path.name, bundled) if is_name else ''}"
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ Python's own conversions fail on some of them: int() and str() raise above 4,300
 str.isdigit() accepts superscripts and other alphabets.
 """
 
+import difflib
 import json
 import math
 import re
@@ -64,6 +65,17 @@ def format_names(names: Iterable[object], most: int = 200) -> str:
     shown = known[: max(bisect_right(ends, most), 1)]
     more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
     return printable(", ".join(shown), 2 * most) + more
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known names most like a name that is not known, as " (did you mean a or b?)"; empty if none is like it.
+
+    A name that ends in the unknown one, as `max_depth` does in `depth`, is as like as the most like by spelling.
+    """
+    names = list(map(str, known))
+    ending = [other for other in names if name and other.endswith(f"_{name}")]
+    similar = (ending or difflib.get_close_matches(name, names, 1))[:3]
+    return f" (did you mean {' or '.join(similar)}?)" if similar else ""
 
 
 def format_ignored(ignored: Mapping[str, int]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from renderer.paths import ROOT
 
 FILES = sorted(ROOT.glob("renderer/**/*.py"))
-TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
+TOP = {"renderer", "rayfold", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
     {"plain"},

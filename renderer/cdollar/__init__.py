@@ -18,10 +18,16 @@ __all__ = ["Array", "Function", "function", "grad"]
 _HOMES = {"Array": "array", "Function": "function", "function": "decorator", "grad": "function"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'renderer.cdollar' has no attribute {name!r}")
-    return getattr(import_module(f"renderer.cdollar.runtime.{_HOMES[name]}"), name)
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
+
+
+if not TYPE_CHECKING:  # else a misspelled name would be Any
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'renderer.cdollar' has no attribute {name!r}")
+        return getattr(import_module(f"renderer.cdollar.runtime.{_HOMES[name]}"), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

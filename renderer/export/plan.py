@@ -6,6 +6,7 @@ run.py, flames.py, gallery.py and verify.py make plans; run.carry_out() and farm
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,10 @@ DEFAULT_SIZE = (1280, 720)
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds."""
+    """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds.
+
+    `report` is called with the frames done and all frames after each; if it returns False, no more are drawn.
+    """
 
     options: ExportOptions
     scene: Scene
@@ -42,6 +46,7 @@ class ExportPlan:
     numbers: list[int] | None
     time: float
     samples: int | None  # None: as many as the picture's settings ask for
+    report: Callable[[int, int], object] | None = None
 
     @property
     def pattern(self) -> Path:
@@ -82,13 +87,16 @@ class ExportPlan:
         return self.time + (number - self.numbers[0]) / self.options.fps
 
 
-def make_plan(options: ExportOptions) -> ExportPlan:
-    """Makes the plan of a still, of frames or of a video. Raises UserError or InputError."""
+def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
+    """Makes the plan of a still, of frames or of a video, of the options' input or of a `scene`.
+
+    Raises UserError or InputError.
+    """
     output = options.output
     numbers = _frame_numbers(options)
     _check_encoding(options)
     _check_output(output)
-    scene = load_scene(options)
+    scene = scene or load_scene(options)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
         numbers = _film_numbers(scene)
     _check_film(options, scene, numbers)

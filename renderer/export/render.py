@@ -95,6 +95,7 @@ class RenderJob:
     denoise: bool = False
     transfer: str = "srgb"  # of the file: srgb or pq
     noise: NoiseTarget | None = None  # may end drawing before all samples
+    is_command: bool = True  # False for the Python API, where Ctrl-C keeps nothing
 
     def settings(self) -> Any:
         """The scene's settings at `time`; with the variance of pixels if layers are drawn."""
@@ -169,7 +170,7 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
 
 
 def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
-    """Print to stderr the estimated duration of the job if it exceeds MIN_ETA_SECONDS, and how to end it early.
+    """Print to stderr the estimated duration of the job if it exceeds MIN_ETA_SECONDS, and how a command ends early.
 
     `before` and `now` are the fractions drawn `seconds` ago and now; prints nothing if they are equal.
     """
@@ -178,9 +179,8 @@ def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None
     total = seconds / (now - before) * len(job.tiles())
     if min(total, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
         kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
-        print(
-            f"rayfold: this will take about {format_duration(total)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr
-        )
+        advice = f"; Ctrl-C {kept}, --time-limit too" if job.is_command else ""
+        print(f"rayfold: this will take about {format_duration(total)}{advice}", file=sys.stderr)
 
 
 def format_duration(seconds: float) -> str:

@@ -82,6 +82,15 @@ def _run(options: ExportOptions) -> int:
     return 0 if finished else 130 if interrupt.requested else 3
 
 
+def draw_film(plan: ExportPlan) -> None:
+    """Draw and write a plan's frames, and encode a film of them, for the Python API."""
+    outputs = (plan.output, manifest_path(plan.output) if "#" in plan.output.name else None)
+    with claimed(*outputs):
+        *_, finished = carry_out(plan, time.monotonic(), InterruptHandler())
+        if plan.is_video and finished:
+            _encode(plan)
+
+
 def carry_out(
     plan: ExportPlan, start: float, interrupt: InterruptHandler, gives_up: bool = False
 ) -> tuple[int, str, Json, bool]:
@@ -199,7 +208,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     assert plan.numbers is not None
     manifest = open_manifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
-    device = "none: every frame was done"
+    device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
     with Progress(len(wanted) * samples, plan.title) as progress:
         for number in wanted:
             start = time.monotonic()
@@ -209,7 +218,9 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
                 return rendered.device, False
             write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
-            device = rendered.device
+            device, done = rendered.device, done + 1
+            if plan.report and plan.report(done, len(plan.numbers)) is False:
+                return device, done == len(plan.numbers)
     return device, True
 
 

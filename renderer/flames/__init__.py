@@ -39,7 +39,13 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'renderer.flames' has no attribute {name!r}")
-    return getattr(import_module(f"renderer.flames.{_MODULES[name]}"), name)
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
+
+
+if not TYPE_CHECKING:  # else a misspelled name would be Any
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'renderer.flames' has no attribute {name!r}")
+        return getattr(import_module(f"renderer.flames.{_MODULES[name]}"), name)

@@ -40,7 +40,13 @@ os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 _HOMES = {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'renderer.gpu' has no attribute {name!r}")
-    return getattr(import_module(f"renderer.gpu.{_HOMES.get(name, 'opening')}"), name)
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
+
+
+if not TYPE_CHECKING:  # else a misspelled name would be Any
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'renderer.gpu' has no attribute {name!r}")
+        return getattr(import_module(f"renderer.gpu.{_HOMES.get(name, 'opening')}"), name)

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sysconfig
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,12 +50,28 @@ class GlContext:
         self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
         ctx.gc_mode = "context_gc"
+        self._thread = threading.get_ident()
         self._passes: dict[str, Pass] = {}
+
+    def check_thread(self) -> None:
+        """Raises UnavailableError on another thread than the one that opened the context."""
+        if threading.get_ident() != self._thread:
+            raise UnavailableError(
+                "OpenGL draws on one thread of a process, the first that drew with it; call from that thread, or in a "
+                "process of its own"
+            )
+
+    @classmethod
+    def headless(cls) -> "GlContext":
+        """Returns the process's headless context; UnavailableError on another thread than the first that asked."""
+        context = cls._headless()
+        context.check_thread()
+        return context
 
     @classmethod
     @cache
-    def headless(cls) -> "GlContext":
-        """Returns the process's headless context; one only, since GL calls go to the context created last.
+    def _headless(cls) -> "GlContext":
+        """Opens the headless context; one only, since GL calls go to the context created last.
 
         The driver is tried in a child process first, since a bad driver may end the process.
         """

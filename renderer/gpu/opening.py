@@ -98,7 +98,7 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
         cpu = ["cpu"] if any(d.device_type == "cpu" for d in found) else []
         known = ["auto", *cpu, *(d.device_id for d in found)]
         reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())
-        raise UnavailableError(f"--device {device_id}: not on this machine, which has {', '.join(known)}{reasons}")
+        raise UnavailableError(f"device {device_id}: not on this machine, which has {', '.join(known)}{reasons}")
     yield from matches
 
 
@@ -106,7 +106,7 @@ def open_device(device_id: str = "auto") -> Device:
     """Opens the first device that `device_id` may mean and that passes self_test()."""
     kinds = ("auto", "cpu", "cuda:", "opencl:")
     if not device_id.startswith(kinds):
-        raise UserError(f"--device {device_id}: unknown; allowed are auto, cpu, cuda:INDEX, opencl:PLATFORM:INDEX")
+        raise UserError(f"device {device_id}: unknown; allowed are auto, cpu, cuda:INDEX, opencl:PLATFORM:INDEX")
     reasons = []
     for found in _select(device_id):
         try:
@@ -117,7 +117,7 @@ def open_device(device_id: str = "auto") -> Device:
             continue
         return device
     reason = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
-    raise UnavailableError(f"--device {device_id}: no compute device works here: {reason}")
+    raise UnavailableError(f"device {device_id}: no compute device works here: {reason}")
 
 
 class DeviceContext:

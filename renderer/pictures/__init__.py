@@ -16,7 +16,7 @@ from typing import Any
 from renderer.errors import InputError, UserError
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
-from renderer.paths import find_input
+from renderer.paths import find_input, missing_input
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import format_value, is_finite_number
 from renderer.scene.animation import read_animation, write_animation
@@ -60,7 +60,7 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
     path = find_input(path)
     suffix = path.suffix.lower()
     if not os.path.exists(path):  # Path.exists() raises for a name that is too long
-        raise InputError(f"{path}: No such file or directory")
+        raise InputError(missing_input(path))
     if flame or film or sheet:
         return _load_flames(path, flame, film, sheet)
     if suffix == ".toml":
@@ -110,8 +110,12 @@ def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
     return _module("flame").open_file(path, flame, film)
 
 
-def scene_of_table(table: dict[str, Any], path: Path) -> Scene:
-    """Makes the Scene of a scene file's tables; paths in them are relative to the file's folder. Raises InputError."""
+def scene_of_table(table: dict[str, Any], path: Path, is_users: bool = False) -> Scene:
+    """Makes the Scene of a scene file's tables; paths in them are relative to the file's folder. Raises InputError.
+
+    `is_users`: the tables are of a script, which may name any file.
+    """
+    folder = None if is_users else path.parent
     for key in table:
         if key not in SCENE_KEYS:
             raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(SCENE_KEYS)}")
@@ -119,11 +123,9 @@ def scene_of_table(table: dict[str, Any], path: Path) -> Scene:
     if kind not in picture_kinds():
         raise InputError(f"{path}: picture is {format_value(kind)}; allowed are {', '.join(picture_kinds())}")
     picture = picture_class(kind)
-    settings = picture.read_settings(table.get("settings", {}), f"{path}: settings", path.parent)
-    tone = from_table(
-        ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone", path.parent
-    )
-    inspect = from_table(Inspect, _table(table, "inspect", path), f"{path}: inspect", path.parent)
+    settings = picture.read_settings(table.get("settings", {}), f"{path}: settings", folder)
+    tone = from_table(ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone", folder)
+    inspect = from_table(Inspect, _table(table, "inspect", path), f"{path}: inspect", folder)
     if inspect.view not in picture.view_names():
         allowed = ", ".join(picture.view_names())
         raise InputError(f"{path}: inspect: view is {format_value(inspect.view)}; allowed are {allowed}")
@@ -132,9 +134,7 @@ def scene_of_table(table: dict[str, Any], path: Path) -> Scene:
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = (
-        read_animation(table["animation"], settings, f"{path}: animation", path.parent)
-        if "animation" in table
-        else None
+        read_animation(table["animation"], settings, f"{path}: animation", folder) if "animation" in table else None
     )
     size = _size(table, path)
     return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)

@@ -98,7 +98,7 @@ class Picture(BasePicture[Settings]):
         self._frame: Buffer | None = None
 
     @classmethod
-    def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
+    def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
         """The settings of the program that a table names, from that table. Raises InputError."""
         rest = {k: v for k, v in table.items() if k == "program"} if isinstance(table, dict) else table
         common = from_table(Settings, rest, context, folder)

@@ -50,8 +50,8 @@ class Picture(Generic[AnySettings]):
         self.gpu = gpu
 
     @classmethod
-    def read_settings(cls, table: object, context: str, folder: Path) -> AnySettings:
-        """Reads a scene's [settings] table; paths in it are relative to `folder`. Raises InputError."""
+    def read_settings(cls, table: object, context: str, folder: Path | None) -> AnySettings:
+        """Reads a scene's [settings] table; paths in it are relative to `folder` (None: the user's)."""
         return from_table(cls.settings_type, table, context, folder)
 
     @classmethod

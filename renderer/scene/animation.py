@@ -100,7 +100,7 @@ class AnimationTable:
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
-def read_animation(table: object, settings: object, context: str, folder: Path) -> Animation:
+def read_animation(table: object, settings: object, context: str, folder: Path | None) -> Animation:
     """Reads the [animation] table of a scene in `folder`, and checks its values against the settings: InputError."""
     parsed = from_table(AnimationTable, table, context, folder)
     if len(parsed.keyframes) > MAX_KEYFRAMES:

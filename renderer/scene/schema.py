@@ -6,7 +6,6 @@ values allowed.
 """
 
 import dataclasses
-import difflib
 import math
 import os
 import re
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
-from renderer.plain import format_names, format_value, parse_whole, quoted, to_float
+from renderer.plain import format_names, format_value, parse_whole, quoted, suggestion, to_float
 from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
 
@@ -142,9 +141,7 @@ def from_table(Settings: type, table: object, context: str, folder: Path | None)
 
 
 def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
-    similar = difflib.get_close_matches(key, known, 1)
-    hint = f" (did you mean {similar[0]}?)" if similar else ""
-    return f"{context}: unknown key {quoted(key)}{hint}; allowed are {format_names(known)}"
+    return f"{context}: unknown key {quoted(key)}{suggestion(key, known)}; allowed are {format_names(known)}"
 
 
 def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:
@@ -378,6 +375,28 @@ def replace_path(
         raise UserError(f"{context}: {error}") from error
 
 
+def replace_all(settings: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
+    """Returns the settings with the values at the keys (`a` or `a.b[2]`) replaced, and checks them together.
+
+    Raises UserError, which names the key after the `prefix`.
+    """
+    kinds: dict[str, Any] = field_types(typing.cast(type, type(settings)))
+    known, values = {f.name: f for f in fields(settings)}, dict[str, Any]()
+    for key, value in sorted(changes.items(), key=lambda change: len(split_path(change[0]))):
+        name, *rest = split_path(key)
+        if name not in known:
+            raise UserError(_unknown_key("tone" if prefix else "settings", name, known))
+        node = values.get(name, getattr(settings, name))
+        try:
+            values[name] = replace_path(node, rest, value, prefix + key, None, kinds[name], known[name].metadata)
+        except InputError as error:  # the value comes from no file
+            raise UserError(str(error)) from error
+    try:
+        return replace(settings, **values) if values else settings
+    except ValueError as error:
+        raise UserError(f"{', '.join(prefix + key for key in changes)}: {error}") from error
+
+
 def _without_none(kind: object) -> Any:
     """Returns X for the type `X | None`, any other type unchanged."""
     if get_origin(kind) in (typing.Union, types.UnionType):
@@ -385,7 +404,7 @@ def _without_none(kind: object) -> Any:
     return kind
 
 
-def replace_in_file(node: object, path: str, value: object, context: str, folder: Path) -> Any:
+def replace_in_file(node: object, path: str, value: object, context: str, folder: Path | None) -> Any:
     """Does what replace_path() does for a path `a.b[2]` in a file of `folder`, where every error is an InputError."""
     try:
         return replace_path(node, split_path(path), value, context, folder)

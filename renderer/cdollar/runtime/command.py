@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError, UserError
+from renderer.paths import find_input
 from renderer.system import trust
 from renderer.system.outputs import claimed
 from renderer.system.process import supervise
@@ -62,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
             return run_repl(target_factory(options.target, None, options.strict))
         actions = (options.strict, options.tune, options.explain, options.json, options.graph)
         with claimed(options.output, options.graph):
-            return run_program(Path(name), options.inputs, options.set, options.target, options.output, *actions)
+            return run_program(
+                find_input(name, (".cb",)), options.inputs, options.set, options.target, options.output, *actions
+            )
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

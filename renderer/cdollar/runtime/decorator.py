@@ -9,11 +9,26 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.gpu.cuda.ahead import start_driver
 from renderer.plain import format_value
+
+if TYPE_CHECKING:
+    from renderer.cdollar.runtime.function import Function
+
+
+@overload
+def function(
+    source: None = None, *, target: str | None = None, strict: bool = False, name: str = ""
+) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+@overload
+def function(
+    source: str | Callable[..., Any], *, target: str | None = None, strict: bool = False, name: str = ""
+) -> Function: ...
 
 
 def function(

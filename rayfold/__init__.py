@@ -1,0 +1,14 @@
+"""Rayfold by the name of its command: `import rayfold` offers what `import renderer` does."""
+
+from typing import TYPE_CHECKING
+
+import renderer
+
+if TYPE_CHECKING:
+    from renderer import *  # noqa: F403
+else:
+    __dir__, __doc__, __getattr__ = renderer.__dir__, renderer.__doc__, renderer.__getattr__
+
+__version__ = renderer.__version__
+__all__: list[str] = []
+__all__ += renderer.__all__

@@ -1,0 +1,247 @@
+"""Draws scenes: `render` once, `refine` as the picture gets better, `open` for many pictures of one scene."""
+
+import operator
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from renderer.api import scenes
+from renderer.api.image import Drawing, Image
+from renderer.api.scenes import Scene, Source, as_scene, checked_size
+from renderer.errors import UserError
+from renderer.export.plan import DEFAULT_SIZE
+from renderer.export.render import InterruptHandler, RenderJob, draw
+from renderer.export.render import render as render_job
+from renderer.gpu import open_context
+from renderer.gpu.gl import Texture
+from renderer.paths import ensure_cache
+from renderer.pictures import open_picture as open_picture_on
+from renderer.pictures.picture import AnyPicture, Frame
+from renderer.plain import format_value, is_finite_number
+from renderer.system.arguments import MAX_SECONDS
+from renderer.system.progress import Progress
+
+__all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
+OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
+
+
+class Renderer:
+    """A scene kept warm on a device: its geometry and kernels stay between pictures. `renderer.open` makes it.
+
+    A context manager; `close` frees the device's memory. One thread uses it at a time, and a scene that OpenGL draws
+    only the thread that drew first.
+    """
+
+    def __init__(self, source: Source, device: str = "auto") -> None:
+        """Opens the scene's picture on the device; see `render` for both."""
+        ensure_cache()
+        self.scene: Scene = as_scene(source)
+        if not isinstance(device, str):
+            raise UserError(f"device is {format_value(device)}; it must be a text such as auto, cpu or cuda:0")
+        self._asked, self._gpu = device, open_context(device)
+        self._picture: AnyPicture | None = open_picture_on(self.scene, self._gpu)
+        self._lock, self._prepared = threading.Lock(), False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees what the scene holds on the device. Images that were drawn stay."""
+        self._picture = None
+
+    def render(
+        self,
+        *,
+        size: tuple[int, int] | None = None,
+        samples: int | None = None,
+        time: float | None = None,
+        tone: object = None,
+        layers: bool = False,
+        progress: OnProgress | None = None,
+        **settings: object,
+    ) -> Image:
+        """Draws the scene with these settings, as `renderer.render` does."""
+        job = self.job(size, samples, time, tone, settings)
+        if _in_notebook() and not layers and progress is None and len(job.tiles()) == 1:
+            return _show_while_drawn(self._refined(job))
+        job = replace(job, layers=layers)
+        return self.draw_job(job, progress)
+
+    def refine(
+        self,
+        *,
+        size: tuple[int, int] | None = None,
+        samples: int | None = None,
+        time: float | None = None,
+        tone: object = None,
+        **settings: object,
+    ) -> Iterator[Image]:
+        """Yields the picture of `render` after 1, 2, 4, ... samples, and at last after all of them."""
+        yield from self._refined(self.job(size, samples, time, tone, settings))
+
+    def job(self, size: object, samples: Any, time: Any, tone: object, settings: dict[str, Any]) -> RenderJob:
+        """The checked job of a picture; UserError or InputError for what is not allowed."""
+        scene = scenes.with_settings(self.scene, settings, tone) if settings or tone is not None else self.scene
+        checked = checked_size(size if size is not None else scene.size or DEFAULT_SIZE)
+        try:
+            count = None if samples is None or isinstance(samples, bool) else operator.index(samples)
+        except TypeError:
+            count = 0
+        if samples is not None and not (count and count >= 1):
+            raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
+        moment = time.item() if isinstance(time, np.generic) else time
+        if moment is not None and not (is_finite_number(moment) and abs(moment) <= MAX_SECONDS):
+            raise UserError(f"time is {time!r}; it must be a number of seconds, at most {MAX_SECONDS:g}")
+        count = count or scene.samples or self._open_picture().sample_count(scene.settings, checked)
+        return RenderJob(scene, checked, count, scene.time if moment is None else moment, is_command=False)
+
+    def draw_job(self, job: RenderJob, on_progress: OnProgress | None = None) -> Image:
+        """Draws a job at once, or in tiles where it is large."""
+        picture, total = self._open_picture(), job.samples * len(job.tiles())
+        progress: Progress
+        if on_progress is not None:
+            stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
+            job, progress = replace(job, stop=stop), _Reported(total, on_progress, stop)
+        else:
+            progress = Progress(total, f"{job.scene.title}, {job.size[0]} x {job.size[1]}")
+        with self._lock, progress:
+            if len(job.tiles()) > 1:
+                done = render_job(picture, job, progress)
+                return self._image(job, done.prototype, done.samples, np.asarray(done.linear[:]), done.layers)
+            if not self._prepared:
+                picture.prepare_export(job.scene.tone)
+                self._prepared = True
+            frame, samples = draw(picture, job, None, progress)
+            layers = picture.layers(job.settings(), job.size) if job.layers else {}
+            return self._image(job, frame, samples, frame.read(), layers)
+
+    def _image(
+        self, job: RenderJob, frame: Frame, samples: int, linear: np.ndarray, layers: dict[str, np.ndarray]
+    ) -> Image:
+        """The Image of the samples drawn; warns if OpenGL drew them though another device was asked for."""
+        is_gl = isinstance(frame, Texture)
+        if isinstance(frame, Texture) and self._asked != "auto" and not (frame.gl.software and self._asked == "cpu"):
+            text = f"OpenGL on {frame.device.name}, not on the device {self._asked}"
+            warnings.warn(f"a picture of the kind {self.scene.picture} is drawn by {text}", stacklevel=5)
+        job = replace(job, samples=samples, layers=False, stop=None)
+        return Image.of(Drawing(job, frame.device.name, is_gl, linear, frame, layers, self._asked))
+
+    def _open_picture(self) -> AnyPicture:
+        if self._picture is None:
+            raise UserError(f"{self.scene.title}: this Renderer is closed")
+        if "gl" in vars(self._gpu):
+            self._gpu.gl.check_thread()
+        return self._picture
+
+    def _refined(self, job: RenderJob) -> Iterator[Image]:
+        """The job's image at each power of two of its samples, and at last after all of them."""
+        picture, count = self._open_picture(), 0
+        picture.restart()
+        while count < job.samples:
+            goal = min(2 * count or 1, job.samples)
+            while count < goal:
+                frame = picture.draw(job.settings(), job.size, job.time)
+                count += 1
+            yield self._image(job, frame, count, frame.read(), {})
+
+
+class _Reported(Progress):
+    """A Progress that calls a function, which stops the drawing by returning False."""
+
+    def __init__(self, total: int, report: OnProgress, stop: InterruptHandler) -> None:
+        super().__init__(total, "")
+        self._report, self._stop = report, stop
+
+    def advance(self, steps: int = 1) -> None:
+        self._done += steps
+        if self._report(self._done, self._total) is False:
+            self._stop.requested = True
+
+
+def render(
+    source: Source,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    tone: object = None,
+    layers: bool = False,
+    progress: OnProgress | None = None,
+    **settings: object,
+) -> Image:
+    """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, a Scene, a table, a Mesh, or a flame.
+
+    `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
+    each defaults to what the scene says. `device` is "auto", "cpu", "cuda:0", "opencl:0:0". `tone` is a table of the
+    tone mapping, such as {"ev": 1}, or a curve's name; with `layers` the albedo, normals and others are drawn at once.
+    `progress` is called with the steps done and all steps; where it returns False, drawing ends with what is drawn.
+
+    Other keywords replace the scene's settings, checked together: `max_depth=4`, `camera={"position": [0, 1, 5]}`, and
+    by dotted names `**{"materials.0.color": (1, 0, 0)}`. The same seed gives the same picture. In a notebook the
+    picture shows itself and refines while it is drawn.
+
+    Raises:
+        UserError: a setting or size that is not allowed; InputError: a bad file; UnavailableError: a missing device.
+    """
+    with Renderer(source, device) as opened:
+        return opened.render(
+            size=size, samples=samples, time=time, tone=tone, layers=layers, progress=progress, **settings
+        )
+
+
+def refine(
+    source: Source,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    tone: object = None,
+    **settings: object,
+) -> Iterator[Image]:
+    """Yields the picture of `render` as it gets better: after 1, 2, 4, ... samples, and at last after all of them."""
+    with Renderer(source, device) as opened:
+        yield from opened.refine(size=size, samples=samples, time=time, tone=tone, **settings)
+
+
+def open(source: Source, device: str = "auto") -> Renderer:
+    """Opens a scene for many pictures: `with renderer.open("cornell") as r: r.render(camera=..., time=...)`.
+
+    Geometry and kernels are made once, so each further picture takes as long as its samples.
+    """
+    return Renderer(source, device)
+
+
+def open_picture(scene: Source, device: str = "auto") -> AnyPicture:
+    """The Picture of a scene on a device, for draws of one's own: `picture.draw(settings, size, time)`."""
+    ensure_cache()
+    return open_picture_on(as_scene(scene), open_context(device))
+
+
+def _show_while_drawn(images: Iterator[Image]) -> Image:
+    from IPython.display import display
+
+    handle = None
+    for image in images:
+        picture_now = {"image/png": image._repr_png_()}
+        if handle is None:
+            handle = display(picture_now, raw=True, display_id=True)
+        else:
+            handle.update(picture_now, raw=True)
+    image._shown = True
+    return image
+
+
+def _in_notebook() -> bool:
+    """True if this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")

@@ -1,0 +1,73 @@
+"""Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from renderer.api.drawing import OnProgress
+from renderer.api.scenes import Source, as_scene, checked_size, with_settings
+from renderer.errors import UserError
+from renderer.export.frames import VIDEO_SUFFIXES
+from renderer.export.options import ExportOptions
+from renderer.export.plan import make_plan
+from renderer.export.render import InterruptHandler
+from renderer.export.verify import TIME_LIMIT
+from renderer.export.verify import verify as verify_picture
+from renderer.paths import ensure_cache
+from renderer.plain import Json
+
+__all__ = ["film", "verify"]
+
+
+def film(
+    source: Source,
+    output: str | os.PathLike[str],
+    *,
+    frames: Sequence[int] | None = None,
+    fps: int = 24,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float = 0.0,
+    device: str = "auto",
+    tone: object = None,
+    progress: OnProgress | None = None,
+    **settings: object,
+) -> Path:
+    """Draws an animated scene to `output`: a film (.mp4, .webm, .mkv, .gif), or frames (`out_####.png`).
+
+    `frames` are the numbers of the first and the last frame (default: as long as the scene's animation), `fps` frames a
+    second of scene time, of which frame 1 shows `time`. The rest is as for `render`. Returns the output's path. An
+    interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all.
+
+    Raises:
+        UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device or PyAV.
+    """
+    from renderer.export.run import draw_film  # with the encoder
+
+    ensure_cache()
+    scene = with_settings(as_scene(source), settings, tone)
+    if frames is not None and not (isinstance(frames, Sequence) and len(frames) == 2):
+        raise UserError(f"frames is {frames!r}; it must be the numbers of the first and the last frame")
+    options = ExportOptions(
+        scene.path, Path(output), size=None if size is None else checked_size(size), samples=samples, fps=fps,
+        frames=None if frames is None else f"{frames[0]}-{frames[1]}", time=time, device=device,
+    )  # fmt: skip
+    if Path(output).suffix.lower() not in VIDEO_SUFFIXES and "#" not in Path(output).name:
+        allowed = f"{', '.join(VIDEO_SUFFIXES)}, and frames as out_####.png"
+        raise UserError(f"film {output}: is no film; allowed are {allowed}")
+    draw_film(replace(make_plan(options, scene), report=progress))
+    return Path(output)
+
+
+def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit: float = TIME_LIMIT) -> Json:
+    """Draws a PNG again from the recipe inside it and compares every sample.
+
+    Returns a table: `same` is True for the same bits; else `worst` is the largest difference, `where` its pixel [x, y]
+    and `pixels` the number that differ. `intact` says whether the file still holds what was written.
+
+    Raises:
+        InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
+    """
+    ensure_cache()
+    return verify_picture(Path(picture), device, None, InterruptHandler(), time_limit=time_limit)

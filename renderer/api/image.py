@@ -1,0 +1,230 @@
+"""Image: what a drawing returns. An array that shows itself, saves itself and knows how it was drawn."""
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from renderer import pictures
+from renderer.api.scenes import Scene
+from renderer.errors import UserError
+from renderer.export.render import RenderJob, RenderResult, render, tonemapped_blocks, write
+from renderer.formats.images import png_bytes, write_exr, write_png_rows
+from renderer.gpu import open_context
+from renderer.images.tone_mapping import Encoding, ExposureMeter
+from renderer.pictures.picture import Frame
+from renderer.plain import Json, format_value
+from renderer.scene.schema import to_table
+from renderer.system.progress import Progress
+
+__all__ = ["Image"]
+BITS = {8: "u1", 16: "u2"}  # of a channel of a PNG
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How an Image was drawn: `job` with the samples drawn, the device's name, and whether OpenGL drew it.
+
+    `asked` is the spelling of the device that was asked for, on which layers are drawn.
+    `linear` are the pixels of the whole picture, which a crop shares for its exposure. `prototype` is a frame of the
+    kind that was drawn, on whose device tone mapping runs; None in another process.
+    """
+
+    job: RenderJob
+    device: str
+    is_gl: bool
+    linear: np.ndarray
+    prototype: Frame | None = None
+    drawn_layers: dict[str, np.ndarray] = field(default_factory=dict)
+    asked: str = "auto"
+
+    @cached_property
+    def meter(self) -> ExposureMeter:
+        """The exposure meter of the whole picture: a crop is shown as bright as in it."""
+        return ExposureMeter().add(self.linear)
+
+    @cached_property
+    def layers(self) -> dict[str, np.ndarray]:
+        """The layers by name; drawn again, once, unless they were drawn with the picture."""
+        if self.drawn_layers or not pictures.picture_class(self.job.scene.picture).layer_names:
+            return self.drawn_layers
+        picture, job = pictures.open_picture(self.job.scene, open_context(self.asked)), replace(self.job, layers=True)
+        with Progress(job.samples * len(job.tiles()), f"{job.scene.title}, layers") as progress:
+            return render(picture, job, progress).layers
+
+    def result(self, pixels: np.ndarray) -> RenderResult:
+        """The RenderResult of (height, width, 4) pixels of this drawing, to be tone mapped or written."""
+        prototype, linear = self.prototype, np.ascontiguousarray(pixels, "f4")
+        if prototype is None:
+            gpu = open_context()
+            prototype = gpu.gl.texture((1, 1)) if self.is_gl else gpu.device.buffer((1, 1, 4))
+        opaque = bool((linear[..., 3] >= 1).all())
+        return RenderResult(linear, self.meter, opaque, self.job.samples, self.device, prototype)
+
+
+class Image(np.ndarray):
+    """A rendered picture: (height, width, 4) float32, linear Rec. 709 with alpha last, row 0 on top.
+
+    An ndarray that knows its `scene`, the `samples` of every pixel, the name of the `device` that drew it, and its
+    `layers`. It shows itself in notebooks. Crops (`image[:24]`), flipped, scaled and computed pictures of three axes
+    and four channels are Images too, with the exposure of the whole; other results are plain arrays.
+    """
+
+    _drawing: Drawing | None
+    _is_whole: bool  # as it was drawn: it can be drawn again from its recipe, and has layers
+    _shown: bool
+
+    @classmethod
+    def of(cls, drawing: Drawing, is_whole: bool = True) -> "Image":
+        """The Image of a drawing's pixels."""
+        image = drawing.linear.view(cls)
+        image._drawing, image._is_whole = drawing, is_whole
+        return image
+
+    def __array_finalize__(self, source: Any) -> None:
+        self._drawing = getattr(source, "_drawing", None)
+        self._is_whole = self._shown = False
+
+    def __getitem__(self, key: Any) -> Any:
+        return _as_image(super().__getitem__(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._is_whole = False
+        super().__setitem__(key, value)
+
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
+        if array is self:  # computed in place
+            self._is_whole = False
+            return self
+        return array[()] if return_scalar else _as_image(array.view(Image) if array.ndim else array, self)
+
+    def copy(self, order: Any = "C") -> "Image":
+        """A copy, which knows what this Image knows."""
+        out = super().copy(order)
+        out._is_whole = self._is_whole
+        return out
+
+    def __reduce__(self) -> Any:
+        if self._drawing is None:
+            return _unpickled_array, (np.asarray(self),)
+        job, scene = self._drawing.job, self._drawing.job.scene
+        tables = pictures.make_recipe(scene, Path("."))["scene"]  # a scene's read-only tables cannot be pickled
+        tables |= {"settings": to_table(scene.settings), "tone": pictures.tone_table(scene)}
+        facts = {"size": job.size, "samples": job.samples, "time": job.time, "path": str(scene.path)}
+        facts |= {"device": self._drawing.device, "is_gl": self._drawing.is_gl, "is_whole": self._is_whole}
+        return _unpickled, (np.asarray(self), np.asarray(self._drawing.linear), json.dumps(tables), facts)
+
+    def _known(self) -> Drawing:
+        if self._drawing is None:
+            raise UserError("this array was not drawn: renderer.render() returns Images")
+        return self._drawing
+
+    def _pixels(self) -> np.ndarray:
+        if self.ndim != 3 or self.shape[2] != 4 or not self.size:
+            raise UserError(f"an array {self.shape} is no picture; it must be (height, width, 4)")
+        return np.asarray(self)
+
+    @property
+    def scene(self) -> Scene:
+        """The scene that was drawn."""
+        scene = self._known().job.scene
+        assert isinstance(scene, Scene)
+        return scene
+
+    @property
+    def samples(self) -> int:
+        """Samples of every pixel."""
+        return self._known().job.samples
+
+    @property
+    def device(self) -> str:  # type: ignore[override]  # the array API's "cpu", which every ndarray says
+        """The name of the device that drew it."""
+        return self._known().device
+
+    @property
+    def layers(self) -> dict[str, np.ndarray]:
+        """Arrays by name, such as albedo, normal, depth, id, variance and samples; {} for a picture without layers.
+
+        The picture is drawn again for them at the first use, unless `render` was called with `layers=True`.
+
+        Raises:
+            UserError: this is a crop, or was computed: only the whole picture has layers.
+        """
+        if not self._is_whole:
+            raise UserError("a crop or a computed picture has no layers; the whole picture has")
+        return self._known().layers
+
+    def displayed(self, dtype: Literal["u1", "u2"] = "u1") -> np.ndarray:
+        """(height, width, 4) sRGB pixels by the scene's tone mapping, uint8 or (dtype="u2") uint16."""
+        if np.dtype(dtype) not in (np.uint8, np.uint16):
+            raise UserError(f"dtype is {dtype}; allowed are u1, u2")
+        encoding = Encoding(int(np.iinfo(dtype).max))
+        return np.concatenate(list(tonemapped_blocks(self._known().result(self._pixels()), self.scene, encoding)))
+
+    def save(self, path: str | Path, bits: int = 8) -> None:
+        """Writes .png (tone mapped, 8 or 16 `bits` a channel) or .exr (linear, with all layers).
+
+        The whole picture carries its recipe, from which `renderer.verify` draws it again; a crop has none.
+
+        Raises:
+            UserError: the path ends in another suffix, or the bits are others.
+        """
+        path, pixels, drawing = Path(path), self._pixels(), self._known()
+        suffix = path.suffix.lower()
+        if suffix not in (".png", ".exr"):
+            raise UserError(f"save {path}: unknown suffix {path.suffix or '(none)'}; allowed are .png, .exr")
+        if bits not in BITS or isinstance(bits, bool):
+            raise UserError(f"save {path}: bits is {format_value(bits)}; allowed are 8, 16")
+        if self._is_whole:
+            result = drawing.result(pixels)
+            result.layers = drawing.layers if suffix == ".exr" else {}
+            write(path, result, drawing.job, bits)
+        elif suffix == ".exr":
+            write_exr(path, {"RGBA": pixels})
+        else:
+            shown = self.displayed("u2" if bits == 16 else "u1")
+            channels = 3 if (pixels[..., 3] >= 1).all() else 4
+            write_png_rows(path, (*shown.shape[:2], channels), shown.dtype, [shown[..., :channels]])
+
+    def _repr_png_(self) -> bytes:
+        return png_bytes(self.displayed())
+
+    def _ipython_display_(self) -> None:
+        """Shows the picture, except the first time if `render` has shown it while drawing it (`_shown`)."""
+        if self._drawing is None or self.ndim != 3 or self.shape[2] != 4:
+            raise NotImplementedError  # so IPython prints the array
+        if self._shown:
+            self._shown = False
+            return
+        from IPython.display import display
+
+        display({"image/png": self._repr_png_()}, raw=True)
+
+
+def _as_image(result: Any, source: Image | None = None) -> Any:
+    """The result as an Image if it is a picture, which knows what its source knows; else as a plain array."""
+    if not isinstance(result, Image):
+        return result
+    if result.ndim != 3 or result.shape[2] != 4 or result.dtype != np.float32:
+        return np.asarray(result)
+    if source is not None:
+        result._drawing = source._drawing
+    return result
+
+
+def _unpickled_array(array: np.ndarray) -> Image:
+    return array.view(Image)
+
+
+def _unpickled(array: np.ndarray, linear: np.ndarray, tables: str, facts: Json) -> Image:
+    scene = Scene(**vars(pictures.scene_of_table(json.loads(tables), Path(facts["path"]), is_users=True)))
+    job = RenderJob(scene, facts["size"], facts["samples"], facts["time"])
+    whole = Image.of(Drawing(job, facts["device"], facts["is_gl"], linear), facts["is_whole"])
+    if facts["is_whole"]:
+        return whole
+    image = array.view(Image)
+    image._drawing = whole._drawing
+    return image

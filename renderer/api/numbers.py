@@ -1,0 +1,130 @@
+"""Exact sums and banded systems as one call each; renderer/numerics has the parts."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import InputError, UserError
+from renderer.formats import matrices
+from renderer.formats.matrix_market import Entries
+from renderer.gpu import list_devices, open_context, open_device
+from renderer.numerics.band_lu.block_columns import SingularMatrix
+from renderer.numerics.band_lu.complex_systems import real_form
+from renderer.numerics.band_lu.systems.system import System
+from renderer.numerics.sums.device_sums import MODES, array_sum
+from renderer.numerics.sums.tensors import is_dask_array, is_tensor
+from renderer.paths import ensure_cache
+
+__all__ = ["solve", "sum"]
+Paths = str | os.PathLike[str]
+
+
+def sum(numbers: Any, mode: str = "exact", *, device: str = "auto", column: str | None = None) -> int | float | complex:
+    """The sum of all numbers of an array or of files: the exact value rounded once, whatever the order and device.
+
+    `numbers` is an array of NumPy, Dask or a library with DLPack, a list, or one or several paths of .npy and .npz
+    files, which are read in chunks; a .parquet file needs the name of its `column`. `mode` is "exact", "reproducible"
+    or "fast". Sums of integers are Python integers, of any size.
+
+    Raises:
+        UserError, InputError: numbers that cannot be added, or a bad file.
+    """
+    ensure_cache()
+    if mode not in MODES:
+        raise UserError(f"mode is {mode!r}; allowed are {', '.join(MODES)}")
+    if isinstance(numbers, (str, os.PathLike)):
+        numbers = [numbers]
+    if isinstance(numbers, (list, tuple)) and numbers and all(isinstance(n, (str, os.PathLike)) for n in numbers):
+        return _sum_of_files([Path(path) for path in numbers], mode, device, column)
+    array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
+    total = array_sum(open_context(device).devices, array, mode)
+    name = str(np.dtype(array.dtype) if isinstance(array, np.ndarray) else array.dtype).rpartition(".")[2]
+    return int(total.significand) if name.startswith(("int", "uint", "bool")) else _rounded(total)
+
+
+def _rounded(total: Any) -> float | complex:
+    value: float | complex = total.rounded()
+    return value
+
+
+def _sum_of_files(paths: Sequence[Path], mode: str, device: str, column: str | None) -> int | float | complex:
+    from renderer.numerics.sums.command import SumRequest, sum_files  # with farms, which arrays do not need
+
+    if not any(path.suffix.lower() == ".parquet" for path in paths):
+        value: int | float | complex = sum_files(SumRequest(paths, mode, devices=(device,)))["value"]
+        return value
+    from renderer.errors import import_optional
+    from renderer.numerics.sums.arrow_sums import batches_total
+
+    if column is None or len(paths) != 1 or mode != "exact":
+        raise UserError(f"{paths[0]}: a .parquet file is added alone, exactly, and by the name of its column=")
+    parquet = import_optional("pyarrow.parquet", "Parquet files need PyArrow")
+    batches = parquet.ParquetFile(paths[0]).iter_batches()
+    return batches_total(open_context(device).devices, batches, column).rounded()
+
+
+def solve(
+    matrix: Any,
+    rhs: Any,
+    kl: int | None = None,
+    ku: int | None = None,
+    *,
+    device: str | None = None,
+    certified: bool = False,
+) -> Any:
+    """Solves a banded system by LU with partial pivoting, refined to the last digit; returns x, (n,) or (n, m) as rhs.
+
+    `matrix` is the path of a file that `rayfold solve` takes, a square array (n, n), or with `kl` and `ku`, the numbers
+    of diagonals below and above the main one, the band in LAPACK's layout (kl + ku + 1, n):
+    ab[ku + i - j, j] = A[i, j].
+    `rhs` is an array or a path. `device` defaults to a GPU, or the host's cores where there is none. With `certified`
+    the result is (x, radius): the exact solution lies within the proven radius of every component.
+
+    Raises:
+        SingularMatrix: a pivot is exactly zero; InputError: shapes that do not fit, or numbers that are not finite.
+    """
+    ensure_cache()
+    band = _band(matrix, kl, ku)
+    given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
+    if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
+        raise InputError(f"rhs is {given.shape} {given.dtype}; the matrix has {band.ab.shape[1]} rows, so must it")
+    if not np.isfinite(given).all():
+        raise InputError("rhs holds a number that is not finite")
+    has_gpu = device is None and any(found.device_type == "gpu" for found in list_devices()[0])
+    devices = [open_device(device or "auto")] if device or has_gpu else []
+    form = real_form(band, given, is_transposed=False)
+    real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
+    is_complex = form is not None and form.is_matrix
+    system = System(real, False, devices, in_double=certified, is_complex_form=is_complex)
+    if system.lu.info:
+        raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
+    y, refined = system.solve(b)
+    x = form.solution(y) if form else y
+    if not certified:
+        return x
+    radius, _ = system.certify(b, refined)
+    return x, form.radius(radius) if form else radius
+
+
+def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
+    """The band of a file, of a square array, or of an array in LAPACK's layout."""
+    if isinstance(matrix, (str, os.PathLike)):
+        return matrices.read_band(Path(matrix))
+    array = np.asarray(matrix)
+    if array.ndim != 2 or array.dtype.kind not in "fiuc":
+        raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")
+    if not np.isfinite(array).all():
+        raise InputError("matrix holds a number that is not finite")
+    if kl is None and ku is None and array.shape[0] == array.shape[1]:
+        rows, columns = np.nonzero(array)
+        values = array[rows, columns].astype("c16" if array.dtype.kind == "c" else "f8")
+        return matrices.narrowest_band(Path("matrix"), Entries(array.shape, rows, columns, values), None)
+    if not (isinstance(kl, int | np.integer) and isinstance(ku, int | np.integer)) or len(array) != kl + ku + 1:
+        raise UserError(
+            f"matrix is {array.shape} with kl = {kl} and ku = {ku}; it must be (kl + ku + 1, n), or (n, n) without both"
+        )
+    kl, ku = int(kl), int(ku)
+    return matrices.Band(array if array.dtype.kind in "fc" else array.astype("f8"), kl, ku, (kl, ku))

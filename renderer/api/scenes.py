@@ -1,0 +1,278 @@
+"""Scenes from Python: tables as TOML has them, arrays, meshes in memory, and keywords that replace settings."""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer import pictures
+from renderer.errors import InputError, UserError
+from renderer.flames.interpolation import KeyFrame
+from renderer.formats.images import write_exr, write_png
+from renderer.formats.mesh import check_mesh
+from renderer.paths import private_folder
+from renderer.pictures.flame import scene_of_keyframe
+from renderer.plain import format_value
+from renderer.raytracing.settings import Material
+from renderer.scene import scene as scenes
+from renderer.scene.animation import without_tracks
+from renderer.scene.cameras import Camera
+from renderer.scene.schema import PictureSettings, replace_all, to_table
+from renderer.system.outputs import atomic_write
+
+__all__ = ["Camera", "Material", "Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
+
+
+class Mesh:
+    """Triangles in memory, as a shape (`meshes=[{"material": "gold", "file": mesh}]`) or as the whole input.
+
+    `vertices` are (n, 3) numbers and `faces` (m, 3) indices of vertices, counter-clockwise seen from outside. Optional
+    arrays by vertex: `normals` (n, 3), `uv` (n, 2) with v upwards as in .obj files, `colors` (n, 3 or 4) linear from 0
+    to 1, or uint8. Each is an array of NumPy, a list, or an object with `__dlpack__` in the host's memory.
+
+    Renders read it from `path`, a .ply file in this user's temporary folder that is named by its content and removed
+    after a week without use.
+
+    Raises:
+        UserError: an array of another shape; InputError: an index out of range or a number that is not finite.
+    """
+
+    def __init__(
+        self, vertices: object, faces: object, *, normals: object = None, uv: object = None, colors: object = None
+    ) -> None:
+        points = _rows("vertices", vertices, (3,))
+        triangles = _array("faces", faces)
+        if triangles.ndim != 2 or triangles.shape[1] != 3 or triangles.dtype.kind not in "iu":
+            raise UserError(f"faces are {triangles.shape} {triangles.dtype}; they must be (m, 3) whole numbers")
+        check_mesh(points, triangles, "Mesh")
+        columns = {name: points[:, k] for k, name in enumerate("xyz")}
+        for name, value, names in (
+            ("normals", normals, ("nx", "ny", "nz")),
+            ("uv", uv, ("s", "t")),
+            ("colors", colors, ("red", "green", "blue", "alpha")),
+        ):
+            if value is not None:
+                rows = _rows(name, value, (3, 4) if name == "colors" else (len(names),), len(points))
+                columns |= {column: rows[:, k] for k, column in zip(range(rows.shape[1]), names, strict=False)}
+        self.path = _stored(_ply(columns, triangles), ".ply", lambda path, data: path.write_bytes(data))
+
+    @classmethod
+    def of(cls, value: Any) -> "Mesh":
+        """The mesh of an object that has one: trimesh's `vertices` and `faces`, or PyVista's `points` and faces."""
+        if hasattr(value, "regular_faces"):  # of PyVista, whose `faces` are one list of counts and indices
+            surface = value.triangulate() if hasattr(value, "triangulate") else value
+            return cls(surface.points, surface.regular_faces)
+        visual: Any = getattr(value, "visual", None)
+        colors = visual.vertex_colors if getattr(visual, "kind", None) == "vertex" else None
+        return cls(value.vertices, value.faces, uv=getattr(visual, "uv", None), colors=colors)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"Mesh({self.path.name})"
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    """The value as an array in host memory; UserError for one that cannot be read there."""
+    try:
+        is_foreign = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
+        return np.from_dlpack(value) if is_foreign else np.asarray(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(f"{name}: not an array that can be read in the host's memory: {error}") from error
+
+
+def _rows(name: str, value: object, widths: tuple[int, ...], count: int | None = None) -> np.ndarray:
+    """The value as rows (n, k) float32 with k among the widths, uint8 divided by 255; UserError for others."""
+    rows = _array(name, value)
+    if rows.ndim != 2 or rows.shape[1] not in widths or rows.dtype.kind not in "fiu" or count not in (None, len(rows)):
+        wanted = f"({count or 'n'}, {' or '.join(map(str, widths))}) numbers"
+        raise UserError(f"{name} are {rows.shape} {rows.dtype}; they must be {wanted}")
+    with np.errstate(over="ignore"):
+        rows = rows / np.float32(255) if rows.dtype == np.uint8 else rows.astype("f4", copy=False)
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
+        raise InputError(f"{name}: row {row} is {rows[row].tolist()}; it must hold finite numbers")
+    return rows
+
+
+def _ply(columns: dict[str, np.ndarray], faces: np.ndarray) -> bytes:
+    """A binary .ply file of vertices, whose properties are the columns (n,), and of triangles (m, 3)."""
+    count = len(columns["x"])
+    lines = ["ply", "format binary_little_endian 1.0", f"element vertex {count}"]
+    lines += [f"property float {name}" for name in columns]
+    lines += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header\n"]
+    rows = np.empty(len(faces), np.dtype([("count", "u1"), ("corners", "<i4", (3,))]))
+    rows["count"], rows["corners"] = 3, faces
+    vertices = np.stack(list(columns.values()), axis=1).astype("<f4")
+    return "\n".join(lines).encode() + vertices.tobytes() + rows.tobytes()
+
+
+def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Path:
+    """The path of a temporary file of bytes or of an array, named by the content; written unless it is there."""
+    digest = hashlib.sha256(content if isinstance(content, bytes) else np.ascontiguousarray(content).data)
+    digest.update(str(getattr(content, "shape", "")).encode())
+    folder = private_folder() / "arrays"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{digest.hexdigest()[:32]}{suffix}"
+    if path.exists():
+        os.utime(path)  # another week
+    elif suffix == ".ply":
+        with atomic_write(path) as temporary:
+            write(temporary, content)
+    else:
+        write(path, content)
+    return path
+
+
+def _stored_pixels(array: np.ndarray, key: str) -> str:
+    """The path of a picture (height, width[, 3 or 4]): .png, or .exr for the radiance of an `environment`."""
+    pixels = np.repeat(array[..., None], 3, axis=2) if array.ndim == 2 else array
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or pixels.dtype.kind not in "fu":
+        raise UserError(f"{key} is an array {array.shape} {array.dtype}; it must be (height, width, 3 or 4) pixels")
+    if "environment" in key:
+        return str(
+            _stored(pixels.astype("f4"), ".exr", lambda path, rgb: write_exr(path, {"RGBA"[: rgb.shape[2]]: rgb}))
+        )
+    if pixels.dtype != np.uint8:
+        pixels = (np.clip(np.nan_to_num(pixels), 0, 1) * 255 + 0.5).astype("u1")
+    return str(_stored(pixels, ".png", write_png))
+
+
+def plain(value: Any, key: str = "") -> Any:
+    """A Python value as TOML has it; `key` is its dotted name, for messages.
+
+    Dataclasses become tables, arrays lists or, under the key `file`, pictures or meshes; paths become texts.
+    """
+    name = key.rpartition(".")[2]
+    if is_dataclass(value) and not isinstance(value, type):
+        return to_table(value)
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, f"{key}.{k}" if key else str(k)) for k, v in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if name == "file" and hasattr(value, "faces"):
+        return os.fspath(Mesh.of(value))
+    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"):
+        array = _array(key, value)
+        if name == "file":
+            return _stored_pixels(array, key)
+        if name == "matrix" and array.shape in ((3, 4), (4, 4)):
+            array = array[:3].ravel()
+        return array.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{key}.{k}") for k, item in enumerate(value)]
+    return value
+
+
+def instances(shape: str, matrices: object, material: str = "") -> list[dict[str, Any]]:
+    """The setting `instances` for copies of a named shape by `matrices` (n, 4, 4) or (n, 3, 4), shape to world."""
+    array = _array("matrices", matrices)
+    if array.ndim != 3 or array.shape[1:] not in ((4, 4), (3, 4)) or array.dtype.kind not in "fiu":
+        raise UserError(f"matrices are {array.shape} {array.dtype}; they must be (n, 4, 4) or (n, 3, 4) numbers")
+    rows = array[:, :3].reshape(len(array), 12).astype("f8").tolist()
+    return [{"shape": shape, "material": material, "matrix": row} for row in rows]
+
+
+class Scene(scenes.Scene):
+    """One picture to draw, from tables as a scene file has them; `load` reads one from a file.
+
+        renderer.Scene(materials=[{"name": "red", "color": [1, 0, 0]}], spheres=[{"material": "red"}])
+        renderer.Scene(picture="mandelbrot", size=(640, 480))
+        renderer.Scene(tomllib.loads(text))
+
+    `picture` is the kind (default "raytrace"); `title`, `size`, `tone`, `animation` and `settings` are a scene file's
+    keys, and other keywords are settings. Paths are relative to the current folder. Immutable; `dataclasses.replace`
+    changes a copy.
+
+    Raises:
+        InputError: an unknown key, or a value that is not allowed.
+    """
+
+    def __init__(self, table: Mapping[str, Any] | None = None, /, **keys: Any) -> None:
+        """Reads the table, or the keywords, or both together."""
+        if table is None and isinstance(keys.get("settings"), PictureSettings):  # of dataclasses.replace()
+            super().__init__(**keys)
+            return
+        if not isinstance(table or {}, Mapping):
+            raise UserError(f"Scene takes a table, not {format_value(table)}; renderer.load reads a file or a name")
+        given = {str(key): plain(value, str(key)) for key, value in {**(table or {}), **keys}.items()}
+        settings = {key: given.pop(key) for key in list(given) if key not in pictures.SCENE_KEYS}
+        if settings and isinstance(given.setdefault("settings", {}), dict):
+            given["settings"] |= settings
+        given.setdefault("picture", "raytrace")
+        made = pictures.scene_of_table(given, Path("Scene"), is_users=True)
+        super().__init__(**vars(made))
+
+
+Source = str | os.PathLike[str] | scenes.Scene | KeyFrame | Mapping[str, Any] | Mesh
+
+
+def load(source: str | os.PathLike[str]) -> Scene:
+    """The scene of a file that `rayfold export` takes, or of the bundled scene of this name; it is not drawn.
+
+    Raises:
+        InputError: there is no such file, or it is bad.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        raise UserError(f"load takes a path or the name of a scene, not {format_value(source)}")
+    return Scene(**vars(pictures.load(Path(source))))
+
+
+def as_scene(source: Any) -> Scene:
+    """The scene of anything that render() takes; UserError or InputError for others."""
+    if isinstance(source, Scene):
+        return source
+    if isinstance(source, KeyFrame):
+        return Scene(**vars(scene_of_keyframe(source)))
+    if isinstance(source, scenes.Scene):
+        return Scene(**vars(source))
+    if isinstance(source, Mapping):
+        return Scene(source)
+    if isinstance(source, (str, os.PathLike)):
+        return load(source)
+    if hasattr(source, "faces"):
+        return load(Mesh.of(source))
+    raise UserError(
+        f"render takes the name of a scene, a path, a Scene, a table, a Mesh or a flame, not {type(source).__name__}"
+    )
+
+
+def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None) -> Scene:
+    """The scene with settings replaced, by names or dotted names (`materials.0.color`), checked together.
+
+    `camera` is another name of the setting `view`; names that begin with `tone.` change the tone mapping, as `tone`
+    does: a table, a ToneMapping, or the name of a curve. Raises UserError or InputError, which name the key.
+    """
+    known = {f.name for f in fields(scene.settings)}
+    named = {
+        "view" if key == "camera" and key not in known and "view" in known else key: v for key, v in changes.items()
+    }
+    toned = {key[5:]: plain(named.pop(key), key) for key in list(named) if key.startswith("tone.")}
+    if isinstance(tone, str):
+        toned["curve"] = tone
+    elif tone is not None:
+        table = plain(tone, "tone")
+        if not isinstance(table, dict):
+            raise UserError(f"tone is {format_value(tone)}; it must be a table or the name of a curve")
+        toned = table | toned
+    settings = replace_all(scene.settings, {key: plain(value, key) for key, value in named.items()})
+    still: scenes.Scene = scene
+    for key in named:
+        still = without_tracks(still, key)
+    return replace(scene, animation=still.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
+
+
+def checked_size(size: Any) -> tuple[int, int]:
+    """The size (width, height) as integers; UserError for others."""
+    try:
+        width, height = (n.__index__() for n in size)
+        if isinstance(size, Sequence | np.ndarray) and 1 <= width <= 1 << 17 and 1 <= height <= 1 << 17:
+            return width, height
+    except (TypeError, ValueError, AttributeError):
+        pass
+    raise UserError(f"size is {size!r}; it must be (width, height), each 1 to {1 << 17}")

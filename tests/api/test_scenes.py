@@ -1,0 +1,142 @@
+"""Scenes from tables, meshes and arrays in memory, against the same scenes as files."""
+
+import pickle
+import tomllib
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import renderer
+from renderer.formats.mesh import load_part
+from renderer.paths import SCENES
+
+VERTICES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], "f4")
+FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+DRAW = {"size": (16, 12), "samples": 1, "device": "cpu"}
+LIT = {"materials": [{"name": "gray"}], "zenith": (1, 1, 1), "horizon": (1, 1, 1)}
+
+
+def test_a_table_makes_the_scene_of_its_file():
+    table = tomllib.loads((SCENES / "veach.toml").read_text(encoding="utf-8"))
+    scene, file = renderer.Scene(table), renderer.load("veach")
+    assert (scene.settings, scene.tone, scene.size, scene.title) == (file.settings, file.tone, file.size, file.title)
+    keywords = renderer.Scene(**table["settings"], tone=table.get("tone", {}))
+    assert keywords.settings == file.settings and keywords.picture == "raytrace"
+    assert np.array_equal(renderer.render(table, **DRAW), renderer.render("veach", **DRAW))
+
+
+def test_a_scene_is_a_value():
+    scene = renderer.load("cornell")
+    assert isinstance(scene, renderer.Scene)
+    darker = replace(scene, settings=replace(scene.settings, max_depth=1))
+    assert isinstance(darker, renderer.Scene) and darker.settings.max_depth == 1 and darker != scene
+    assert renderer.Scene(picture="fractal").settings == renderer.Scene({"picture": "fractal"}).settings
+    assert isinstance(renderer.render("cornell", **DRAW).scene, renderer.Scene)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"picture": "raytracer"}, "picture is .raytracer.; allowed are"),
+        ({"max_dept": 3}, "did you mean max_depth"),
+        ({"materials": [{"name": "a", "color": (0, 0, 9)}]}, r"materials\[0\]: color\[2\] is 9"),
+        ({"spheres": [{"material": "none"}]}, "material is 'none'; allowed are plain"),
+        ({"size": (0, 4)}, "size is"),
+        ({"title": 5}, "title is 5; it must be a text"),
+        ({"tone": 5}, "tone is 5; it must be a table"),
+        ({"settings": 5}, "settings is 5; it must be a table"),
+    ],
+)
+def test_a_wrong_table_is_a_sentence(table, sentence):
+    with pytest.raises(renderer.UserError, match=sentence):
+        renderer.Scene(table)
+
+
+def test_a_scene_takes_no_name():
+    with pytest.raises(renderer.UserError, match="renderer.load reads a file"):
+        renderer.Scene("cornell")
+
+
+def test_a_mesh_is_its_arrays():
+    normals, uv = VERTICES / 2 + 0.25, VERTICES[:, :2] / 3
+    mesh = renderer.Mesh(VERTICES.tolist(), FACES, normals=normals, uv=uv, colors=np.eye(4))
+    part = load_part(mesh)
+    assert np.array_equal(part.vertices, VERTICES) and np.array_equal(part.faces, FACES)
+    assert np.array_equal(part.normals, normals) and np.array_equal(part.colors, np.eye(4))
+    assert np.allclose(
+        part.texcoords[0], np.column_stack([uv[:, 0], 1 - uv[:, 1]]), atol=1e-7
+    )  # v runs downwards inside
+    assert renderer.Mesh(VERTICES, FACES, normals=normals, uv=uv, colors=np.eye(4)).path == mesh.path
+    as_bytes = load_part(renderer.Mesh(VERTICES, FACES, colors=np.full((4, 3), 51, "u1")))
+    assert np.allclose(as_bytes.colors, [0.2, 0.2, 0.2, 1])
+
+
+def test_a_mesh_draws_as_its_file(tmp_path):
+    lines = [f"v {x} {y} {z}" for x, y, z in VERTICES] + ["f {} {} {}".format(*face) for face in FACES + 1]
+    (tmp_path / "m.obj").write_text("\n".join(lines))
+    file, mesh = tmp_path / "m.obj", renderer.Mesh(VERTICES, FACES)
+    assert np.array_equal(renderer.render(mesh, **DRAW), renderer.render(file, **DRAW))
+    shapes = [{"meshes": [{"material": "gray", "file": given}]} for given in (mesh, file, str(file))]
+    pictures = [renderer.render(renderer.Scene(**LIT, **shape), **DRAW) for shape in shapes]
+    assert np.array_equal(pictures[0], pictures[1]) and np.array_equal(pictures[1], pictures[2])
+    trimesh_like = SimpleNamespace(vertices=VERTICES, faces=FACES)
+    pyvista_like = SimpleNamespace(points=VERTICES, faces=np.insert(FACES, 0, 3, axis=1).ravel(), regular_faces=FACES)
+    for other in (trimesh_like, pyvista_like):
+        assert np.array_equal(renderer.render(other, **DRAW), renderer.render(mesh, **DRAW))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"faces": FACES + 9}, "face 0 names the vertices"),
+        ({"faces": FACES.astype("f4")}, "whole numbers"),
+        ({"faces": FACES[:, :2]}, r"must be \(m, 3\)"),
+        ({"faces": FACES[:0]}, "no triangle"),
+        ({"vertices": VERTICES[:, :2]}, r"vertices are \(4, 2\)"),
+        ({"vertices": VERTICES * np.nan}, "row 0 is"),
+        ({"vertices": "abc"}, "vertices are"),
+        ({"vertices": [[1, 2], [3]]}, "vertices: not an array"),
+        ({"normals": VERTICES[:3]}, r"normals are \(3, 3\).*\(4, 3\)"),
+        ({"colors": VERTICES[:, :2]}, r"\(4, 3 or 4\)"),
+    ],
+)
+def test_wrong_arrays_are_sentences(arrays, sentence):
+    with pytest.raises(renderer.UserError, match=sentence):
+        renderer.Mesh(**{"vertices": VERTICES, "faces": FACES, **arrays})
+
+
+def test_textures_environments_and_instances_are_arrays(tmp_path):
+    mesh, red = renderer.Mesh(VERTICES, FACES, uv=VERTICES[:, :2]), np.zeros((4, 4, 3), "f4")
+    red[..., 0] = 1
+    textured = {"materials": [{"name": "gray", "color_texture": "t"}], "textures": [{"name": "t", "file": red}]}
+    shapes = {"meshes": [{"material": "gray", "file": mesh}]}
+    camera = {"position": [3, 2, 3], "target": [0.3, 0.3, 0.3], "fov_degrees": 25}
+    image = renderer.render(renderer.Scene({**LIT, **textured, **shapes}), camera=camera, **DRAW)
+    albedo = image.layers["albedo"].reshape(-1, 3)
+    assert albedo[:, 0].max() > 0.7 and ((albedo[:, 0] > 0.7) & (albedo[:, 1] < 0.05)).any()
+    sky = renderer.render(renderer.Scene(environment={"file": np.full((4, 8, 3), 0.5)}), **DRAW)
+    assert np.allclose(sky[..., :3], 0.5, rtol=1e-3)
+    shift = np.eye(4)[None].repeat(2, 0)
+    shift[1, 0, 3] = 1.5
+    named = {
+        "meshes": [{"material": "gray", "file": mesh, "name": "one"}],
+        "instances": renderer.instances("one", shift),
+    }
+    both = renderer.Scene(**LIT, **named)
+    assert both.settings.instances[1].matrix == (1, 0, 0, 1.5, 0, 1, 0, 0, 0, 0, 1, 0)
+    moved = {"meshes": [{"material": "gray", "file": mesh, "position": [x, 0, 0]} for x in (0, 1.5)]}
+    ids = [
+        renderer.render(renderer.Scene(**LIT, **s), camera=camera, layers=True, **DRAW).layers for s in (named, moved)
+    ]
+    assert np.allclose(ids[0]["depth"], ids[1]["depth"], rtol=1e-5)
+    with pytest.raises(renderer.UserError, match="matrices are"):
+        renderer.instances("one", np.eye(4))
+    with pytest.raises(renderer.UserError, match="environment.file is an array"):
+        renderer.Scene(environment={"file": np.zeros(5)})
+
+
+def test_a_pickled_picture_of_a_mesh_finds_it_again():
+    image = renderer.render(renderer.Mesh(VERTICES, FACES), **DRAW)
+    assert pickle.loads(pickle.dumps(image)).scene.settings == image.scene.settings
