@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from renderer.api.files import film, verify
     from renderer.api.image import Image
     from renderer.api.numbers import solve, sum
-    from renderer.api.scenes import Camera, Material, Mesh, Scene, instances, load
+    from renderer.api.scenes import Mesh, Scene, instances, load
     from renderer.errors import DiskFullError, IncompleteError, InputError, KernelError, UnavailableError, UserError
+    from renderer.raytracing.settings import Material
+    from renderer.scene.cameras import Camera
 
 __version__ = "0.2.0"
 __all__ = [
@@ -53,8 +55,10 @@ _HOMES = {
     **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),
     **dict.fromkeys(("film", "verify"), "api.files"),
     **dict.fromkeys(("solve", "sum"), "api.numbers"),
-    **dict.fromkeys(("Camera", "Material", "Mesh", "Scene", "instances", "load"), "api.scenes"),
+    **dict.fromkeys(("Mesh", "Scene", "instances", "load"), "api.scenes"),
+    "Camera": "scene.cameras",
     "Image": "api.image",
+    "Material": "raytracing.settings",
 }
 
 

@@ -23,6 +23,7 @@ from renderer.system.process import (
     INTERRUPTED,
     Supervision,
     end_process,
+    limit_blas_spin,
     log_internal_error,
     safe_streams,
     shorten,
@@ -40,9 +41,6 @@ class Command(NamedTuple):
     run: str = "command"
 
 
-# NumPy's OpenBLAS starts a thread a core, each of which spins for 2^26 clock cycles before it sleeps: 1.2 CPU-s of an
-# import of 0.1 s on 16 cores. With 2^20, 0.4 ms, 0.1 CPU-s.
-BLAS_SPIN = "20"
 COMMANDS = {
     "demo": Command(
         "draw the demo picture: four kinds of panels side by side",
@@ -161,7 +159,7 @@ def run_process() -> NoReturn:
     Supervision.allowed = True
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # else it is ignored, as in a script's background
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # after main(), which has its own
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", BLAS_SPIN)
+    limit_blas_spin()
     end_process(main())
 
 

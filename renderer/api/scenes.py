@@ -2,29 +2,29 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from renderer import pictures
 from renderer.errors import InputError, UserError
-from renderer.flames.interpolation import KeyFrame
 from renderer.formats.images import write_exr, write_png
 from renderer.formats.mesh import check_mesh
 from renderer.paths import private_folder
-from renderer.pictures.flame import scene_of_keyframe
 from renderer.plain import format_value
-from renderer.raytracing.settings import Material
 from renderer.scene import scene as scenes
 from renderer.scene.animation import without_tracks
-from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, replace_all, to_table
 from renderer.system.outputs import atomic_write
 
-__all__ = ["Camera", "Material", "Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
+if TYPE_CHECKING:
+    from renderer.flames.interpolation import KeyFrame
+
+__all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
 
 
 class Mesh:
@@ -209,7 +209,7 @@ class Scene(scenes.Scene):
         super().__init__(**vars(made))
 
 
-Source = str | os.PathLike[str] | scenes.Scene | KeyFrame | Mapping[str, Any] | Mesh
+Source = Union[str, os.PathLike[str], scenes.Scene, "KeyFrame", Mapping[str, Any], Mesh]  # of render()
 
 
 def load(source: str | os.PathLike[str]) -> Scene:
@@ -227,7 +227,10 @@ def as_scene(source: Any) -> Scene:
     """The scene of anything that render() takes; UserError or InputError for others."""
     if isinstance(source, Scene):
         return source
-    if isinstance(source, KeyFrame):
+    interpolation = sys.modules.get("renderer.flames.interpolation")  # slow to import
+    if interpolation is not None and isinstance(source, interpolation.KeyFrame):
+        from renderer.pictures.flame import scene_of_keyframe
+
         return Scene(**vars(scene_of_keyframe(source)))
     if isinstance(source, scenes.Scene):
         return Scene(**vars(source))

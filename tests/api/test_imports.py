@@ -1,0 +1,49 @@
+"""What a command and a first picture import: each third-party module by its name, so that a new one is a decision."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from renderer.gpu import list_devices
+from renderer.paths import ROOT
+
+OURS = {"greenlet", "moderngl", "numpy", "pyopencl"}  # greenlet and moderngl together take 2 ms
+OF_PYOPENCL = {"attr", "attrs", "mako", "markupsafe", "platformdirs", "pytools", "siphash24", "typing_extensions"}
+REPORT = """
+import json, sys
+{code}
+tops = {{name.partition(".")[0] for name, module in sys.modules.items() if getattr(module, "__file__", None)}}
+tops = {{name for name in tops - sys.stdlib_module_names - {{"renderer"}} if name.strip("_") == name}}
+print(json.dumps(sorted(tops - {{"cython_runtime"}})))
+"""
+
+
+def imported_by(code: str, folder) -> set[str]:
+    """The third-party packages that are imported when a fresh process has run the code."""
+    variables = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", REPORT.format(code=code)]
+    done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.skipif(not any(d.device_type == "cpu" for d in list_devices()[0]), reason="no processor shows OpenCL")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from renderer.cli import main; "
+        "assert main('export cornell -o c.png --size 8x6 --samples 1 --device cpu'.split()) == 0",
+        "import renderer; renderer.render('cornell', size=(8, 6), samples=1, device='cpu').save('c.png')",
+    ],
+    ids=["export", "render"],
+)
+def test_a_first_picture_imports_these_packages(code, tmp_path):
+    assert imported_by(code, tmp_path) - OF_PYOPENCL == OURS
+
+
+def test_help_and_the_names_of_the_api_import_none(tmp_path):
+    code = "import renderer; dir(renderer); from renderer.cli import build_parser; build_parser().format_help()"
+    assert imported_by(code, tmp_path) == set()
