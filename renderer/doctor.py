@@ -7,7 +7,9 @@ import argparse
 import importlib.util
 import json
 import platform
+import shlex
 import shutil
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,15 +28,16 @@ from renderer.gpu.opening import BACKENDS
 from renderer.gpu.trial import Trial, forget_verdicts, run_trial
 from renderer.paths import CACHE_HINT, cache_problems
 from renderer.plain import Json
+from renderer.system.install import GL, OPENCL, pip_install, system_install
 from renderer.system.process import log_internal_error
 
 TOTAL_SECONDS = 55.0
 
-OPTIONAL = {  # module: what needs it, and the packages that provide it
-    "cuda": ("CUDA devices", "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"),
+OPTIONAL = {  # module: what needs it, and the package or extra that provides it
+    "cuda": ("CUDA devices", "cuda"),
     "imgui_bundle": ("controls in the window", "imgui-bundle"),
     "OpenEXR": ("EXR files", "openexr"),
-    "av": ("videos", "av"),
+    "av": ("videos", "film"),
     "distributed": ("farms", "distributed"),
     "cryptography": ("farms of local processes", "cryptography"),
     "scipy": ("band LU", "scipy"),
@@ -53,6 +56,10 @@ void main() {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold doctor`."""
+    parser.add_argument(
+        "--fix", action="store_true", help="print the commands that bring what is missing; run them on y"
+    )
+    parser.add_argument("--yes", action="store_true", help="of --fix: run them without a question")
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
@@ -67,13 +74,21 @@ def command(args: argparse.Namespace) -> int:
     gl = gl or {"ok": False, "reason": f"the check of GL: {reason}"}
     hints += [gl["reason"]] if not gl["ok"] else []
     hints += [f"{problem}. {CACHE_HINT}" for problem in cache_problems]
-    hints += missing_packages()
+    missing = missing_packages()
+    hints += [f"{purpose}: {pip_install(package)}" for purpose, package in missing]
+    commands = fixes(devices, gl, [package for _, package in missing])
     if args.json:
         versions = {"python": platform.python_version(), "numpy": np.__version__}
         cache = {"folder": str(cache_folder()), "ok": not cache_problems, "reason": "; ".join(cache_problems)}
-        print(json.dumps({"devices": devices, "gl": gl, "cache": cache, "install_hints": hints, **versions}))
+        print(
+            json.dumps(
+                {"devices": devices, "gl": gl, "cache": cache, "install_hints": hints, "fix": commands, **versions}
+            )
+        )
     else:
         print_report(devices, gl, hints)
+    if args.fix and not run_fixes(commands, args.yes):
+        return UnavailableError.exit_code
     return 0 if any(device["ok"] for device in devices) or gl["ok"] else UnavailableError.exit_code
 
 
@@ -151,13 +166,37 @@ def check_gl() -> Json:
     return facts
 
 
-def missing_packages() -> list[str]:
-    """Missing optional packages with the command that installs each, a line each; CUDA's only beside a GPU."""
+def missing_packages() -> list[tuple[str, str]]:
+    """Missing optional packages: what needs each, and its name for pip_install(); CUDA's only beside a GPU."""
     missing = [name for name in OPTIONAL if not _is_installed(name)]
     if not shutil.which("nvidia-smi"):
         missing = [name for name in missing if name != "cuda"]
-    hints = [OPTIONAL[name] for name in missing]
-    return [f"{purpose}: {sys.executable} -m pip install {packages}" for purpose, packages in hints]
+    return [OPTIONAL[name] for name in missing]
+
+
+def fixes(devices: list[Json], gl: Json, packages: list[str]) -> list[str]:
+    """The command lines that bring what is missing: the system's drivers, then Python packages."""
+    kinds = ([] if gl["ok"] else [GL]) + ([] if any(device["ok"] for device in devices) else [OPENCL])
+    return ([system_install(*kinds)] if kinds else []) + ([pip_install(*packages)] if packages else [])
+
+
+def run_fixes(commands: list[str], is_agreed: bool) -> bool:
+    """Prints the commands on stderr and runs them if the user agrees; False if one of them fails."""
+    print("nothing is missing" if not commands else "these bring what is missing:", file=sys.stderr)
+    for line in commands:
+        print(f"  {line}", file=sys.stderr)
+    if commands and not is_agreed and sys.stdin.isatty():
+        print("run them? [y/N] ", end="", file=sys.stderr, flush=True)
+        is_agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    for line in commands if is_agreed else ():
+        try:
+            code = subprocess.run(shlex.split(line), stdout=2).returncode
+        except OSError as error:
+            raise UnavailableError(f"{line}: {error.strerror}: a user with root's rights can run it") from error
+        if code:
+            print(f"rayfold: {line}: ended with exit code {code}", file=sys.stderr)
+            return False
+    return True
 
 
 def _is_installed(module: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
+from renderer.system.install import GL, OPENCL, system_install
 
 
 def rayfold(*words, **more):
@@ -70,7 +71,7 @@ def test_doctor_without_any_driver_says_what_brings_them(tmp_path):
     )
     answer = rayfold("doctor", "--json", env=nothing)
     facts = json.loads(answer.stdout)
-    assert "apt install" in " ".join(facts["install_hints"])
+    assert system_install(OPENCL) in " ".join(facts["install_hints"]) and system_install(GL, OPENCL) in facts["fix"]
     opencl = [device for device in facts["devices"] if device["kind"] == "opencl"]
     assert not opencl
 

@@ -29,7 +29,7 @@ from renderer.export.render import (
 )
 from renderer.formats.images import read_digest
 from renderer.gpu import open_context
-from renderer.images.denoise import INSTALL, is_installed
+from renderer.images.denoise import install_line, is_installed
 from renderer.images.metrics import noise_level
 from renderer.images.tone_mapping import LUMINANCE_WEIGHTS
 from renderer.pictures import make_recipe, open_picture, picture_class
@@ -195,7 +195,7 @@ def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
     radiance = np.maximum(middle @ LUMINANCE_WEIGHTS * rendered.meter.exposure(plan.scene.tone), 0)
     noise = noise_level(np.sqrt(np.minimum(radiance, 1)))
     if noise > VISIBLE_NOISE and np.isfinite(noise):
-        install = "" if is_installed() else f" ({INSTALL})"
+        install = "" if is_installed() else f" ({install_line()})"
         text = f"noise of {100 * noise:.2g} % of white: --denoise filters it{install}, more --samples draw less of it"
         print(f"rayfold: {plan.output}: {text}", file=sys.stderr)
 

@@ -14,6 +14,7 @@ import numpy as np
 from renderer.errors import import_optional
 from renderer.formats.images import read_pixels, read_samples
 from renderer.plain import Json
+from renderer.system.install import pip_install
 from renderer.system.outputs import atomic_write
 
 CODECS = {
@@ -35,7 +36,7 @@ LIMITED_RANGE = 1
 
 def import_av() -> Any:
     """Imports PyAV; raises UnavailableError if it is not installed. make_plan() calls it before any frame is drawn."""
-    return import_optional("av", "videos need PyAV: pip install av")
+    return import_optional("av", f"videos need PyAV: {pip_install('film')}")
 
 
 def encode_video(

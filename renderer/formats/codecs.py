@@ -19,11 +19,11 @@ import numpy as np
 from renderer.errors import InputError, import_optional
 from renderer.host import die_after, end_process_group, limit_memory
 from renderer.paths import temporary_directory
+from renderer.system.install import pip_install
 from renderer.system.process import module_child, shorten
 
 SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
 MAX_BYTES = 6 << 30  # limit of the child's memory
-INSTALL = "pip install 'rayfold[models]'"
 PACKAGES = {
     "draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)"),
     "zstd": ("zstandard", "Zstandard (KTX 2)"),
@@ -48,7 +48,7 @@ def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
     """
     for codec in {job.codec for job in jobs}:
         package, name = PACKAGES[codec]
-        import_optional(package, f"{path}: holds data compressed by {name}: {INSTALL}")
+        import_optional(package, f"{path}: holds data compressed by {name}: {pip_install('models')}")
     if not jobs:
         return []
     with temporary_directory("decode") as folder:

@@ -23,6 +23,7 @@ from numpy.typing import DTypeLike
 from renderer.errors import InputError, UserError, import_optional, reading
 from renderer.plain import Json
 from renderer.system.files import file_size, open_input, parse_json
+from renderer.system.install import pip_install
 from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
 
@@ -350,4 +351,4 @@ def _open_exr(path: Path, header_only: bool = False) -> Iterator[Any]:
 
 
 def _openexr() -> Any:
-    return import_optional("OpenEXR", "EXR files need the package openexr: pip install openexr")
+    return import_optional("OpenEXR", f"EXR files need the package openexr: {pip_install('openexr')}")

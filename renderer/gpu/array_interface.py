@@ -11,6 +11,7 @@ import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.gpu.dlpack import CUDA, Tensor, dense_order
+from renderer.system.install import pip_install
 
 OUR_STREAM = 1  # the legacy default stream: our kernels run after its earlier work
 
@@ -59,7 +60,7 @@ def _pointer_device(pointer: int, stream: int | None) -> int:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise UnavailableError("CUDA's driver is not there: pip install 'rayfold[cuda]'") from error
+        raise UnavailableError(f"CUDA's driver is not there: {pip_install('cuda')}") from error
     ordinal = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     try:
         if stream not in (None, OUR_STREAM):

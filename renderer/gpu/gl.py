@@ -23,6 +23,7 @@ from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
 from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
 from renderer.host import IS_LINUX
+from renderer.system.install import GL, system_advice
 from renderer.system.trust import check_memory
 
 FULLSCREEN_TRIANGLE_VS = (
@@ -332,7 +333,7 @@ def _hint() -> str:
     """Advice for the user after a failure."""
     hints = [f"Unset {', '.join(_variables())}"] if _variables() else []
     if IS_LINUX:
-        hints.append("Debian and Ubuntu: apt install --reinstall libegl1 libgl1 libgl1-mesa-dri")
+        hints.append(system_advice(GL))
         hints.append("A container with NVIDIA's driver needs NVIDIA_DRIVER_CAPABILITIES=graphics")
     return ". ".join(hints or ["Install the graphics driver of this machine's vendor"])
 

@@ -11,8 +11,12 @@ import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import decode_srgb, linear_to_srgb
+from renderer.system.install import pip_install
 
-INSTALL = "pip install pyoidn"  # 25 MB of networks that most installations do without
+
+def install_line() -> str:
+    """The command that brings pyoidn: 25 MB of networks that most installations do without."""
+    return pip_install("denoise")
 
 
 def is_installed() -> bool:
@@ -63,6 +67,6 @@ def _package() -> ModuleType:
     try:
         import pyoidn
     except (ImportError, OSError) as error:
-        raise UnavailableError(f"denoising needs the package pyoidn: {INSTALL} ({error})") from error
+        raise UnavailableError(f"denoising needs the package pyoidn: {install_line()} ({error})") from error
     package: ModuleType = pyoidn
     return package

@@ -26,6 +26,7 @@ from renderer.errors import IncompleteError, UnavailableError, UserError, import
 from renderer.host import signals_blocked
 from renderer.paths import private_folder
 from renderer.plain import Json
+from renderer.system.install import pip_install
 from renderer.system.process import shorten, unfinished_work
 
 IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers, for Windows
@@ -39,7 +40,6 @@ LOST_POLLS = 45  # without any worker, or without an answer of the scheduler, un
 CLOSE_SECONDS, LOCAL_CLOSE_SECONDS, INTERRUPTED_CLOSE_SECONDS = 1.0, 10.0, 0.3
 MAX_LOCAL = 999
 KEPT = "what was complete is kept, and the same command resumes"
-INSTALL = "pip install distributed cryptography"
 # dask's web pages would publish tasks and files: none is served.
 CONFIGURATION: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
@@ -102,7 +102,7 @@ def open_client(farm: Farm) -> Iterator[Any]:
 
     Errors in the block that follow from the loss of the scheduler become an IncompleteError.
     """
-    distributed = import_optional("distributed", f"--farm needs distributed: {INSTALL}")
+    distributed = import_optional("distributed", f"--farm needs distributed: {pip_install('farm')}")
     # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     unfinished_work.add(farm)  # the end of this process must not wait for dask's threads
@@ -242,7 +242,7 @@ def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
     """Starts a scheduler and workers that other users of this machine cannot reach; yields their client."""
     import dask
 
-    import_optional("cryptography", f"{farm} needs cryptography: {INSTALL}")
+    import_optional("cryptography", f"{farm} needs cryptography: {pip_install('farm')}")
     folder = private_folder() / "dask"
     folder.mkdir(exist_ok=True)
     # Workers start one by one beside this thread, so that one which hangs stops neither the others nor Ctrl-C.

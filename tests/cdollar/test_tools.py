@@ -15,6 +15,7 @@ from renderer.cdollar.tools.formatter import format_text
 from renderer.cdollar.tools.language_server import Server, analyze, character_offset, utf16_position
 from renderer.cli import main
 from renderer.paths import SCENES
+from renderer.system.install import pip_install
 from renderer.system.process import module_child
 
 PROGRAMS = sorted(SCENES.glob("*.cb"))
@@ -231,7 +232,7 @@ def test_the_server_speaks_with_an_editor(tmp_path):
 def test_without_pygls_the_server_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "lsprotocol.types", None)
     assert main(["cdollar", "serve"]) == 4
-    assert "the language server needs pygls: pip install 'rayfold[lsp]'" in capsys.readouterr().err
+    assert f"the language server needs pygls: {pip_install('lsp')}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

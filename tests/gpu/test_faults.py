@@ -27,6 +27,7 @@ from renderer.gpu.opencl import pocl_cache
 from renderer.gpu.opencl.pocl_cache import PoclCache
 from renderer.host import SharedLock, locked
 from renderer.paths import ROOT
+from renderer.system.install import OPENCL, system_advice
 from tests.children import python_path
 from tests.gpu.faults import Machine, driver, library, needs_compiler, needs_mounts, needs_pocl, says
 
@@ -101,7 +102,7 @@ def test_no_driver_is_installed_is_said_when_it_is_true(machine):
     machine.environment.pop("OCL_ICD_VENDORS")
     machine.mounts = "mount -t tmpfs x /etc/OpenCL"
     answer = machine.compute()
-    assert answer.returncode == 4 and "no OpenCL driver is installed. Debian and Ubuntu: apt install" in answer.stderr
+    assert answer.returncode == 4 and f"no OpenCL driver is installed. {system_advice(OPENCL)}" in answer.stderr
     assert "opencl: no OpenCL driver is installed. " in says(machine.doctor())
     machine.mounts = ""  # the package is there again
     assert machine.works("compute")

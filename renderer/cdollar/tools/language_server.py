@@ -27,6 +27,7 @@ from renderer.cdollar.runtime.evaluate import new_compilation
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
 from renderer.errors import UserError, import_optional
+from renderer.system.install import pip_install
 
 # Analysis
 
@@ -160,8 +161,11 @@ def analyze(text: str, name: str = "program", folder: Path | None = None) -> Ana
 # Protocol
 
 
-NEED = "the language server needs pygls: pip install 'rayfold[lsp]'"
 TRIGGERS = (".",)
+
+
+def _need() -> str:
+    return f"the language server needs pygls: {pip_install('lsp')}"
 
 
 def utf16_position(text: str, offset: int) -> tuple[int, int]:
@@ -192,7 +196,7 @@ class Server:
 
     def __init__(self) -> None:
         """Import the protocol; raises UnavailableError without pygls."""
-        self.types = import_optional("lsprotocol.types", NEED)
+        self.types = import_optional("lsprotocol.types", _need())
         self.analyses: dict[str, tuple[str, Analysis]] = {}
 
     def analysis(self, uri: str, text: str) -> Analysis:
@@ -260,8 +264,8 @@ class Server:
 
 def build() -> Any:
     """The pygls server with its handlers."""
-    answers, types = Server(), import_optional("lsprotocol.types", NEED)
-    server = import_optional("pygls.lsp.server", NEED).LanguageServer("rayfold-cdollar", __version__)
+    answers, types = Server(), import_optional("lsprotocol.types", _need())
+    server = import_optional("pygls.lsp.server", _need()).LanguageServer("rayfold-cdollar", __version__)
 
     def document_text(uri: str) -> str:
         return server.workspace.get_text_document(uri).source

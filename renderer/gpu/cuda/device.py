@@ -25,10 +25,10 @@ from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties, argument_layout
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.opening import DeviceInfo
+from renderer.system.install import pip_install
 
 POINTER_ALIGNMENT = 16  # bytes of a float4, which kernels load in one instruction
 PORTABLE_CLUSTER = 8  # groups of a cluster that every GPU with clusters supports
-WHEELS = "cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
 
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
@@ -49,7 +49,7 @@ def _why_unusable() -> str:
         return NO_NVIDIA_DRIVER
     if cu is None or nvrtc.why_missing():
         missing = nvrtc.why_missing() or "no module cuda.bindings.driver"
-        return f"CUDA's Python packages are missing ({missing}): pip install {WHEELS}"
+        return f"CUDA's Python packages are missing ({missing}): {pip_install('cuda')}"
     if reason := why_driver_fails():
         return f"the CUDA driver is skipped: {reason}. Restart the machine, or install the driver again"
     return ""

@@ -11,6 +11,7 @@ from typing import Any
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.cache import cache_folder, read_entry, write_atomically, write_entry
 from renderer.gpu.trial import state_of_files
+from renderer.system.install import pip_install
 
 
 def compile_cubin(
@@ -49,7 +50,7 @@ def _binding() -> Any:
     try:
         from cuda.bindings import nvrtc
     except ImportError as error:
-        raise UnavailableError(f"NVRTC is missing ({error}): pip install cuda-bindings nvidia-cuda-nvrtc") from error
+        raise UnavailableError(f"NVRTC is missing ({error}): {pip_install('cuda')}") from error
     return nvrtc
 
 

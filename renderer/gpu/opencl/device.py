@@ -31,6 +31,7 @@ from renderer.gpu.opencl.memory import (
 from renderer.gpu.opencl.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.gpu.opening import DeviceInfo
 from renderer.host import locked
+from renderer.system.install import OPENCL, pip_install, system_advice
 from renderer.system.trust import check_memory
 
 try:
@@ -44,13 +45,12 @@ OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
 HOST_ALIGNMENT = 16  # bytes of a float4, which kernels load in one instruction
 MAX_NEW_BYTES = 1 << 20  # largest array for which a new buffer is cheaper than waiting for kernels
 POCL = "Portable Computing Language"
-INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
     """Lists this machine's OpenCL devices; also returns the reason if there is none."""
     if cl is None:
-        return [], f"PyOpenCL is missing ({IMPORT_ERROR}): pip install pyopencl"
+        return [], f"PyOpenCL is missing ({IMPORT_ERROR}): {pip_install('pyopencl')}"
     rejected = select_drivers()
     try:
         platforms = [] if str(SYSTEM_LIST) in rejected else cl.get_platforms()
@@ -75,13 +75,13 @@ def _why_no_device() -> str:
     rejected = select_drivers()
     if rejected:
         reasons = "; ".join(f"{driver}: {verdict.reason}" for driver, verdict in rejected.items())
-        return f"no OpenCL driver works here: {reasons}. {INSTALL_HINT}"
+        return f"no OpenCL driver works here: {reasons}. {system_advice(OPENCL)}"
     if icd_files():
-        return f"the OpenCL drivers show no device. {INSTALL_HINT}"
+        return f"the OpenCL drivers show no device. {system_advice(OPENCL)}"
     named = [f"{name}={os.environ[name]}" for name in VENDOR_VARIABLES if os.environ.get(name)]
     if named:
-        return f"no OpenCL driver is installed where {named[0]} points: unset it. {INSTALL_HINT}"
-    return f"no OpenCL driver is installed. {INSTALL_HINT}"
+        return f"no OpenCL driver is installed where {named[0]} points: unset it. {system_advice(OPENCL)}"
+    return f"no OpenCL driver is installed. {system_advice(OPENCL)}"
 
 
 class Program(NamedTuple):

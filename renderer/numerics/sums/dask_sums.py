@@ -16,6 +16,7 @@ from renderer.errors import InputError, UnavailableError
 from renderer.gpu import Device, open_context
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum
+from renderer.system.install import pip_install
 
 Sum = TypeVar("Sum", ExactSum, ComplexSum)
 FAN_IN = 16  # partial sums that one task merges
@@ -30,7 +31,7 @@ def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> An
     try:
         from dask.delayed import delayed
     except ImportError as error:
-        raise UnavailableError("Dask is not installed: pip install 'rayfold[farm]'") from error
+        raise UnavailableError(f"Dask is not installed: {pip_install('farm')}") from error
     if y is not None and (array.shape != y.shape or array.chunks != y.chunks):
         raise InputError(f"chunks of {array.shape} and of {y.shape} differ; y.rechunk(x.chunks) makes them the same")
     blocks = array.to_delayed().ravel()

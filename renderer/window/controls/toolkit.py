@@ -8,6 +8,7 @@ some systems.
 from pathlib import Path
 
 from renderer.errors import UnavailableError
+from renderer.system.install import pip_install
 
 try:
     import glfw
@@ -17,7 +18,7 @@ try:
     from imgui_bundle.imguizmo import im_guizmo as imguizmo
 except ImportError as error:
     raise UnavailableError(
-        f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})"
+        f"the window needs glfw and imgui-bundle: {pip_install('glfw', 'imgui-bundle')} ({error})"
     ) from error
 
 FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # part of the wheel
