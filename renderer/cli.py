@@ -29,6 +29,7 @@ from renderer.system.process import (
     shorten,
     stop_signals,
 )
+from renderer.system.progress import Progress
 
 
 class Command(NamedTuple):
@@ -43,7 +44,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "demo": Command(
-        "draw the demo picture: four kinds of panels side by side",
+        "draw the demo picture: what the program does, and how fast it does it here",
         "rayfold demo",
         *("renderer.export.command", "add_demo_arguments", "demo"),
     ),
@@ -156,7 +157,7 @@ def _call(module: str, name: str, argument: object) -> Any:
 
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
-    Supervision.allowed = True
+    Supervision.allowed = Progress.writes_lines = True
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # else it is ignored, as in a script's background
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # after main(), which has its own
     limit_blas_spin()

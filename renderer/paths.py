@@ -20,6 +20,7 @@ from renderer.plain import suggestion
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
+A_CHECKOUT = "a checkout: run it there, or name one by --repo FOLDER"  # what an installed program says that it lacks
 SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"

@@ -34,7 +34,7 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
 from renderer.host import is_running
 from renderer.images.metrics import psnr
-from renderer.paths import PACKAGE, temporary_directory
+from renderer.paths import A_CHECKOUT, PACKAGE, temporary_directory
 from renderer.plain import Json
 from renderer.system.process import INTERNAL_ERROR
 from renderer.system.progress import Progress
@@ -450,8 +450,10 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
     """Checks out the commit `ref` as a git worktree in the repository's .bench/; yields its folder and commit hash.
 
     Removes the worktree at the end, and at the start those that killed runs left behind. UserError for an unknown
-    commit; UnavailableError if git cannot add the worktree.
+    commit, and of an installed program, which has none; UnavailableError if git cannot add the worktree.
     """
+    if tree == PACKAGE:
+        raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}")
     try:
         sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -26,7 +26,7 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
-from renderer.paths import ROOT
+from renderer.paths import A_CHECKOUT, PACKAGE, ROOT
 from renderer.pictures import expand_layout, load, open_picture
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json, format_ignored
@@ -121,7 +121,8 @@ def find(
     known = sources(tree)
     for pattern in patterns:
         if pattern.split("/")[0] not in known:
-            raise UserError(_no_case(pattern, known))
+            needs = f"; cases of kernels need {A_CHECKOUT}" if tree == PACKAGE else ""
+            raise UserError(_no_case(pattern, known) + needs)
     return _find_each(patterns, known, gpu, size, on_error)
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from renderer.export.options import ExportOptions, add_arguments, parse_options
 from renderer.system.process import supervise
@@ -44,5 +43,7 @@ def add_demo_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def demo(args: argparse.Namespace) -> int:
-    """Export the bundled scene `demo`, four kinds of panels side by side; returns the exit code."""
-    return _run(ExportOptions(Path("demo"), Path(args.output), device=args.device, json=args.json))
+    """Run `rayfold demo`; returns the exit code."""
+    from renderer.export.demo import demo
+
+    return demo(args)

@@ -189,6 +189,15 @@ def png_bytes(pixels: np.ndarray) -> bytes:
     return _encoded(pixels, "PNG", compress_level=1)
 
 
+def draw_text(pixels: np.ndarray, at: tuple[int, int], text: str, color: tuple[int, int, int], height: int) -> None:
+    """Draws a line of text into (height, width, 3) uint8 pixels, its upper left corner `at` (x, y)."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.fromarray(pixels)
+    ImageDraw.Draw(picture).text(at, text, color, ImageFont.load_default(height))
+    pixels[:] = np.asarray(picture)
+
+
 def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
     """Encodes (height, width, 3) uint8 sRGB pixels as JPEG, for streaming to a browser."""
     assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)

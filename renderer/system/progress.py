@@ -1,19 +1,25 @@
-"""A progress bar on stderr with the remaining time, for work longer than two seconds, if stderr is a terminal."""
+"""Progress on stderr: a bar with the remaining time if it is a terminal, else of commands a line every ten seconds."""
 
 import sys
 import time
 from typing import Any, Self
 
 QUIET_SECONDS = 2.0
+LINE_SECONDS = 10.0  # between lines in a pipe or file
 
 
 class Progress:
-    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS."""
+    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS.
+
+    `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr.
+    """
+
+    writes_lines = False
 
     def __init__(self, total: int, title: str):
         self._total, self._title = total, title
         self._done = 0
-        self._start = time.monotonic()
+        self._start = self._line = time.monotonic()
         self._bar: Any = None
         self._watched = sys.stderr.isatty()
 
@@ -28,6 +34,10 @@ class Progress:
         """Adds `steps` to the steps done, and updates the bar."""
         self._done += steps
         if not self._watched:
+            if self.writes_lines and time.monotonic() - self._line > LINE_SECONDS:
+                self._line = time.monotonic()
+                seconds = self._line - self._start
+                print(f"rayfold: {self._title}: {self._done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
             from rich.console import Console  # slow to import, and most work is short or unwatched

@@ -1,0 +1,95 @@
+"""`rayfold demo`: one picture of what the program does, with the rate at which this machine drew each part.
+
+A mesh in the studio's light, a flame, the active-ray stencil by bounce, and the passes of a reduction over a fractal.
+"""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.export.render import RenderJob, render, tonemapped_blocks
+from renderer.formats.images import draw_text, write_png
+from renderer.gpu import DeviceContext, open_context
+from renderer.pictures import load, open_picture
+from renderer.plain import Json
+from renderer.scene.scene import COLOR
+from renderer.system.outputs import claimed
+from renderer.system.progress import Progress
+
+SIZE = (1600, 900)
+CAPTION = 26  # height in pixels of the line below a panel
+BACKGROUND, INK = (9, 11, 15), (214, 220, 230)
+
+
+@dataclass(frozen=True)
+class DemoPanel:
+    """A rectangle (x, y, width, height) that shows a scene, or step number `step` of a view of its algorithm."""
+
+    scene: str
+    text: str
+    rectangle: tuple[int, int, int, int]
+    samples: int = 0  # 0: as many as the scene says
+    view: str = COLOR
+    step: int = 0
+
+
+PANELS = (
+    DemoPanel("cloth", "Path tracing: a glTF mesh in studio light", (0, 0, 1064, 598), 16),
+    DemoPanel("filigree", "A fractal flame", (1070, 0, 530, 598)),
+    DemoPanel("mirrors", "Mirrors", (0, 604, 262, 296)),
+    DemoPanel("mirrors", "Rays alive at bounce 2", (268, 604, 262, 296), 1, "stencil", 1),
+    DemoPanel("mirrors", "Rays alive at bounce 3", (536, 604, 262, 296), 1, "stencil", 2),
+    DemoPanel("julia", "A GLSL pass", (804, 604, 395, 296)),
+    DemoPanel("reduction", "Its mean, pass by pass", (1205, 604, 395, 296)),
+)
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Draw the demo picture to `args.output`; returns the exit code."""
+    output, start, gpu = Path(args.output), time.monotonic(), open_context(args.device)
+    canvas = np.empty((SIZE[1], SIZE[0], 3), "u1")
+    canvas[:] = BACKGROUND
+    rows: list[Json] = []
+    with claimed(output):
+        for panel in PANELS:
+            row = draw_panel(panel, gpu, canvas)
+            rows.append({"scene": panel.scene, "view": panel.view} | row)
+            if not args.json:
+                print(f"{panel.text}: {row['draws_per_second']:.3g} draws a second on {row['device']}", file=sys.stderr)
+        write_png(output, canvas)
+    seconds = time.monotonic() - start
+    if args.json:
+        print(json.dumps({"output": str(output), "size": list(SIZE), "seconds": seconds, "panels": rows}))
+    else:
+        print(output)
+    return 0
+
+
+def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> dict[str, Any]:
+    """Draw a panel and its caption into the canvas (height, width, 3) uint8; returns device and rate for --json."""
+    x, y, width, height = panel.rectangle
+    size, scene = (width, height - CAPTION), load(Path(panel.scene))
+    picture = open_picture(scene, gpu)
+    job = RenderJob(scene, size, panel.samples or picture.sample_count(scene.settings, size), is_command=False)
+    picture.draw(job.settings(), size, 0.0).device.finish()  # compiles
+    start = time.perf_counter()
+    with Progress(job.samples, panel.text) as progress:
+        rendered = render(picture, job, progress)
+    rate = job.samples / (time.perf_counter() - start)
+    if panel.view == COLOR:
+        pixels = np.concatenate(list(tonemapped_blocks(rendered, scene)))[..., :3]
+    else:
+        shown = picture.algorithm(panel.view, scene.settings, size).step(panel.step).pixels
+        assert shown is not None
+        rows, columns = (np.arange(n) * m // n for n, m in zip((size[1], size[0]), shown.shape, strict=False))
+        pixels = shown[rows][:, columns, :3]
+    canvas[y : y + size[1], x : x + width] = pixels
+    caption = panel.text if panel.view != COLOR else f"{panel.text}, {rate:.3g} draws a second"
+    draw_text(canvas, (x + 8, y + size[1] + 4), caption, INK, CAPTION - 11)
+    return {"device": rendered.device, "samples": job.samples, "draws_per_second": rate}
