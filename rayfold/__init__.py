@@ -6,6 +6,10 @@ import renderer
 
 if TYPE_CHECKING:
     from renderer import *  # noqa: F403
+    from renderer import cdollar as cdollar
+    from renderer import flames as flames
+    from renderer import gpu as gpu
+    from renderer import numerics as numerics
 else:
     __dir__, __doc__, __getattr__ = renderer.__dir__, renderer.__doc__, renderer.__getattr__
 

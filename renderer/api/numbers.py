@@ -15,6 +15,7 @@ from renderer.numerics.band_lu.block_columns import SingularMatrix
 from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.device_sums import MODES, array_sum
+from renderer.numerics.sums.exact_sum import ExactSum
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 
@@ -41,11 +42,8 @@ def sum(numbers: Any, mode: str = "exact", *, device: str = "auto", column: str 
         return _sum_of_files([Path(path) for path in numbers], mode, device, column)
     array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
     total = array_sum(open_context(device).devices, array, mode)
-    name = str(np.dtype(array.dtype) if isinstance(array, np.ndarray) else array.dtype).rpartition(".")[2]
-    return int(total.significand) if name.startswith(("int", "uint", "bool")) else _rounded(total)
-
-
-def _rounded(total: Any) -> float | complex:
+    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # of integers
+        return total.significand
     value: float | complex = total.rounded()
     return value
 

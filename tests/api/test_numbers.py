@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ def test_sums_are_exact(tmp_path, rng):
     assert renderer.sum(values) == math.fsum(values) == renderer.sum(values[::-1], device="cpu")
     assert renderer.sum([1e100, 1.0, -1e100]) == 1.0
     assert renderer.sum([2**62, 2**62, 2**62]) == 3 * 2**62 and renderer.sum(np.ones(5, bool)) == 5
+    assert type(renderer.sum(np.arange(4.0))) is float and type(renderer.sum(np.arange(4, dtype="f2"))) is float
+    tensor = SimpleNamespace(__dlpack__=lambda **_: values.__dlpack__(), __dlpack_device__=values.__dlpack_device__)
+    assert renderer.sum(tensor) == math.fsum(values)
     assert renderer.sum(values + 1j) == complex(math.fsum(values), 1000)
     np.save(tmp_path / "a.npy", values)
     assert renderer.sum(tmp_path / "a.npy") == renderer.sum(values)
