@@ -27,29 +27,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "Camera",
-    "DiskFullError",
-    "Image",
-    "IncompleteError",
-    "InputError",
-    "KernelError",
-    "Material",
-    "Mesh",
-    "Renderer",
-    "Scene",
-    "UnavailableError",
-    "UserError",
-    "film",
-    "instances",
-    "load",
-    "open",
-    "open_picture",
-    "refine",
-    "render",
-    "solve",
-    "sum",
-    "verify",
-]
+    "Camera", "DiskFullError", "Image", "IncompleteError", "InputError", "KernelError", "Material", "Mesh", "Renderer",
+    "Scene", "UnavailableError", "UserError", "film", "instances", "load", "open", "open_picture", "refine", "render",
+    "solve", "sum", "verify",
+]  # fmt: skip
 _PACKAGES = ["cdollar", "flames", "gpu", "numerics"]
 _HOMES = {
     **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),
