@@ -51,7 +51,7 @@ except (renderer.UserError, renderer.UnavailableError, renderer.KernelError) as 
 }
 TYPOS = {
     "settings": ("image.samples", "image.sampels"),
-    "mesh": ("colors=", "colours="),
+    "mesh": ("colors=", "colrs="),
     "animation": ("opened.render", "opened.rendr"),
     "layers": ("layers=True", 'layers="all"'),
     "dlpack": ("renderer.sum", "renderer.summ"),
