@@ -4,13 +4,14 @@ The program may run from a checkout, from a wheel in a virtual environment, by p
 change only virtual environments (PEP 668).
 """
 
-import os
 import shlex
 import sys
 import sysconfig
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+
+from renderer.host import user_id
 
 EXTRAS = {  # the packages of pyproject.toml's optional dependencies
     "cuda": ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cublas"),
@@ -81,4 +82,4 @@ def distribution() -> str:
 
 def is_root() -> bool:
     """True if this user may install system packages without sudo."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0
+    return user_id() == 0
