@@ -1,4 +1,7 @@
-"""The guides name what exists: files of the tree, links, scenes and commands."""
+"""The guides name what exists: files of the tree, links, scenes and commands.
+
+tests/packaging/test_blocks.py runs their Python.
+"""
 
 import re
 import shutil
@@ -39,19 +42,6 @@ def test_every_guide_is_linked_from_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for page in sorted((ROOT / "assets/guides").glob("*.md")):
         assert f"assets/guides/{page.name}" in text, f"README.md does not link {page.name}"
-
-
-@pytest.mark.parametrize("name", ["api", "sums", "band_lu"])
-def test_the_python_of_the_guides_runs(name, tmp_path, monkeypatch, rng):
-    """The blocks of a page, one after the other, at small sizes."""
-    text = (ROOT / f"assets/guides/{name}.md").read_text(encoding="utf-8")
-    ab = rng.standard_normal((5, 40)) + 8 * (np.arange(5) == 2)[:, None]
-    names = {"numbers": rng.standard_normal(1000), "ab": ab, "kl": 2, "ku": 2, "b": rng.standard_normal(40)}
-    monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        small = block.replace("(320, 240)", "(32, 24)").replace("samples=8", "samples=1")
-        small = small.replace('"mirrors", samples=64', '"mirrors", size=(16, 12), samples=4')
-        exec(compile(small, f"{name}.md", "exec"), names)
 
 
 def test_the_panel_of_the_pictures_guide_works(tmp_path, monkeypatch):
