@@ -68,7 +68,7 @@ def is_elsewhere(words):
 def commands() -> list[list[str]]:
     """The words of every `rayfold` line of the shell blocks."""
     blocks = [b for page in PAGES for b in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.S)]
-    lines = [line for block in blocks for line in block.splitlines() if line.startswith("rayfold ")]
+    lines = [line for b in blocks for line in b.replace("\\\n", " ").splitlines() if line.startswith("rayfold ")]
     return [shlex.split(line, comments=True)[1:] for line in lines]
 
 
