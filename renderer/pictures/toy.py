@@ -119,7 +119,7 @@ class Picture(BasePicture[Settings]):
         self._time = 0.0  # of the last draw
 
     @classmethod
-    def read_settings(cls, table: Any, context: str, folder: Path) -> Settings:
+    def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
         """The settings of the shader that a table names, from that table. Raises InputError."""
         common = {k: v for k, v in table.items() if k in BASE_FIELDS} if isinstance(table, dict) else table
         base: Settings = from_table(Settings, common, context, folder)
