@@ -13,6 +13,8 @@ import numpy as np
 from renderer.errors import UserError
 from renderer.gpu import Buffer, Device
 
+# The values of pixels outside the image. clamp: OpenCV's REPLICATE and, one pixel outside, REFLECT. reflect: OpenCV's
+# REFLECT_101 and NumPy's "reflect", which do not repeat the pixel at the edge.
 BORDERS = {"clamp": 0, "reflect": 1, "wrap": 2, "zero": 3}
 METHODS = ("auto", "naive", "shared_tiles", "register_rows", "cpu_rows")
 ROWS, TILE = 4, (64, 16)  # rows per thread of register_rows; (elements of a row, rows) of a tile

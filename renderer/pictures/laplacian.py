@@ -29,7 +29,9 @@ class Settings(SourceSettings):
         "auto", help="variant of the kernel, or gl: a GLSL pass"
     )
     neighbors: Literal[4, 8] = setting(8, help="5-point or 9-point stencil")
-    border: Literal["clamp", "reflect", "wrap", "zero"] = setting("clamp", help="values outside the image")
+    border: Literal["clamp", "reflect", "wrap", "zero"] = setting(
+        "clamp", help="values outside the image; reflect is NumPy's and OpenCV's REFLECT_101"
+    )
     gain: float = setting(1.0, 0.0, 1000.0, "brightness of the edges", logarithmic=False)
     show_sign: bool = setting(False, help="signed values around middle gray instead of magnitudes")
     samples: int = setting(0, 0, 1 << 20, "samples of a source that is a scene; 0: the source's own")

@@ -4,7 +4,8 @@
 //   ELEMENT     float, or uchar, whose results are clamped to 0..255
 //   CHANNELS    interleaved channels per pixel; a row is `width` pixels
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
-//   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 reflected, 2 from the opposite side, 3 zero
+//   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that (REFLECT_101), 2 from the opposite
+//               side, 3 zero
 #define ROW_LENGTH (width * CHANNELS)
 #if BYTES
 #define SUM int
@@ -18,7 +19,8 @@
 DEVICE int border_index(int i, int size) {
     if (i >= 0 && i < size) return i;
     if (BORDER == 3) return -1;
-    return (i < 0) == (BORDER != 2) ? 0 : size - 1;  // one pixel outside, reflection gives the edge pixel too
+    if (BORDER == 1) return i < 0 ? min(1, size - 1) : max(size - 2, 0);
+    return (i < 0) == (BORDER != 2) ? 0 : size - 1;
 }
 
 // Element e of a row; e may be up to one pixel outside of the row. Row -1 is zero.

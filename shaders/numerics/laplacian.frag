@@ -7,7 +7,9 @@ out vec4 pixel;
 
 vec4 at(ivec2 position) {
     ivec2 size = textureSize(image, 0);
-#if BORDER == 2
+#if BORDER == 1
+    position = size - 1 - abs(size - 1 - abs(position));
+#elif BORDER == 2
     position = (position + size) % size;
 #elif BORDER == 3
     if (any(lessThan(position, ivec2(0))) || any(greaterThanEqual(position, size))) return vec4(0.0);

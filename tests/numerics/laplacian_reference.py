@@ -2,7 +2,7 @@
 
 import numpy as np
 
-PADS = {"clamp": "edge", "reflect": "symmetric", "wrap": "wrap", "zero": "constant"}
+PADS = {"clamp": "edge", "reflect": "reflect", "wrap": "wrap", "zero": "constant"}
 
 
 def laplacian_reference(image: np.ndarray, neighbors: int, border: str) -> np.ndarray:
