@@ -43,9 +43,23 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     ulong sums[4] = {0, 0, 0, 0};
     ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
     for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
+#if DOT && IS_HALF  // flags are those of the product
+        uint p = x[i] & 0x7fffu, q = y[i] & 0x7fffu;
+        bool is_negative = (x[i] ^ y[i]) >> 15 & 1u;
+        if (p >= 0x7c00u || q >= 0x7c00u) {
+            bool is_nan = p > 0x7c00u || q > 0x7c00u || p == 0 || q == 0;
+            atomic_or(flags, is_nan ? FLAG_NAN : is_negative ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY);
+            continue;
+        }
+        if (!is_negative || (p && q)) not_negative_zero[0] = 1;
+        long a = half_to_fixed(x[i]), b = half_to_fixed(y[i]);
+#else
         WIDE_INTEGER a = to_integer(x[i], flags, not_negative_zero);
 #if DOT
         WIDE_INTEGER b = to_integer(y[i], flags, not_negative_zero);
+#endif
+#endif
+#if DOT
         ulong a_low = (ulong)a & 0xfffffffful, b_low = (ulong)b & 0xfffffffful;
         WIDE_INTEGER a_high = a >> 32, b_high = b >> 32;
         ulong least = a_low * b_low;
