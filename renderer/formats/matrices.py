@@ -16,7 +16,7 @@ import numpy as np
 from renderer.errors import InputError, UnavailableError, UserError, reading
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.matrix_market import Entries, read_matrix_market
-from renderer.formats.npy import NpyHeader, check_numbers, read_data, read_header
+from renderer.formats.npy import NpyHeader, check_numbers, in_double, read_data, read_header
 from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import available_memory, format_bytes
 from renderer.system.files import file_size, open_input
@@ -35,7 +35,8 @@ class Band:
     """A band matrix in LAPACK's layout: ab (kl + ku + 1, n) real or complex, ab[ku + i - j, j] = A[i, j].
 
     If `order` (n,) is given, A is the file's matrix symmetrically permuted: A[i, j] = file[order[i], order[j]].
-    `natural` is the (kl, ku) of the file's matrix before the permutation.
+    `natural` is the (kl, ku) of the file's matrix before the permutation. `is_rounded`: a sum of entries of one place
+    was rounded.
     """
 
     ab: np.ndarray
@@ -43,6 +44,7 @@ class Band:
     ku: int
     natural: tuple[int, int]
     order: np.ndarray | None = None
+    is_rounded: bool = False
 
 
 Reorder = Callable[[Entries], np.ndarray | None]
@@ -70,7 +72,7 @@ def read_rectangular(path: Path) -> Entries:
     d, columns = np.nonzero(ab)
     rows = d + columns - matrix.ku
     inside = (rows >= 0) & (rows < n)
-    rows, columns, values = rows[inside], columns[inside], _in_double(ab[d[inside], columns[inside]])
+    rows, columns, values = rows[inside], columns[inside], in_double(ab[d[inside], columns[inside]], f"{path}: ab")
     if not np.isfinite(values).all():
         raise InputError(f"{path}: ab holds {values[~np.isfinite(values)][0]}; it must be finite")
     return Entries((n, n), rows, columns, values)
@@ -79,9 +81,9 @@ def read_rectangular(path: Path) -> Entries:
 def _read_matrix(path: Path) -> Band | Entries:
     """Reads a file: a Band from arrays ab, kl and ku, unchecked, or the entries of a sparse or dense matrix."""
     if is_matrix_market(path):
-        return _as_entries(read_matrix_market(path))
+        return _as_entries(path, read_matrix_market(path))
     if path.suffix.lower() == ".npy":
-        return _as_entries(_read_dense(path))
+        return _as_entries(path, _read_dense(path))
     with open_zip(path) as archive:
         if is_sparse(archive.namelist()):
             return read_entries(path, archive, partial(_read_member, path, archive))
@@ -89,16 +91,11 @@ def _read_matrix(path: Path) -> Band | Entries:
     return Band(ab, kl, ku, (kl, ku))
 
 
-def _as_entries(matrix: np.ndarray | Entries) -> Entries:
+def _as_entries(path: Path, matrix: np.ndarray | Entries) -> Entries:
     if isinstance(matrix, Entries):
         return matrix
     rows, columns = np.nonzero(matrix)
-    return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, _in_double(matrix[rows, columns]))
-
-
-def _in_double(numbers: np.ndarray) -> np.ndarray:
-    """Converts numbers to float64 or complex128."""
-    return numbers.astype("c16" if numbers.dtype.kind == "c" else "f8", copy=False)
+    return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, in_double(matrix[rows, columns], str(path)))
 
 
 def _read_dense(path: Path) -> np.ndarray:
@@ -133,8 +130,31 @@ def narrowest_band(path: Path, entries: Entries, reorder: Reorder | None) -> Ban
     name = f"the band of {kl} diagonals below and {ku} above the main one"
     _check_room(path, name, (kl + ku + 1) * n * entries.values.itemsize, n, len(entries.values))
     ab = np.zeros((kl + ku + 1, n), entries.values.dtype)
-    np.add.at(ab, (ku + rows - columns, columns), entries.values)  # duplicate entries add up
-    return Band(ab, kl, ku, natural, order)
+    is_rounded = _add_entries(ab, (ku + rows - columns) * n + columns, entries.values)
+    return Band(ab, kl, ku, natural, order, is_rounded)
+
+
+def _add_entries(array: np.ndarray, places: np.ndarray, values: np.ndarray) -> bool:
+    """Stores values at places of the flat array, duplicates added one after another; True if a sum was rounded."""
+    flat, numbers = array.reshape(-1), np.arange(1, len(values) + 1)
+    flat[places] = numbers  # of the last entry of each place
+    if np.array_equal(flat[places], numbers):
+        flat[places] = values
+        return False
+    flat[places] = 0
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    firsts = np.flatnonzero(np.diff(places, prepend=-1))
+    ranks = np.arange(len(places)) - np.repeat(firsts, np.diff(firsts, append=len(places)))
+    by_rank, is_rounded = np.argsort(ranks, kind="stable"), False
+    for entries in np.split(by_rank, np.cumsum(np.bincount(ranks))[:-1]):
+        before, added = flat[places[entries]], values[entries]
+        total = before + added
+        is_rounded = (
+            is_rounded or not np.array_equal(total - before, added) or not np.array_equal(total - added, before)
+        )
+        flat[places[entries]] = total
+    return is_rounded
 
 
 def _count_diagonals(entries: Entries) -> tuple[int, int]:
@@ -218,7 +238,8 @@ def _read_market_rhs(path: Path, n: int) -> np.ndarray:
         return matrix
     _check_room(path, "the right-hand side", n * columns * matrix.values.itemsize, columns, len(matrix.values))
     dense = np.zeros((n, columns), matrix.values.dtype)
-    np.add.at(dense, (matrix.rows, matrix.columns), matrix.values)
+    if _add_entries(dense, matrix.rows * columns + matrix.columns, matrix.values):
+        raise InputError(f"{path}: entries of one place add up to a number that float64 does not hold")
     return dense
 
 
@@ -229,7 +250,8 @@ def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
         if len(shape) not in (1, 2) or shape[0] != n:
             raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")
         _check_memory(path, "the right-hand side", header.nbytes)
-        return read_data(file, header, str(path))
+        array = read_data(file, header, str(path))
+    return in_double(array, str(path)) if array.dtype.kind in "iu" else array
 
 
 def check_npy_name(path: Path, option: str) -> None:

@@ -6,16 +6,20 @@ K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.go
 """
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
 import numpy as np
+from scipy.io import mmread
 
 from renderer.errors import InputError, reading
 from renderer.formats.archive import check_growth
+from renderer.formats.npy import in_double
 from renderer.plain import parse_whole, printable
 from renderer.system.files import file_size, open_input
 
@@ -23,7 +27,8 @@ MAX_LINE = 1 << 10  # bytes of a line of numbers; comments before the numbers ma
 MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 22  # bytes parsed at a time
-NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
+INTEGER_BYTES = b"0123456789+- \t\r\n"
+NUMBER_BYTES = INTEGER_BYTES + b".eE"
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -64,10 +69,44 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
         try:
             with reading(path):
                 header = _read_header(path, file)
-                table = _read_lines(header, file, file_size(packed))
+                chunks = list(_chunks(path, file, file_size(packed)))
         except (EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
             raise InputError(f"{path}: the compressed file is damaged: {error}") from error
+    matrix = _read_by_scipy(header, b"".join(chunks))
+    if matrix is not None:
+        return matrix
+    table = _read_lines(header, chunks)
     return _dense(header, _values(header, table)) if header.is_array else _entries(header, table)
+
+
+def _read_by_scipy(header: _Header, text: bytes) -> np.ndarray | Entries | None:
+    """Reads the lines of numbers by SciPy, five times as fast as this module; None if that fails or may be inexact.
+
+    SciPy allocates what the header claims and skips what follows the last wanted word of a line, so lines and words are
+    counted first. Lines that are wrong, or that no integer of 8 bytes holds, are left to this module.
+    """
+    is_integer = "integer" in header.field
+    is_text = np.frombuffer(text, "u1") > 32
+    words = np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
+    if (
+        words != header.lines * header.numbers
+        or not words
+        or text.translate(None, INTEGER_BYTES if is_integer else NUMBER_BYTES)
+    ):
+        return None
+    layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
+    banner = f"%%MatrixMarket matrix {layout} {header.field} {header.symmetry}\n"
+    shape = " ".join(map(str, [*header.shape, *sizes]))
+    try:
+        matrix = mmread(io.BytesIO(f"{banner}{shape}\n".encode() + text))
+    except (ValueError, OverflowError):
+        return None
+    values = in_double(matrix if header.is_array else matrix.data, str(header.path))
+    if not np.isfinite(values).all():
+        return None
+    return (
+        values if header.is_array else Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
+    )
 
 
 def _read_header(path: Path, file: IO[bytes]) -> _Header:
@@ -106,10 +145,10 @@ def _first_line(path: Path, file: IO[bytes]) -> bytes:
     raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
 
 
-def _read_lines(header: _Header, file: IO[bytes], packed: int) -> np.ndarray:
-    """Reads the rest of the file as an array (numbers a line, lines)."""
+def _read_lines(header: _Header, chunks: list[bytes]) -> np.ndarray:
+    """Reads the lines of numbers as an array (numbers a line, lines)."""
     parts, lines = [np.zeros((0, header.numbers))], 0
-    for chunk in _chunks(header.path, file, packed):
+    for chunk in chunks:
         parts.append(_parse(header, chunk, lines))
         lines += len(parts[-1])
         if lines > header.lines:
@@ -155,6 +194,12 @@ def _parse(header: _Header, chunk: bytes, before: int) -> np.ndarray:
     if (counts != header.numbers).any() or not np.isfinite(numbers).all():
         _refuse(header, chunk, before)
     table = numbers.reshape(-1, header.numbers)
+    if "integer" in header.field:
+        for k in np.flatnonzero(np.abs(table[:, -1]) > 1 << 53):
+            word = words[(k + 1) * header.numbers - 1]
+            if Fraction(word.decode("latin-1")) != Fraction(numbers[(k + 1) * header.numbers - 1]):
+                where = f"{header.path}: holds the integer {_shown(word)}"
+                raise InputError(f"{where}, which float64 does not hold exactly (it holds all up to 2^53)")
     if not header.is_array:
         indices = table[:, :2]
         wrong = (indices < 1) | (indices > header.shape) | (indices != np.floor(indices))

@@ -242,6 +242,26 @@ class HostArray(ArraySource):
         np.copyto(out.view(self.dtype), flat)
 
 
+def in_double(array: np.ndarray, name: str) -> np.ndarray:
+    """The numbers as float64 or complex128; InputError that names the first integer that float64 does not hold."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        bits = array.astype("u8")
+        magnitudes = np.where(array < 0, ~bits + np.uint64(1), bits)
+        lowest_bit = np.maximum(magnitudes & (~magnitudes + np.uint64(1)), np.uint64(1))
+        wrong = magnitudes // lowest_bit >= np.uint64(1 << 53)
+        if wrong.any():
+            found = f"the integer {array[wrong][0]}, which float64 does not hold exactly (it holds all up to 2^53)"
+            raise InputError(f"{name} holds {found}; convert it to float64 to solve with the rounded number")
+    return array.astype("c16" if array.dtype.kind == "c" else "f8", copy=False)
+
+
+def refuse_mask(numbers: object, name: str) -> None:
+    """InputError for a masked array of NumPy, whose masked elements would be used as numbers."""
+    if isinstance(numbers, np.ma.MaskedArray):
+        advice = "x.compressed() leaves its masked elements out, and x.filled(0) replaces them"
+        raise InputError(f"{name} is a masked array; {advice}")
+
+
 def as_source(numbers: object, wanted: str = NUMBERS, kinds: str = REAL) -> ArraySource:
     """Converts `numbers` to an ArraySource: an ArraySource unchanged, the path of a .npy file, or an array-like.
 
@@ -252,6 +272,7 @@ def as_source(numbers: object, wanted: str = NUMBERS, kinds: str = REAL) -> Arra
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
         return open_npy(Path(numbers), wanted, True, kinds)
+    refuse_mask(numbers, "array")
     array = np.ascontiguousarray(numbers)
     native = array.dtype.newbyteorder("=")
     check_numbers(native, "array", wanted, kinds)

@@ -12,7 +12,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats.archive import open_member
 from renderer.formats.matrix_market import Entries
-from renderer.formats.npy import read_header
+from renderer.formats.npy import in_double, read_header
 
 MAX_SIDE = 1 << 50  # rows or columns
 ARRAYS = {
@@ -44,7 +44,7 @@ def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entr
     for name, array in zip(ARRAYS[kind][1:], arrays[1:], strict=True):
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise InputError(f"{path}: {name} is {array.shape} {array.dtype}; it must be a list of whole numbers")
-    data = arrays[0].astype("c16" if arrays[0].dtype.kind == "c" else "f8", copy=False)
+    data = in_double(arrays[0], f"{path}: data")
     if kind == "dia":
         return _from_diagonals(path, (rows, columns), data, arrays[1].astype("i8"))
     if data.ndim != 1:

@@ -13,15 +13,17 @@ import ctypes
 import ctypes.util
 import functools
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from renderer.errors import InputError, UserError
+from renderer.formats.npy import in_double, refuse_mask
 from renderer.host import available_cores
 
 
@@ -51,13 +53,14 @@ class NotFinite(ArithmeticError):
 
 def real_array(values: ArrayLike, name: str) -> np.ndarray:
     """`values` as an array of real numbers of at most 8 bytes, or InputError."""
+    refuse_mask(values, name)
     try:
         array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} is no array: {error}") from error
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise InputError(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
-    return array
+    return in_double(array, name) if array.dtype.kind in "iu" else array
 
 
 def check_integer(name: str, value: object, minimum: int) -> None:
@@ -252,8 +255,15 @@ def _bounds(array: np.ndarray) -> list[float]:
     if array.size == 0:
         return []
     pieces = np.array_split(array, min(available_cores(), array.shape[0])) if array.size > 1 << 20 else [array]
-    with ThreadPoolExecutor(len(pieces)) as pool:
-        return [bound for pair in pool.map(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
+    return [bound for pair in on_cores(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
+
+
+def on_cores(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+    """work(task) of every task, by threads on all cores; one task runs in this thread."""
+    if len(tasks) <= 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(min(available_cores(), len(tasks))) as pool:
+        return list(pool.map(work, tasks))
 
 
 def first_nonfinite(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats import matrices
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
-from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
+from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
 from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
 from renderer.numerics.band_lu.solver import checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
@@ -32,6 +32,7 @@ from renderer.system.progress import Progress
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
 PRECISIONS: dict[str, Literal["f4", "f8"]] = {"float32": "f4", "float64": "f8"}
 MIN_ELEMENTS_OF_DEVICE = 1 << 22  # band elements for which a CPU device is opened, which takes 0.1 s or more
+ACCURACY = ("residual", "rcond", "backward_error", "forward_bound", "forward_bounds", "correct_digits")
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
 
@@ -82,6 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RADIUS.npy",
         help="prove a radius around every component of x, which the exact component is within; takes n more solves",
     )
+    parser.add_argument(
+        "--refine",
+        choices=("none", "auto"),
+        default="auto",
+        help="auto corrects x until corrections are below its last bit; none solves once, as LAPACK's gbsv, and bounds "
+        "no error (default: auto)",
+    )
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
     trust.add_arguments(parser, ("band", "rhs"))
 
@@ -102,6 +110,7 @@ class SolveRequest:
     cholesky: bool = False
     least_squares: bool = False
     extended: bool = False
+    refine: str = "auto"
 
     def check(self) -> None:
         """UserError or InputError for arguments that do not go together."""
@@ -112,6 +121,8 @@ class SolveRequest:
             matrices.check_npy_name(Path(self.certified), "--certified")
             if resolve(Path(self.certified)) == resolve(Path(self.output)):
                 raise UserError(f"--certified {self.certified}: the same file as -o; the radii need one of their own")
+        if self.refine == "none" and (self.extended or self.certified is not None):
+            raise UserError("--refine none goes with neither --extended nor --certified, which prove or refine x")
         if self.least_squares and (self.trans or self.cholesky or self.natural_order):
             raise UserError("--least-squares goes with none of --trans, --cholesky and --natural-order")
 
@@ -121,7 +132,7 @@ def command(args: argparse.Namespace) -> int:
     files = args.band, args.rhs, args.output
     options = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
     with claimed(args.output, args.certified):
-        result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended))
+        result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended, args.refine))
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         print(
@@ -132,16 +143,21 @@ def command(args: argparse.Namespace) -> int:
         print(
             f"rayfold: {args.band}: the matrix is singular: {sentence}; {args.output} is not written", file=sys.stderr
         )
-    elif result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
-        sentence = f"only {result['correct_digits']} digits of the solution are certain: the matrix is ill-conditioned"
+    elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
+        reason = "the condition of the matrix or the growth of its factors costs the others"
+        sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
         advice = "" if args.extended else "; --extended computes with twice as many"
-        print(f"rayfold: {args.band}: {sentence} (rcond {result['rcond']:.1e}){advice}", file=sys.stderr)
+        figures = f"(rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
+        print(f"rayfold: {args.band}: {sentence} {figures}{advice}", file=sys.stderr)
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
     elif not result["info"]:
-        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, error below {forward_bound:.1e}"
-        print(f"{args.output}: {figures.format(**result)}")
+        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, " + (
+            "no bound of the error" if result["forward_bound"] is None else "error below {forward_bound:.1e}"
+        )
+        told = figures.format(**result) if args.refine == "auto" else "solved once, without a bound of the error"
+        print(f"{args.output}: {told}")
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
         if args.certified:
@@ -168,7 +184,13 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         band, b = (form.band, form.right_hand_side(given)) if form else (band, given)
         read = time.perf_counter() - began
         began = time.perf_counter()
-        in_double = request.certified is not None or request.extended
+        if band.is_rounded and request.certified is not None:
+            raise InputError(
+                "entries of one place add up to numbers that float64 does not hold; nothing can be certified"
+            )
+        with np.errstate(over="ignore"):
+            loses_digits = band.ab.dtype == np.float32 and not np.array_equal(b.astype("f4"), b)
+        in_double = request.certified is not None or request.extended or loses_digits
         residual_device = devices[0] if devices else _residual_device(band.ab.size)
         is_complex_form = form is not None and form.is_matrix
         options = request.block, PRECISIONS.get(request.precision or ""), in_double, request.cholesky
@@ -189,25 +211,26 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
             "seconds": {"factor": factored},
         }, lu.step_seconds
     began = time.perf_counter()
-    x, refined = system.solve(b, request.extended)
+    y, refined = system.solve(b, request.extended, request.refine == "auto")
     solved = time.perf_counter() - began
     transformation = least_squares or form
-    matrices.write_npy(Path(request.output), transformation.solution(x) if transformation else x)
+    x, radius = transformation.solution(y, refined.error) if transformation else (y, refined.error)
+    matrices.write_npy(Path(request.output), x)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
-        "precision": str(lu.precision), "residual": lu.residual(refined.x, system.scaled_rhs(b)), "rcond": lu.rcond(),
-        "row_interchanges": lu.row_interchanges, "backward_error": refined.backward_error,
-        "forward_bound": refined.forward_bound, "corrections": refined.corrections,
-        "correct_digits": refined.correct_digits, "extended": request.extended,
+        "precision": str(lu.precision), "row_interchanges": lu.row_interchanges, "refine": request.refine,
+        "corrections": refined.corrections, "extended": request.extended, **dict.fromkeys(ACCURACY),
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(request.output),
     }  # fmt: skip
+    if request.refine == "auto":
+        result |= _accuracy(system, b, refined, relative_bounds(x, radius))
     if form:
         order = lu.n // 2 if form.is_matrix else lu.n
         result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
     if least_squares:
-        rows, norm = least_squares.rows, float(least_squares.residual_norms(x).max())
-        result["least_squares"] = {"rows": rows, "columns": least_squares.columns, "residual_norm": norm}
-        result |= _bounds_for_components(refined.forward_bound, x, x[rows:])
+        norm = float(least_squares.residual_norms(y).max())
+        shape = {"rows": least_squares.rows, "columns": least_squares.columns}
+        result["least_squares"] = {**shape, "residual_norm": norm}
     if request.certified is not None:
         result["certified"] = _certify(system, b, refined, request.certified, transformation)
     return result, lu.step_seconds
@@ -234,13 +257,15 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def _bounds_for_components(bound: float, x: np.ndarray, components: np.ndarray) -> dict[str, Any]:
-    """Forward bound and digits relative to the largest of some components of x, from the bound relative to max |x|."""
-    largest, largest_component = (np.abs(v.reshape(len(v), -1)).max(axis=0) for v in (x, components))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.where(largest == 0, 1.0, largest / largest_component).max())
-    scaled = RefinedSolution(components, 0.0, bound * ratio, 0)
-    return {"forward_bound": scaled.forward_bound, "correct_digits": scaled.correct_digits}
+def _accuracy(system: System, b: np.ndarray, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
+    """The entries ACCURACY of the report; `bounds` are one for each right-hand side, null if there is none."""
+    bound, lu = float(bounds.max(initial=0.0)), system.lu
+    known = [float(value) if np.isfinite(value) else None for value in (bound, *bounds)]
+    return {
+        "residual": lu.residual(refined.scaled, system.scaled_rhs(b)[0]), "rcond": lu.rcond(),
+        "backward_error": refined.backward_error, "forward_bound": known[0], "forward_bounds": known[1:],
+        "correct_digits": digits_of(bound),
+    }  # fmt: skip
 
 
 def _certify(
@@ -254,7 +279,7 @@ def _certify(
     began = time.perf_counter()
     with Progress(system.lu.n, "rows") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    matrices.write_npy(Path(path), transformation.radius(radius) if transformation else radius)
+    matrices.write_npy(Path(path), transformation.solution(refined.x, radius)[1] if transformation else radius)
     seconds = time.perf_counter() - began
     digits = enclosure.certain_digits
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}

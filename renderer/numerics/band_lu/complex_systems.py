@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike
 
 from renderer.errors import InputError, UserError
 from renderer.formats.matrices import Band
+from renderer.formats.npy import in_double, refuse_mask
 from renderer.gpu import Device
+from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import check_integer
 from renderer.numerics.band_lu.lapack_factors import real_band
 from renderer.numerics.band_lu.systems.system import System
 
 
 class ComplexSolution(NamedTuple):
-    """x (n,) or (n, m) complex128, with the error bounds of refinement.RefinedSolution for the real form."""
+    """x (n,) or (n, m) complex128, with the errors of RefinedSolution; the backward error is that of the real form."""
 
     x: np.ndarray
     backward_error: float
@@ -48,7 +50,9 @@ def solve_complex(
     assert form is not None
     system = System(form.band, trans != "N", devices, is_complex_form=True)
     y, refined = system.solve(form.right_hand_side(sides))
-    return ComplexSolution(form.solution(y), refined.backward_error, refined.forward_bound, refined.correct_digits)
+    x, error = form.solution(y, refined.error)
+    bound = float(relative_bounds(x, error).max(initial=0.0))
+    return ComplexSolution(x, refined.backward_error, bound, digits_of(bound))
 
 
 def checked_complex(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
@@ -84,15 +88,12 @@ class RealForm:
         columns = b.reshape(len(b), -1)
         return np.hstack([columns.real, columns.imag])
 
-    def solution(self, y: np.ndarray) -> np.ndarray:
-        """x complex128, in the shape of b, from the real solution."""
+    def solution(self, y: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x complex128 and the error of its components, in the shape of b, from the real solution and its error."""
         real, imaginary = self._halves(y)
-        return real - 1j * imaginary if self.is_conjugate else real + 1j * imaginary
-
-    def radius(self, radii: np.ndarray) -> np.ndarray:
-        """The radii of the components of x from the radii of their real and imaginary parts."""
-        size = np.hypot(*self._halves(radii))
-        return np.nextafter(size * (1 + 4 * np.finfo("f8").eps), np.inf)
+        size = np.hypot(*self._halves(error))
+        size = np.where(size == 0, 0.0, np.nextafter(size * (1 + 4 * np.finfo("f8").eps), np.inf))
+        return real - 1j * imaginary if self.is_conjugate else real + 1j * imaginary, size
 
     def _halves(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The real and the imaginary part of a real solution, each in the shape of b."""
@@ -111,12 +112,13 @@ def real_form(band: Band, b: np.ndarray, is_transposed: bool) -> RealForm | None
         real = real_band(checked_complex(band.ab, band.kl, band.ku))
         order = None if band.order is None else (2 * band.order[:, None] + [0, 1]).ravel()
         natural = 2 * band.natural[0] + 1, 2 * band.natural[1] + 1
-        band = Band(real, 2 * band.kl + 1, 2 * band.ku + 1, natural, order)
+        band = Band(real, 2 * band.kl + 1, 2 * band.ku + 1, natural, order, band.is_rounded)
     return RealForm(band, is_matrix, is_matrix and is_transposed, b.shape)
 
 
 def _complex(values: ArrayLike, name: str) -> np.ndarray:
+    refuse_mask(values, name)
     array = np.asarray(values)
     if array.dtype.kind not in "fiubc" or array.dtype.itemsize > 16:
         raise InputError(f"{name} is {array.shape} {array.dtype}; it must be of complex or real numbers")
-    return array.astype("c16", copy=False)
+    return in_double(array, name).astype("c16", copy=False)

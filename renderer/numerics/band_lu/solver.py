@@ -17,7 +17,7 @@ from renderer.gpu import Buffer, Device
 from renderer.host import available_cores
 from renderer.numerics.band_lu import block_columns, lapack_factors, memory
 from renderer.numerics.band_lu.accuracy.correction_loop import correct_repeatedly
-from renderer.numerics.band_lu.accuracy.residuals import Residual, max_quotient
+from renderer.numerics.band_lu.accuracy.residuals import Residual, quotients
 from renderer.numerics.band_lu.devices.block_cyclic import BlockCyclicFactors, Schedule
 from renderer.numerics.band_lu.multicore import HostFactors
 
@@ -290,7 +290,7 @@ class BandedLU:
         """The backward error |b - A x|_1 / (n |A|_1 |x|_1), the maximum over the right-hand sides."""
         x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
         residual = np.abs(b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x)).sum(axis=0)
-        return max_quotient(residual, self.n * self.norm * np.abs(x).sum(axis=0))
+        return float(quotients(residual, self.n * self.norm * np.abs(x).sum(axis=0)).max(initial=0.0))
 
     @property
     def norm(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import InputError, UnavailableError
-from renderer.formats.npy import NUMBERS, check_numbers
+from renderer.formats.npy import NUMBERS, check_numbers, refuse_mask
 from renderer.gpu import Device
 from renderer.gpu.array_interface import has_interface, import_interface, interface_facts
 from renderer.gpu.dlpack import CPU, CUDA, Tensor, has_dlpack, import_tensor
@@ -65,6 +65,7 @@ def is_on_host(numbers: Any) -> bool:
 def on_host(numbers: Any) -> np.ndarray:
     """An array of any library in host memory as a NumPy array; UnavailableError for a GPU array that is not empty."""
     if not is_tensor(numbers):
+        refuse_mask(numbers, "array")
         return np.asarray(numbers)
     if not is_on_host(numbers):
         empty = borrow_tensor(numbers, [], any_order=True)

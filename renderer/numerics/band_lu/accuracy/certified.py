@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.errors import IncompleteError
+from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, Residual, accurate_residual
-from renderer.numerics.band_lu.block_columns import band_matvec
+from renderer.numerics.band_lu.block_columns import band_matvec, transposed_band
 from renderer.numerics.band_lu.solver import BandedLU
 
 ROWS = 64  # rows of Z computed at a time
@@ -46,25 +47,29 @@ class Enclosure(NamedTuple):
 
 
 def enclose(
-    lu: BandedLU, refined: RefinedSolution, b: np.ndarray, progress: Callable[[int], None] | None = None
+    lu: BandedLU,
+    refined: RefinedSolution,
+    b: np.ndarray,
+    progress: Callable[[int], None] | None = None,
+    uncertainty: float = 0.0,
 ) -> Enclosure:
     """The Enclosure around the refined solution of A x = b, with A the matrix of `lu` and b (n,) or (n, m).
 
-    progress(count) is called after `count` rows each. IncompleteError, with the digits lost to the condition number, if
-    no enclosure can be proven.
+    progress(count) is called after `count` rows each. Elements of A and b may be wrong by `uncertainty`.
+    IncompleteError, with the digits lost to the condition number, if no enclosure can be proven.
     """
-    matrix, n = lu.matrix, lu.n
-    assert lu.dtype == np.float64 and n <= MAX_TERMS
-    x, sides = refined.x.reshape(n, -1), np.asarray(b, "f8").reshape(n, -1)
+    matrix, n = lu.matrix.astype("f8", copy=False), lu.n
+    assert n <= MAX_TERMS
+    x, sides = (np.asarray(v, "f8").reshape(n, -1) for v in (refined.x, b))
     residual = accurate_residual(matrix, lu.kl, lu.ku, x, sides)
-    largest = max(float(np.abs(v).max(initial=0)) for v in (matrix, x, sides))
+    residual.doubt[:] += uncertainty * ((lu.kl + lu.ku + 1) * np.abs(x).max(axis=0) + 1) * INFLATION
+    largest = max(block_columns.max_abs(matrix, lu.kl, lu.ku), *(float(np.abs(v).max(initial=0)) for v in (x, sides)))
     if not (largest < MAX_SPLIT and np.isfinite(residual.doubt).all()):
         raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
     products, norms = np.empty(x.shape), np.empty(n)
-    magnitudes = np.abs(matrix)
     for first in range(0, n, ROWS):
         rows = slice(first, min(first + ROWS, n))
-        products[rows], norms[rows] = _rows_of_proof(lu, magnitudes, residual, rows)
+        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual, rows)
         if not (norms[rows] < 1).all():
             raise IncompleteError(_ill_conditioned(lu, refined))
         if progress:
@@ -74,21 +79,24 @@ def enclose(
         raise IncompleteError(_ill_conditioned(lu, refined))
     delta = products.max(axis=0) / (1 - norm) * INFLATION
     radius = (products + norms[:, None] * delta) * INFLATION
+    radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # A is not singular
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm)
 
 
-def _rows_of_proof(
-    lu: BandedLU, magnitudes: np.ndarray, residual: Residual, rows: slice
-) -> tuple[np.ndarray, np.ndarray]:
+def _rows_of_proof(lu: BandedLU, matrix: np.ndarray, residual: Residual, rows: slice) -> tuple[np.ndarray, np.ndarray]:
     """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z."""
     n, count = lu.n, rows.stop - rows.start
     unit = np.zeros((n, count))
     unit[np.arange(rows.start, rows.stop), np.arange(count)] = 1
-    z = lu.solve(unit, "T")
+    z = lu.solve(unit, "T").astype("f8", copy=False)
     terms = lu.kl + lu.ku + 4
-    sizes = band_matvec(magnitudes, lu.kl, lu.ku, np.abs(z), transposed=True) + unit
-    left = np.abs(unit - band_matvec(lu.matrix, lu.kl, lu.ku, z, transposed=True))
-    norms = (left + terms * EPSILON * INFLATION * sizes + terms * TINY).sum(axis=0) * INFLATION
+    if n <= ROWS:
+        left = accurate_residual(transposed_band(matrix, lu.kl, lu.ku), lu.ku, lu.kl, z, unit)
+        norms = (np.abs(left.values) + left.doubt).sum(axis=0) * INFLATION
+    else:
+        sizes = band_matvec(np.abs(matrix), lu.kl, lu.ku, np.abs(z), transposed=True) + unit
+        left = np.abs(unit - band_matvec(matrix, lu.kl, lu.ku, z, transposed=True))
+        norms = (left + terms * EPSILON * INFLATION * sizes + terms * TINY).sum(axis=0) * INFLATION
     rounding = n * EPSILON * INFLATION * (np.abs(z).T @ np.abs(residual.values))
     doubt = np.abs(z).T @ residual.doubt
     return (np.abs(z.T @ residual.values) + rounding + doubt + n * TINY) * INFLATION, norms

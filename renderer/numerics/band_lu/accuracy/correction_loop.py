@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from renderer.numerics.band_lu.accuracy.residuals import Residual, max_quotient
+from renderer.numerics.band_lu.accuracy.residuals import Residual, quotients
 
 ENOUGH = 64  # a backward error below this many epsilons is accepted
 
@@ -24,6 +24,7 @@ class Iterate(NamedTuple):
     error: float  # componentwise backward error
     corrections: int  # applied so far
     change: float  # size of the next correction relative to x; with `is_enough` of the last one
+    changes: np.ndarray  # (m,) the absolute sizes of the same correction
     ratio: float  # largest quotient of successive changes
     is_enough: bool = False  # the next correction was not computed, since the loop ended by is_enough()
 
@@ -49,9 +50,10 @@ def correct_repeatedly(
     epsilon, previous = float(np.finfo(dtype).eps), np.inf
     error, corrections, ratio = backward_error(residual), 0, 0.0
     while True:
-        change = relative_size(unit * step, unit * x)
+        changes, sizes = np.abs(unit * step).max(axis=0), np.abs(unit * x).max(axis=0)
+        change = float(quotients(changes, sizes).max(initial=0.0))
         ratio = max(ratio, change / previous)
-        current = Iterate(x, residual, error, corrections, change, ratio)
+        current = Iterate(x, residual, error, corrections, change, changes, ratio)
         if corrections == max_corrections or change == 0 or not change < previous / 2:
             return current
         if change < epsilon and error <= ENOUGH * epsilon:
@@ -63,17 +65,12 @@ def correct_repeatedly(
         if not trial_error <= max(error, ENOUGH * epsilon):
             return current
         x, residual, error, corrections, previous = trial, trial_residual, trial_error, corrections + 1, change
-        current = Iterate(x, residual, error, corrections, change, ratio)
+        current = Iterate(x, residual, error, corrections, change, changes, ratio)
         if is_enough(current):
             return current._replace(is_enough=True)
         step = correct(residual)
 
 
-def relative_size(step: np.ndarray, x: np.ndarray) -> float:
-    """The maximum over the columns of max |step| / max |x|."""
-    return max_quotient(np.abs(step).max(axis=0), np.abs(x).max(axis=0))
-
-
 def backward_error(residual: Residual) -> float:
     """The componentwise backward error, max |r| / (|A| |x| + |b|) with 0 / 0 = 0."""
-    return max_quotient(np.abs(residual.values), residual.size)
+    return float(quotients(np.abs(residual.values), residual.size).max(initial=0.0))

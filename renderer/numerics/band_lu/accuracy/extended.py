@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
-from renderer.numerics.band_lu.accuracy.residuals import accurate_residual, max_quotient
-from renderer.numerics.band_lu.block_columns import SingularMatrix, band_matvec, diagonals
+from renderer.numerics.band_lu.accuracy.refinement import FEW, MAX_CONTRACTION, PROBES, RefinedSolution
+from renderer.numerics.band_lu.accuracy.residuals import accurate_residual, quotients
+from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals
 from renderer.numerics.error_free import product_error, split, two_sum
 
 MAX_WORK = 10**10  # limit of n kl (kl + ku): about ten minutes at 50 ns
@@ -35,6 +35,10 @@ def _product(a: Pair, b: Pair) -> Pair:
 def _difference(a: Pair, b: Pair) -> Pair:
     high, error = two_sum(a.high, -b.high)
     return Pair(*two_sum(high, error + (a.low - b.low)))
+
+
+def _sum(a: Pair, b: Pair) -> Pair:
+    return _difference(a, Pair(-b.high, -b.low))
 
 
 def _quotient(a: Pair, b: Pair) -> Pair:
@@ -112,6 +116,20 @@ class ExtendedFactors:
             self._subtract(x, slice(first, j), self._window(first, j, j - first, 1), j)
         return Pair(*(part[: self.n] for part in x))
 
+    def residual(self, x: Pair, b: np.ndarray) -> Pair:
+        """b - A x for x and b (n, m), as if computed in three times the precision of float64 (Dot3 of Ogita et al.)."""
+        sums = [b.copy(), np.zeros_like(b), np.zeros_like(b)]
+        for d, columns, rows in diagonals(self.ab, self.kl, self.ku):
+            a = self.ab[d, columns, None]
+            for part in x:
+                product = -a * part[columns]
+                for term in (product, product_error(product, split(-a), split(part[columns]))):
+                    for total in sums[:2]:
+                        total[rows], term = two_sum(total[rows], term)
+                    sums[2][rows] += term
+        high, low = two_sum(sums[0], sums[1])
+        return Pair(*two_sum(high, low + sums[2]))
+
     @staticmethod
     def _subtract(x: Pair, rows: slice, factors: Pair, j: int) -> None:
         """Subtracts the factors (height, 1) times row j from `rows` of x."""
@@ -122,23 +140,31 @@ class ExtendedFactors:
 
 
 def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | None = None) -> RefinedSolution:
-    """The solution of A x = b, (n,) or (n, m), by double-double factors and one correction, with its error.
+    """The solution of A x = b, (n,) or (n, m), by double-double factors and two corrections, with its error.
 
-    The forward bound is twice the size of the correction: an estimate that is useless for condition numbers beyond
-    1e31. With `units` (n,) it is relative to units * x, as in solve_refined().
+    The error follows from the last correction and the contraction of random vectors as in solve_refined(), which
+    explains `units`. It is infinite for condition numbers beyond about 1e29.
     """
-    sides = np.asarray(b, "f8").reshape(factors.n, -1)
-    zeros = np.zeros_like(sides)
+    n, sides = factors.n, np.asarray(b, "f8").reshape(factors.n, -1)
+    count, unit = sides.shape[1], np.ones((1, 1)) if units is None else units.reshape(-1, 1)
+    probes = np.random.default_rng(n).uniform(-1, 1, (n, PROBES)) / unit
     with np.errstate(over="ignore", invalid="ignore"):
-        x = factors.solve(Pair(sides, zeros))
-        residual = accurate_residual(factors.ab, factors.kl, factors.ku, x.high, sides)
-        rest = residual.values - band_matvec(factors.ab, factors.kl, factors.ku, x.low)
-        step = factors.solve(Pair(rest, zeros))
-        x = Pair(*two_sum(x.high, x.low + step.high))
-        unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
-        sizes, changes = np.abs(unit * x.high).max(axis=0), np.abs(unit * step.high).max(axis=0)
-        ratio = max_quotient(changes, sizes)
+        x = factors.solve(Pair(sides, np.zeros_like(sides)))
+        x = _sum(x, factors.solve(factors.residual(x, sides)))
+        pairs = factors.residual(x, sides), factors.residual(Pair(probes, 0 * probes), 0 * probes)
+        steps = factors.solve(Pair(*(np.hstack(parts) for parts in zip(*pairs, strict=True))))
+        step, moved = (Pair(*(part[:, columns] for part in steps)) for columns in (slice(count), slice(count, None)))
+        vanished = np.abs(unit * _sum(moved, Pair(probes, 0 * probes)).high)
+        contraction = FEW * np.sqrt(n) * vanished.max()
+        x = _sum(x, step)
+        changes = np.abs(unit * step.high).max(axis=0) * contraction / (1 - contraction)
+        rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * x.high).max(axis=0)  # of residuals and sums
+        error = ((changes + rounding) / unit + np.abs(x.low)) * (1 + 8 * EPSILON)
+    if not contraction < MAX_CONTRACTION:
+        error = np.full(sides.shape, np.inf)
     after = accurate_residual(factors.ab, factors.kl, factors.ku, x.high, sides)
-    backward = np.divide(np.abs(after.values), after.size, out=np.zeros(sides.shape), where=after.size > 0)
-    bound = float(2 * ratio + EPSILON) if np.isfinite(ratio) and sizes.any() else ratio
-    return RefinedSolution(x.high.reshape(b.shape), float(backward.max(initial=0.0)), bound, 1)
+    backward = float(quotients(np.abs(after.values), after.size).max(initial=0.0))
+    is_zero = ~(sides.any(axis=0) | x.high.any(axis=0))
+    error = np.where(is_zero, 0.0, np.where(np.isnan(error), np.inf, error)).reshape(b.shape)
+    solution = x.high.reshape(b.shape)
+    return RefinedSolution(solution, error, backward, 2, solution)

@@ -15,31 +15,56 @@ import numpy as np
 from renderer.gpu import Device
 from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.accuracy.correction_loop import ENOUGH, Iterate, ResidualFunction, correct_repeatedly
-from renderer.numerics.band_lu.accuracy.residuals import Residual, accurate_residual, residuals_on
-from renderer.numerics.band_lu.solver import BandedLU, inverse_norm1
+from renderer.numerics.band_lu.accuracy.residuals import Residual, accurate_residual, quotients, residuals_on
+from renderer.numerics.band_lu.solver import BandedLU
 
 MAX_CORRECTIONS = 5
-FEW = 4  # safety factor: a random vector underestimates the contraction by more with a probability of a fifth
-MAX_RATIO = 0.5  # largest ratio of successive corrections from which the error is estimated
+FEW = 4  # safety factor on a contraction that PROBES random vectors estimate; one vector takes FEW sqrt(n)
+PROBES = 16
+MAX_CONTRACTION = 0.5  # largest contraction, times its safety factor, from which an error is bounded
 
 
 class RefinedSolution(NamedTuple):
-    """A refined solution x with the maxima of its errors over the right-hand sides.
+    """A refined solution x, (n,) or (n, m), with a bound of the error of each component.
 
+    `error`, in the shape of x: |x_i - exact x_i| is at most error_i. solve_refined() estimates it with a safety factor,
+    System proves it for small systems; it is infinite if the factors are too inaccurate for an estimate.
     `backward_error` (componentwise): x is the exact solution of a system in which each element of A and b is changed by
-    at most this relative amount. `forward_bound` bounds max_i |x_i - exact x_i| / max_i |x_i|; the bound is an
-    estimate, but almost never too low. `corrections` is the number of corrections.
+    at most this relative amount. `corrections` is the number of corrections. `scaled` is x in the order and scale of
+    the factored matrix.
     """
 
     x: np.ndarray
+    error: np.ndarray
     backward_error: float
-    forward_bound: float
     corrections: int
+    scaled: np.ndarray
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """The forward bound of each right-hand side (m,): max_i |x_i - exact x_i| / max_i |x_i| is at most this."""
+        return relative_bounds(self.x, self.error)
+
+    @property
+    def forward_bound(self) -> float:
+        """The largest of `bounds`."""
+        return float(self.bounds.max(initial=0.0))
 
     @property
     def correct_digits(self) -> int:
-        """Correct decimal digits of the largest component, by `forward_bound`."""
-        return max(0, int(-np.log10(max(self.forward_bound, 1e-99)))) if np.isfinite(self.forward_bound) else 0
+        """Correct decimal digits of the largest component of every solution, by `forward_bound`."""
+        return digits_of(self.forward_bound)
+
+
+def relative_bounds(x: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """max error / max |x| of each column of (n,) or (n, m) arrays, rounded up."""
+    largest, largest_error = (np.abs(v).reshape(len(v), -1).max(axis=0).astype("f8") for v in (x, error))
+    return quotients(largest_error, largest) * (1 + 4 * float(np.finfo("f8").eps))
+
+
+def digits_of(bound: float) -> int:
+    """The whole decimal digits that a relative error bound leaves: 0 to 99."""
+    return max(0, int(-np.log10(max(bound, 1e-99)))) if np.isfinite(bound) else 0
 
 
 def solve_refined(
@@ -48,37 +73,48 @@ def solve_refined(
     """The refined solution of A x = b, (n,) or (n, m), with the factors `lu` of A.
 
     `device` computes the residuals if residuals.pays(), with the same bits as the host. `units` (n,), powers of two,
-    are the column scales of equilibration: the forward bound is then relative to units * x, the unscaled solution,
-    whose largest component may be a small one of x. Raises the errors of BandedLU.solve().
+    are the column scales of equilibration: errors are then small relative to the largest component of units * x, the
+    unscaled solution, which may be a small one of x. Raises the errors of BandedLU.solve().
     """
     unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     x = lu.solve(b)
     columns, sides = x.reshape(lu.n, -1).astype("f8"), np.asarray(b, lu.dtype).reshape(lu.n, -1).astype("f8")
     residual_of, epsilon = _residual_function(lu, device), float(np.finfo(lu.dtype).eps)
-    residual, step, contraction = _probed(lu, residual_of, columns, sides, unit)
-
-    def safety_factor(is_first: bool) -> float:
-        """The factor on the contraction: larger if it is known from the random vector only."""
-        return 4 * np.sqrt(lu.n) if is_first else FEW
+    residual, step, contraction = _probed(lu, residual_of, columns, sides, unit, 1)
+    safety = FEW * np.sqrt(lu.n)
 
     def is_enough(current: Iterate) -> bool:
-        ratio, factor = max(current.ratio, contraction), safety_factor(current.corrections == 1)
-        is_accurate = current.change * ratio * factor < epsilon and current.error <= ENOUGH * epsilon
-        return is_accurate and ratio * factor < MAX_RATIO
+        bound = max(current.ratio, contraction) * safety
+        is_accurate = current.change * bound < epsilon and current.error <= ENOUGH * epsilon
+        return is_accurate and bound < MAX_CONTRACTION
 
     correct = partial(_correction, lu)
     limits = MAX_CORRECTIONS, lu.dtype, unit, is_enough
     last = correct_repeatedly(columns, sides, residual, step, correct, residual_of, *limits)
-    columns, change, ratio = last.x, last.change, max(last.ratio, contraction)
-    if last.is_enough:
-        bound = change * ratio * safety_factor(last.corrections == 1) + epsilon
-    elif change == 0 or (ratio * safety_factor(last.corrections == 0) <= MAX_RATIO and change < np.inf):
-        bound = change / (1 - ratio) + (epsilon if columns.any() else 0.0)
-    else:
-        bound = _forward_bound(lu, columns, last.residual, unit)
-        if ratio <= MAX_RATIO and bound < 1:  # the error is at most the sum of the next corrections, a geometric series
-            bound = min(bound, change / (1 - ratio) + epsilon)
-    return RefinedSolution(columns.astype(lu.dtype).reshape(x.shape), last.error, bound, last.corrections)
+    if last.change and max(last.ratio, contraction) * safety >= MAX_CONTRACTION > contraction * FEW:
+        more = _probed(lu, residual_of, last.x[:, :0], sides[:, :0], unit, min(PROBES, lu.n))[2]
+        contraction, safety = max(contraction, more), FEW
+    is_zero = ~(sides.any(axis=0) | last.x.any(axis=0))
+    error = np.where(is_zero, 0.0, _error(lu, last, max(last.ratio, contraction) * safety, unit))
+    x = last.x.astype(lu.dtype, copy=False).reshape(x.shape)
+    return RefinedSolution(x, np.broadcast_to(error, last.x.shape).reshape(x.shape), last.error, last.corrections, x)
+
+
+def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) -> np.ndarray:
+    """Bounds, (n, m) or (1, m), of the error of the last iterate, from a safe bound of the contraction.
+
+    Corrections are the first terms of a geometric series, whose sum is the error. `last` may hold the last correction
+    applied (`is_enough`) or the next one. Rounding x adds a unit in its last place, and residuals in twice the
+    precision are uncertain by some units in the last place of the correction that they give.
+    """
+    if not contraction < MAX_CONTRACTION:
+        return np.full((1, 1), np.inf)
+    changes = last.changes * (contraction if last.is_enough else 1.0) / (1 - contraction)
+    terms = lu.kl + lu.ku + 3
+    sizes = np.abs(unit * last.x).max(axis=0)
+    rounding = float(np.finfo(lu.dtype).eps) * (1 + contraction * terms) * sizes
+    error = (changes + rounding) / unit
+    return np.where(np.isnan(error), np.inf, error)
 
 
 def _probed(
@@ -87,21 +123,23 @@ def _probed(
     x: np.ndarray,
     b: np.ndarray,
     unit: np.ndarray,
+    probes: int,
 ) -> tuple[Residual, np.ndarray, float]:
     """The residual of x, its correction, and an estimate of the contraction, the factor by which corrections shrink.
 
-    The estimate is |(I - (LU)^-1 A) v|_max for a vector v of random signs, which has components in all directions. It
-    is an extra column in the residual and in the solve, so it costs no extra pass over the band.
+    The estimate is the largest |(I - (LU)^-1 A) v|_max of `probes` random vectors v, which have components in all
+    directions; their magnitudes differ, so that no two terms cancel. They are extra columns in the residual and in the
+    solve, so they cost no extra pass over the band.
     """
-    signs = (np.random.default_rng(lu.n).integers(0, 2, (lu.n, 1)) * 2.0 - 1) / unit
-    residual = residual_of(np.hstack([x, signs]), np.hstack([b, np.zeros((lu.n, 1))]))
+    count, rng = x.shape[1], np.random.default_rng(lu.n + probes)
+    random = (rng.integers(0, 2, (lu.n, probes)) * 2 - 1) * rng.uniform(0.5, 1, (lu.n, probes))
+    vectors = random.astype(lu.dtype).astype("f8") / unit
+    residual = residual_of(np.hstack([x, vectors]), np.hstack([b, np.zeros((lu.n, probes))]))
     step = _correction(lu, residual)
-    contraction = float(np.abs(unit * (step[:, -1:] + signs)).max())
-    if not np.isfinite(step).all():  # any column may have overflowed: solve again without the extra one
-        step = _correction(lu, Residual(*(array[:, :-1] for array in residual)))
-    else:
-        step = step[:, :-1]
-    return Residual(*(np.ascontiguousarray(array[:, :-1]) for array in residual)), step, contraction
+    contraction = 2 * float(np.abs(unit * (step[:, count:] + vectors)).max())  # magnitudes are down to a half
+    if not np.isfinite(step).all():  # any column may have overflowed: solve again without the extra ones
+        step, contraction = _correction(lu, Residual(*(array[:, :count] for array in residual))), np.inf
+    return Residual(*(np.ascontiguousarray(array[:, :count]) for array in residual)), step[:, :count], contraction
 
 
 def _residual_function(lu: BandedLU, device: Device | None) -> ResidualFunction:
@@ -130,23 +168,3 @@ def _correction(lu: BandedLU, residual: Residual) -> np.ndarray:
         except block_columns.SolutionOverflows:
             pass
     return np.full(values.shape, np.inf)
-
-
-def _forward_bound(lu: BandedLU, x: np.ndarray, residual: Residual, unit: np.ndarray) -> float:
-    """An estimate of max_i (|A^-1| (|r| + doubt of r))_i / max_i |x_i|, one for all columns; x in units of `unit`."""
-    largest = np.abs(unit * x).max(axis=0)
-    doubt = np.abs(residual.values) + residual.doubt
-    nonzero = largest > 0
-    weights = (doubt[:, nonzero] / largest[nonzero]).max(axis=1, initial=0.0)[:, None]
-    scale = weights.max(initial=0.0)
-    if not 0 < scale < np.inf:
-        return float(scale)
-    weights /= scale  # the maximum norm of unit |A^-1| diag(weights) is the 1-norm of its transpose
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = inverse_norm1(
-            lu.n,
-            lambda v: weights * lu.solve((unit * v).astype(lu.dtype), "T"),
-            lambda v: unit * lu.solve((weights * v).astype(lu.dtype)),
-            np.float64,
-        )
-        return float(norm * scale) + float(np.finfo(lu.dtype).eps)

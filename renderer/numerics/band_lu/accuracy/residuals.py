@@ -6,7 +6,6 @@ accurate_residual() runs on the cores of the host by NumPy; DeviceResiduals comp
 (numerics/band_lu/residual.cu) in one pass over the band.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +13,7 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import import_tensor
-from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import diagonals
+from renderer.numerics.band_lu.block_columns import diagonals, on_cores
 from renderer.numerics.error_free import product_error, split, two_sum
 
 EPSILON = 2.0**-53  # half a unit in the last place
@@ -36,10 +34,11 @@ class Residual(NamedTuple):
     doubt: np.ndarray  # bound of the error of `values`
 
 
-def max_quotient(numerators: np.ndarray, denominators: np.ndarray) -> float:
-    """The maximum of numerators / denominators, with 0 / 0 = 0 and x / 0 = inf; 0 for empty arrays."""
+def quotients(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
+    """numerators / denominators as float64, with 0 / 0 = 0 and x / 0 = inf."""
     undefined = np.where(numerators == 0, 0.0, np.inf)
-    return float(np.divide(numerators, denominators, out=undefined, where=denominators > 0).max(initial=0.0))
+    with np.errstate(over="ignore"):
+        return np.divide(numerators, denominators, out=undefined, where=denominators > 0)
 
 
 def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.ndarray) -> Residual:
@@ -57,9 +56,7 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
             rows = slice(start, min(start + BLOCK, len(b)))
             values[rows] = _block_residual(ab, kl, ku, negated, halves, b, rows, size[rows])
 
-        starts = range(0, len(b), BLOCK)
-        with ThreadPoolExecutor(min(available_cores(), len(starts) or 1)) as pool:
-            list(pool.map(work, starts))
+        on_cores(work, range(0, len(b), BLOCK))
         terms = kl + ku + 3
         doubt = EPSILON * np.abs(values) + 2 * (terms * EPSILON) ** 2 * size + terms * TINY
     return Residual(values, size, doubt)

@@ -15,6 +15,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.matrix_market import Entries
+from renderer.numerics.band_lu.systems.scaling import unscaled
 
 ALPHA = 2.0**-17  # for a matrix whose columns are scaled to a largest magnitude of about 1
 
@@ -35,13 +36,10 @@ class Augmented:
         """The right-hand side of the augmented system: b (rows, ...), then zeros."""
         return np.concatenate([b.astype("f8"), np.zeros((self.columns, *b.shape[1:]))])
 
-    def solution(self, y: np.ndarray) -> np.ndarray:
-        """x (columns, ...) from the solution of the augmented system."""
-        return np.ldexp(y[self.rows :], self.exponents.reshape(-1, *[1] * (y.ndim - 1)))
-
-    def radius(self, radii: np.ndarray) -> np.ndarray:
-        """The radii of x from the radii of the augmented solution."""
-        return self.solution(radii)
+    def solution(self, y: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x (columns, ...) and its error from the solution of the augmented system and its error."""
+        exponents = self.exponents.reshape(-1, *[1] * (y.ndim - 1))
+        return unscaled(y[self.rows :], error[self.rows :], exponents)
 
     def residual_norms(self, y: np.ndarray) -> np.ndarray:
         """The 2-norms |A x - b| (m,) from the augmented solution."""
@@ -62,6 +60,10 @@ def augmented(entries: Entries) -> Augmented:
         empty = int(np.argmin(largest))
         raise InputError(f"column {empty} (counted from 0) of the matrix is zero: its unknown is free")
     values = np.ldexp(entries.values, exponents[entries.columns])
+    if not np.array_equal(np.ldexp(values, -exponents[entries.columns]), entries.values):
+        raise InputError(
+            "the magnitudes in a column of the matrix differ by more than 1e300; least squares scale columns"
+        )
     unit = np.arange(rows)
     below, right = rows + entries.columns, entries.rows
     return Augmented(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.numerics.band_lu.block_columns import diagonals
+from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals
 
 SMALL_RATIO = 0.1  # equilibrate if smallest / largest row (or column) maximum is below, as LAPACK does
 USUAL = 2.0**-60, 2.0**60  # equilibrate if max |a_ij| is outside of this range
 SWEEPS = 10  # iterations of _least_squares_exponents
+SMALLEST_NORMAL = 2.0**-1022
 MIN_UNIT_EXPONENT = -60  # lower limit of the exponents of Scaling.units
 LIMITS = {"f4": 120, "f8": 1000}  # limits of exponents, so that a scaled number of usual size stays normal
 
@@ -32,9 +33,9 @@ class Scaling:
 
     @property
     def units(self) -> np.ndarray:
-        """C / max C, (n,), clipped to at least 2^-60: units * y is x up to a common factor.
+        """C / max C, (n,), clipped to at least 2^-60: units * y is about x up to a common factor.
 
-        Error bounds of y are computed relative to units * y.
+        Corrections of y are measured in units * y.
         """
         return np.ldexp(1.0, np.maximum(self.columns - self.columns.max(), MIN_UNIT_EXPONENT))
 
@@ -42,15 +43,6 @@ class Scaling:
         """True if no element of `scaled`, R A C, was rounded; an element that becomes subnormal may be."""
         before = Scaling(-self.rows, -self.columns).apply(scaled, kl, ku)
         return all(np.array_equal(before[d, columns], ab[d, columns]) for d, columns, _rows in diagonals(ab, kl, ku))
-
-    def scale_rhs(self, b: np.ndarray) -> np.ndarray:
-        """R b."""
-        return np.ldexp(b, self.rows if b.ndim == 1 else self.rows[:, None])
-
-    def unscale_solution(self, y: np.ndarray) -> np.ndarray:
-        """C y."""
-        with np.errstate(over="ignore"):
-            return np.ldexp(y, self.columns if y.ndim == 1 else self.columns[:, None])
 
 
 def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
@@ -74,6 +66,27 @@ def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
     rows = start[0] - np.frexp(_row_maxima(scaled, kl, ku))[1]
     columns = _column_maxima(ab, kl, ku, rows)
     return Scaling(rows.clip(-limit, limit), -np.frexp(columns)[1].clip(-limit, limit))
+
+
+def rhs_exponents(b: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
+    """The exponents (m,) that bring the largest magnitude of each column of b (n, m), scaled by 2^rows, below 1."""
+    exponents = np.where(b == 0, -(1 << 20), np.frexp(b)[1] + rows)
+    largest = exponents.max(axis=0)
+    return np.where(largest == -(1 << 20), 0, -largest)
+
+
+def unscaled(y: np.ndarray, error: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """y 2^exponents and its error, given the error of y; subnormal results are rounded, which the error includes.
+
+    SolutionOverflows if a component is beyond the largest number of y's dtype.
+    """
+    with np.errstate(over="ignore"):
+        x, scaled_error = np.ldexp(y, exponents), np.ldexp(error, exponents)
+    if not np.isfinite(x).all():
+        raise SolutionOverflows(y.dtype)
+    smallest = np.finfo(y.dtype).smallest_normal
+    is_rounded = ((np.abs(x) < smallest) | (scaled_error < SMALLEST_NORMAL)) & ((y != 0) | (error != 0))
+    return x, scaled_error + np.where(is_rounded, smallest * 2.0 * float(np.finfo(y.dtype).eps), 0.0)
 
 
 def _least_squares_exponents(ab: np.ndarray, kl: int, ku: int, limit: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.errors import IncompleteError, InputError
+from renderer.errors import IncompleteError
 from renderer.formats.matrices import Band
 from renderer.gpu import Device
 from renderer.numerics.band_lu.accuracy.certified import Enclosure, enclose
@@ -18,9 +18,11 @@ from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, solve
 from renderer.numerics.band_lu.accuracy.residuals import pays
 from renderer.numerics.band_lu.block_columns import transposed_band
 from renderer.numerics.band_lu.solver import BandedLU, checked_band
-from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration
+from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration, rhs_exponents, unscaled
 
-SMALLEST_NORMAL = 2.0**-1022
+SMALL_ORDER = 64  # up to this order a proof of all errors costs milliseconds
+# The largest magnitude of right-hand sides that are not scaled; float32 has 1e38.
+USUAL_RHS = 1e-20, 1e20
 
 
 class System:
@@ -61,17 +63,26 @@ class System:
             cholesky=cholesky, keeps_band=keeps_band, is_complex_form=is_complex_form,
         )  # fmt: skip
 
-    def solve(self, b: np.ndarray, extended: bool = False) -> tuple[np.ndarray, RefinedSolution]:
-        """The solution x, (n,) or (n, m) as b, and the RefinedSolution of the equilibrated system with its errors.
+    def solve(self, b: np.ndarray, extended: bool = False, refines: bool = True) -> tuple[np.ndarray, RefinedSolution]:
+        """The solution x, (n,) or (n, m) as b, and its RefinedSolution, in the order and scale of the file.
 
-        With `extended` the matrix, float64, is factored again in twice the precision; InputError if it is too large.
+        The errors of systems of order SMALL_ORDER or less are proven. With `extended` the matrix, float64, is factored
+        again in twice the precision; InputError if it is too large. Without `refines` x is computed once, and its
+        errors are NaN. SolutionOverflows if x is beyond the largest number of its dtype.
         """
-        rhs, units = self.scaled_rhs(b), self.scaling.units if self.scaling else None
-        if extended:
+        rhs, shift = self.scaled_rhs(b)
+        units = self.scaling.units if self.scaling else None
+        if not refines:
+            x = self.lu.solve(rhs)
+            refined = RefinedSolution(x, np.broadcast_to(np.nan, x.shape), np.nan, 0, x)
+        elif extended:
             refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), rhs, units)
         else:
             refined = solve_refined(self.lu, rhs, self.residual_device, units)
-        return self._unscaled(refined.x), refined
+            if self.lu.n <= SMALL_ORDER:
+                refined = refined._replace(error=self._proven_error(b, refined))
+        x, error = self._in_file(refined.x, refined.error, shift)
+        return x, refined._replace(x=x, error=error)
 
     def certify(
         self, b: np.ndarray, refined: RefinedSolution, progress: Callable[[int], None] | None = None
@@ -80,41 +91,52 @@ class System:
 
         IncompleteError if nothing can be proven.
         """
-        rhs = self.scaled_rhs(b)
-        if self.scaling:
-            exact = self.scaling.is_exact(self._given, self._scaled, self.kl, self.ku)
-            unscaled = Scaling(-self.scaling.rows, self.scaling.columns).scale_rhs(rhs)
-            if not (exact and np.array_equal(unscaled, self._ordered(np.asarray(b, "f8")))):
-                raise IncompleteError("no enclosure: equilibration rounds subnormal numbers of the system")
-        enclosure = enclose(self.lu, refined, rhs, progress)
-        radius = self._unscaled(enclosure.radius)
+        rhs, shift = self.scaled_rhs(b)
+        refined = refined._replace(x=refined.scaled)
+        enclosure = enclose(self.lu, refined, rhs, progress, self._scaling_error(b, rhs, shift))
+        _x, radius = self._in_file(enclosure.x, enclosure.radius, shift)
         if not np.isfinite(radius).all():
             raise IncompleteError("no enclosure: the radius of a component is beyond the largest number")
-        if self.scaling:  # multiplying by C may have rounded a subnormal x or radius
-            x = self._unscaled(enclosure.x)
-            is_subnormal = (radius < SMALLEST_NORMAL) | (np.abs(x) < SMALLEST_NORMAL)
-            radius = np.where(is_subnormal & (x != 0), radius + 2.0**-1072, radius)
         return radius, enclosure
 
-    def scaled_rhs(self, b: np.ndarray) -> np.ndarray:
-        """The right-hand side R P b of the factored system."""
+    def _proven_error(self, b: np.ndarray, refined: RefinedSolution) -> np.ndarray:
+        """The radii of enclose() in the scale of the factors; infinity if they cannot be proven."""
+        rhs, shift = self.scaled_rhs(b)
+        try:
+            return enclose(self.lu, refined, rhs, None, self._scaling_error(b, rhs, shift)).radius
+        except IncompleteError:
+            return np.where(rhs.any(axis=0) | refined.x.any(axis=0), np.full(rhs.shape, np.inf), 0.0)
+
+    def _scaling_error(self, b: np.ndarray, rhs: np.ndarray, shift: np.ndarray) -> float:
+        """The largest rounding error of an element of the scaled matrix and right-hand sides; 0 if none was rounded."""
+        before = np.ldexp(rhs.reshape(self.lu.n, -1), -shift - (self.scaling.rows[:, None] if self.scaling else 0))
+        exact = np.array_equal(before.reshape(rhs.shape), self._ordered(np.asarray(b)))
+        if self.scaling and not self.scaling.is_exact(self._given, self._scaled, self.kl, self.ku):
+            exact = False
+        return 0.0 if exact else float(np.finfo(self.lu.dtype).smallest_subnormal)
+
+    def scaled_rhs(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The right-hand sides R P b 2^shift of the factored system, in the shape of b, and shift (m,) or ()."""
         ordered = self._ordered(np.asarray(b).astype(self.lu.dtype, copy=False))
-        if not self.scaling:
-            return ordered
-        with np.errstate(over="ignore"):
-            scaled = self.scaling.scale_rhs(ordered)
-        if not np.isfinite(scaled).all():
-            raise InputError(f"the right-hand side is too large for {self.lu.dtype} once the matrix is equilibrated")
-        return scaled
+        columns = ordered.reshape(self.lu.n, -1)
+        shift = np.zeros(columns.shape[1], int)
+        largest = np.abs(columns).max(initial=0)
+        if self.scaling or not USUAL_RHS[0] <= largest <= USUAL_RHS[1]:
+            rows = self.scaling.rows[:, None] if self.scaling else 0
+            shift = rhs_exponents(columns, rows)
+            ordered = np.ldexp(columns, rows + shift).reshape(ordered.shape)
+        return ordered, shift
 
     def _ordered(self, b: np.ndarray) -> np.ndarray:
         return b if self.band.order is None else b[self.band.order]
 
-    def _unscaled(self, y: np.ndarray) -> np.ndarray:
-        """C y in the order of the file."""
-        x = self.scaling.unscale_solution(y) if self.scaling else y
+    def _in_file(self, y: np.ndarray, error: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """C y 2^-shift and its error in the order of the file, for y and its error in the scale of the factors."""
+        if self.scaling or shift.any():
+            exponents = (self.scaling.columns[:, None] if self.scaling else 0) - shift
+            shape, (x, error) = y.shape, unscaled(y.reshape(self.lu.n, -1), error.reshape(self.lu.n, -1), exponents)
+            y, error = x.reshape(shape), error.reshape(shape)
         if self.band.order is None:
-            return x
-        out = np.empty_like(x)
-        out[self.band.order] = x
-        return out
+            return y, error
+        inverse = np.argsort(self.band.order)
+        return y[inverse], error[inverse]
