@@ -2,8 +2,9 @@
 
 It times scenes (frames/s) and kernels, checks each result before timing it, and compares commits by A/B experiments.
 `cases` defines what can be measured (its docstring says how to add a case), `measure` times one case, `run` lists and
-times many, and `machine` describes the machine and the commit. `ab` runs the A/B experiment; `experiment` is its file,
-`verdict` its statistics. `records` reads and writes record files (JSON lines with every raw time), `report` plots them.
+times many, and `machine` describes the machine and the commit. `ab` runs the A/B experiment of cases or of any command;
+`experiment` is its file, `verdict` its statistics, `conclusions` what follows from them, and `find` bisects. `records`
+reads and writes record files (JSON lines with every raw time), `report` plots them.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import NamedTuple
 
+from renderer.errors import UserError
 from renderer.paths import ROOT
 from renderer.plain import Json
 from renderer.system import trust
@@ -23,6 +25,7 @@ MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold bench ACTION`; returns the exit code."""
+    _check_repository(args)
     function: Callable[[argparse.Namespace], int] = resolve_name(f"renderer.bench.{ACTIONS[args.action].function}")
     return function(args)
 
@@ -63,11 +66,17 @@ def _pairs(text: str) -> int:
     return positive(text)
 
 
-def _repository(text: str) -> Path:
-    path = resolve(Path(text))
-    if not ((path / "scenes").is_dir() or (path / "tests" / "fps").is_dir()):
-        raise argparse.ArgumentTypeError(f"{text!r} has neither scenes/ nor tests/fps/")
-    return path
+def _check_repository(args: argparse.Namespace) -> None:
+    """Sets the default of --repo; UserError for a repository without cases, unless a command is timed."""
+    program = getattr(args, "program", None)
+    if "repo" in args and args.repo is None:
+        args.repo = resolve(Path.cwd()) if program else ROOT
+    if "repo" in args and not program and not any((args.repo / name).is_dir() for name in ("scenes", "tests/fps")):
+        raise UserError(
+            f"--repo {args.repo}: has neither scenes/ nor tests/fps/; --command times any repository's command"
+        )
+    if program and getattr(args, "cases", None):
+        raise UserError("--command is timed as a whole; cases are not named beside it")
 
 
 def fault(text: str) -> list[str]:
@@ -93,8 +102,9 @@ FILES = _option("files", nargs="+", type=Path, metavar="F.jsonl", help="record f
 MEASURING = (
     _option("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto"),
     _option("--size", type=size, metavar="WxH", help="of scenes (default: the size that each scene names)"),
-    _option("--repo", type=_repository, default=ROOT, help="repository with scenes/ and tests/fps/ (default: this)"),
-)
+    _option("--repo", type=lambda text: resolve(Path(text)), metavar="FOLDER",
+            help="repository with scenes/ and tests/fps/ (default: this checkout; with --command: any, here)"),
+)  # fmt: skip
 LIMITS = (
     _option("--alpha", type=fraction, default=0.01, help="probability of a false alarm in a whole run (default 0.01)"),
     _option("--min-effect", type=fraction, default=0.02, metavar="SIZE", help="smallest effect reported (default 2%%)"),
@@ -107,12 +117,26 @@ EXPERIMENT = (
     _option("--seconds", type=duration, default=0.3, help="timed in each process (default 0.3)"),
     _option("--seed", type=seed, default=0, help="of the random orders of pairs"),
 )  # fmt: skip
+COMMAND = (
+    _option("--command", dest="program", metavar="LINE",
+            help="time this command, as whole processes in worktrees of both commits; needs no case and no import"),
+    _option("--setup", metavar="LINE", help="with --command: run once in each worktree first, untimed"),
+    _option("--warmup", type=int, default=1, metavar="N", help="with --command: untimed runs at first (default 1)"),
+    _option("--clock", choices=("wall", "cpu"), default="wall",
+            help="with --command: wall time, or the processor's, which other programs disturb less (default wall)"),
+)  # fmt: skip
 AB = (
-    *EXPERIMENT,
+    *EXPERIMENT, *COMMAND,
     _option("--base", required=True, metavar="REF", help="commit, branch or tag to compare with"),
     _option("--head", metavar="REF", help="what is compared (default: the working tree as it is)"),
     _option("--inject", type=fault, default=[], metavar="FAULT",
             help="self-test: slowdown=8%% or pixel, in the head's processes"),
+)  # fmt: skip
+FIND = (
+    *EXPERIMENT[1:], *COMMAND,
+    _option("--base", required=True, metavar="REF", help="a commit that is fast enough"),
+    _option("--head", default="HEAD", metavar="REF", help="a commit that is slower (default: HEAD)"),
+    _option("--case", metavar="CASE", help="the one case, unless --command is given"),
 )  # fmt: skip
 RUN = (
     CASES, *MEASURING, OUTPUT, JSON,
@@ -131,6 +155,7 @@ ACTIONS = {
     "list": Action("run:list_cases", "print the name of every case", (CASES, *MEASURING, JSON)),
     "run": Action("run:run_cases", "time cases, print a table, append records with -o", RUN),
     "ab": Action("ab:ab", "compare the working tree with --base REF: SLOWER, FASTER, SAME, UNDECIDED or INVALID", AB),
+    "find": Action("find:find", "the commit between --base and --head that made a case slower, by bisection", FIND),
     "aa": Action(
         "ab:aa", "compare the working tree with itself: the harness's own false-alarm rate on this machine", EXPERIMENT
     ),
@@ -142,8 +167,12 @@ ACTIONS = {
     "history": Action("report:history", "rates by commit from record files; never a verdict", (FILES, JSON)),
     "report": Action(
         "report:report",
-        "plots of record files as one HTML page",
-        (FILES, _option("-o", "--output", type=Path, required=True, metavar="report.html", help="the page")),
+        "verdicts and plots of record files as one HTML page, or verdicts as text",
+        (
+            FILES,
+            _option("-o", "--output", type=Path, metavar="report.html", help="the page, or the file of --text"),
+            _option("--text", action="store_true", help="the verdicts as Markdown for a pull request"),
+        ),
     ),
     "sample": Action("run:sample", "what ab runs in each fresh process", SAMPLE),
 }

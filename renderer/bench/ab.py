@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,21 +27,22 @@ import numpy as np
 
 from renderer.bench import MAX_PAIRS
 from renderer.bench.experiment import ARMS, Experiment, open_experiment, read_experiment, throttle_reason
-from renderer.bench.machine import commit_info, git, host
+from renderer.bench.machine import commit_info, git, host, machine_state
 from renderer.bench.measure import WrongResult
-from renderer.bench.records import SCHEMA
+from renderer.bench.records import MAX_NAME, SCHEMA
 from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detectable_effect, slower_rate
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
-from renderer.host import is_running
+from renderer.host import children_seconds, is_running
 from renderer.images.metrics import psnr
 from renderer.paths import A_CHECKOUT, PACKAGE, temporary_directory
-from renderer.plain import Json
+from renderer.plain import Json, printable
 from renderer.system.process import INTERNAL_ERROR
 from renderer.system.progress import Progress
 
 SAMPLE_TIMEOUT = 300  # seconds, for one process
 ATTEMPTS = 3  # at one pair, which is repeated if the machine was throttled
+IDENTITY = ("-c", "user.name=rayfold", "-c", "user.email=rayfold@localhost")  # of a commit that nothing refers to
 ROUNDS = 6  # of a pair: in each round both processes time one batch
 PIXEL_TOLERANCE = 1  # of 255: the largest difference of a displayed pixel between pictures that count as equal
 
@@ -60,18 +62,32 @@ class ExperimentOptions:
     json: bool
     fail_on_undecided: bool
     inject: list[str]
+    program: str | None  # --command, or None for cases
+    setup: str | None
+    warmup: int
+    clock: str
     rule: DecisionRule
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> "ExperimentOptions":
         """Returns the options of a parsed command line."""
         rule = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
-        values = {"inject": [], **vars(args), "rule": rule}
+        values = {
+            "inject": [],
+            "program": None,
+            "setup": None,
+            "warmup": 1,
+            "clock": "wall",
+            **vars(args),
+            "rule": rule,
+        }
         return cls(**{f.name: values[f.name] for f in fields(cls)})
 
 
 def ab(args: argparse.Namespace) -> int:
     """Runs `bench ab --base REF`: compares the working tree, or --head REF, with a commit; returns the exit code."""
+    if args.program:
+        return run_commands(args)
     with ExitStack() as stack:
         base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
         head, refs = args.repo, _head(args.repo)
@@ -212,16 +228,22 @@ class Runner:
             "size": list(size) if size else None, "seed": options.seed, "pairs": rule.pairs,
             "max_pairs": rule.max_pairs, "inject": options.inject,
         }  # fmt: skip
+        if options.program:
+            settings |= {key: getattr(options, key) for key in ("program", "setup", "warmup", "clock")}
         header = {"schema": SCHEMA, "refs": refs, "settings": settings, "host": host()}
         self._experiment = open_experiment(options.output, header)
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
 
     def run(self) -> int:
         """Measures until every case is decided or has --max-pairs pairs; prints the verdicts, returns the exit code."""
-        options = self._options
-        verdicts = compute_verdicts(self._experiment, self._names, options.rule, self._measure)
-        extra = self._harness_errors() if options.action == "aa" else None
+        options, verdicts = self._options, self.verdicts()
+        extra: Json = {"alpha": options.rule.alpha, "min_effect": options.rule.min_effect}
+        extra |= self._harness_errors() if options.action == "aa" else {}
         return print_verdicts(self._experiment, verdicts, options.json, options.fail_on_undecided, extra)
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """Measures until every case is decided or has --max-pairs pairs; returns the verdicts by case."""
+        return compute_verdicts(self._experiment, self._names, self._options.rule, self._measure)
 
     def _harness_errors(self) -> Json:
         """Estimates the false alarm rate and each case's smallest detectable effect on this machine from A/A pairs."""
@@ -349,6 +371,84 @@ class Runner:
         return visually_equal(*pictures)
 
 
+def run_commands(args: argparse.Namespace) -> int:
+    """Runs `bench ab --command`: compares a command in worktrees of two commits of any repository; the exit code.
+
+    Without --head the head is the last commit with the changes of tracked files since then.
+    """
+    with ExitStack() as stack:
+        base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
+        dirty = not args.head and bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
+        changed = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
+        head, head_sha = stack.enter_context(worktree(args.repo, args.head or changed, "head"))
+        refs = {"base": base_sha, "head": head_sha, "dirty": dirty}
+        return CommandRunner(ExperimentOptions.from_arguments(args), {"base": base, "head": head}, refs).run()
+
+
+class CommandRunner(Runner):
+    """Times whole processes of a command in both trees, which need no bench program and no case."""
+
+    def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
+        assert options.program is not None
+        self._arguments = split_command(options.program, "--command")
+        super().__init__(options, trees, refs)
+        for arm in ARMS:
+            if options.setup:
+                self._timed(arm, split_command(options.setup, "--setup"), 0)
+            for _ in range(options.warmup):
+                with suppress(UserError):  # timed runs report it
+                    self._timed(arm, self._arguments, 0)
+
+    def _list_cases(self) -> list[str]:
+        return [printable(str(self._options.program), MAX_NAME)]
+
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, Json]:
+        """Runs the command in both trees, in rounds of random order, for about --seconds; records by arm."""
+        rows: dict[str, Json] = {arm: {"clock": self._options.clock, "wall_ns": [], "cpu_ns": []} for arm in arms}
+        began, before, rounds = time.monotonic(), machine_state(gpu=False), 0
+        while rounds == 0 or rounds < ROUNDS and time.monotonic() - began < self._options.seconds * len(arms):
+            for arm in rng.sample(arms, len(arms)):
+                try:
+                    times = self._timed(arm, self._arguments, hash_seed)
+                except UserError as error:
+                    return rows | {arm: {"crash": str(error)}}
+                for key, nanoseconds in times.items():
+                    rows[arm][key].append(nanoseconds)
+            rounds += 1
+        facts = {"turns": [1] * rounds, "machine": {"before": before, "after": machine_state(gpu=False)}}
+        return {arm: row | facts for arm, row in rows.items()}
+
+    def _timed(self, arm: str, command: list[str], hash_seed: int) -> dict[str, int]:
+        """Runs a command in an arm's tree; its wall and processor time in ns. UserError if it fails."""
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        before, began = children_seconds(), time.perf_counter_ns()
+        try:
+            answer = subprocess.run(
+                command, cwd=self._trees[arm], env=environment, timeout=SAMPLE_TIMEOUT, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise UserError(f"{command[0]} took longer than {SAMPLE_TIMEOUT} s") from None
+        except OSError as error:
+            raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
+        wall, seconds = time.perf_counter_ns() - began, children_seconds() - before
+        if answer.returncode:
+            message = _last_message(answer.stderr, "it printed nothing on stderr")
+            raise UserError(f"{command[0]} ended with exit code {answer.returncode}: {message}")
+        return {"wall_ns": wall, "cpu_ns": max(1, round(1e9 * seconds))}
+
+
+def split_command(text: str, option: str) -> list[str]:
+    """The words of a command line as a POSIX shell splits them; UserError for unclosed quotes or no word."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text!r}: {error}") from None
+    if not words:
+        raise UserError(f"{option}: must name a program")
+    return words
+
+
 class BenchProcess:
     """A fresh process of `bench sample --turns`, which times batches on demand.
 
@@ -445,6 +545,14 @@ def _head(tree: Path) -> Json:
     return {"head": facts.pop("commit"), **facts}
 
 
+def commit_hash(tree: Path, ref: str) -> str:
+    """The hash of a commit of the repository `tree`; UserError for an unknown one."""
+    try:
+        return git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
+
+
 @contextmanager
 def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
     """Checks out the commit `ref` as a git worktree in the repository's .bench/; yields its folder and commit hash.
@@ -454,10 +562,7 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
     """
     if tree == PACKAGE:
         raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}")
-    try:
-        sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
+    sha = commit_hash(tree, ref)
     for folder in (tree / ".bench").glob("*-*"):
         owner = folder.name.rpartition("-")[2]
         if owner.isdigit() and not is_running(int(owner)):

@@ -29,6 +29,7 @@ class Experiment:
     header: Json
     rows: list[Json] = field(default_factory=list)
     file: RecordFile = field(default_factory=lambda: RecordFile(None))
+    answer: Json = field(default_factory=dict)  # the last verdicts that the file holds, unchecked
 
     def add(self, row: Json) -> None:
         """Appends a row to `rows` and to the file."""
@@ -108,9 +109,9 @@ def throttle_reason(row: Json) -> str:
 def log_ratio(base: Json, head: Json) -> float:
     """The median over the batches of log(median time of the head's batch / median time of the base's).
 
-    Uses the device's clock where both arms find it reliable, else the wall clock.
+    Uses the device's clock where both arms find it reliable, or the processor's where it was asked for, else the wall.
     """
-    key = "device_ns" if base["clock"] == head["clock"] == "device" else "wall_ns"
+    key = f"{base['clock']}_ns" if base["clock"] == head["clock"] else "wall_ns"
     medians = [[np.log(np.median(batch)) for batch in batches(row, key)] for row in (base, head)]
     if len(medians[0]) != len(medians[1]):
         return float(np.log(np.median(head[key]) / np.median(base[key])))
@@ -152,7 +153,10 @@ def read_experiment(path: Path) -> Experiment:
     headers = [row for row in rows if is_header(row)]
     if not headers:
         raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
-    return Experiment(headers[-1], [row for row in rows if not is_header(row) and _is_valid(row)])
+    answers = [row["verdict"] for row in rows if isinstance(row.get("verdict"), dict)]
+    experiment = Experiment(headers[-1], [row for row in rows if not is_header(row) and _is_valid(row)])
+    experiment.answer = answers[-1] if answers else {}
+    return experiment
 
 
 def is_header(row: Json) -> bool:
@@ -196,5 +200,7 @@ def _is_valid(row: Json) -> bool:
         return False
     if "crash" in row or "missing" in row:
         return True
-    clocks = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns")}.get(str(row.get("clock")), ())
+    clocks = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns"), "cpu": ("wall_ns", "cpu_ns")}.get(
+        str(row.get("clock")), ()
+    )
     return bool(clocks) and all(row.get(key) and are_positive_integers(row[key]) for key in clocks)

@@ -9,14 +9,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from renderer.bench.conclusions import as_text
 from renderer.bench.experiment import Experiment, is_header, read_experiment
 from renderer.bench.records import are_positive_integers, is_count, is_name, is_rate
 from renderer.bench.report_figures import grouped
 from renderer.bench.report_page import report_page
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.pages.page import write_page
 from renderer.plain import Json
 from renderer.system.files import read_json_lines
+from renderer.system.outputs import atomic_write
 from renderer.system.trust import named_file
 
 NUMBERS = ("rate", "median_ms", "work")
@@ -104,8 +106,19 @@ def history(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    """Runs `bench report F... -o report.html`: writes the page and prints its path."""
+    """Runs `bench report F... -o report.html`: writes the page and prints its path; --text prints or writes text."""
     records, experiments = read_files(args.files)
+    if args.text and not experiments:
+        raise InputError(f"{args.files[0]}: holds no experiment of bench ab, so there is no verdict")
+    if args.text and args.output is None:
+        print(as_text(experiments), end="")
+        return 0
+    if args.output is None:
+        raise UserError("bench report: wants -o report.html, or --text")
+    if args.text:
+        with atomic_write(args.output) as temporary:
+            Path(temporary).write_text(as_text(experiments), encoding="utf-8")
+        return 0
     write_page(args.output, report_page(records, experiments))
     print(args.output)
     return 0

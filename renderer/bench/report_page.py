@@ -5,6 +5,7 @@ report.py reads the record files and calls report_page(); report_figures.py choo
 
 import numpy as np
 
+from renderer.bench.conclusions import as_html
 from renderer.bench.experiment import Experiment
 from renderer.bench.report_figures import grouped, peer_name, short_device, subsystem_figures, subsystem_name
 from renderer.bench.verdict import shift_and_interval
@@ -47,6 +48,7 @@ def report_page(records: list[Json], experiments: list[Experiment]) -> str:
         entries.append(("verdicts", "Commits compared"))
     devices = ", ".join(sorted({row["device"] for row in records if row["device"]})) or "no device"
     parts = [
+        *(["<h1>Verdicts</h1>", as_html(experiments)] if experiments else []),
         "<h1>Recorded rates</h1>",
         f'<p class="soft">{len(records)} records of {escape(devices)}. Each device has separate axes. A record is a '
         "history, never a verdict: <code>bench ab</code> judges.</p>",

@@ -1,0 +1,83 @@
+"""The action `bench find`: the commit that made a case, or a command, slower; bisection by the rule of `bench ab`."""
+
+import argparse
+import json
+from collections.abc import Callable
+
+from renderer.bench.ab import CommandRunner, ExperimentOptions, Runner, commit_hash, worktree
+from renderer.bench.machine import git
+from renderer.bench.verdict import Verdict
+from renderer.errors import UserError
+
+
+def find(args: argparse.Namespace) -> int:
+    """Runs `bench find`: prints the first commit at which the case is slower than at --base; returns the exit code.
+
+    Commits are those of the first parents of --head. Each step is an experiment against --base with its own level
+    --alpha. 0: the head is not slower; 1: a commit was found; 3: a step was undecided or invalid, so a range is left.
+    """
+    if bool(args.program) == bool(args.case):
+        raise UserError("bench find: wants --case CASE or --command LINE, one of them")
+    args.cases = [args.case] if args.case else []
+    options = ExperimentOptions.from_arguments(args)
+    with worktree(args.repo, args.base, "base") as (base, base_sha):
+        commits = git(
+            "rev-list",
+            "--first-parent",
+            "--reverse",
+            f"{base_sha}..{commit_hash(args.repo, args.head)}",
+            tree=args.repo,
+        ).split()
+        if not commits:
+            raise UserError(f"bench find: {args.head} has no commit that {args.base} lacks")
+
+        def judge(sha: str) -> Verdict:
+            with worktree(args.repo, sha, "head") as (head, _sha):
+                kind = CommandRunner if options.program else Runner
+                refs = {"base": base_sha, "head": sha, "dirty": False}
+                verdicts = kind(options, {"base": base, "head": head}, refs).verdicts()
+            if len(verdicts) != 1:
+                raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
+            return next(iter(verdicts.values()))
+
+        return _print(args, *bisect(commits, judge))
+
+
+def bisect(commits: list[str], judge: Callable[[str], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
+    """The commits, oldest first, among which the first slower one is, and the verdict of each commit judged.
+
+    One commit: it is the first slower one. No commit: the last one is not slower than the base.
+    """
+    verdicts = {commits[-1]: judge(commits[-1])}
+    if verdicts[commits[-1]].label in ("SAME", "FASTER"):
+        return [], verdicts
+    fast, slow = -1, len(commits) - 1
+    while slow - fast > 1 and verdicts[commits[slow]].label == "SLOWER":
+        middle = (fast + slow) // 2
+        verdicts[commits[middle]] = judge(commits[middle])
+        label = verdicts[commits[middle]].label
+        if label == "SLOWER":
+            slow = middle
+        elif label in ("SAME", "FASTER"):
+            fast = middle
+        else:
+            break
+    return commits[fast + 1 : slow + 1], verdicts
+
+
+def _print(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
+    is_found = len(left) == 1 and verdicts[left[0]].label == "SLOWER"
+    steps = {
+        sha: {"verdict": v.label, "percent": round(v.percent, 3), "pairs": v.pairs, "reason": v.reason}
+        for sha, v in verdicts.items()
+    }
+    if args.json:
+        print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
+    else:
+        for sha, v in verdicts.items():
+            print(f"{sha[:12]} {v.label:10s} {v.percent:+6.2f}% of the time, {v.pairs} pairs {v.reason}")
+        if is_found:
+            print(f"first slower commit: {git('log', '-1', '--format=%h %an: %s', left[0], tree=args.repo)}")
+        else:
+            print(f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower")
+    return (1 if is_found else 3) if left else 0

@@ -1,0 +1,160 @@
+"""`bench ab --command` and `bench find` in a repository of strangers, and what reports conclude."""
+
+import json
+import sys
+
+import pytest
+
+from renderer.bench.conclusions import as_text, conclude
+from renderer.bench.experiment import read_experiment
+from renderer.bench.find import bisect
+from renderer.bench.machine import git
+from renderer.bench.verdict import Verdict
+from renderer.cli import main
+from tests.bench.helpers import bench, commit_all, repository
+
+WORK = """import sys
+x = 0
+for k in range(int(open("count.txt").read())):
+    x = (x * 31 + k) % 1000003
+print(x, file=sys.stderr)
+"""
+PYTHON = f"{sys.executable} -I -S work.py"
+
+
+def foreign(folder, count):
+    """A repository with a pure Python script, which knows nothing of this program; its first commit has the tag v1."""
+    tree = repository(folder, work_py=WORK, **{"count.txt": str(count)})
+    git("tag", "v1", tree=tree)
+    return tree
+
+
+def slow_down(tree, count):
+    (tree / "count.txt").write_text(str(count))
+    commit_all(tree)
+
+
+def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
+    tree, path = foreign(tmp_path / "own", 10), tmp_path / "ab.jsonl"
+    (tree / "count.txt").write_text("20")  # not committed, and timed all the same
+    options = ["--repo", tree, "--base", "v1", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--json"]
+    facts = json.loads(bench("ab", "--command", PYTHON, *options, "-o", path, code=3).stdout)
+    assert facts["verdicts"] == {PYTHON: "UNDECIDED"} and facts["refs"]["dirty"]
+    rows = [row for row in map(json.loads, path.read_text().splitlines()) if "arm" in row]
+    assert len(rows) == 2 and all(row["wall_ns"][0] > 1e6 and row["cpu_ns"][0] > 1e6 for row in rows)
+    assert not list((tree / ".bench").glob("*")) and git("worktree", "list", tree=tree).count("\n") == 0
+    slow_down(tree, "ten")
+    answer = bench("ab", "--command", PYTHON, *options, code=70)
+    assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][PYTHON]
+
+
+@pytest.mark.parametrize(
+    "arguments,words",
+    [
+        (["ab", "--command", "a 'b", "--base", "v1"], "No closing quotation"),
+        (["ab", "--command", " ", "--base", "v1"], "must name a program"),
+        (["ab", "--command", "a", "--base", "v9"], "git knows no such commit"),
+        (["ab", "--command", "a", "--base", "v1", "mirrors"], "cases are not named beside it"),
+        (["ab", "--base", "v1"], "--command times any repository's command"),
+        (["find", "--base", "v1", "--command", "a", "--case", "b"], "one of them"),
+        (["find", "--base", "v1", "--command", "a"], "has no commit that v1 lacks"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, capsys, arguments, words):
+    tree = foreign(tmp_path / "own", 10)
+    try:
+        code = main(["bench", *arguments, "--repo", str(tree)])
+    except SystemExit as end:
+        code = end.code
+    err = capsys.readouterr().err
+    assert code == 2 and words in err and "Traceback" not in err
+
+
+def verdict(label):
+    return Verdict(label, 0.0, 0.0, 0.0, 1.0, 1.0, 10)
+
+
+@pytest.mark.parametrize("first", range(9))
+def test_bisection_finds_the_first_slower_commit(first):
+    """Against a search from the start; and an undecided commit leaves a range that holds the first one."""
+    commits = [f"c{k}" for k in range(8)]
+    labels = {commit: "SLOWER" if k >= first else "SAME" for k, commit in enumerate(commits)}
+    found, judged = bisect(commits, lambda commit: verdict(labels[commit]))
+    assert found == commits[first : first + 1] and len(judged) <= 4
+    labels |= {"c3": "UNDECIDED"}
+    left, _judged = bisect(commits, lambda commit: verdict(labels[commit]))
+    assert first >= 8 and not left or commits[first] in left if first < 8 else True
+
+
+def experiment_of(path, ratio, crash=None, counters=(3, 3)):
+    """A file of 20 pairs in both stages; the head takes `ratio` times as long."""
+    refs = {"base": "b" * 40, "head": "h" * 40, "dirty": False}
+    lines = [{"schema": "bench/1", "refs": refs, "settings": {"pairs": 10, "max_pairs": 10}}]
+    for pair in range(10):
+        for stage in ("screen", "confirm"):
+            for arm, factor, count in (("base", 1.0, counters[0]), ("head", ratio, counters[1])):
+                time = round((1e6 + 37 * pair) * factor)
+                row = {
+                    "case": "a|b",
+                    "arm": arm,
+                    "stage": stage,
+                    "pair": pair,
+                    "attempt": 0,
+                    "counters": {"launches": count},
+                }
+                lines.append(
+                    row | ({"crash": crash} if crash and arm == "head" else {"clock": "wall", "wall_ns": [time]})
+                )
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    return read_experiment(path)
+
+
+@pytest.mark.parametrize(
+    "label,ratio,words",
+    [
+        ("SLOWER", 1.05, "bench find --base bbbbbbbbbbbb --case a|b"), ("FASTER", 0.9, "keep the change"),
+        ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "more pairs (--max-pairs 20)"),
+        ("INVALID", 1.0, "head crashed: exit code 3"),
+    ],
+)  # fmt: skip
+def test_reports_conclude_and_say_what_to_do_next(tmp_path, label, ratio, words):
+    path = tmp_path / "ab.jsonl"
+    experiment = experiment_of(path, ratio, "exit code 3" if label == "INVALID" else None)
+    (row,) = conclude(experiment)
+    assert row.label == label and words in row.advice and row.counters == "not more"
+    text = as_text([experiment])
+    assert f"1 {label}" in text.splitlines()[0] and r"| a\|b |" in text
+    if label == "SLOWER":
+        assert main(["bench", "report", str(path), "-o", str(tmp_path / "page.html")]) == 0
+        page = (tmp_path / "page.html").read_text()
+        assert page.index(f"1 {label}") < page.index("Recorded rates")
+    assert main(["bench", "report", str(path), "--text", "-o", str(tmp_path / "comment.md")]) == 0
+    assert (tmp_path / "comment.md").read_text() == text
+
+
+def test_a_counter_that_rose_is_said(tmp_path):
+    (row,) = conclude(experiment_of(tmp_path / "ab.jsonl", 1.0, counters=(3, 4)))
+    assert row.label == "SAME" and row.counters == "launches 3 -> 4" and "a counter rose" in row.advice
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("percent,allowed", [(0, {"SAME", "UNDECIDED"}), (3, {"SLOWER", "UNDECIDED"}),
+                                             (5, {"SLOWER"}), (10, {"SLOWER"})])  # fmt: skip
+def test_a_slowdown_planted_in_a_foreign_project_is_seen(tmp_path, percent, allowed):
+    """A pure Python script, by the processor's clock; prints what was seen."""
+    tree = foreign(tmp_path / "own", 1_500_000)
+    slow_down(tree, 1_500_000 * (100 + percent) // 100 + (percent == 0))
+    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--json"]
+    facts = json.loads(bench("ab", "--command", PYTHON, *options, code=None, timeout=600).stdout)
+    print(percent, facts["verdicts"], facts["percent"], facts["interval"], facts["pairs"])
+    assert facts["verdicts"][PYTHON] in allowed
+
+
+@pytest.mark.slow
+def test_the_commit_that_slowed_a_foreign_project_down_is_found(tmp_path):
+    tree = foreign(tmp_path / "own", 400_000)
+    for count in (400_001, 400_002, 460_000, 460_001, 460_002):
+        slow_down(tree, count)
+    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--json"]
+    facts = json.loads(bench("find", "--command", PYTHON, *options, code=1, timeout=600).stdout)
+    assert facts["commit"] == git("rev-parse", "HEAD~2", tree=tree)
