@@ -1,6 +1,7 @@
 """Correctly rounded sums along axes and products, against fractions and fsum."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -168,3 +169,53 @@ def test_batches_of_arrow_are_added_exactly(device, rng):
         batches_total([device], batches, "price")
     with pytest.raises(InputError, match="'name' holds string; numbers are wanted"):
         batches_total([device], batches, "name")
+
+
+class Decimals:
+    """A stand-in for an Arrow array of decimals: integers of `bits` bits from `offset` on, without nulls."""
+
+    def __init__(self, integers, scale, bits=128, offset=0):
+        self.integers, self.scale, self.bits, self.offset = integers, scale, bits, offset
+        self.type = type("decimal128", (), {"scale": scale, "bit_width": bits, "__str__": lambda _: f"decimal{bits}"})()
+
+    def drop_null(self):
+        return Decimals([k for k in self.integers if k is not None], self.scale, self.bits, self.offset)
+
+    def __len__(self):
+        return len(self.integers)
+
+    def buffers(self):
+        size = self.bits // 8
+        return [None, b"".join(k.to_bytes(size, "little", signed=True) for k in [7] * self.offset + self.integers)]
+
+
+@pytest.mark.parametrize("bits", [32, 64, 128, 256])
+def test_decimal_columns_are_added_exactly(rng, bits):
+    """Against integers; nulls are left out, batches may begin inside a buffer, and the sum may need more digits."""
+    largest = 2 ** (bits - 1) - 1
+    integers = [int(v) * largest // 10**6 for v in rng.integers(-(10**6), 10**6 + 1, 300)] + [
+        largest,
+        -largest - 1,
+        None,
+    ]
+    columns = [Decimals(part, 2, bits, 3) for part in (integers[:100], integers[100:], [], [largest] * 9)]
+    names = SimpleNamespace(names=["d"])
+    batches = [SimpleNamespace(schema=names, column=lambda _name, column=column: column) for column in columns]
+    total, present = batches_total([], batches, "d"), [k for k in integers if k is not None] + [largest] * 9
+    assert total.fraction() == Fraction(sum(present), 100) and total.count == len(present)
+    assert Fraction(total.decimal()) == total.fraction() and total.rounded() == rounded_fraction(total.fraction())
+    assert (total + batches_total([], batches[:1], "d")).count == len(present) + 100
+
+
+@pytest.mark.slow
+def test_decimals_of_pyarrow_and_duckdb(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    prices = [Decimal(k * 7919 % 10**9) / 100 - 10**6 if k % 5 else None for k in range(4000)]
+    table = pyarrow.table({"price": pyarrow.array(prices, pyarrow.decimal128(18, 2))})
+    parquet.write_table(table, tmp_path / "sales.parquet")
+    exact = sum(map(Fraction, (p for p in prices if p is not None)))
+    total = batches_total([], parquet.ParquetFile(tmp_path / "sales.parquet").iter_batches(300), "price")
+    assert total.fraction() == exact and batches_total([], [table.slice(7, 100)], "price").count == 80
+    duckdb = pytest.importorskip("duckdb")
+    reader = duckdb.sql(f"select price from '{tmp_path / 'sales.parquet'}'").fetch_record_batch(500)
+    assert batches_total([], reader, "price").decimal() == sum(p for p in prices if p is not None)

@@ -6,6 +6,7 @@ that tests compare kernels with. Correct rounding after J.-M. Muller et al., Han
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -86,6 +87,32 @@ class ComplexSum:
         """Both sums, each rounded once to the real type of `dtype`, which is complex or floating-point."""
         real = np.zeros(0, dtype).real.dtype
         return complex(self.real.rounded(real), self.imaginary.rounded(real))
+
+
+@dataclass(frozen=True)
+class DecimalSum:
+    """The sum of `count` decimal numbers, units * 10^-scale, without any rounding."""
+
+    units: int
+    scale: int
+    count: int
+
+    def __add__(self, other: "DecimalSum") -> "DecimalSum":
+        scale = max(self.scale, other.scale)
+        units = sum(part.units * 10 ** (scale - part.scale) for part in (self, other))
+        return DecimalSum(units, scale, self.count + other.count)
+
+    def fraction(self) -> Fraction:
+        """The sum as a ratio of integers."""
+        return Fraction(self.units) / Fraction(10) ** self.scale
+
+    def decimal(self) -> Decimal:
+        """The sum with all its digits."""
+        return Decimal((int(self.units < 0), tuple(map(int, str(abs(self.units)))), -self.scale))
+
+    def rounded(self, dtype: DTypeLike = np.float64) -> float:
+        """The sum rounded once to a floating-point format, ties to even."""
+        return rounded_fraction(self.fraction(), dtype)
 
 
 def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float64, sticky: bool = False) -> float:
