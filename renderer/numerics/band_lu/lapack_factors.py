@@ -87,7 +87,7 @@ class GbtrfFactors(LapackFactors):
         return self._storage
 
     def _factor(self, matrix: np.ndarray) -> None:
-        self._factors, self._pivots, self.info = self._gbtrf(matrix, self._kl, self._ku)
+        self._factors, self._pivots, self.info = self._gbtrf(matrix, self._kl, self._ku, overwrite_ab=True)  # in place
 
     def pivots(self) -> np.ndarray:
         """LAPACK's ipiv - 1."""
@@ -100,6 +100,11 @@ class GbtrfFactors(LapackFactors):
         for column in range(min(kv, upper.shape[1])):
             upper[: kv - column, column] = 0
         return upper
+
+    def max_abs_u(self) -> float:
+        """The maximum of |u_ij|, without a copy of U."""
+        reach = self._kl + self._ku
+        return max_abs(self._factors[: reach + 1], 0, reach)
 
     def diagonal(self) -> np.ndarray:
         """U's diagonal."""

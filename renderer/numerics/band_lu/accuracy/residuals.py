@@ -19,7 +19,7 @@ from renderer.numerics.error_free import product_error, split, two_sum
 EPSILON = 2.0**-53  # half a unit in the last place
 MAX_SPLIT = 2.0**990  # larger numbers would overflow in split()
 TINY = 2.0**-1070  # bound of the error by underflow in the rounding error of one product
-BLOCK = 1 << 13  # rows of a block, whose intermediate results fit the cache
+BLOCK = 1 << 13  # numbers of a block, whose intermediate results fit the cache
 CPU_ROWS = 256  # rows per work-item on CPUs: few memory streams at once, with sums in the first-level cache
 MAX_COLUMNS = 2  # right-hand sides per launch: their sums fit registers
 MIN_ELEMENTS = 1 << 17  # band elements from which a device is faster than NumPy
@@ -47,16 +47,16 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
     All magnitudes must be at most MAX_SPLIT; if a product overflows the residual is not finite.
     """
     x, b = x.astype("f8", copy=False), b.astype("f8", copy=False)
-    values, size = np.empty(b.shape), np.abs(b)
+    values, size, step = np.empty(b.shape), np.abs(b), max(1, BLOCK // max(1, b.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         negated = -x
         halves = split(negated)
 
         def work(start: int) -> None:
-            rows = slice(start, min(start + BLOCK, len(b)))
+            rows = slice(start, min(start + step, len(b)))
             values[rows] = _block_residual(ab, kl, ku, negated, halves, b, rows, size[rows])
 
-        on_cores(work, range(0, len(b), BLOCK))
+        on_cores(work, range(0, len(b), step))
         terms = kl + ku + 3
         doubt = EPSILON * np.abs(values) + 2 * (terms * EPSILON) ** 2 * size + terms * TINY
     return Residual(values, size, doubt)

@@ -11,7 +11,7 @@ from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals
 
 SMALL_RATIO = 0.1  # equilibrate if smallest / largest row (or column) maximum is below, as LAPACK does
 USUAL = 2.0**-60, 2.0**60  # equilibrate if max |a_ij| is outside of this range
-SWEEPS = 10  # iterations of _least_squares_exponents
+SWEEPS, SETTLED = 10, 0.25  # iterations of _least_squares_exponents, and the change of exponents at which they end
 SMALLEST_NORMAL = 2.0**-1022
 MIN_UNIT_EXPONENT = -60  # lower limit of the exponents of Scaling.units
 LIMITS = {"f4": 120, "f8": 1000}  # limits of exponents, so that a scaled number of usual size stays normal
@@ -95,10 +95,13 @@ def _least_squares_exponents(ab: np.ndarray, kl: int, ku: int, limit: int) -> tu
     Alternating averages of rows and columns; maxima of rows would depend on the scale of the columns.
     """
     n = ab.shape[1]
-    logs = [(columns, rows, np.abs(ab[d, columns])) for d, columns, rows in diagonals(ab, kl, ku)]
-    terms = [(columns, rows, np.frexp(a)[1] * (a > 0), a > 0) for columns, rows, a in logs]
-    r, c = np.zeros(n), np.zeros(n)
+    bands = [(columns, rows, ab[d, columns]) for d, columns, rows in diagonals(ab, kl, ku)]
+    terms = [(columns, rows, np.frexp(a)[1].astype("i2"), a != 0) for columns, rows, a in bands]  # frexp(0) is (0, 0)
+    r, c, before = np.zeros(n), np.zeros(n), np.full(n, np.inf)
     for _ in range(SWEEPS):
+        if np.abs(before - c).max() < SETTLED:
+            break
+        before = c.copy()
         for exponents, others, by_rows in ((r, c, True), (c, r, False)):
             total, count = np.zeros(n), np.zeros(n)
             for columns, rows, log, is_nonzero in terms:
