@@ -140,7 +140,7 @@ class ExtendedFactors:
 
 
 def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | None = None) -> RefinedSolution:
-    """The solution of A x = b, (n,) or (n, m), by double-double factors and two corrections, with its error.
+    """The solution of A x = b, (n,) or (n, m), by double-double factors and one correction, with its error.
 
     The error follows from the last correction and the contraction of random vectors as in solve_refined(), which
     explains `units`. It is infinite for condition numbers beyond about 1e29.
@@ -150,7 +150,6 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
     probes = np.random.default_rng(n).uniform(-1, 1, (n, PROBES)) / unit
     with np.errstate(over="ignore", invalid="ignore"):
         x = factors.solve(Pair(sides, np.zeros_like(sides)))
-        x = _sum(x, factors.solve(factors.residual(x, sides)))
         pairs = factors.residual(x, sides), factors.residual(Pair(probes, 0 * probes), 0 * probes)
         steps = factors.solve(Pair(*(np.hstack(parts) for parts in zip(*pairs, strict=True))))
         step, moved = (Pair(*(part[:, columns] for part in steps)) for columns in (slice(count), slice(count, None)))
@@ -167,4 +166,4 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
     is_zero = ~(sides.any(axis=0) | x.high.any(axis=0))
     error = np.where(is_zero, 0.0, np.where(np.isnan(error), np.inf, error)).reshape(b.shape)
     solution = x.high.reshape(b.shape)
-    return RefinedSolution(solution, error, backward, 2, solution)
+    return RefinedSolution(solution, error, backward, 1, solution)
