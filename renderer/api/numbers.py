@@ -100,11 +100,11 @@ def solve(
     if system.lu.info:
         raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
     y, refined = system.solve(b)
-    x = form.solution(y) if form else y
+    x = form.solution(y, refined.error)[0] if form else y
     if not certified:
         return x
     radius, _ = system.certify(b, refined)
-    return x, form.radius(radius) if form else radius
+    return x, form.solution(y, radius)[1] if form else radius
 
 
 def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
