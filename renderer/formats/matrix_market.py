@@ -29,6 +29,16 @@ MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 22  # bytes parsed at a time
 INTEGER_BYTES = b"0123456789+- \t\r\n"
 NUMBER_BYTES = INTEGER_BYTES + b".eE"
+# Kinds of bytes in the lines of numbers, and which kind may follow which.
+SPACE, DIGIT, SIGN, POINT, EXPONENT = range(5)
+KINDS = bytes.maketrans(
+    b" \t\r\n0123456789+-.eE", bytes([SPACE] * 4 + [DIGIT] * 10 + [SIGN] * 2 + [POINT] + [EXPONENT] * 2)
+)
+USUAL_PAIRS = {
+    (SPACE, SPACE), (SPACE, DIGIT), (SPACE, SIGN), (SIGN, DIGIT), (DIGIT, DIGIT), (DIGIT, SPACE), (DIGIT, POINT),
+    (DIGIT, EXPONENT), (POINT, DIGIT), (POINT, SPACE), (POINT, EXPONENT), (EXPONENT, DIGIT), (EXPONENT, SIGN),
+}  # fmt: skip
+USUAL = np.array([divmod(pair, 8) in USUAL_PAIRS for pair in range(64)])
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -94,6 +104,8 @@ def _read_by_scipy(header: _Header, text: bytes) -> np.ndarray | Entries | None:
         or text.translate(None, INTEGER_BYTES if is_integer else NUMBER_BYTES)
     ):
         return None
+    if not _has_usual_numbers(text):
+        return None
     layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
     banner = f"%%MatrixMarket matrix {layout} {header.field} {header.symmetry}\n"
     shape = " ".join(map(str, [*header.shape, *sizes]))
@@ -143,6 +155,15 @@ def _first_line(path: Path, file: IO[bytes]) -> bytes:
         if line.strip() and not (in_comment or was_in_comment or line[:1] == b"%"):
             return line
     raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
+
+
+def _has_usual_numbers(text: bytes) -> bool:
+    """True if every word is [sign] digits [. digits] [e [sign] digits]: of others SciPy reads what their start says."""
+    kinds = np.frombuffer(b"\0" + text.translate(KINDS) + b"\0", "u1")
+    is_usual = USUAL[8 * kinds[:-1] + kinds[1:]].all()
+    marks = kinds[(kinds == SPACE) | (kinds == POINT) | (kinds == EXPONENT)]
+    repeated = (marks[:-1] == marks[1:]) & (marks[1:] != SPACE) | (marks[:-1] == EXPONENT) & (marks[1:] == POINT)
+    return bool(is_usual) and not repeated.any()
 
 
 def _read_lines(header: _Header, chunks: list[bytes]) -> np.ndarray:
