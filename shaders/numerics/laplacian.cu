@@ -4,8 +4,8 @@
 //   ELEMENT     float, or uchar, whose results are clamped to 0..255
 //   CHANNELS    interleaved channels per pixel; a row is `width` pixels
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
-//   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that (REFLECT_101), 2 from the opposite
-//               side, 3 zero
+//   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that one (REFLECT_101), 2 from
+//               the opposite side, 3 zero
 #define ROW_LENGTH (width * CHANNELS)
 #if BYTES
 #define SUM int
