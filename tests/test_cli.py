@@ -98,7 +98,7 @@ def test_export_writes_the_picture_and_its_recipe_renders_the_same_again(tmp_pat
 def test_the_old_file_survives_a_failing_export(tmp_path):
     old = tmp_path / "a.png"
     old.write_bytes(b"precious")
-    for more in (["--set", "max_depth=99"], ["--set", "nonsense=1"], ["--set", "max_depth"]):
+    for more in (["--set", "max_depth=999"], ["--set", "nonsense=1"], ["--set", "max_depth"]):
         answer = rayfold("export", ROOT / "scenes/cornell.toml", "-o", old, *more)
         assert answer.returncode == 2 and old.read_bytes() == b"precious"
 

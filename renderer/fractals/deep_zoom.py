@@ -55,7 +55,7 @@ class Reference(NamedTuple):
 def reference_of(
     settings: Settings, julia_c: tuple[float, float], corner_distance: float, with_steps: bool = True
 ) -> Reference:
-    """Computes the reference of a view; `corner_distance` is that of its corners from its center, in heights.
+    """Computes the reference of a view; `corner_distance` is the distance of its corners from its center, in heights.
 
     There are steps for analytic formulas, and for colorings that do not look at every iterate.
     """

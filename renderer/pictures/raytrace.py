@@ -167,7 +167,7 @@ class Picture(AccumulatingPicture[Settings]):
         return schedule(self.device, self._kernels[key], rays)
 
     def _open_trial(self, key: str, rival: Settings, tile: Tile) -> Trial:
-        """Returns the trial of the present schedule beside that of `rival`."""
+        """Returns the trial of the present schedule beside the schedule of `rival`."""
 
         def start_rival() -> Callable[[], bool]:
             constants = self._constants(rival, self._geometry) | self._lights.constants

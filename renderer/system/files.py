@@ -67,7 +67,7 @@ def file_kind(state: os.stat_result) -> str:
 
 
 def _gives_bytes(path: Path | str, file: io.BufferedReader) -> bool:
-    """Returns True for a regular file that is not as empty as it says, as those of /proc, some of which never end."""
+    """Returns True for a regular file that is not as empty as it says: files of /proc, for example, some endless."""
     with reading(path):
         found = file.raw.read(1) != b""  # None: one would have to wait for it
         file.seek(0)

@@ -30,7 +30,7 @@ SYSTEM_PACKAGES = {  # by the family of the distribution: the command, which als
 
 
 def pip_install(*packages: str) -> str:
-    """The command line that adds packages, or those of an extra such as "models", to this Python."""
+    """The command line that adds packages, or the packages of an extra such as "models", to this Python."""
     names = [package for name in packages for package in EXTRAS.get(name, (name,))]
     prefix = Path(sys.prefix)
     if prefix.parent.name == "venvs" and prefix.parent.parent.name == "pipx":

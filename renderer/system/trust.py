@@ -87,7 +87,7 @@ def apply(args: argparse.Namespace) -> None:
 def _refuse_links(name: str) -> None:
     """Raises InputError for an input that is a link out of its folder, as a stranger's archive may hold one.
 
-    The folders of a relative name may be such links, too; those of an absolute one are the system's.
+    The folders of a relative name may be such links, too; the folders of an absolute name are the system's.
     """
     for each in [Path(name)] if os.path.isabs(name) else [Path(name), *Path(name).parents]:
         path = Path(os.path.abspath(each))

@@ -17,7 +17,7 @@ from renderer.errors import InputError
 from renderer.formats.images import IMAGE_SUFFIXES
 from renderer.plain import format_names, format_value, quoted
 from renderer.scene.schema import setting
-from renderer.system.files import read_text
+from renderer.system.files import read_text, resolve
 from renderer.system.trust import Limits, named_file
 
 SUFFIXES = (".glsl", ".frag")
@@ -264,7 +264,7 @@ def with_absolute_images(text: str, folder: Path) -> str:
     def absolute(match: re.Match[str]) -> str:
         name = re.search(rf"\S+({'|'.join(map(re.escape, IMAGE_SUFFIXES))})\b", match[0])
         path = folder / name[0] if name else folder  # not judged here: the copy's reader does
-        return match[0].replace(name[0], str(path.resolve())) if name and not Path(name[0]).is_absolute() else match[0]
+        return match[0].replace(name[0], str(resolve(path))) if name and not Path(name[0]).is_absolute() else match[0]
 
     return re.sub(CHANNEL_LINE.pattern, absolute, text, flags=re.MULTILINE)
 

@@ -44,7 +44,7 @@ def test_settings_are_keywords_and_mistakes_are_sentences():
 @pytest.mark.parametrize(
     ("keywords", "sentence"),
     [
-        ({"max_depth": -1}, "^max_depth is -1; it must be 1 to 16"),
+        ({"max_depth": -1}, "^max_depth is -1; it must be 1 to 128"),
         ({"depth": 3}, "did you mean max_depth or rr_depth"),
         ({"max_depth": None}, "^max_depth is null"),
         ({"materials.9.color": (1, 0, 0)}, "^materials.9.color: no item '9'; there are 4"),

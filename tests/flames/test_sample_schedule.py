@@ -23,7 +23,7 @@ def test_steps_after_batches_are_their_sum(quality, size):
 
 
 def test_no_time_is_foretold_without_progress(capsys):
-    job = SimpleNamespace(tiles=lambda: [0], deadline=time.monotonic() + 1e9)
+    job = SimpleNamespace(tiles=lambda: [0], deadline=time.monotonic() + 1e9, is_command=True)
     print_eta(job, 2.0, 1.0, 1.0)
     assert capsys.readouterr().err == ""
     print_eta(job, 2.0, 0.1, 0.101)

@@ -24,7 +24,7 @@ from renderer.numerics.band_lu.systems.system import System
 
 
 class ComplexSolution(NamedTuple):
-    """x (n,) or (n, m) complex128, with the errors of RefinedSolution; the backward error is that of the real form."""
+    """x (n,) or (n, m) complex128, with the errors of RefinedSolution; the backward error is the real form's."""
 
     x: np.ndarray
     backward_error: float

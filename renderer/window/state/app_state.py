@@ -232,7 +232,7 @@ class AppState:
         self.record()
 
     def undo(self) -> None:
-        """Undoes the last change of a scene, or of which panels are open."""
+        """Undoes the last change of a scene or of the open panels."""
         self._restore_state(self._undo_stack.undo(self._panels_state()), "nothing to undo")
 
     def redo(self) -> None:
