@@ -59,8 +59,22 @@ def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
     assert main(["solve", *files(tmp_path, hilbert(14), 13, 13, rng.standard_normal(14)), "--json"]) == 0
     out, err = capsys.readouterr()
     told = json.loads(out.splitlines()[-1])
-    assert told["correct_digits"] == 0 and "only 0 digits" in err and "--extended" in err
+    assert told["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
     assert told["forward_bound"] is None and told["forward_bounds"] == [None] and told["backward_error"] < 1e-14
+
+
+def test_a_proof_is_the_only_verdict_on_digits(tmp_path, capsys, rng):
+    """Wilkinson's matrix of order 66: factors grow by 2^65, so that there is no estimate beside the proof."""
+    n = 66
+    matrix = np.eye(n) - np.tril(np.ones((n, n)), -1)
+    matrix[:, -1] = 1
+    ab = np.zeros((2 * n - 1, n))
+    for i, j in np.ndindex(n, n):
+        ab[n - 1 + i - j, j] = matrix[i, j]
+    words = [*files(tmp_path, ab, n - 1, n - 1, rng.standard_normal(n)), "--certified", str(tmp_path / "r.npy")]
+    assert main(["solve", *words]) == 0
+    out, err = capsys.readouterr()
+    assert "no estimate of the error beside the proof" in out and "digits, proven" in out and "certain" not in err
 
 
 def test_solve_command_takes_any_layout_of_arrays(tmp_path, rng):

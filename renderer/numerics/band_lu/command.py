@@ -143,9 +143,12 @@ def command(args: argparse.Namespace) -> int:
         print(
             f"rayfold: {args.band}: the matrix is singular: {sentence}; {args.output} is not written", file=sys.stderr
         )
-    elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
-        reason = "the condition of the matrix or the growth of its factors costs the others"
-        sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
+    elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]] and not args.certified:
+        if result["forward_bound"] is None:
+            sentence = "no bound of the error can be shown, so no digit is certain; --certified may prove some"
+        else:
+            reason = "the condition of the matrix or the growth of its factors costs the others"
+            sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
         advice = "" if args.extended else "; --extended computes with twice as many"
         figures = f"(rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
         print(f"rayfold: {args.band}: {sentence} {figures}{advice}", file=sys.stderr)
@@ -157,6 +160,8 @@ def command(args: argparse.Namespace) -> int:
             "no bound of the error" if result["forward_bound"] is None else "error below {forward_bound:.1e}"
         )
         told = figures.format(**result) if args.refine == "auto" else "solved once, without a bound of the error"
+        if args.certified and result["forward_bound"] is None:
+            told = told.replace("no bound of the error", "no estimate of the error beside the proof")
         print(f"{args.output}: {told}")
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]

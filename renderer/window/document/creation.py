@@ -234,12 +234,15 @@ def _material(document: Document, kind: str) -> Document:
 
 
 def _material_of_selected(document: Document, kind: str) -> Document:
-    """The document with a new material, which the selected shape is made of."""
+    """The document with a new material, which the selected shape is made of; a lamp keeps its own."""
     item, made = document.selected, _material(document, kind)
     settings: Any = made.scene.settings
     if item is None or "material" not in field_types(items.groups(settings)[item.group]):
         return made
     shapes = list(getattr(settings, item.group))
+    lamps = {material.name for material in settings.materials[:-1] if any(material.emission)}
+    if shapes[item.index].material in lamps:
+        return made
     shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
     return made.with_settings(**{item.group: tuple(shapes)})
 

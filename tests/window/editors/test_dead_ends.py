@@ -105,3 +105,8 @@ def test_a_new_material_is_given_to_the_selected_shape():
     assert made.scene.settings.spheres[1:] == scene.settings.spheres[1:]
     unselected = addition.run(Document(scene, scene_text.opened(scene), None))
     assert unselected.scene.settings.spheres == scene.settings.spheres
+    lamp = next(material.name for material in scene.settings.materials if any(material.emission))
+    kept = next(Item(group, index) for group in ("quads", "spheres") for index, shape in
+                enumerate(getattr(scene.settings, group)) if shape.material == lamp)  # fmt: skip
+    lit = addition.run(Document(scene, scene_text.opened(scene), kept)).scene.settings
+    assert getattr(lit, kept.group) == getattr(scene.settings, kept.group)  # a lamp keeps its light
