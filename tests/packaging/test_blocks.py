@@ -50,7 +50,7 @@ FEWER = {
 ELSEWHERE = {
     "view": "tests/window", "serve": "tests/window/test_remote.py", "lesson": "tests/lessons",
     "warm": "tests/test_warm.py",
-    "bench find": "tests/bench",
+    "bench find": "tests/bench", "bench report ab.jsonl": "tests/bench",
     "bench ab": "tests/bench/test_ab.py", "bench aa": "tests/bench/test_ab.py", "demo": "tests/export/test_demo.py",
 }  # fmt: skip
 SMALLER = {
