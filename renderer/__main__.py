@@ -6,6 +6,7 @@ import signal
 
 def run() -> None:
     """Runs the process's own command line, and ends the process."""
+    _fill_closed_streams()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # STOP_SIGNALS of process.py, whose import takes 50 ms
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -13,6 +14,17 @@ def run() -> None:
     from renderer.cli import run_process
 
     run_process()
+
+
+def _fill_closed_streams() -> None:
+    """Opens the null device as each standard stream that the caller closed.
+
+    Else a driver's file gets the number of a stream, and who writes to that stream writes to the device: NVIDIA's GL
+    crashed.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(handle)
 
 
 def _end(*_: object) -> None:

@@ -136,8 +136,9 @@ def test_layers_of_a_picture_count(limit, tmp_path):
     limit(60 << 20)
     image = TiledImage((2000, 2000))
     image.merge_tile((0, 0, 4, 4), values[:4, :4], {})
+    on_host = [(lambda: gl.texture((2100, 2100)), "a texture of 2100 x 2100")] if gl.software else []
     for take, what in (
-        (lambda: gl.texture((2100, 2100)), "a texture of 2100 x 2100"),
+        *on_host,
         (lambda: TiledImage((2100, 2100)), "a picture of 2100 x 2100"),
         (
             lambda: image.merge_tile((0, 0, 2, 2), values[:2, :2], {"albedo": np.zeros((2, 2, 9), "f4")}),

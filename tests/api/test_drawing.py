@@ -151,6 +151,7 @@ def test_a_film_and_its_frames(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("*.png")) == ["j_01.png", "j_02.png", "j_03.png"]
     third = renderer.render("julia", size=(8, 6), samples=1, time=2 / 24)
     assert np.array_equal(read_pixels(tmp_path / "j_03.png")[..., :3], third.displayed()[..., :3])
+    pytest.importorskip("av", reason="videos need PyAV")
     renderer.film("julia", tmp_path / "j.gif", frames=(1, 2), size=(8, 6), samples=1)
     assert (tmp_path / "j.gif").read_bytes()[:4] == b"GIF8"
     for output, more, sentence in (

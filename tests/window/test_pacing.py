@@ -68,6 +68,30 @@ def test_a_starved_thread_changes_no_tile(gl, gpu, fast_device):
         assert 0 < panel.measured.sample_seconds <= DEVICE_SECONDS
 
 
+def test_a_picture_that_its_first_samples_split_is_whole_once_it_is_warm(gl, gpu, monkeypatch):
+    cost, seconds = [0.2], Timer.seconds  # of a draw, by the device's clock; CPU_TILE_SECONDS is 0.06
+    monkeypatch.setattr(Timer, "seconds", lambda timer: min(seconds(timer), 0.0) + cost[0])
+    scene = mirrors()
+    with window([scene], gpu, gl, SIZE) as screen:
+        refined(screen, 2)
+        panel = screen.app.panel
+        scene = replace(scene, settings=replace(scene.settings, max_depth=5))
+        panel.show(scene)
+        until(screen, lambda: panel.drawn.settings == scene.settings)
+        refined(screen, 1)
+        assert panel.tiles.count > 1
+        cost[0] = 0.001
+        until(screen, lambda: panel.tiles.count == 1)
+        assert panel.measured.samples < 4, "the picture begins again"
+        refined(screen, 20)
+        panel.paused = True
+        until(screen, lambda: panel.draw_loop.displayed_samples == panel.measured.samples and not panel.draw_loop.busy)
+        whole, size = open_picture(scene, screen.app.gpu), panel.drawn.size
+        for _ in range(panel.measured.samples):
+            frame = whole.draw(scene.settings, size, 0.0)
+        assert np.array_equal(panel.display.frame.read(), frame.read())
+
+
 def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gpu, fast_device):
     scene = mirrors()
     with window([scene], gpu, gl, SIZE) as screen:

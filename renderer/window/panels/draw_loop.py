@@ -28,6 +28,7 @@ from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
 MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
+WARM_SAMPLES = 4  # of a picture in tiles, whose cost is then known: the first ones prepare launches and buffers
 
 
 class Draw(NamedTuple):
@@ -67,6 +68,7 @@ class DrawLoop:
         self._in_flight: list[Draw] = []  # the oldest first
         self._spent_seconds = 0.0  # device time of the tiles of the current sample
         self._replanned = False  # the number of tiles was corrected after the first sample
+        self._warms_up = True  # the number of tiles was not yet compared with the cost of warm samples
         self._first_at = self._show_at = 0.0  # the time of the picture's first draw; of the next one to display
         self._display_interval = FRAME_SECONDS
         self._is_shown = True  # the sample that is being drawn will be displayed
@@ -133,6 +135,8 @@ class DrawLoop:
         """True if another draw may follow those in flight: not on GL, in a change, or before work that waits."""
         panel = self.panel
         if len(self._in_flight) >= MAX_IN_FLIGHT or not panel.uses_compute_device or panel.is_interacting(now):
+            return False
+        if self._warms_up and panel.tiles is not None and panel.tiles.count > 1:
             return False
         waits = panel.measured.needs_report(now, now - self._first_at) or panel.inspection.is_due(panel, now)
         is_between = panel.tiles is not None and panel.tiles.done == 0
@@ -209,7 +213,7 @@ class DrawLoop:
                 panel.budget.keep_as_estimate()
             if not (panel.tiles.done and panel.is_playing):
                 self.drawn_time = panel.scene_time
-            panel.budget.divisor, self._replanned = self._divisor(size, now), False
+            panel.budget.divisor, self._replanned, self._warms_up = self._divisor(size, now), False, True
             self._start_picture(key)
         panel.budget.divisor = self._divisor(size, now)
         self.started = panel.now()
@@ -274,15 +278,27 @@ class DrawLoop:
         panel.drawn, panel.measured.samples, self._spent_seconds = key, 0, 0.0
         self._first_at = panel.now()
 
-    def _replan_tiles(self, seconds: float) -> None:
-        """Changes the number of tiles if the first samples, which took `seconds`, took more or less than expected."""
-        panel = self.panel
-        assert panel.tiles is not None and panel.drawn is not None
-        count = panel.tiles.tile_count(panel.drawn.settings, seconds, tile_budget(panel.last_frame), self.size[1])
-        if not self._replanned and not 0.5 <= count / panel.tiles.count <= 2:
-            self._replanned = True
-            if count > panel.tiles.count or panel.measured.target_samples > 2:
-                self._start_picture(panel.drawn)
+    def _replan_tiles(self, draw: Draw, seconds: float) -> None:
+        """Corrects the number of tiles after the first samples, which took `seconds`, and once they are warm.
+
+        The first samples tell whether samples take far more or less than expected, but they are slower than later ones:
+        a picture that they split is drawn whole again if its warm samples fit fewer tiles.
+        """
+        panel, measured, key = self.panel, self.panel.measured, self.panel.drawn
+        if panel.tiles is None or key is None:
+            return
+        before, count_for = panel.tiles.count, partial(panel.tiles.tile_count, key.settings)
+        limits = tile_budget(panel.last_frame), self.size[1]
+        if measured.samples == draw.samples and not self._replanned:
+            count = count_for(seconds, *limits)
+            self._replanned = not 0.5 <= count / before <= 2
+            if self._replanned and (count > before or measured.target_samples > 2):
+                self._start_picture(key)
+        elif self._warms_up and measured.samples >= WARM_SAMPLES and not self.busy:
+            self._warms_up = False
+            warm = panel.budget.seconds(self.size[0] * self.size[1]) * panel.readable_samples(panel.now())
+            if count_for(warm, *limits) < before and measured.target_samples > 2 * WARM_SAMPLES:
+                self._start_picture(key)
 
     # Completion
 
@@ -346,8 +362,8 @@ class DrawLoop:
         if not self.busy:
             measured.update_report(tiles.report, now, now - self._first_at)
         panel.denoiser.displayed = False
-        if measured.samples == draw.samples and panel.budget.is_measured and not math.isnan(pass_seconds):
-            self._replan_tiles(pass_seconds)
+        if panel.budget.is_measured and not math.isnan(pass_seconds):
+            self._replan_tiles(draw, pass_seconds)
         is_last = measured.samples == measured.target_samples and panel.budget.divisor == 1
         if is_last and panel.denoiser.enabled and panel.can_denoise:
             self._start_denoising()
