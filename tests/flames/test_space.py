@@ -13,6 +13,7 @@ from renderer.errors import InputError
 from renderer.flames.camera import FlameView, bucket_transform, plane_to_buckets, space_to_buckets
 from renderer.flames.chaos_game import BucketRect
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.solid_pass import inverse_camera
 from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.read import parse_flames
 from renderer.flames.xml.write import to_xml
@@ -205,3 +206,9 @@ def test_no_number_that_a_file_may_hold_overflows_the_camera(tmp_path, rng):
                 camera = bucket_transform(sample.view, sample.flame, settings.y_axis, (16, 12), 1, 3)
                 assert np.isfinite(camera).all(), chosen
     assert drawn > 50
+
+
+def test_the_inverse_of_a_camera_almost_infinitely_far_away_is_finite():
+    camera = np.zeros(20)
+    camera[:12], camera[13:17] = 1e-60 * np.eye(3, 4).ravel(), (0, 0, 1, 0)
+    assert np.isfinite(list(inverse_camera(camera, 1.0))).all()

@@ -59,7 +59,7 @@ def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
     levels = np.cumsum([0, *(len(level) for level in first_child)])
     bounds = _bound_nodes(lights, node_of, children, levels)
     nodes = np.zeros((len(children), 4, 4), "f4")
-    nodes[:, 0, :3], nodes[:, 0, 3] = bounds.low, bounds.intensity
+    nodes[:, 0, :3], nodes[:, 0, 3] = bounds.low, np.minimum(bounds.intensity, np.finfo("f4").max)
     nodes[:, 1, :3], nodes[:, 1, 3] = bounds.high, bounds.cos_o
     nodes[:, 2, :3], nodes[:, 2, 3] = bounds.axis, bounds.cos_e
     words = nodes.view("i4")

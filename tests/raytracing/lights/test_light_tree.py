@@ -97,6 +97,12 @@ def test_a_tree_holds_every_light_once_and_bounds_what_is_below(rng, count):
     assert tree.nodes[0, 0, 3] == pytest.approx(lights.intensity.sum(), rel=1e-5)
 
 
+def test_lights_too_bright_for_float32_together_keep_finite_intensities(rng):
+    lights = scattered_lights(rng, 8)
+    lights.intensity[:] = 3e38
+    assert np.isfinite(build_light_tree(lights, np.arange(8)).nodes[:, :3]).all()
+
+
 @pytest.mark.parametrize("count", [2, 40, 3000])
 def test_choices_follow_the_probability_and_both_that_of_numpy(device, rng, count):
     lights = scattered_lights(rng, count)
