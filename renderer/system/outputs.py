@@ -185,6 +185,12 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
                     os.unlink(name)
 
 
+def write_text(path: Path | str, text: str) -> None:
+    """Replaces a text file by UTF-8 text, as atomic_write() does."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def _open_temporary(target: Path) -> tuple[int, str]:
     """An open temporary file in the folder of `target`, and a path of it; see atomic_write()."""
     return unnamed_file(target.parent) or tempfile.mkstemp(

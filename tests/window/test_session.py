@@ -371,7 +371,7 @@ def test_the_menu_lists_kept_sessions_and_restores_them(screen, state, scene_fil
         patch.setattr(menus.imgui, "end_menu", lambda: None)
         patch.setattr(menus.imgui, "is_window_appearing", lambda: True)
         patch.setattr(menus.imgui, "menu_item_simple", item)
-        patch.setattr(menus, "_entries", lambda *_: None)
+        patch.setattr(menus, "_action_entries", lambda *_: None)
         menus._file_entries(screen.app, [])
     assert [label.partition("##")[0].split("  ")[1:] for label in clicked] == [["new", "(edited)"], ["old", "(edited)"]]
     assert [panel.scene.title for panel in screen.app.panels] == ["old"]

@@ -7,15 +7,15 @@ own. Hiding the panel keeps an unsaved text.
 
 import re
 from pathlib import Path
-from typing import Any
 
 from renderer.paths import SHADERS, is_bundled
 from renderer.pictures import picture_class
 from renderer.plain import printable
 from renderer.system import drafts
 from renderer.system.files import read_text
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.window.controls import theme
+from renderer.window.controls.choices import choose_index
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
@@ -95,7 +95,7 @@ class CodeView:
         self._drop_draft()
         self.path, self._marked = path, ""
         text = read_text(drafts.file_of(path), MAX_CHARACTERS) if path is not None else ""
-        language: Any = imgui_color_text_edit.TextEditor.Language
+        language = imgui_color_text_edit.TextEditor.Language
         if path is not None:
             languages = {".cb": language.c, ".frag": language.glsl, ".glsl": language.glsl}
             self.editor.set_language(languages.get(path.suffix, language.markdown)())
@@ -143,8 +143,7 @@ class CodeView:
             self._write(copy)
             return
         text = open_files.moved_text(self.editor.get_text(), original, copy)
-        with atomic_write(copy) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(copy, text)
         drafts.texts.pop(original, None)
         self.path = None
         shown = self.app.panel
@@ -157,8 +156,7 @@ class CodeView:
     def _write(self, path: Path) -> None:
         assert self.path is not None
         text = self.editor.get_text()
-        with atomic_write(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(path, text)
         self._saved = self._compiled = text
         drafts.texts.pop(self.path, None)
         self.app.file_watcher.accept(path)
@@ -170,7 +168,8 @@ class CodeView:
         self.is_focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
         if self.path is None:
             return
-        if imgui.button("Save (Ctrl+S)") or self.is_focused and _is_save_pressed():
+        is_save_pressed = imgui.is_key_chord_pressed(imgui.Key.mod_ctrl | imgui.Key.s)
+        if imgui.button("Save (Ctrl+S)") or self.is_focused and is_save_pressed:
             self.save()
         imgui.same_line()
         if imgui.button("Revert"):
@@ -195,21 +194,19 @@ class CodeView:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""
         assert self.path is not None
         shown = f"{printable(self.path.name)}{' (changed)' if self.is_changed else ''}"
+        current = files.index(self.path) if self.path in files else -1
         imgui.set_next_item_width(-1)
-        if imgui.begin_combo("##file", shown):
-            for path in files:
-                flags = imgui.SelectableFlags_.disabled if self.is_changed else imgui.SelectableFlags_.none
-                if imgui.selectable(path.name, path == self.path, flags)[0]:
-                    with self.app.errors_as_messages("opening the program"):
-                        self.open(path)
-            imgui.end_combo()
+        imgui.begin_disabled(self.is_changed)
+        chosen = choose_index("##file", shown, [path.name for path in files], current)
+        imgui.end_disabled()
+        if chosen is not None:
+            with self.app.errors_as_messages("opening the program"):
+                self.open(files[chosen])
 
     def _limit_paste(self) -> None:
         """Makes the text read-only in the frame of a key that would paste more than can be edited here."""
-        io = imgui.get_io()
-        pasted = (
-            io.key_ctrl and imgui.is_key_pressed(imgui.Key.v) or io.key_shift and imgui.is_key_pressed(imgui.Key.insert)
-        )
+        io, is_pressed = imgui.get_io(), imgui.is_key_pressed
+        pasted = io.key_ctrl and is_pressed(imgui.Key.v) or io.key_shift and is_pressed(imgui.Key.insert)
         count = len(imgui.get_clipboard_text()) if pasted else 0
         is_too_long = count > 0 and count + len(self.editor.get_text()) > MAX_CHARACTERS
         self.editor.set_read_only_enabled(is_too_long)
@@ -226,7 +223,3 @@ class CodeView:
         if error and line is not None:
             color = theme.color_u32(ERROR_COLOR)
             self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)
-
-
-def _is_save_pressed() -> bool:
-    return bool(imgui.get_io().key_ctrl and imgui.is_key_pressed(imgui.Key.s, False))

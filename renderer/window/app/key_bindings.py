@@ -14,9 +14,8 @@ from renderer.window.timeline import actions
 
 ARROW_STEP = 0.08  # an arrow key drags by this fraction of the panel's height
 FILE, WINDOW, PANEL, VIEW, TONE, TIME = "File", "Window", "Panel", "View", "Exposure", "Time"
-FOCUS_CONTROLS = Action(
-    "F6", "move keyboard focus to the controls and back", WINDOW, AppState.toggle_keyboard_navigation
-)
+CODE_WORDS = "code panel: edit the program, shader, GLSL, C$, scene of the ray tracer, flame"
+FOCUS_CONTROLS = Action("F6", "keyboard focus to the controls and back", WINDOW, AppState.toggle_keyboard_navigation)
 ACTIONS = [
     FOCUS_CONTROLS,
     Action("Space", "pause or resume", PANEL, panel_actions.toggle_pause),
@@ -52,7 +51,7 @@ ACTIONS = [
     Action("S", "keep picture as reference", PANEL, panel_actions.set_reference),
     Action("Shift+S", "compare with the next panel", PANEL, panel_actions.compare_with_next),
     Action("W", "compare: off, wipe, flip, difference", PANEL, panel_actions.compare),
-    Action("Ctrl+J", "program beside the picture", PANEL, lambda s: s.overlays.code.toggle()),
+    Action("Ctrl+J", "code beside the picture", PANEL, lambda s: s.overlays.code.toggle(), words=CODE_WORDS),
     Action("Ctrl+L", "next view: layers of the picture", PANEL, lambda s: panel_actions.cycle_view(s, 1)),
     Action("Ctrl+Shift+L", "previous view", PANEL, lambda s: panel_actions.cycle_view(s, -1)),
     Action("Ctrl+]", "next step of an algorithm's view", PANEL, lambda s: panel_actions.move_step(s, 1), True),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from renderer.plain import printable
 from renderer.scene.scene import Scene
@@ -42,11 +42,8 @@ CODE_RANGE = (0.15, 0.85)  # fractions of the width that the code panel may take
 TYPING_KEYS = {"Escape", "F1", "Shift+F1", "Ctrl+F1", "F5", "F6", "F11", "F12", "Shift+F12", "Ctrl+J", "Ctrl+P",
                "Ctrl+Q", "Ctrl+O", "Ctrl+N"}  # fmt: skip
 SHEET_RATIO = 0.5  # fraction of a small window that the controls take
-EDITORS: dict[str, type[FlameEditor] | type[SceneEditor] | type[ToyEditor]] = {
-    "flame": FlameEditor,
-    "raytrace": SceneEditor,
-    "toy": ToyEditor,
-}  # by kind of picture
+# The class of the editor by kind of picture
+EDITORS: dict[str, Any] = {"flame": FlameEditor, "raytrace": SceneEditor, "toy": ToyEditor}
 Answer = TypeVar("Answer")
 Area = tuple[float, float, float, float]  # left, top, width, height in window units
 FIXED_WINDOW = (
@@ -100,7 +97,8 @@ class MainWindow:
         across = int(width - sidebar - lesson) - 2 * GAP
         app.panels.place(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
-            (self._short_toolbar if is_small else self._toolbar)(width, toolbar, now, available)
+            with self._region("the toolbar", (0, 0, width, toolbar), (12, 6)):
+                (self._short_toolbar if is_small else self._toolbar)(width, now, available)
         if lesson:
             with self._region("the lesson", (0, toolbar, lesson, height - toolbar), None):
                 self.lesson.draw()
@@ -209,37 +207,35 @@ class MainWindow:
 
     # Toolbar
 
-    def _toolbar(self, width: float, height: float, now: float, available: list[Action]) -> None:
-        with self._region("the toolbar", (0, 0, width, height), (12, 6)):
-            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
-                imgui.align_text_to_frame_padding()
-                imgui.text("Rayfold")
-            app = self.app
-            imgui.same_line(0, 20 * self.scale)
-            menus.file_menu(app, available, self.scale)
-            menus.add_menu(app, self.scale)
-            imgui.same_line(0, 14 * self.scale)
-            labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
-            labels |= {"All panels" if app.panels.maximized else "Maximize": "Enter", "Previous": "P", "Next": "N"}
-            labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
-            action_buttons(app, ACTIONS, labels, 6 * self.scale)
-            panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
-            summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
-            with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-                left = width - imgui.calc_text_size(summary).x - 14 * self.scale
-                if left > imgui.get_item_rect_max().x + 10:
-                    imgui.same_line(left)
-                    imgui.text_disabled(summary)
+    def _toolbar(self, width: float, now: float, available: list[Action]) -> None:
+        app = self.app
+        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
+            imgui.align_text_to_frame_padding()
+            imgui.text("Rayfold")
+        imgui.same_line(0, 20 * self.scale)
+        menus.file_menu(app, available, self.scale)
+        menus.add_menu(app, self.scale)
+        imgui.same_line(0, 14 * self.scale)
+        labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
+        labels |= {"All panels" if app.panels.maximized else "Maximize": "Enter", "Previous": "P", "Next": "N"}
+        labels |= {"Code": "Ctrl+J", "Find": "Ctrl+P", "Screenshot": "F12", "Controls": "H", "Keys": "F1"}
+        action_buttons(app, ACTIONS, labels, 6 * self.scale)
+        panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
+        summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
+        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            left = width - imgui.calc_text_size(summary).x - 14 * self.scale
+            if left > imgui.get_item_rect_max().x + 10:
+                imgui.same_line(left)
+                imgui.text_disabled(summary)
 
-    def _short_toolbar(self, width: float, height: float, now: float, available: list[Action]) -> None:
-        with self._region("the toolbar", (0, 0, width, height), (12, 6)):
-            app = self.app
-            menus.short_menu(app, available, self.scale)
-            labels = {"Resume" if app.panel.paused else "Pause": "Space"}
-            if len(app.panels) > 1:
-                labels |= {"All" if app.panels.maximized else "One": "Enter", "Next": "Tab"}
-            labels |= {"Controls": "H"}
-            action_buttons(app, ACTIONS, labels, 6 * self.scale)
+    def _short_toolbar(self, width: float, now: float, available: list[Action]) -> None:
+        """The toolbar of a small window, as on a telephone."""
+        app = self.app
+        menus.short_menu(app, available, self.scale)
+        labels = {"Resume" if app.panel.paused else "Pause": "Space"}
+        if len(app.panels) > 1:
+            labels |= {"All" if app.panels.maximized else "One": "Enter", "Next": "Tab"}
+        action_buttons(app, ACTIONS, labels | {"Controls": "H"}, 6 * self.scale)
 
     # Panels
 
@@ -293,8 +289,9 @@ class MainWindow:
         if app.input.keyboard_navigation:
             imgui.set_next_window_focus()
         with self._region("the controls", (left, top, width, height), None, FIXED_WINDOW):
-            # Tab selects the next panel, unless the keyboard works the controls
-            imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.input.keyboard_navigation)
+            # Tab selects the next panel, unless the keyboard works the controls or types into one
+            uses_tab = app.input.keyboard_navigation.is_on or io.want_text_input
+            imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not uses_tab)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
             changed = "  (not saved)" if panel.has_unsaved_work else "  (changed)" if panel.is_changed else ""

@@ -19,23 +19,16 @@ FLY_KEYS = {  # the step along the camera's right, up and forward axes
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
     imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
 }  # fmt: skip
-ALL_BUTTONS = (
-    imgui.ButtonFlags_.mouse_button_left
-    | imgui.ButtonFlags_.mouse_button_right
-    | imgui.ButtonFlags_.mouse_button_middle
-)
+Buttons = imgui.ButtonFlags_
+ALL_BUTTONS = Buttons.mouse_button_left | Buttons.mouse_button_right | Buttons.mouse_button_middle
+UseEditor = Callable[[Panel, Callable], Any]  # MainWindow.edit()
 CLICK_RADIUS = 4.0  # units at scale 1 that the pointer may move between press and release of a click
 MAX_INPUT = 50.0  # wheel steps or panel heights in a frame; larger input could overflow the view's numbers
 FLY_SPEED = 1.2  # view distances per second
 
 
 def handle_mouse(
-    app: AppState,
-    index: int,
-    rect: theme.Rect,
-    edit: Callable[[Panel, Callable], Any],
-    fonts: theme.Fonts,
-    scale: float,
+    app: AppState, index: int, rect: theme.Rect, edit: UseEditor, fonts: theme.Fonts, scale: float
 ) -> None:
     """Handles the mouse over panel `index`, whose picture lies in `rect`; a press makes it the active panel.
 

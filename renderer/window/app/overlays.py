@@ -18,7 +18,8 @@ from renderer.window.state import edit_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline.film_dialog import FilmDialog
 
-PALETTE_ROWS = 12
+PALETTE_ROWS, PALETTE_WIDTH = 12, 640  # the width at scale 1
+SPAN_ALL_COLUMNS = imgui.SelectableFlags_.span_all_columns
 Groups = dict[str, dict[str, list[str]]]  # for the key help: group -> name of an action -> its keys
 MOUSE_HELP = (
     "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
@@ -54,7 +55,7 @@ class Overlays:
                 self.app.dialog = None
         else:
             self._question(width, height)
-        self._recovered(panels_width, height)
+        self._recovered(panels_width)
         self._message(panels_width, height, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
@@ -102,26 +103,18 @@ class Overlays:
             with self.app.errors_as_messages("saving"):
                 unsaved.answer(self.app, chosen, save_files.save_scene)
 
-    def _recovered(self, right: float, height: float) -> None:
+    def _recovered(self, right: float) -> None:
         """A card about the session that a crash has left, which stays until it is answered."""
         kept = self.app.overlays.recovered
         if kept is None:
             return
-        margin = 12 * self.scale
-        imgui.set_next_window_pos((right - margin, margin + 40 * self.scale), imgui.Cond_.always, (1.0, 0.0))
-        width = min(380 * self.scale, max(right - 2 * margin, 60.0))
-        imgui.set_next_window_size_constraints((width, 0), (width, height))
-        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_move
-        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
-            imgui.begin("Recovered", None, flags)
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
-            imgui.text_colored(theme.ACCENT, "The last window ended unexpectedly")
+        margin = theme.CARD_MARGIN * self.scale
+        corner = (right - margin, margin + 40 * self.scale)
+        theme.begin_card("Recovered", "The last window ended unexpectedly", self.fonts, corner, 0.0, self.scale)
         imgui.text_wrapped(f"Its panels were saved: {kept.describe()}")
-        is_opened, is_closed = imgui.button("Open what was recovered"), False
+        is_opened = imgui.button("Open what was recovered")
         imgui.same_line()
-        is_closed = imgui.button("Not now")
-        imgui.set_item_tooltip("File > Sessions keeps it")
+        is_closed = theme.button("Not now", "File > Sessions keeps it")
         imgui.end()
         if is_opened or is_closed:
             self.app.overlays.recovered = None
@@ -160,7 +153,7 @@ class Overlays:
         imgui-bundle's imgui_command_palette (tried with 1.93's) has one list of commands a process, where each window
         of `serve` has its own; it shows no keys, searches no groups and does not close by Escape.
         """
-        self._begin_centered_window("Commands", min(width * 0.9, 520 * self.scale), height)
+        self._begin_centered_window("Commands", min(width * 0.9, PALETTE_WIDTH * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
             self._filter, self._row = "", 0
@@ -168,18 +161,21 @@ class Overlays:
         before = self._filter
         entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()
-        found = [*actions, *palette.entries(self.app)] if words else actions
-        matches = [a for a in found if all(word in f"{a.name} {a.group}".lower() for word in words)]
-        matches.sort(key=lambda a: bool(words) and not a.name.lower().startswith(words[0]))
+        matches = palette.matches([*actions, *palette.entries(self.app)], words) if words else actions
         step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
         self._row = min(max(self._row + step, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
         chosen = matches[self._row] if entered and matches else None
         first = max(self._row - PALETTE_ROWS + 1, 0)
-        for row, action in enumerate(matches[first : first + PALETTE_ROWS], first):
-            if imgui.selectable(f"{action.name}##{row}", row == self._row)[0]:
-                chosen = action
-            imgui.same_line(imgui.get_window_width() - 130 * self.scale)
-            imgui.text_disabled(action.keys or action.group)
+        if matches and imgui.begin_table("commands", 2):
+            imgui.table_setup_column("name", imgui.TableColumnFlags_.width_stretch)
+            imgui.table_setup_column("keys", imgui.TableColumnFlags_.width_fixed, 150 * self.scale)
+            for row, action in enumerate(matches[first : first + PALETTE_ROWS], first):
+                imgui.table_next_column()
+                if imgui.selectable(f"{action.name}##{row}", row == self._row, SPAN_ALL_COLUMNS)[0]:
+                    chosen = action
+                imgui.table_next_column()
+                imgui.text_disabled(action.keys or action.group)
+            imgui.end_table()
         if not matches:
             imgui.text_disabled("nothing found: scenes, views, settings and all actions were searched")
         imgui.end()

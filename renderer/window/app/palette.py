@@ -4,15 +4,14 @@ Each is an Action without keys, whose group says what it is.
 """
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.lessons.lesson import bundled_lessons
 from renderer.paths import SCENES
 from renderer.pictures import picture_class
+from renderer.window.app.reference import setting_lines
 from renderer.window.controls.shortcuts import Action
 from renderer.window.state import lesson_reader, open_files
 from renderer.window.state.app_state import AppState
@@ -22,16 +21,21 @@ KIND_WORDS = {  # what a kind of picture is also called
     "raytrace": "ray tracer", "fractal": "fractal, GLSL", "toy": "ShaderToy, shader, GLSL", "cdollar": "C$ program",
     "flame": "fractal flame", "layout": "panels", "lightfield": "light field",
 }  # fmt: skip
-MAX_DEPTH = 2  # of settings inside settings
 
 
 def entries(app: AppState) -> list[Action]:
     """The entries for the active panel."""
-    recent = [_entry(path.name, RECENT, partial(_open, path)) for path in app.recent.files]
-    lessons = [_entry(name, LESSON, partial(_open_lesson, name)) for name in bundled_lessons()]
+    recent = [_entry(path.name, RECENT, partial(open_files.open_path, path=path)) for path in app.recent.files]
+    lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
-    shown = [_entry(f"{name}: {VIEW_HELP.get(name, '')}", VIEW, partial(_show_view, name)) for name in views]
+    shown = [_entry(f"{name}: {VIEW_HELP.get(name, '')}", VIEW, partial(_show_view, name=name)) for name in views]
     return [*recent, *_scenes(), *lessons, *shown, *_settings(type(app.panel.scene.settings))]
+
+
+def matches(offered: list[Action], words: list[str]) -> list[Action]:
+    """The actions whose name, group or search words contain all words: actions of keys first, then by first word."""
+    found = [a for a in offered if all(word in f"{a.name} {a.group} {a.words}".lower() for word in words)]
+    return sorted(found, key=lambda a: (not a.keys, not a.name.lower().startswith(words[0])))
 
 
 def _entry(name: str, group: str, run: Callable[[AppState], None]) -> Action:
@@ -42,7 +46,7 @@ def _entry(name: str, group: str, run: Callable[[AppState], None]) -> Action:
 def _scenes() -> list[Action]:
     """The scenes that come with the program, with their kind."""
     paths = sorted(path for path in SCENES.iterdir() if path.suffix in open_files.OPEN_SUFFIXES)
-    return [_entry(f"{path.stem}  ({_kind(path)})", SCENE, partial(_open, path)) for path in paths]
+    return [_entry(f"{path.stem}  ({_kind(path)})", SCENE, partial(open_files.open_path, path=path)) for path in paths]
 
 
 def _kind(path: Path) -> str:
@@ -50,31 +54,25 @@ def _kind(path: Path) -> str:
     return KIND_WORDS.get(kind, kind)
 
 
-def _settings(settings_class: Any, prefix: str = "", depth: int = 0) -> list[Action]:
-    """The settings of a picture: an entry opens the controls and tells what it is for."""
-    out = []
-    for f in fields(settings_class):
-        name = f"{prefix}{f.name.replace('_', ' ')}"
-        text = f.metadata.get("help", "")
-        out.append(_entry(f"{name}: {text}" if text else name, SETTING, partial(_show_setting, name, text)))
-        if is_dataclass(f.default) and depth < MAX_DEPTH:
-            out += _settings(type(f.default), f"{name}: ", depth + 1)
+@lru_cache(16)  # toys make a class of settings for each program
+def _settings(settings_class: type) -> list[Action]:
+    """The settings of a picture and of the tables inside: an entry opens the controls and says what it is for."""
+    out, table = [], ""
+    for line in setting_lines(settings_class):
+        if line.is_heading:
+            table = "" if line.term == "settings" else f"{line.term.replace('_', ' ')}: "
+        else:
+            name = f"{table}{line.term.replace('_', ' ')}"
+            text = f"{name}: {line.text}" if line.text else name
+            out.append(_entry(text, SETTING, partial(_show_setting, text=text)))
     return out
 
 
-def _open(path: Path, app: AppState) -> None:
-    open_files.open_path(app, path)
-
-
-def _open_lesson(name: str, app: AppState) -> None:
-    lesson_reader.open_bundled(app, name)
-
-
-def _show_view(name: str, app: AppState) -> None:
+def _show_view(app: AppState, name: str) -> None:
     app.panel.inspection.select(name)
     app.panel.inspection.opens_controls = True
 
 
-def _show_setting(name: str, text: str, app: AppState) -> None:
+def _show_setting(app: AppState, text: str) -> None:
     app.overlays.sidebar.is_on = True
-    app.show_message(f"{name}: {text}; it is under Settings")
+    app.show_message(f"{text}; it is under Settings")

@@ -6,7 +6,7 @@ Overlays draws the card, which takes no keys. A file in the state folder notes t
 from contextlib import suppress
 
 from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
 
 STEPS = (
@@ -21,7 +21,6 @@ STEPS = (
     ("Help", "F1 lists all keys, Ctrl+P finds a command, Shift+F1 explains every setting and C$. The pointer on a "
      "name says what it is for."),
 )  # fmt: skip
-CARD_WIDTH, MARGIN = 380, 12  # at scale 1
 
 
 def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: float) -> None:
@@ -30,31 +29,21 @@ def draw(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: 
     if step is None:
         return
     title, text = STEPS[step]
-    margin = MARGIN * scale
-    imgui.set_next_window_pos((right - margin, bottom - margin), imgui.Cond_.always, (1.0, 1.0))
-    width = min(CARD_WIDTH * scale, max(right - 2 * margin, 60.0))
-    imgui.set_next_window_size_constraints((width, 0), (width, max(bottom - 2 * margin, 40.0)))
-    imgui.set_next_window_bg_alpha(0.97)
-    flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move
-    flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_nav
-    with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
-        imgui.begin("Tour", None, flags)
-    with imgui_ctx.push_font(fonts.bold, theme.FONT_SIZE):
-        imgui.text_colored(theme.ACCENT, f"{title}   {step + 1} of {len(STEPS)}")
+    margin, is_last = theme.CARD_MARGIN * scale, step == len(STEPS) - 1
+    heading = f"{title}   {step + 1} of {len(STEPS)}"
+    theme.begin_card("Tour", heading, fonts, (right - margin, bottom - margin), 1.0, scale)
     imgui.text_wrapped(text)
     imgui.spacing()
-    imgui.begin_disabled(step == 0)
-    if imgui.button("Back"):
+    if theme.button("Back", is_enabled=step > 0):
         app.overlays.tour_step = step - 1
-    imgui.end_disabled()
     imgui.same_line()
-    if imgui.button("Done" if step == len(STEPS) - 1 else "Next"):
-        if step == len(STEPS) - 1:
+    if imgui.button("Done" if is_last else "Next"):
+        if is_last:
             dismiss(app)
         else:
             app.overlays.tour_step = step + 1
     imgui.same_line()
-    if step < len(STEPS) - 1 and imgui.button("Skip the tour"):
+    if not is_last and imgui.button("Skip the tour"):
         dismiss(app)
     imgui.end()
 

@@ -14,14 +14,23 @@ NONE = "(none)"
 Color = tuple[float, ...]  # red, green, blue, linear
 
 
-def choose_index(label: str, preview: str, entries: Sequence[str], current: int) -> int | None:
-    """A combo box; returns the index of an entry that was clicked in this frame, otherwise None."""
+def choose_index(
+    label: str, preview: str, entries: Sequence[str], current: int, help_texts: Sequence[str] = ()
+) -> int | None:
+    """A combo box; returns the index of an entry that was clicked in this frame, otherwise None.
+
+    `help_texts` are the tooltips of the entries, or the only one of the closed box.
+    """
     chosen = None
     if imgui.begin_combo(label, preview):
         for index, entry in enumerate(entries):
             if imgui.selectable(f"{entry}##{index}", index == current)[0]:
                 chosen = index
+            if len(help_texts) == len(entries) and help_texts[index]:
+                imgui.set_item_tooltip(help_texts[index])
         imgui.end_combo()
+    elif len(help_texts) == 1:
+        imgui.set_item_tooltip(help_texts[0])
     return chosen
 
 

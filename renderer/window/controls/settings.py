@@ -3,6 +3,7 @@
 Each control shows the field's help, accepts typed values (Ctrl+click on a slider) and has a button that resets it.
 """
 
+from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -22,6 +23,7 @@ MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # displayed of a list
 Rows = list[tuple[Field, Any]]  # fields with their types
+_pressed: dict[int, Any] = {}  # the value that the slider had before its last press, by the slider's item
 
 
 def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
@@ -87,9 +89,10 @@ def _labeled_control(
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or is_list_of_tables:
         return _tree(name, value, original, context, path)
     changed = value != original
-    reset = label(name, changed, path in context.tracks)
+    _label_text(name, changed, path in context.tracks)
     _tooltip(f, kind)
     _key_menu(context, path)
+    reset = _begin_control()
     value = _control(f, kind, value, context, path)
     _tooltip(f, kind)
     if changed:
@@ -129,16 +132,27 @@ def _key_menu(context: ControlContext, path: str) -> None:
     imgui.end_popup()
 
 
-def label(text: str, highlighted: bool = False, animated: bool = False) -> float:
-    """Draws a label and puts the next control beside it; returns the width that is left for a reset button.
+def label(text: str) -> None:
+    """Draws a label and puts the next control beside it."""
+    _label_text(text)
+    _begin_control()
 
-    The width is always left, so that a slider does not move under the pointer. `animated` ones have the accent color.
-    """
+
+def _label_text(text: str, highlighted: bool = False, animated: bool = False) -> None:
+    """Draws a label; `animated` ones have the accent color."""
     imgui.align_text_to_frame_padding()
     if animated:
         imgui.text_colored(theme.ACCENT, text)
     else:
         (imgui.text if highlighted else imgui.text_disabled)(text)
+
+
+def _begin_control() -> float:
+    """Puts the next control beside its label; returns the width that is left for a reset button.
+
+    The width is always left, so that a slider does not move under the pointer. This follows the label's tooltip, whose
+    text would take the width that is set here.
+    """
     imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
     reset = imgui.get_frame_height()
     imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
@@ -239,20 +253,34 @@ def _number(f: Field, value: Any) -> Any:
     high: Any = f.metadata.get("high")
     flags = LOGARITHMIC if f.metadata.get("logarithmic") else imgui.SliderFlags_.always_clamp
     bounded = low is not None and high is not None
-    new: Any
     if isinstance(value, int):
         if bounded and -MAX_SLIDER_INT <= low <= high <= MAX_SLIDER_INT:
-            changed, new = imgui.slider_int("##", _int_shown(value), int(low), int(high), "%d", flags)
+            changed, new = _slider(imgui.slider_int, _int_shown(value), int(low), int(high), "%d", flags)
         else:
             changed, new = imgui.input_int("##", _int_shown(value))
     elif bounded and high - low < MAX_SLIDER_RANGE:
-        changed, new = imgui.slider_float("##", value, low, high, "%.4g", flags)
+        changed, new = _slider(imgui.slider_float, value, low, high, "%.4g", flags)
     else:
         changed, new = imgui.input_double("##", value, 0.0, 0.0, "%.10g")
     if not (changed and _is_usable(new)):
         return value
     new = max(new, low) if low is not None else new
     return min(new, high) if high is not None else new
+
+
+def _slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any) -> tuple[bool, Any]:
+    """A slider of Dear ImGui, into which a double click types; the value is then as before the first of its clicks."""
+    item, low, io = imgui.get_id("##"), imgui.get_cursor_screen_pos(), imgui.get_io()
+    end = (low.x + imgui.calc_item_width(), low.y + imgui.get_frame_height())
+    types = item in _pressed and imgui.is_mouse_double_clicked(0) and imgui.is_mouse_hovering_rect(low, end)
+    before, is_held = _pressed[item] if types else value, io.key_ctrl
+    io.key_ctrl = types or is_held  # with Ctrl, a click on a slider types
+    changed, new = draw("##", before, *span)
+    io.key_ctrl = is_held
+    if imgui.is_item_activated() and not types:
+        _pressed.clear()
+        _pressed[item] = value
+    return changed or types, new
 
 
 def _int_shown(value: int) -> int:
@@ -297,7 +325,6 @@ def _numbers(value: tuple, room: float = 0.0) -> tuple:
         if i % 4:
             imgui.same_line(0, spacing)
         imgui.set_next_item_width(width)
-        new: Any
         if isinstance(value[i], int) and not isinstance(value[i], bool):
             changed, new = imgui.input_int("##", _int_shown(value[i]), 0)
         else:

@@ -33,13 +33,17 @@ KEY_NAMES |= {symbol: KEY_NAMES[name] for symbol, name in SYMBOLS.items()}
 
 @dataclass(frozen=True)
 class Action:
-    """A named action with its shortcut: `keys` such as "Ctrl+Shift+Z", and `run`, which takes the AppState."""
+    """A named action with its shortcut: `keys` such as "Ctrl+Shift+Z", and `run`, which takes the AppState.
+
+    The command palette finds it by its name, its group and `words`, which are not shown.
+    """
 
     keys: str
     name: str
     group: str
     run: Callable[[Any], None]
     repeats: bool = False
+    words: str = ""
 
 
 class Chord(NamedTuple):

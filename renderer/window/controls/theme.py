@@ -29,6 +29,7 @@ ACCENT = (0.40, 0.67, 1.0, 1.0)
 WARNING = (1.0, 0.52, 0.42, 1.0)
 DIM = (0.62, 0.66, 0.72, 1.0)
 TEXT = (0.92, 0.94, 0.97, 1.0)
+CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
 
 
 Rect = tuple[int, int, int, int]  # left, top, width, height in window units
@@ -93,16 +94,33 @@ def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float]
         return bool(imgui.begin(title, True, flags)[1])
 
 
-def button(label: str, tooltip: str, is_enabled: bool = True) -> bool:
+def begin_card(name: str, title: str, fonts: Fonts, corner: tuple[float, float], pivot: float, scale: float) -> None:
+    """Begins a small window over the panels, which takes no keys.
+
+    Its right edge lies at `corner`, and so does its upper (`pivot` 0) or lower (1) edge.
+    """
+    imgui.set_next_window_pos(corner, imgui.Cond_.always, (1.0, pivot))
+    width = min(CARD_WIDTH * scale, max(corner[0] - CARD_MARGIN * scale, 60.0))
+    imgui.set_next_window_size_constraints((width, 0), (width, max(corner[1], imgui.get_io().display_size.y / 2)))
+    flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move
+    flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_nav
+    with imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
+        imgui.begin(name, None, flags)
+    with imgui_ctx.push_font(fonts.bold, FONT_SIZE):
+        imgui.text_colored(ACCENT, title)
+
+
+def button(label: str, tooltip: str = "", is_enabled: bool = True) -> bool:
     """Draws a button with a tooltip; returns true if it was clicked."""
     imgui.begin_disabled(not is_enabled)
     clicked = imgui.button(label)
     imgui.end_disabled()
-    imgui.set_item_tooltip(tooltip)
+    if tooltip:
+        imgui.set_item_tooltip(tooltip)
     return clicked
 
 
-def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str) -> None:
-    """Draws text over a picture, with a black shadow for contrast."""
-    draw.add_text(font, size, (x + 1, y + 1), color_u32((0, 0, 0, 1)), text)
-    draw.add_text(font, size, (x, y), color_u32(color), text)
+def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str, wrap: float = 0.0) -> None:
+    """Draws text over a picture, with a black shadow for contrast; `wrap` is the width of its lines, 0 for one line."""
+    draw.add_text(font, size, (x + 1, y + 1), color_u32((0, 0, 0, 1)), text, wrap)
+    draw.add_text(font, size, (x, y), color_u32(color), text, wrap)

@@ -21,7 +21,7 @@ from renderer.flames.xml.write import to_xml
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
@@ -266,8 +266,7 @@ class Editor(PanelEditor):
         panel = self.panel
         shown = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
         size = panel.scene.size or shown
-        with atomic_write(path) as temporary:
-            temporary.write_text(to_xml(keyframes_for_file(self.settings, size, panel.scene.title)), encoding="utf-8")
+        write_text(path, to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
         self.app.file_watcher.accept(path)
         panel.base = None
         panel.file = SceneFile(replace(panel.scene, path=path), None)

@@ -108,9 +108,7 @@ class Variants:
         texture = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
         self._tone_mapper(self._interop.texture(frame), editor.panel.scene.tone, texture)
-        textures.append(
-            texture
-        )  # `textures`, not self.textures: new mutants may have been made while kernels were compiled
+        textures.append(texture)  # not to self.textures: new mutants may have come while kernels were compiled
         if not self.pending:
             self._interop.release()  # it must not outlive the GL context
 

@@ -10,6 +10,7 @@ import numpy as np
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.images.inspection import BINS, STOPS
 from renderer.window.boundary import contained
+from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import label
 from renderer.window.controls.toolkit import imgui, implot
 from renderer.window.panels.comparison import MODES
@@ -43,13 +44,10 @@ def draw(panel: Panel, scale: float) -> None:
 def _view(panel: Panel) -> None:
     inspection, names = panel.inspection, panel.inspection.names(panel)
     label("view")
-    if imgui.begin_combo("##view", inspection.name):
-        for name in names:
-            if imgui.selectable(name, name == inspection.name)[0]:
-                inspection.select(name)
-            if imgui.is_item_hovered():
-                imgui.set_tooltip(VIEW_HELP[name])
-        imgui.end_combo()
+    current = names.index(inspection.name) if inspection.name in names else -1
+    chosen = choose_index("##view", inspection.name, names, current, [VIEW_HELP[name] for name in names])
+    if chosen is not None:
+        inspection.select(names[chosen])
     if inspection.meaning and inspection.name != names[0]:
         imgui.text_wrapped(inspection.meaning)
         _steps(inspection)

@@ -129,10 +129,8 @@ class PanelPicture(PanelScene):
             self._fallback = Fallback(self.scene, self.tiles, texts)
         elif self._fallback is None:
             self.release()
-        elif (
-            self.tiles is not None and self.tiles is not self._fallback.tiles
-        ):  # an earlier edit that has not drawn yet
-            self.tiles.release()
+        elif self.tiles is not None and self.tiles is not self._fallback.tiles:
+            self.tiles.release()  # of an earlier edit, which has not drawn yet
         self.tiles = None  # a picture is never asked about the settings of another scene
 
     @property

@@ -87,9 +87,7 @@ class PanelView:
             size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
             wrap = high.x - low.x - 2 * pad
             top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
-            for offset, color in ((1, (0, 0, 0, 1)), (0, theme.ACCENT)):
-                at = (low.x + pad + offset, top + offset)
-                draw.add_text(self.fonts.text, size, at, theme.color_u32(color), label, wrap)
+            theme.shadow_text(draw, self.fonts.text, size, low.x + pad, top, theme.ACCENT, label, wrap)
 
     def _values(self, panel: Panel, picture: Texture, rect: theme.Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""

@@ -165,9 +165,7 @@ def own_address(host: str) -> str:
     It is the address of the network card that leads outside, by the system's routing table: nothing is sent to the
     addresses for documentation (RFC 5737 and 3849). The host's name if no card leads outside.
     """
-    family, outside = (
-        (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
-    )  # RFC 3849, 5737
+    family, outside = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((outside, 9))

@@ -25,9 +25,8 @@ from renderer.window.state.edit_actions import control_context
 
 GROUP = "Scene"  # heading in the key help
 OPERATIONS = {"move": "Alt+G", "rotate": "Alt+R", "scale": "Alt+S"}  # operation of the gizmo -> its key
-EDGES = [
-    (a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)
-]  # pairs of a box's corners; bit k of a corner selects the low or high coordinate k
+# Pairs of a box's corners; bit k of a corner's number selects the low or the high coordinate k
+EDGES = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)]
 CLICK_DISTANCE = 4.0  # units between press and release of a click, at scale 1
 
 
@@ -37,6 +36,7 @@ class SceneEditor(PanelEditor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.operation = "move"
+        self.shows_grid = panel.file.path is None and panel.original.path.suffix == ".toml"  # in a new scene
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None  # a value, the view's target, the value's pose
@@ -93,6 +93,8 @@ class SceneEditor(PanelEditor):
         self._gizmo_is_drawn = False
         if not gizmo.can_draw(settings) or rect[2] < 8 or rect[3] < 8:
             return
+        if self.shows_grid:
+            gizmo.draw_grid(settings, rect, self.scale)
         self._draw_lights(settings, rect)
         current = self._pose()
         if item is None or current is None:
@@ -192,9 +194,13 @@ class SceneEditor(PanelEditor):
             Action("Delete", "delete the selected item", GROUP, edit_actions.delete_selected),
             Action("Ctrl+Shift+D", "duplicate the selected item", GROUP, edit_actions.duplicate_selected),
             Action("F2", "rename the selected item", GROUP, lambda app: self.outliner.start_renaming()),
+            Action("Alt+X", "grid on the ground and axes", GROUP, lambda app: self._toggle_grid()),
             Action("Shift+Escape", "select nothing", GROUP, lambda app: edit_actions.select(app, None)),
         ]
         return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
+
+    def _toggle_grid(self) -> None:
+        self.shows_grid = not self.shows_grid
 
     def _set_operation(self, operation: str, app: AppState) -> None:
         self.operation = operation

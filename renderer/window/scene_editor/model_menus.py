@@ -11,7 +11,7 @@ from renderer.raytracing.models import choices as model_choices
 from renderer.raytracing.models.choices import Choices, choices_of
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.scene.scene import Scene
-from renderer.window.controls.choices import NONE
+from renderer.window.controls.choices import NONE, choose_index
 from renderer.window.controls.settings import label
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
@@ -62,15 +62,9 @@ def _menus(app: AppState, panel: Panel, number: int, shape: ModelShape, choices:
 def _menu(name: str, help_text: str, chosen: int, labels: Sequence[str]) -> int | None:
     """A labeled list of choices; returns the index of a newly clicked choice, otherwise None."""
     label(name)
-    new = None
-    if imgui.begin_combo(f"##{name}", labels[chosen] if 0 <= chosen < len(labels) else NONE):
-        for index, text in enumerate(labels):
-            if imgui.selectable(f"{text}##{index}", index == chosen)[0] and index != chosen:
-                new = index
-        imgui.end_combo()
-    else:
-        imgui.set_item_tooltip(help_text)
-    return new
+    shown = labels[chosen] if 0 <= chosen < len(labels) else NONE
+    new = choose_index(f"##{name}", shown, labels, chosen, [help_text])
+    return None if new == chosen else new
 
 
 def edit(app: AppState, panel: Panel, choose: Callable[[Scene], Scene]) -> None:

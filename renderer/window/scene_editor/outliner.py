@@ -102,9 +102,8 @@ class Outliner:
             edit_actions.run_command(self.app, lambda d: commands.duplicate(d, item), self.panel)
         if imgui.menu_item_simple("Delete", "Delete"):
             edit_actions.run_command(self.app, lambda d: commands.delete(d, item), self.panel)
-        if item.group in items.shape_groups(document.scene.settings) and imgui.menu_item_simple(
-            "Add an instance of it"
-        ):
+        is_shape = item.group in items.shape_groups(document.scene.settings)
+        if is_shape and imgui.menu_item_simple("Add an instance of it"):
             edit_actions.run_command(self.app, lambda d: creation.add_instance(d, item), self.panel)
         imgui.end_popup()
 

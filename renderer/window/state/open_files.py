@@ -225,7 +225,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, 
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)
     app.presets_cache = None
-    names = "shaders" if shaders or files is None else ", ".join(sorted(path.name for path in files))
+    names = "shaders" if shaders or files is None else ", ".join(sorted({path.name for path in files}))
     app.reloaded = "" if is_quiet else f"reloaded: {names}"
     report_reload(app)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from renderer.errors import UserError
 from renderer.system.files import parse_json, read_text, resolve
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 
 MAX_FILES = 12
 MAX_BYTES = 1 << 18
+MAX_NAME = 4096  # characters of a path
 
 
 class RecentFiles:
@@ -25,9 +26,8 @@ class RecentFiles:
             with suppress(UserError, ValueError):  # a damaged list is an empty one
                 saved = parse_json(read_text(path, MAX_BYTES))
                 names = saved if isinstance(saved, list) else []
-                shown = [
-                    name for name in names if isinstance(name, str) and 0 < len(name) < 4096 and name.isprintable()
-                ]
+                texts = [name for name in names if isinstance(name, str)]
+                shown = [text for text in texts if 0 < len(text) < MAX_NAME and text.isprintable()]
                 self.files = list(dict.fromkeys(map(Path, shown)))[:MAX_FILES]
 
     def add(self, path: Path) -> None:
@@ -39,5 +39,4 @@ class RecentFiles:
         if self._path is not None:
             with suppress(UserError, OSError):  # a list that cannot be kept is no reason to stop work
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                with atomic_write(self._path) as temporary:
-                    temporary.write_text(json.dumps([str(file) for file in self.files]), encoding="utf-8")
+                write_text(self._path, json.dumps([str(file) for file in self.files]))

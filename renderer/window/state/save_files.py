@@ -1,6 +1,6 @@
-"""Writes files: scenes, screenshots of panels and of the window, and texts.
+"""Writes files: scenes, and screenshots of panels and of the window.
 
-Scenes go to their file or to a chosen one; screenshots and texts get unused names in the current folder.
+Scenes go to their file or to a chosen one; screenshots get unused names in the current folder.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from pathlib import Path
 from renderer.formats.images import write_png
 from renderer.paths import is_bundled
 from renderer.pictures import make_recipe
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
@@ -43,8 +43,7 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
         titled = replace(document.scene, title=path.stem.replace("_", " "))
         document = replace(document, scene=titled)
     text = document.text_for(path)
-    with atomic_write(path) as temporary:
-        temporary.write_text(text.text, encoding="utf-8")
+    write_text(path, text.text)
     app.file_watcher.accept(path)
     scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     panel.base = panel.file.saved = text
@@ -83,20 +82,11 @@ def write_pending_screenshot(app: AppState) -> None:
         app.show_message(f"wrote {path.name}")
 
 
-def write_text(app: AppState, suffix: str, text: str) -> None:
-    """Writes a text file, named after the active panel's scene file, to the current folder."""
-    path = unused_path(Path.cwd(), app.panel.original.path.stem, suffix)
-    with app.errors_as_messages("writing a file"):
-        with atomic_write(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        app.show_message(f"wrote {path.name}")
-
-
 def screenshot_window(app: AppState) -> None:
     """Writes the next frame of the window to the current folder."""
     app.screenshots.window = unused_path(Path.cwd(), "window")
 
 
-def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:
+def unused_path(folder: Path, stem: str) -> Path:
     """The first of stem-001.png, stem-002.png, ... that does not exist."""
-    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())
+    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}.png").exists())

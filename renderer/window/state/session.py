@@ -23,7 +23,7 @@ from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value, printable
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.system.trust import trusting
 from renderer.window.document.scene_text import SceneText
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
@@ -200,8 +200,7 @@ def save(session: Session, path: Path) -> None:
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
+    write_text(path, json.dumps(table, indent=1))
 
 
 def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:

@@ -2,28 +2,15 @@
 
 from dataclasses import fields
 
-from renderer.scene.animation import (
-    KEYFRAME_TOLERANCE,
-    changed_paths,
-    delete_keys,
-    insert_keyframe,
-    keyframe_times,
-    keys_at,
-)
+from renderer.scene import animation
+from renderer.scene.animation import KEYFRAME_TOLERANCE, keyframe_times
 from renderer.window.document.document import Document
 from renderer.window.document.items import groups, item_value
 from renderer.window.state.app_state import AppState
 
 CAMERA_PLACES = ("position", "target", "fov_degrees")
-PLACES = (
-    "center",
-    "position",
-    "corners",
-    "direction",
-    "rotation_degrees",
-    "scale",
-    "radius",
-)  # fields of items that a key frame animates
+# Fields of items that a key frame animates
+PLACES = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")
 FRAMES_PER_SECOND = 24  # step_frame() steps by 1 / 24 s
 
 
@@ -55,14 +42,9 @@ def is_at_time(app: AppState, time: float) -> bool:
     return abs(app.panel.scene_time - time) <= KEYFRAME_TOLERANCE
 
 
-def scrub(app: AppState, time: float) -> None:
-    """Pauses the active panel at a time in seconds."""
-    app.panel.scrub(time)
-
-
 def step_frame(app: AppState, direction: int) -> None:
     """Goes to the next (1) or the previous (-1) frame."""
-    scrub(app, round(app.panel.scene_time * FRAMES_PER_SECOND + direction) / FRAMES_PER_SECOND)
+    app.panel.scrub(round(app.panel.scene_time * FRAMES_PER_SECOND + direction) / FRAMES_PER_SECOND)
     app.overlays.timeline.is_on = True
 
 
@@ -71,7 +53,7 @@ def step_keyframe(app: AppState, direction: int) -> None:
     times = keyframe_times(app.panel.scene.animation)
     ahead = [t for t in times[::direction] if (t - app.panel.scene_time) * direction > KEYFRAME_TOLERANCE]
     if ahead:
-        scrub(app, ahead[0])
+        app.panel.scrub(ahead[0])
     else:
         app.show_message("no key frame there")
 
@@ -86,7 +68,7 @@ def add_keyframe(app: AppState) -> None:
     if not paths and groups(scene.settings):
         paths = _places(panel.document)
     elif not paths and type(panel.original.settings) is type(scene.settings):
-        paths = changed_paths(panel.original.settings, scene.settings)
+        paths = animation.changed_paths(panel.original.settings, scene.settings)
     view = panel.settings().view
     if not paths and view is not None:
         paths = [f"view.{f.name}" for f in fields(view)]
@@ -95,7 +77,7 @@ def add_keyframe(app: AppState) -> None:
         return
     app.overlays.timeline.is_on = panel.paused = True
     with app.errors_as_messages("inserting a key frame", ValueError):
-        panel.show(insert_keyframe(scene, panel.scene_time, paths))
+        panel.show(animation.insert_keyframe(scene, panel.scene_time, paths))
         names = sorted({path.split(".")[0] for path in paths})
         app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
 
@@ -116,4 +98,5 @@ def delete_keyframe_here(app: AppState) -> None:
     if not any(is_at_time(app, time) for time in keyframe_times(panel.scene.animation)):
         app.show_message("no key frame at this time; Page Up and Page Down go to them")
         return
-    panel.show(delete_keys(panel.scene, keys_at(panel.scene.animation, panel.scene_time)))
+    keys = animation.keys_at(panel.scene.animation, panel.scene_time)
+    panel.show(animation.delete_keys(panel.scene, keys))

@@ -35,9 +35,8 @@ class Tracks:
         self.app = app
         self.chosen: frozenset[KeyName] = frozenset()
         self.copied: tuple[tuple[str, Key], ...] = ()
-        self._held: tuple[Scene, frozenset[KeyName], float] | None = (
-            None  # scene, keys and pointer x at the drag's begin
-        )
+        # Scene, keys and x of the pointer where the drag began
+        self._held: tuple[Scene, frozenset[KeyName], float] | None = None
         self._corner = -1  # index of the dragged point of the curve
 
     def height(self, scale: float) -> float:

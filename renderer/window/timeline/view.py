@@ -93,7 +93,7 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
         time = min(max((imgui.get_io().mouse_pos.x - corner.x) / width, 0.0), 1.0) * duration
         near = [key for key in times if abs(key - time) * width / duration < KEYFRAME_SIZE * scale]
         frame = time if imgui.get_io().key_alt else round(time * actions.FRAMES_PER_SECOND) / actions.FRAMES_PER_SECOND
-        actions.scrub(app, near[0] if near else min(frame, duration))
+        app.panel.scrub(near[0] if near else min(frame, duration))
     middle = corner.y + height / 2
     low, high = (corner.x, middle - 2 * scale), (corner.x + width, middle + 2 * scale)
     draw_list.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg_active"]), 2 * scale)

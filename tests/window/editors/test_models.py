@@ -114,16 +114,16 @@ def test_an_animated_model_plays_and_is_scrubbed_on_the_timeline(gl, gpu, tmp_pa
         assert actions.shows_timeline(app) and panel.is_animated and panel.scene.animation.duration == 2.0
         before = panel.scene_time
         until(screen, lambda: panel.scene_time > before + 0.1)
-        actions.scrub(app, 0.0)
+        app.panel.scrub(0.0)
         draw_full_sample(screen)
         assert is_red(panel)
-        actions.scrub(app, 1.5)
+        app.panel.scrub(1.5)
         draw_full_sample(screen)
         red, green, blue = middle(panel)
         assert panel.paused and red < 1.2 * min(green, blue), "only the background is left"
         view = panel.settings().view
         panel_actions.edit_settings(app, replace(panel.settings(), max_depth=2))
         assert panel.scene.settings.shutter == () and panel.settings().view == view
-        actions.scrub(app, 2.0)
+        app.panel.scrub(2.0)
         draw_full_sample(screen)
         assert is_red(panel), "the animation repeats"
