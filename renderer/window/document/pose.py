@@ -102,16 +102,12 @@ def _with_sizes(item: Any, sizes: np.ndarray) -> dict[str, Any]:
     names = _names(item)
     if "size" in names:
         return {"size": _point(sizes)}
-    before = _sizes(item)
-    factors = sizes / before
-    factor = float(factors[np.argmax(np.abs(np.log(factors)))])  # a uniform size follows the axis that was dragged
-    uniform = bool(np.ptp(factors) < 1e-4 * factors.max())
-    if "scale_xyz" in names and not uniform:
-        return {"scale_xyz": _point(np.multiply(item.scale_xyz, factors))}
-    for name in ("scale", "radius"):
-        if name in names:
-            return {name: _round(getattr(item, name) * factor)}
-    return {}
+    scales = sizes / getattr(item, "scale_xyz", np.ones(3))
+    if "scale_xyz" in names and np.ptp(scales) > 1e-4 * scales.max():
+        return {"scale_xyz": _point(sizes / item.scale)}
+    # A uniform size follows the dragged axis: the gizmo leaves the two others as they were when it was pressed
+    dragged = np.argmax(np.abs(np.log(scales / np.median(scales))))
+    return {name: _round(scales[dragged]) for name in ("scale", "radius") if name in names}
 
 
 def _same_axes(item: Any, axes: np.ndarray) -> bool:

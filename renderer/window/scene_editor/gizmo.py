@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from renderer.raytracing.settings import Settings
-from renderer.window.controls.theme import Rect, color_u32
+from renderer.window.controls.theme import Color, Rect, color_u32
 from renderer.window.controls.toolkit import imgui, imguizmo
 from renderer.window.document.picking import PICKED
 from renderer.window.document.pose import Pose
@@ -24,6 +24,7 @@ LINES = {  # units at scale 1
 _drawn_in = [0]  # _window() of the gizmo that was drawn last
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the middle to each side
 AXIS_COLORS = [(0.95, 0.35, 0.35, 0.8), (0.45, 0.85, 0.4, 0.8), (0.4, 0.6, 1.0, 0.8)]
+Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
 NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
 
 
@@ -55,16 +56,15 @@ def _matrices(
     return view, out
 
 
-def _to_clip(settings: Settings, points: np.ndarray, aspect: float) -> np.ndarray:
+def _to_clip(points: np.ndarray, view: np.ndarray, projection: np.ndarray) -> np.ndarray:
     """OpenGL's clip coordinates (n, 4) of points (n, 3)."""
-    view, projection = matrices(settings, aspect)
     clip: np.ndarray = np.concatenate([points, np.ones((len(points), 1))], 1) @ (projection @ view).T
     return clip
 
 
 def project(settings: Settings, points: np.ndarray, rect: Rect) -> np.ndarray:
     """The window coordinates (n, 2) of points (n, 3); NaN for points behind the camera."""
-    return _to_window(_to_clip(settings, points, rect[2] / rect[3]), rect)
+    return _to_window(_to_clip(points, *matrices(settings, rect[2] / rect[3])), rect)
 
 
 def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:
@@ -77,10 +77,10 @@ def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:
 
 
 @lru_cache(8)
-def grid_lines(camera: Any, settings: Settings, rect: Rect) -> tuple[np.ndarray, np.ndarray]:
+def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, rect: Rect) -> list[Line]:
     """A grid on the ground, y = 0, below the view's target, with the axes x, y and z as its last three lines.
 
-    Returns window coordinates (n, 2, 2) of the lines' ends, cut off before the camera, and a mask (n,) of visible ones.
+    Each line is its color and the window coordinates of its ends, cut off before the camera.
     """
     cell = 10.0 ** np.floor(np.log10(camera.target_plane_height() / 2))
     at, reach = cell * np.arange(-GRID_CELLS, GRID_CELLS + 1), cell * GRID_CELLS
@@ -89,24 +89,24 @@ def grid_lines(camera: Any, settings: Settings, rect: Rect) -> tuple[np.ndarray,
     along_x = np.stack([np.stack([-far, zero, at], 1), np.stack([far, zero, at], 1)], 1)
     lines = np.concatenate([along_x, along_x[:, :, ::-1]]) + middle
     axes = np.stack([np.zeros((3, 3)), reach * np.eye(3)], 1)
-    clip = _to_clip(settings, np.concatenate([lines, axes]).reshape(-1, 3), rect[2] / rect[3]).reshape(-1, 2, 4)
+    to_clip = _matrices(camera, lens_shift, projection, rect[2] / rect[3])
+    clip = _to_clip(np.concatenate([lines, axes]).reshape(-1, 3), *to_clip).reshape(-1, 2, 4)
     near = NEAR * camera.target_plane_height()
     depth = clip[:, :, 3]
     with np.errstate(divide="ignore", invalid="ignore"):
         fraction = (near - depth[:, 0]) / (depth[:, 1] - depth[:, 0])  # of the line, where it meets the near plane
         cut = clip[:, :1] + fraction[:, None, None] * (clip[:, 1:] - clip[:, :1])
     ends = np.where(depth[..., None] < near, cut, clip)
-    return _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2), (depth >= near).any(1)
+    points = _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2).tolist()
+    colors = [GRID_COLOR] * len(lines) + AXIS_COLORS
+    return [(color, *ends) for color, ends, seen in zip(colors, points, (depth >= near).any(1), strict=True) if seen]
 
 
 def draw_grid(settings: Settings, rect: Rect, scale: float) -> None:
     """Draws the grid on the ground and the axes: x red, y green, z blue."""
-    lines, seen = grid_lines(settings.view, settings, rect)
     draw_list = imgui.get_window_draw_list()
-    colors = [GRID_COLOR] * (len(lines) - 3) + AXIS_COLORS
-    for (start, end), color, is_seen in zip(lines.tolist(), colors, seen.tolist(), strict=True):
-        if is_seen:
-            draw_list.add_line(start, end, color_u32(color), scale)
+    for color, start, end in grid_lines(settings.view, settings.lens_shift, settings.projection, rect):
+        draw_list.add_line(start, end, color_u32(color), scale)
 
 
 def can_draw(settings: Settings) -> bool:
