@@ -8,7 +8,7 @@ import re
 
 from renderer.errors import InputError, KernelError
 from renderer.gpu.gl import GlContext, Pass
-from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main
+from renderer.toys.program import BUILTINS, COMMENT, Program, Tab, has_main
 
 GLSL_VERSION = 330
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
@@ -88,8 +88,3 @@ def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
         words = " ".join(log.split())[:300]
         return f"{tab.path}: {driver} refuses {tab.name}: {words}"
     return "\n".join(list(found.values())[:MAX_ERRORS])
-
-
-def alias(name: str) -> str:
-    """The built-in uniform that a name means: iTime for u_time."""
-    return ALIASES.get(name, name)

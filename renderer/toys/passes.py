@@ -16,8 +16,8 @@ from renderer.gpu.gl import GlContext, Pass, Sampled, Texture
 from renderer.images.algorithm_view import AlgorithmView, StepPicture
 from renderer.images.reduction_passes import magnified
 from renderer.plain import Json
-from renderer.toys.glsl import alias, compile_pass
-from renderer.toys.program import BUFFERS, IMAGE, KEYBOARD, NOISE, Channel, Program
+from renderer.toys.glsl import compile_pass
+from renderer.toys.program import ALIASES, BUFFERS, IMAGE, KEYBOARD, NOISE, Channel, Program
 
 Size = tuple[int, int]
 SAMPLE_RATE = 44100.0  # Hz, iSampleRate
@@ -135,7 +135,7 @@ class ToyPasses:
         values["toy_origin"] = origin
         inputs = {}
         for uniform, (components, items) in shader.uniforms.items():
-            value = values[alias(uniform)]
+            value = values[ALIASES.get(uniform, uniform)]  # iTime for u_time
             if isinstance(value, list):  # the compiler cuts an array behind the last item that is read
                 value = value[:items] if items > 1 else value[0]
             inputs[uniform] = value[:components] if type(value) is tuple else value  # vec2 u_resolution

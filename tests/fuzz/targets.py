@@ -190,14 +190,16 @@ def recent_seeds() -> dict[str, bytes]:
     }
 
 
-@target("recent", recent_seeds, (mutate.json_tree, mutate.json_tree, *TEXT), "renderer.window.state.recent", weight=0.3)
+@target(
+    "recent", recent_seeds, (mutate.json_tree, mutate.json_tree, *TEXT), "renderer.window.state.session", weight=0.3
+)
 def read_recent(path: Path) -> None:
     """The list of recent files, as the menu shows it; a damaged one is an empty one."""
     from renderer.window.document.items import shorten
-    from renderer.window.state.recent import MAX_FILES, RecentFiles
+    from renderer.window.state.session import MAX_RECENT, RecentFiles
 
     files = RecentFiles(path).files
-    assert len(files) <= MAX_FILES and len(set(files)) == len(files)
+    assert len(files) <= MAX_RECENT and len(set(files)) == len(files)
     for file in files:
         shorten(file.name).encode()
         assert str(file).isprintable()

@@ -93,7 +93,7 @@ def message(screen) -> str:
         (docking.Docking, "drag_panel", ""),
         (main_window, "edit_settings", ""),
         (main_window, "action_buttons", ""),
-        (main_window.statistics, "draw", ""),
+        (main_window.sections, "draw_statistics", ""),
         (view, "draw", "Ctrl+T"),
         (overlays.Overlays, "_help", "F1"),
         (FlameEditor, "draw", ""),

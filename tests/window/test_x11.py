@@ -125,6 +125,45 @@ print("all passed")
 """
 
 
+QUICK = """
+import subprocess, sys
+exec(sys.argv[3].partition("on_drop")[0].replace("500, 300", "900, 520"))
+name = glfw.get_x11_window(window.handle)
+
+
+def quick_drag(x, y, x2, y2):
+    words = ["mousemove", "--window", name, x, y, "mousedown", 1, "mousemove", "--window", name, x2, y2, "mouseup", 1]
+    subprocess.run(["xdotool", *map(str, words)], check=True)
+    for _ in range(6):
+        window.frame(app, ui)
+
+
+view = app.panel.scene.settings.view
+quick_drag(200, 200, 260, 200)
+assert app.panel.scene.settings.view != view
+app.add_panels([load(Path(sys.argv[2]))])
+for _ in range(6):
+    window.frame(app, ui)
+app.panels.layout = app.panels.current_layout()
+before, (x, y, width, height) = app.panels.rects, app.panels.rects[0]
+beside = app.panels.rects[1][0] > x
+gap = (x + width + 2, y + height // 2) if beside else (x + width // 2, y + height + 2)
+quick_drag(*gap, gap[0] + 40, gap[1] + 40)
+assert app.panels.rects != before, "the gap between two panels"
+app.close()
+window.close()
+print("all passed")
+"""
+
+
+def test_a_drag_that_ends_within_one_frame_moves_views_and_gaps(display, scene_files, tmp_path):
+    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": python_path()}
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, "-c", QUICK, *map(str, scene_files), SCRIPT]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "all passed", done.stderr
+
+
 def test_drops_fullscreen_and_tiny_sizes_of_a_real_window(display, scene_files, tmp_path):
     environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": python_path()}
     environment.pop("WAYLAND_DISPLAY", None)

@@ -31,6 +31,7 @@ FRAME_SHARE = 0.02  # of the time, for frames while panels refine: software GL d
 MAX_DISPLAY_INTERVAL = 3.0  # seconds
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
 MAX_FAILED_FRAMES = 3  # this many failed frames in a row end the window
+MAX_QUEUED_FRAMES = 3  # that are drawn before the release of a button: pointer, press, motion
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
 # GLFW's key number -> Dear ImGui's key; only the names of arrows and digits differ between the two
@@ -189,6 +190,7 @@ class Window:
         glfw.swap_interval(0)
         self.gl = GlContext.from_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
+        self._ui: UiContext | None = None  # of the last frame
         self._dropped: list[Path] = []
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
@@ -196,19 +198,17 @@ class Window:
         self._reports: list[str] = []  # errors of GLFW since the last frame
         self._reported: set[str] = set()
         self._title = title
-        on_damage: Any = self._on_damage
-        for set_callback in (glfw.set_window_refresh_callback, glfw.set_framebuffer_size_callback):
-            set_callback(self.handle, on_damage)
+        glfw.set_window_refresh_callback(self.handle, self._on_damage)
+        glfw.set_framebuffer_size_callback(self.handle, self._on_damage)
         glfw.set_key_callback(self.handle, self._on_key)
-        on_drop: Any = self._on_drop  # the binding's stub has another signature
-        glfw.set_drop_callback(self.handle, on_drop)
+        glfw.set_mouse_button_callback(self.handle, self._on_button)
+        glfw.set_drop_callback(self.handle, self._on_drop)
         self._contexts = Contexts()
         address = ctypes.cast(self.handle, ctypes.c_void_p).value
         assert address is not None
         imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks, which it chains
         imgui.backends.opengl3_init("#version 330")
-        on_error: Any = self._on_error  # the binding's stub has another signature
-        glfw.set_error_callback(on_error)  # from here on no error of GLFW raises
+        glfw.set_error_callback(self._on_error)  # from here on no error of GLFW raises
 
     def run(self, app: AppState, stop: StopFlag) -> None:
         """Runs the main loop until the user quits or `stop` is set."""
@@ -233,6 +233,7 @@ class Window:
 
     def frame(self, app: AppState, ui: UiContext) -> None:
         """Waits for events as the activity allows, then draws one frame."""
+        self._ui = ui
         with app.errors_as_messages("an event of the window system"):
             self._take_events(ui.idle.wait())
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
@@ -289,6 +290,15 @@ class Window:
             control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
             self._modifiers_at_press[KEYS[key]] = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
 
+    def _on_button(self, handle: object, button: int, action: int, mods: int) -> None:
+        """Draws the frames of a drag before its release: a control that is released in the frame of a motion misses it.
+
+        Dear ImGui's callback, which follows, adds the release.
+        """
+        for _ in range(MAX_QUEUED_FRAMES if action == glfw.RELEASE else 0):
+            if self._ui is not None and imgui.get_current_context().input_events_queue:
+                self._ui.frame(self._new_frame, self.gl.screen)
+
     def _on_drop(self, handle: Any, paths: Any) -> None:
         self._dropped.extend(map(Path, paths))
 
@@ -311,8 +321,7 @@ class Window:
             self._windowed_rect = (*glfw.get_window_pos(self.handle), *glfw.get_window_size(self.handle))
             glfw.set_window_monitor(self.handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
         else:
-            windowed: Any = None  # the binding's stub does not allow the null monitor
-            glfw.set_window_monitor(self.handle, windowed, *self._windowed_rect, 0)
+            glfw.set_window_monitor(self.handle, None, *self._windowed_rect, 0)
             self._windowed_rect = None
 
     def close(self) -> None:
@@ -344,8 +353,7 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
 def _init_glfw() -> None:
     """Initializes GLFW; raises UnavailableError with advice if there is no display."""
     glfw.ERROR_REPORTING = "exception"
-    default: Any = None  # the binding's stub does not allow it
-    glfw.set_error_callback(default)  # an earlier window's set its own
+    glfw.set_error_callback(None)  # an earlier window's set its own
     advice = (
         "`rayfold export` needs none; `ssh -X` forwards one; `xvfb-run -a rayfold view` creates one; "
         "`rayfold serve` shows the window in a browser"

@@ -6,7 +6,8 @@ MainWindow dispatches keys to ACTIONS; the key help and the command palette list
 from functools import partial
 from operator import methodcaller
 
-from renderer.window.app import docking, tour
+from renderer.window.app import docking
+from renderer.window.app.overlays import start_tour
 from renderer.window.controls.shortcuts import Action
 from renderer.window.state import lesson_reader, open_files, panel_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
@@ -70,7 +71,7 @@ ACTIONS = [
     Action("Ctrl+Shift+Backspace", "revert to the saved file", FILE, open_files.revert),
     Action("F1", "all keys", WINDOW, lambda s: s.overlays.help.toggle()),
     Action("Shift+F1", "reference: settings, C$, materials", WINDOW, lambda s: s.overlays.reference.toggle()),
-    Action("Ctrl+F1", "tour of five steps", WINDOW, tour.start),
+    Action("Ctrl+F1", "tour of five steps", WINDOW, start_tour),
     Action("Ctrl+PageDown", "next step of the lesson", WINDOW, lesson_reader.next_step),
     Action("Ctrl+PageUp", "previous step of the lesson", WINDOW, lesson_reader.previous_step),
     Action("Alt+M", "measure what the lesson's step asks for", WINDOW, lesson_reader.measure_step),

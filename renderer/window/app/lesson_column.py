@@ -170,16 +170,15 @@ class LessonColumn:
         always = imgui.Cond_.always
         implot.setup_axes_limits(min(plot.x) - margin, max(plot.x) + margin + 1e-9, low, high, always)
         implot.setup_legend(implot.Location_.north_east)
-        if plot.log_x:
-            implot.setup_axis_scale(implot.ImAxis_.x1, implot.Scale_.log10)
-        if plot.log_y:
-            implot.setup_axis_scale(implot.ImAxis_.y1, implot.Scale_.log10)
+        for axis, is_logarithmic in ((implot.ImAxis_.x1, plot.log_x), (implot.ImAxis_.y1, plot.log_y)):
+            if is_logarithmic:
+                implot.setup_axis_scale(axis, implot.Scale_.log10)
+        spec = implot.Spec(marker=implot.Marker_.circle, marker_size=3.0, line_weight=2.0)
         for name, values in plot.series.items():
-            points = [
-                (x, y) for x, y in zip(plot.x, values, strict=True) if y is not None and (y > 0 or not plot.log_y)
-            ]
-            if points:
-                _draw_line(name, points)
+            known = [(x, y) for x, y in zip(plot.x, values, strict=True) if y is not None]
+            points = np.array([(x, y) for x, y in known if y > 0 or not plot.log_y], "f8").reshape(-1, 2)
+            if len(points):
+                implot.plot_line(name, points[:, 0].copy(), points[:, 1].copy(), spec)
         implot.end_plot()
 
     def _question(self, question: Question, state: StepState) -> None:
@@ -209,9 +208,3 @@ def _limits(plot: Plot) -> tuple[float, float]:
     if not values:
         return (0.1, 1.0) if plot.log_y else (0.0, 1.0)
     return (min(values) / 2, max(values) * 3) if plot.log_y else (0.0, max(values) * 1.25 or 1.0)
-
-
-def _draw_line(name: str, points: list[tuple[float, float]]) -> None:
-    x, y = np.array(points, "f8").T
-    spec = implot.Spec(marker=implot.Marker_.circle, marker_size=3.0, line_weight=2.0)
-    implot.plot_line(name, np.ascontiguousarray(x), np.ascontiguousarray(y), spec)

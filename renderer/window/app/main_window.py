@@ -23,7 +23,7 @@ from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
-from renderer.window.panels import inspection_controls, statistics
+from renderer.window.panels import sections
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_editor import PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
@@ -310,9 +310,9 @@ class MainWindow:
                 tone = edit_settings(panel.scene.tone, _reset_scene(panel).tone)
                 panel.show(replace(panel.scene, tone=tone), moved=imgui.is_any_item_active())
             imgui.pop_id()
-            inspection_controls.draw(panel, self.scale)
+            sections.draw_inspection(panel, self.scale)
             if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
-                statistics.draw(panel, self.fonts, self.scale)
+                sections.draw_statistics(panel, self.fonts, self.scale)
             imgui.pop_item_flag()
 
     def _title(self, panel: Panel) -> None:

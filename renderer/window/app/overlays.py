@@ -1,13 +1,15 @@
-"""Overlays of the window: key help, command palette, question about a dropped file, and messages.
+"""Overlays of the window: key help, command palette, questions, messages, and the tour of the first start.
 
-MainWindow draws them last in each frame; OverlayState says which are open.
+MainWindow draws them last in each frame; OverlayState says which are open. A file in the state folder notes
+that the user dismissed the tour, which Ctrl+F1 shows again.
 """
 
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 from renderer.plain import printable
-from renderer.window.app import palette, tour
+from renderer.window.app import palette
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
@@ -26,6 +28,19 @@ MOUSE_HELP = (
     "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels, Alt+click shows a pixel's paths; "
     "drag a title bar to move its panel, a gap to resize panels"
 )
+
+TOUR_STEPS = (
+    ("Panels", "Each panel is a live picture. Drag in it to orbit or pan, turn the wheel to zoom; the controls on the "
+     "right belong to the active panel. N and P show the next and the previous scene of the folder."),
+    ("Scenes", "Ctrl+N makes an empty scene; Add (Shift+A) puts shapes, lights, materials, meshes and textures into "
+     "it. A file that is dropped on a panel can be added too. Ctrl+S saves readable TOML."),
+    ("Items", "A click selects what is under it: arrows move it, Alt+R and Alt+S rotate and scale. Its settings are "
+     "below the list; F2 renames it and all that uses it. Ctrl+Z undoes every step."),
+    ("Time", "Ctrl+T shows the timeline. A right click on the name of a setting gives it a key frame; Tracks has a "
+     "row for each, whose keys are dragged, copied and eased. Film... exports a video."),
+    ("Help", "F1 lists all keys, Ctrl+P finds a command, Shift+F1 explains every setting and C$. The pointer on a "
+     "name says what it is for."),
+)  # fmt: skip
 
 
 class Overlays:
@@ -48,7 +63,7 @@ class Overlays:
             self._dropped(self.app.overlays.dropped, width, height)
         self.film_dialog.draw(width, height, self.scale)
         self.reference.draw(width, height)
-        tour.draw(self.app, self.fonts, panels_width, height, self.scale)
+        _tour(self.app, self.fonts, panels_width, height, self.scale)
         if self.app.dialog is not None:
             self.app.dialog.draw(width, height, self.scale)
             if not self.app.dialog.is_open:
@@ -217,3 +232,42 @@ def _balance(groups: Groups, columns: int) -> list[list[str]]:
         out[shortest].append(group)
         lengths[shortest] += len(lines) + 2
     return out
+
+
+def _tour(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale: float) -> None:
+    """Draws the current step of the tour in the lower right corner of the panels, which end at `right` and `bottom`."""
+    step = app.overlays.tour_step
+    if step is None:
+        return
+    title, text = TOUR_STEPS[step]
+    margin, is_last = theme.CARD_MARGIN * scale, step == len(TOUR_STEPS) - 1
+    heading = f"{title}   {step + 1} of {len(TOUR_STEPS)}"
+    theme.begin_card("Tour", heading, fonts, (right - margin, bottom - margin), 1.0, scale)
+    imgui.text_wrapped(text)
+    imgui.spacing()
+    if theme.button("Back", is_enabled=step > 0):
+        app.overlays.tour_step = step - 1
+    imgui.same_line()
+    if imgui.button("Done" if is_last else "Next"):
+        if is_last:
+            dismiss_tour(app)
+        else:
+            app.overlays.tour_step = step + 1
+    imgui.same_line()
+    if not is_last and imgui.button("Skip the tour"):
+        dismiss_tour(app)
+    imgui.end()
+
+
+def dismiss_tour(app: AppState) -> None:
+    """Ends the tour for good."""
+    app.overlays.tour_step = None
+    if app.overlays.tour_marker is not None:
+        with suppress(OSError):  # if the file cannot be written, the tour returns at the next start
+            app.overlays.tour_marker.parent.mkdir(parents=True, exist_ok=True)
+            app.overlays.tour_marker.touch()
+
+
+def start_tour(app: AppState) -> None:
+    """Shows the tour from its first step."""
+    app.overlays.tour_step = 0

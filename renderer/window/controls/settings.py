@@ -3,8 +3,8 @@
 Each control shows the field's help, accepts typed values (Ctrl+click on a slider) and has a button that resets it.
 """
 
-from collections.abc import Callable
-from dataclasses import Field, fields, is_dataclass, replace
+from collections.abc import Callable, Collection
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
@@ -14,7 +14,6 @@ from renderer.errors import InputError
 from renderer.scene.schema import to_decimal
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_name, choose_names, edit_color
-from renderer.window.controls.context import PLAIN, ControlContext
 from renderer.window.controls.toolkit import imgui
 
 MAX_INT = (1 << 31) - 1  # integer controls have 32 bits
@@ -24,6 +23,35 @@ LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # displayed of a list
 Rows = list[tuple[Field, Any]]  # fields with their types
 _pressed: dict[int, Any] = {}  # the value that the slider had before its last press, by the slider's item
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def _no_names(*_: object) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True)
+class ControlContext:
+    """The callbacks of controls to one panel: names to choose from, key frames, file dialogs, refusals.
+
+    state/edit_actions.py makes it; a path names a setting as in --set. The defaults suit settings of no scene.
+    """
+
+    refuse: Callable[[str], None] = _nothing  # shows why a value is not taken
+    names: Callable[[str], list[str]] = _no_names  # names of the items that a field may refer to
+    item_label: Callable[[str, int], str | None] = _nothing  # label of an item, by the path of its list and its index
+    browse: Callable[[str, Field, str], None] | None = None  # asks for the file of a setting, by path, field and value
+    rename: Callable[[str, str], None] | None = None  # renames an item, by its path and the new name
+    add_key: Callable[[str], None] | None = None
+    remove_track: Callable[[str], None] | None = None
+    tracks: Collection[str] = ()  # the paths that have key frames
+    hidden: Collection[str] = ()  # paths of settings that another editor shows
+
+
+PLAIN = ControlContext()
 
 
 def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
@@ -49,7 +77,7 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
             continue
         old = getattr(settings, f.name)
         if not draws_all and _is_line(old) and not imgui.is_rect_visible((1, height)):
-            _leave_room(f, height)
+            imgui.dummy((1, height))
             continue
         imgui.push_id(f.name)
         new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
@@ -106,11 +134,6 @@ def _labeled_control(
 def _draws_all() -> bool:
     """True if controls out of view must be drawn: the keyboard moves among them, or an edited one may scroll away."""
     return bool(imgui.get_io().config_flags & imgui.ConfigFlags_.nav_enable_keyboard) or imgui.is_any_item_active()
-
-
-def _leave_room(f: Field, height: float) -> None:
-    """Leaves room for the control of a field that is out of view."""
-    imgui.dummy((1, height))
 
 
 def _is_line(value: object) -> bool:
@@ -195,15 +218,14 @@ def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, Decimal):
-        return _decimal(f, value, context, 0, imgui.get_cursor_pos_x(), imgui.calc_item_width())
+        return _decimal(f, value, context)
     if isinstance(value, tuple):
         if value and all(isinstance(v, Decimal) for v in value):
-            left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
-            return tuple(_decimal(f, v, context, k, left, width) for k, v in enumerate(value))
+            return _column(value, lambda v: _decimal(f, v, context))
         if value and _is_numbers(value):
             return _numbers(value)
         if value and all(isinstance(v, tuple) and v and _is_numbers(v) for v in value):
-            return _rows(value)
+            return _column(value, _numbers)
         imgui.text_disabled(f"{len(value)} items" if value else "none")
         return value
     if isinstance(value, str):
@@ -232,13 +254,9 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
     return text if changed else value
 
 
-def _decimal(f: Field, value: Decimal, context: ControlContext, index: int, left: float, width: float) -> Decimal:
+def _decimal(f: Field, value: Decimal, context: ControlContext) -> Decimal:
     """A text field for a decimal number of any length; a text that is none, or out of range, is refused."""
-    imgui.push_id(index)
-    imgui.set_cursor_pos_x(left)
-    imgui.set_next_item_width(width)
     changed, text = imgui.input_text("##", str(value), imgui.InputTextFlags_.enter_returns_true)
-    imgui.pop_id()
     if changed:
         try:
             return to_decimal(text, f.name, f.metadata)
@@ -297,30 +315,28 @@ def _is_numbers(value: tuple) -> bool:
     return all(isinstance(v, (int, float)) for v in value)
 
 
-def _rows(value: tuple) -> tuple:
-    """Inputs for a list of points: a line for each."""
+def _column(value: tuple, control: Callable[[Any], Any]) -> tuple:
+    """A line for each item, drawn by control(item), such as a point of a list; returns the edited items."""
     out = list(value)
     left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
-    for i in range(min(len(value), MAX_ITEMS)):
+    for i, item in enumerate(value[:MAX_ITEMS]):
         imgui.push_id(i)
         imgui.set_cursor_pos_x(left)
         imgui.set_next_item_width(width)
-        imgui.begin_group()
-        out[i] = _numbers(value[i], width)
-        imgui.end_group()
+        out[i] = control(item)
         imgui.pop_id()
     if len(value) > MAX_ITEMS:
         imgui.text_disabled(f"and {len(value) - MAX_ITEMS} more")
     return tuple(out)
 
 
-def _numbers(value: tuple, room: float = 0.0) -> tuple:
+def _numbers(value: tuple) -> tuple:
     """Inputs for a list of numbers, four a line."""
-    out: list[Any] = list(value)
-    shown = min(len(value), MAX_ITEMS)
+    out, per_line = list(value), min(len(value), 4)
     spacing = imgui.get_style().item_inner_spacing.x
-    width = ((room or imgui.calc_item_width()) - (min(shown, 4) - 1) * spacing) / max(1, min(shown, 4))
-    for i in range(shown):
+    width = (imgui.calc_item_width() - (per_line - 1) * spacing) / per_line
+    imgui.begin_group()
+    for i in range(min(len(value), MAX_ITEMS)):
         imgui.push_id(i)
         if i % 4:
             imgui.same_line(0, spacing)
@@ -331,6 +347,7 @@ def _numbers(value: tuple, room: float = 0.0) -> tuple:
             changed, new = imgui.input_double("##", value[i], 0.0, 0.0, "%.5g")
         out[i] = new if changed and _is_usable(new) else value[i]
         imgui.pop_id()
+    imgui.end_group()
     return tuple(out)
 
 

@@ -14,7 +14,7 @@ from renderer.scene.schema import PictureSettings, check_numbers, to_table
 from renderer.window.document import items
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
-from renderer.window.document.scene_text import SceneText, item_count
+from renderer.window.document.scene_text import item_count
 
 MAX_NAME = 200  # characters
 
@@ -37,25 +37,21 @@ def duplicate(document: Document, item: Item) -> Document:
 
 
 def _insert(document: Document, item: Item, value: object, label: str) -> Document:
-    document = document.up_to_date()
-    assert document.base is not None
-    settings, base = document.scene.settings, document.base
+    settings, base = document.scene.settings, document.text()
     values = list(getattr(settings, item.group))
-    values.insert(item.index, value)
     path = ("settings", item.group)
-    if item_count(base.text, path) == len(values) - 1:
+    if item_count(base.text, path) == len(values):
         order = list(items.groups(settings))
         later = order[order.index(item.group) + 1 :]
         table = to_table(value, base.path.parent)
-        base = SceneText(toml_text.insert_item(base.text, path, item.index, table, label, later), base.path)
-    document = replace(document, base=base, selection=item).with_settings(**{item.group: tuple(values)})
+        document = document.with_text(lambda text: toml_text.insert_item(text, path, item.index, table, label, later))
+    values.insert(item.index, value)
+    document = replace(document, selection=item).with_settings(**{item.group: tuple(values)})
     return _with_shifted_tracks(document.up_to_date(), item, 1)
 
 
 def delete(document: Document, item: Item) -> Document:
     """The document without an item; raises ValueError if other items refer to its name and no second item has it."""
-    document = document.up_to_date()
-    assert document.base is not None
     settings = document.scene.settings
     name = getattr(items.item_value(settings, item), "name", "")
     users = items.users(settings, item.group, name)
@@ -64,14 +60,12 @@ def delete(document: Document, item: Item) -> Document:
         first = document.label(users[0])
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         raise ValueError(f"{document.label(item)} is used by {first}{more}; give them another one before")
-    document = _with_shifted_tracks(document, item, -1)
-    assert document.base is not None
-    base, path = document.base, ("settings", item.group)
+    document, path = _with_shifted_tracks(document.up_to_date(), item, -1), ("settings", item.group)
     values = list(getattr(settings, item.group))
     del values[item.index]
-    if item_count(base.text, path) == len(values) + 1 and values:
-        base = SceneText(toml_text.remove_item(base.text, path, item.index), base.path)
-    return replace(document, base=base, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()
+    if values and item_count(document.text().text, path) == len(values) + 1:
+        document = document.with_text(lambda text: toml_text.remove_item(text, path, item.index))
+    return replace(document, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()
 
 
 def _with_shifted_tracks(document: Document, item: Item, by: int) -> Document:
@@ -107,7 +101,8 @@ def rename(document: Document, item: Item, name: str) -> Document:
     value = items.item_value(settings, item)
     old, reference_list = getattr(value, "name", ""), items.reference_list(settings, item.group)
     if not reference_list or reference_list == items.SHAPES and not old:
-        return _with_comment(document.up_to_date(), item, name)
+        path = ("settings", item.group)
+        return document.with_text(lambda text: toml_text.set_comment(text, path, item.index, name))
     if not name:
         raise ValueError(f"the name of {document.label(item)} is empty; others need it to find it")
     if name == old:
@@ -130,9 +125,8 @@ def _renamed(document: Document, reference_list: str, old: str, name: str) -> Do
             changed[group] = tuple(_with_name(value, names, old, name) for value in values)
     scene = replace(document.scene, settings=replace(settings, **changed))
     if scene.animation is not None:
-        tracks = tuple(
-            _with_renamed_keys(track, settings, reference_list, old, name) for track in scene.animation.tracks
-        )
+        before = scene.animation.tracks
+        tracks = tuple(_with_renamed_keys(track, settings, reference_list, old, name) for track in before)
         scene = replace(scene, animation=replace(scene.animation, tracks=tracks))
     return replace(document, scene=scene)
 
@@ -155,13 +149,6 @@ def _with_name(value: Any, names: list[str], old: str, new: str) -> Any:
         elif isinstance(found, tuple) and old in found:
             edits[field] = tuple(new if name == old else name for name in found)
     return replace(value, **edits) if edits else value
-
-
-def _with_comment(document: Document, item: Item, name: str) -> Document:
-    assert document.base is not None
-    base = document.base
-    path = ("settings", item.group)
-    return replace(document, base=replace(base, text=toml_text.set_comment(base.text, path, item.index, name)))
 
 
 def set_value(document: Document, item: Item, value: object) -> Document:

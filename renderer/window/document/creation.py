@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from renderer.formats.models import GLTF_SUFFIXES
 from renderer.paths import SCENES
 from renderer.pictures import load, scene_of_table
+from renderer.raytracing.settings import SHAPE_GROUPS
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types
-from renderer.window.document import commands, items
+from renderer.window.document import commands, items, picking
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 
@@ -30,7 +32,6 @@ NEW_SCENE: dict[str, Any] = {
 }  # fmt: skip
 SIZE_IN_VIEW = 0.25  # size of a new shape, as a fraction of the view's height at its target
 Corner = tuple[float, float, float]
-Box = tuple[np.ndarray, np.ndarray]  # the least and the greatest coordinates
 
 
 class Addition(NamedTuple):
@@ -86,24 +87,20 @@ def with_material(document: Document) -> tuple[Document, str]:
 
 
 def add_file(document: Document, path: Path) -> Document:
-    """The document with a mesh or a model, scaled to half of the view's height at its target.
+    """The document with a mesh or a model, scaled to half of the view's height at its target, on the ground below it.
 
     The reader of the file raises its own errors.
     """
-    from renderer.formats.mesh import load_part
-    from renderer.formats.models import GLTF_SUFFIXES, load_model
-
-    settings = document.scene.settings
     if path.suffix.lower() in GLTF_SUFFIXES:
-        model = load_model(str(path), "")
-        boxes = [
-            _bounds(_placed(part.vertices, matrix)) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]
-        ]
-        value = _class(document, "models")(file=str(path))
-        return commands.add(document, "models", _fitted(value, settings, _union(boxes)))
-    document, material = with_material(document)
-    value = _class(document, "meshes")(material=material, file=str(path))
-    return commands.add(document, "meshes", _fitted(value, settings, _bounds(load_part(path).vertices)))
+        group, named = "models", {"file": str(path)}
+    else:
+        document, material = with_material(document)
+        group, named = "meshes", {"file": str(path), "material": material}
+    value = _class(document, group)(**named)
+    low, high = picking.shape_box(group, value)
+    if not (high > low).any():
+        raise ValueError(f"{path.name} has no triangles")
+    return commands.add(document, group, _fitted(value, document.scene.settings, low, high))
 
 
 def add_texture(document: Document, path: Path) -> Document:
@@ -112,28 +109,19 @@ def add_texture(document: Document, path: Path) -> Document:
     return commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
 
 
-def _placed(vertices: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    return vertices @ matrix[:3, :3].T + matrix[:3, 3]
+def _fitted(value: Any, settings: PictureSettings, low: np.ndarray, high: np.ndarray) -> Any:
+    """The shape with the box `low` to `high` (3,), scaled to the view; it stands on the ground below the view's target.
 
-
-def _bounds(points: np.ndarray) -> Box:
-    return points.min(0), points.max(0)
-
-
-def _union(boxes: list[Box]) -> Box:
-    if not boxes:
-        raise ValueError("the model has no mesh")
-    return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0)
-
-
-def _fitted(value: Any, settings: PictureSettings, box: Box) -> Any:
-    """The shape scaled to the view, centered at the view's target."""
-    (low, high), view = box, settings.view
-    size = max(float(b - a) for a, b in zip(low, high, strict=True)) or 1.0
-    scale = _nice(2 * _unit(settings) / size)
-    middle = [scale * float(a + b) / 2 for a, b in zip(low, high, strict=True)]
-    position = (view.target[0] - middle[0], view.target[1] - middle[1], view.target[2] - middle[2])
-    return replace(value, scale=scale, position=tuple(_nice(x, 4) for x in position))
+    The ground is the lowest point of the shapes that are there, y = 0 in an empty scene.
+    """
+    scale = _nice(2 * _unit(settings) / float((high - low).max()))
+    boxes = [
+        picking.bounds(settings, item) for item in items.all_items(settings) if item.group in (*SHAPE_GROUPS, "models")
+    ]
+    ground = min((float(box[0][1]) for box in boxes if box is not None), default=0.0)
+    foot = np.array([low[0] + high[0], 2 * low[1], low[2] + high[2]]) / 2  # of the shape: the middle of its underside
+    x, y, z = np.array([settings.view.target[0], ground, settings.view.target[2]]) - scale * foot
+    return replace(value, scale=scale, position=(_nice(x, 4), _nice(y, 6), _nice(z, 4)))
 
 
 def _nice(number: float, digits: int = 2) -> float:

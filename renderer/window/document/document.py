@@ -3,6 +3,7 @@
 A document is a frozen value, so that undo is a stack of documents and restores texts byte by byte.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ class Document:
     def up_to_date(self) -> "Document":
         """The document with a `base` that describes the current scene."""
         return replace(self, base=self.text())
+
+    def with_text(self, edit: Callable[[str], str]) -> "Document":
+        """The up-to-date document with an edited text."""
+        base = self.text()
+        return replace(self, base=SceneText(edit(base.text), base.path))
 
     def text_for(self, path: Path) -> SceneText:
         """The text for a scene file at `path`."""

@@ -26,12 +26,11 @@ class Item:
 
 def groups(settings: PictureSettings) -> Mapping[str, type]:
     """The lists of tables among the settings, in order, with the class of their items."""
-    settings_class: type = type(settings)
-    return _class_groups(settings_class)
+    return _class_groups(type(settings))
 
 
 @cache
-def _class_groups(settings_class: type) -> Mapping[str, type]:
+def _class_groups(settings_class: Any) -> Mapping[str, type]:
     found: dict[str, Any] = {}
     for f in fields(settings_class):
         kind = field_types(settings_class)[f.name]
@@ -88,14 +87,9 @@ def shorten(text: str) -> str:
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 3] + "..."
 
 
-def reference_fields(kind: type) -> Mapping[str, str]:
-    """The fields of a class that name other items, with the list that they name: materials, textures, shapes."""
-    settings_class: Any = kind  # mypy takes a class for unhashable
-    return _class_references(settings_class)
-
-
 @cache
-def _class_references(kind: type) -> Mapping[str, str]:
+def reference_fields(kind: Any) -> Mapping[str, str]:
+    """The fields of a class that name other items, with the list that they name: materials, textures, shapes."""
     return MappingProxyType({f.name: f.metadata["refers_to"] for f in fields(kind) if f.metadata.get("refers_to")})
 
 

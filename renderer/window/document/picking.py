@@ -104,14 +104,14 @@ def bounds(settings: Settings, item: Item) -> tuple[np.ndarray, np.ndarray, np.n
         all_shapes = [(g, s) for g in (*SHAPE_GROUPS, "models") for s in getattr(settings, g) if s.name == name]
     else:
         all_shapes = [(item.group, value)] if item.group in (*SHAPE_GROUPS, "models") else []
-    boxes = [_shape_box(group, shape) for group, shape in all_shapes]
+    boxes = [shape_box(group, shape) for group, shape in all_shapes]
     if not boxes:
         return None
     return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0), matrix
 
 
 @lru_cache(maxsize=256)
-def _shape_box(group: str, shape: object) -> tuple[np.ndarray, np.ndarray]:
+def shape_box(group: str, shape: object) -> tuple[np.ndarray, np.ndarray]:
     """The low and the high corner of a shape's box, cached: each frame asks for it, and a large mesh takes long."""
     primitives = _primitives(group, shape)
     if not len(primitives):

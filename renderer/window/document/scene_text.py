@@ -161,17 +161,24 @@ def _with_list(
     if item_count(text, path) != len(old):  # the file does not name the list: its items are the default's
         old = ()
     for tag, a, b, c, d in reversed(_opcodes(old, new)):
-        for index in range(b, a, -1) if tag in ("delete", "replace") else ():
-            text = toml_text.remove_item(text, path, index - 1)
         if tag == "pairs":
             for index in range(a, b):
                 text = _with_table(text, (*path, index), old[index], new[c + index - a], folder)
-        elif tag in ("insert", "replace"):
-            for index in range(c, d):
-                text = toml_text.insert_item(text, path, a + index - c, to_table(new[index], folder), "", later)
+        else:
+            tables = [to_table(item, folder) for item in new[c:d]]
+            text = _with_items(text, path, range(a, b), tables, later)
     default = f.default_factory() if f.default_factory is not MISSING else f.default
     if not new and default != ():
         text = toml_text.replace_value(text, path, [], SCENE_KEYS)
+    return text
+
+
+def _with_items(text: str, path: toml_text.Path, old: range, tables: list[Any], later: Sequence[str] = ()) -> str:
+    """The text with the items of a range of a list replaced by tables; either may be empty."""
+    for index in reversed(old):
+        text = toml_text.remove_item(text, path, index)
+    for index, table in enumerate(tables, old.start):
+        text = toml_text.insert_item(text, path, index, table, "", later)
     return text
 
 
@@ -224,14 +231,11 @@ def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] |
     if [row.get("time", 0.0) for row in present] != [row["time"] for row in before]:  # in another order or grouping
         before = [{} for _ in present]
     for tag, a, b, c, d in reversed(_opcodes(before, rows)):
-        for index in range(b, a, -1) if tag in ("delete", "replace") else ():
-            text = toml_text.remove_item(text, KEYFRAMES, index - 1)
         if tag == "pairs":
             for index in range(a, b):
                 text = _with_row(text, index, before[index], rows[c + index - a])
-        elif tag in ("insert", "replace"):
-            for index in range(c, d):
-                text = toml_text.insert_item(text, KEYFRAMES, a + index - c, _row(rows[index]))
+        else:
+            text = _with_items(text, KEYFRAMES, range(a, b), [_row(row) for row in rows[c:d]])
     return text
 
 

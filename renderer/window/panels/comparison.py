@@ -11,7 +11,7 @@ from typing import Any
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.inspection import differences
-from renderer.window.controls.step import next_item
+from renderer.window.controls.shortcuts import next_item
 from renderer.window.panels.inspection import to_texture
 
 MODES = ("off", "wipe", "flip", "difference")

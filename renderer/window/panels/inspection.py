@@ -15,7 +15,7 @@ from renderer.images.algorithm_view import CHANNELS, AlgorithmView, StepPicture
 from renderer.images.inspection import channel_picture, histogram, layer_picture
 from renderer.scene.scene import COLOR, Inspect
 from renderer.window.boundary import contained
-from renderer.window.controls.step import next_item
+from renderer.window.controls.shortcuts import next_item
 
 REST_FACTOR = 10.0  # a view that took t seconds is computed again after 10 t: views cost a tenth of the time
 MAX_REST = 20.0  # seconds

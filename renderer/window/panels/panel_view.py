@@ -42,7 +42,9 @@ class PanelView:
             self._values(panel, panel.display.texture, image_rect)
             picture_overlays.draw(panel, image_rect, self.fonts, self.scale)
             if overlay:
+                draw.push_clip_rect(*theme.corners(image_rect), True)
                 overlay()
+                draw.pop_clip_rect()
         elif not panel.error:
             text = panel.work.text() or PREPARING
             size = imgui.calc_text_size(text)

@@ -21,6 +21,7 @@ MIN_SIZE = (300.0, 140.0)  # units at scale 1: smaller pictures show no legend
 PROJECTIONS = ("perspective", "orthographic")  # their rays are straight lines of the picture
 RAY_COLORS = {"light": (1.0, 0.9, 0.3, 0.9), "blocked": (0.95, 0.25, 0.2, 0.7), "escaped": (0.5, 0.75, 1.0, 0.6)}
 DEPTH_COLORS = ((1.0, 1.0, 1.0, 0.95), (0.45, 0.95, 0.6, 0.9), (0.35, 0.8, 0.95, 0.85), (0.75, 0.55, 1.0, 0.8))
+WHITE = (1.0, 1.0, 1.0, 1.0)
 INSPECTOR_RADIUS = 4  # magnified pixels to each side of the pointer
 
 
@@ -145,15 +146,9 @@ def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, sca
 
 def _magnifier(texels: np.ndarray, x: int, y: int, side: float) -> None:
     """The texels as squares of `side` units; the one at (x, y) is outlined."""
-    height, width = texels.shape[:2]
     corner, draw_list = imgui.get_cursor_screen_pos(), imgui.get_window_draw_list()
-
-    def square(column: int, row: int) -> tuple[imgui.ImVec2, imgui.ImVec2]:
-        return theme.corners((corner.x + column * side, corner.y + row * side, side, side))
-
-    for row in range(height):
-        for column in range(width):
-            red, green, blue = (float(value) / 255 for value in texels[row, column, :3])
-            draw_list.add_rect_filled(*square(column, row), theme.color_u32((red, green, blue, 1.0)))
-    draw_list.add_rect(*square(x, y), theme.color_u32((1, 1, 1, 1)))
-    imgui.dummy((width * side, height * side))
+    for (row, column), color in zip(np.ndindex(texels.shape[:2]), texels.reshape(-1, 4) / 255, strict=True):
+        square = theme.corners((corner.x + column * side, corner.y + row * side, side, side))
+        draw_list.add_rect_filled(*square, theme.color_u32((*color[:3].tolist(), 1.0)))
+    draw_list.add_rect(*theme.corners((corner.x + x * side, corner.y + y * side, side, side)), theme.color_u32(WHITE))
+    imgui.dummy((texels.shape[1] * side, texels.shape[0] * side))

@@ -150,10 +150,8 @@ class RowTiles:
         """The layers of the picture, composed from its tiles; a post-processing picture gives its layers itself."""
         if self.count == 1 or self._tiled.picture is not self.picture:
             return self.picture.layers(self._settings, self._size)
-        bounds = [self._size[1] * k // self.count for k in range(self.count + 1)]
-        layers = []
-        for picture, top, bottom in zip((self.picture, *self._clones), bounds, bounds[1:], strict=False):
-            layers.append(picture.layers(self._settings, self._size, (0, top, self._size[0], bottom - top)))
+        pictures = (self.picture, *self._clones)[: self.count]
+        layers = [picture.layers(self._settings, self._size, self.tile(k)) for k, picture in enumerate(pictures)]
         return {name: np.concatenate([tile[name] for tile in layers]) for name in layers[0]}
 
     def report(self) -> dict[str, Any]:

@@ -124,18 +124,14 @@ class SceneEditor(PanelEditor):
         if not settings.point_lights:
             return
         draw = imgui.get_window_draw_list()
-        draw.push_clip_rect(*theme.corners(rect), True)
         for x, y in gizmo.project(settings, np.array([light.position for light in settings.point_lights]), rect):
             if np.isfinite(x) and np.isfinite(y) and abs(x) < 1e5 and abs(y) < 1e5:
                 draw.add_circle_filled((x, y), 4 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.9)))
                 draw.add_circle((x, y), 8 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.7)), 0, 1.5 * self.scale)
-        draw.pop_clip_rect()
 
     def _draw_box(self, settings: Settings, item: Item, rect: theme.Rect) -> None:
         """The box of the selected item, and its name."""
-        draw = imgui.get_window_draw_list()
-        draw.push_clip_rect(*theme.corners(rect), True)
-        box = picking.bounds(settings, item)
+        draw, box = imgui.get_window_draw_list(), picking.bounds(settings, item)
         if box is not None:
             low, high, matrix = box
             corners = np.array([[(low, high)[bits >> k & 1][k] for k in range(3)] for bits in range(8)])
@@ -148,7 +144,6 @@ class SceneEditor(PanelEditor):
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
         x, y, _, _ = rect
         theme.shadow_text(draw, self.fonts.text, size, x + pad, y + pad, theme.ACCENT, self.panel.document.label(item))
-        draw.pop_clip_rect()
 
     # Beside the picture
 

@@ -6,8 +6,7 @@ SceneEditor draws both in the controls beside the picture.
 from typing import Any
 
 from renderer.window.controls import theme
-from renderer.window.controls.context import ControlContext
-from renderer.window.controls.settings import edit_settings
+from renderer.window.controls.settings import ControlContext, edit_settings
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import commands, creation, items
 from renderer.window.document.document import Document

@@ -32,10 +32,10 @@ from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
-from renderer.window.state.recent import RecentFiles
 from renderer.window.state.session import (
     MAX_PANELS,
     KeptSession,
+    RecentFiles,
     Session,
     default_path,
     forget,

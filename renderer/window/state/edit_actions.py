@@ -14,7 +14,7 @@ from renderer.formats.mesh import SUFFIXES
 from renderer.scene.animation import insert_keyframe, remove_track
 from renderer.scene.schema import replace_path, split_path
 from renderer.system.files import resolve
-from renderer.window.controls.context import ControlContext
+from renderer.window.controls.settings import ControlContext
 from renderer.window.document import commands, creation, items
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from renderer.scene.scene import Scene
-from renderer.window.document.scene_text import SceneText
+from renderer.window.document.document import Document
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_scene import SceneFile
 from renderer.window.state.layout import LayoutNode
@@ -18,35 +17,30 @@ State = TypeVar("State")
 
 
 @dataclass(frozen=True)
-class ShownScene:
-    """The document of one panel, with its file."""
-
-    scene: Scene
-    base: SceneText | None
-    file: SceneFile = field(compare=False)
-
-
-@dataclass(frozen=True)
 class PanelsState:
-    """The open panels and their documents; `active` and `layout` are restored only if other panels are open."""
+    """The open panels, their documents and their files.
+
+    `active` and `layout` are restored only if other panels are open, the selection of a document never.
+    """
 
     panels: tuple[Panel, ...]
-    shown: tuple[ShownScene, ...]
+    documents: tuple[Document, ...]
+    files: tuple[SceneFile, ...] = field(compare=False)
     active: int = field(compare=False)
     layout: LayoutNode | None = field(compare=False)
 
 
 def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None) -> PanelsState:
     """The state of the open panels."""
-    shown = tuple(ShownScene(panel.scene, panel.base, panel.file) for panel in panels)
-    return PanelsState(tuple(panels), shown, active, layout)
+    documents, files = tuple(panel.document for panel in panels), tuple(panel.file for panel in panels)
+    return PanelsState(tuple(panels), documents, files, active, layout)
 
 
 def show_again(state: PanelsState) -> None:
     """Shows the documents of a state in its panels."""
-    for panel, shown in zip(state.panels, state.shown, strict=True):
-        panel.base, panel.file = shown.base, shown.file
-        panel.show(shown.scene)
+    for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
+        panel.base, panel.file = document.base, file
+        panel.show(document.scene)
 
 
 class UndoStack(Generic[State]):

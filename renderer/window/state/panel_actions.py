@@ -13,8 +13,8 @@ from renderer.scene.animation import apply_edit
 from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, check_numbers
-from renderer.window.controls.step import next_item
-from renderer.window.controls.step import step_setting as stepped
+from renderer.window.controls.shortcuts import next_item
+from renderer.window.controls.shortcuts import step_setting as stepped
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.app_state import AppState

@@ -33,6 +33,7 @@ MAX_BYTES = 128 << 20  # MAX_PANELS texts of MAX_TEXT_BYTES with their settings
 KEPT = 10  # sessions of each kind
 MAX_PANELS = 16  # in one window
 MAX_EDITS = 1 << 31
+MAX_RECENT, MAX_RECENT_BYTES, MAX_NAME = 12, 1 << 18, 4096  # recent files, bytes of their list, characters of a path
 MAX_WINDOWS = 64  # running windows that have a session file
 
 Stamp = tuple[int, int]  # of a file, under all of its names: inode, and time of its last change in ns
@@ -274,3 +275,32 @@ def _read_scene(table: dict[str, Any], path: Path) -> Scene:
     with trusting():  # this program wrote the session, with the files that the user had opened
         scene = replace(scene_of_table(table, path), time=float(time))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
+
+
+class RecentFiles:
+    """The scene files that were opened or saved last, the newest first; the menu "File" lists them.
+
+    `path` is the file that holds the list, beside the session file; None keeps it in memory.
+    """
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        self.files: list[Path] = []
+        if path is not None and path.is_file():
+            with suppress(UserError, ValueError):  # a damaged list is an empty one
+                saved = parse_json(read_text(path, MAX_RECENT_BYTES))
+                names = saved if isinstance(saved, list) else []
+                texts = [name for name in names if isinstance(name, str)]
+                shown = [text for text in texts if 0 < len(text) < MAX_NAME and text.isprintable()]
+                self.files = list(dict.fromkeys(map(Path, shown)))[:MAX_RECENT]
+
+    def add(self, path: Path) -> None:
+        """Puts a file at the front of the list."""
+        path = resolve(path)
+        if self.files[:1] == [path]:
+            return
+        self.files = [path, *(other for other in self.files if other != path)][:MAX_RECENT]
+        if self._path is not None:
+            with suppress(UserError, OSError):  # a list that cannot be kept is no reason to stop work
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(self._path, json.dumps([str(file) for file in self.files]))

@@ -3,6 +3,7 @@
 MainWindow draws it while actions.shows_timeline() is true.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from renderer.scene.animation import DEFAULT_DURATION, INTERPOLATIONS, Animation, ease_keys, keyframe_times, keys_at
@@ -14,6 +15,7 @@ from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
 HEIGHT = 44  # at scale 1
+KEY_HELP = "Ctrl+K: a key frame of the settings that have some, or were changed, or of the view"
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
@@ -25,26 +27,20 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     """Draws the timeline in the current Dear ImGui window."""
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
-    imgui.align_text_to_frame_padding()
-    if theme.button("Resume" if panel.paused else "Pause", "Space"):
-        panel_actions.toggle_pause(app)
-    imgui.same_line()
-    if theme.button("Key", "Ctrl+K: a key frame of the settings that have some, or were changed, or of the view"):
-        actions.add_keyframe(app)
-    imgui.same_line()
-    times = keyframe_times(panel.scene.animation)
+    times, film = keyframe_times(panel.scene.animation), app.film
     here = next((time for time in times if actions.is_at_time(app, time)), None)
-    if theme.button("Delete", "Ctrl+Shift+K: delete this key frame", here is not None):
-        actions.delete_keyframe_here(app)
-    imgui.same_line()
-    if imgui.get_content_region_avail().x > 400 * scale:
-        if theme.button("Tracks", "Ctrl+Shift+T: a row for each setting with key frames"):
-            app.overlays.tracks.toggle()
-        imgui.same_line()
-        film = app.film
-        label = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
-        if theme.button(f"{label}###film", "Ctrl+Shift+E: export a film"):
-            app.overlays.film.toggle()
+    progress = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
+    buttons: list[tuple[str, str, Callable[[AppState], None]]] = [
+        ("Resume" if panel.paused else "Pause", "Space", panel_actions.toggle_pause),
+        ("Key", KEY_HELP, actions.add_keyframe),
+        ("Delete", "Ctrl+Shift+K: delete this key frame", actions.delete_keyframe_here),
+        ("Tracks", "Ctrl+Shift+T: a row for each setting with key frames", lambda app: app.overlays.tracks.toggle()),
+        (f"{progress}###film", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
+    ]
+    has_room = imgui.get_content_region_avail().x > 580 * scale
+    for label, help_text, run in buttons if has_room else buttons[:3]:
+        if theme.button(label, help_text, label != "Delete" or here is not None):
+            run(app)
         imgui.same_line()
     imgui.begin_disabled(here is None)
     wide = imgui.get_content_region_avail().x > 560 * scale

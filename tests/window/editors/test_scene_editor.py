@@ -11,7 +11,7 @@ from renderer.formats.images import write_png
 from renderer.pictures import load
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, Key, eased, insert_keyframe, settings_at, write_animation
-from renderer.window.app import tour
+from renderer.window.app import overlays
 from renderer.window.app.reference import page_lines, setting_lines
 from renderer.window.controls.file_dialog import FileDialog
 from renderer.window.controls.toolkit import imgui
@@ -20,8 +20,7 @@ from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
 from renderer.window.state import edit_actions, film_export, main_loop
-from renderer.window.state.recent import MAX_FILES, RecentFiles
-from renderer.window.state.session import Session, restore, save
+from renderer.window.state.session import MAX_RECENT, RecentFiles, Session, restore, save
 from tests.window.headless import center, drag, frames, hold, point, press, wait_for_undo_step, window
 from tests.window.monkey import noop_device
 
@@ -426,9 +425,9 @@ def test_file_dialogs_refuse_in_a_sentence(tmp_path):
 
 def test_recent_files_survive_and_a_damaged_list_is_an_empty_one(tmp_path):
     recent = RecentFiles(tmp_path / "recent.json")
-    for number in range(MAX_FILES + 3):
+    for number in range(MAX_RECENT + 3):
         recent.add(tmp_path / f"{number}.toml")
-    assert RecentFiles(tmp_path / "recent.json").files == recent.files and len(recent.files) == MAX_FILES
+    assert RecentFiles(tmp_path / "recent.json").files == recent.files and len(recent.files) == MAX_RECENT
     (tmp_path / "recent.json").write_text('[1, {"a": 2}, "ok.toml", ""]')
     assert [path.name for path in RecentFiles(tmp_path / "recent.json").files] == ["ok.toml"]
     (tmp_path / "recent.json").write_text("{")
@@ -441,11 +440,11 @@ def test_the_tour_has_five_steps_and_comes_once(hand, tmp_path):
     app.overlays.tour_marker = tmp_path / "state" / "tour.done"
     press(hand, "Ctrl+F1")
     frames(hand, 3)
-    assert app.overlays.tour_step == 0 and len(tour.STEPS) == 5
+    assert app.overlays.tour_step == 0 and len(overlays.TOUR_STEPS) == 5
     for step in range(5):
         app.overlays.tour_step = step
         frames(hand, 2)
-    tour.dismiss(app)
+    overlays.dismiss_tour(app)
     assert app.overlays.tour_step is None and app.overlays.tour_marker.exists()
 
 

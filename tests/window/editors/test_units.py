@@ -16,8 +16,7 @@ from renderer.scene.toml_text import table_lines
 from renderer.window.app.backends import Window
 from renderer.window.app.key_bindings import ACTIONS
 from renderer.window.command import load_panels
-from renderer.window.controls.shortcuts import PICTURE_GROUP, active_actions, chord
-from renderer.window.controls.step import step_setting
+from renderer.window.controls.shortcuts import PICTURE_GROUP, active_actions, chord, step_setting
 from renderer.window.controls.toolkit import glfw
 from renderer.window.panels.frame_budget import FrameBudget
 from renderer.window.panels.measurements import FrameRateCounter
