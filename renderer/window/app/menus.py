@@ -20,6 +20,7 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.session import KeptSession, kept_sessions
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
+Entries = list[tuple[str, Callable[[], object]]]  # labels with what a click on them does
 MAX_FOLDER = 40  # characters of a recent file's folder
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
 EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
@@ -41,11 +42,11 @@ def _menu_button(label: str, scale: float, tooltip: str = "", opens: bool = Fals
     imgui.same_line(0, 6 * scale)
 
 
-def _submenu(app: AppState, title: str, entries: Callable[[], list[tuple[str, Callable[[], object]]]]) -> None:
-    """A menu of labels with what a click on each does; entries() is called while the menu is open."""
+def _submenu(app: AppState, title: str, entries: Entries | Callable[[], Entries]) -> None:
+    """A menu of entries; those of a function are asked for while the menu is open."""
     if not imgui.begin_menu(title):
         return
-    offered = entries()
+    offered = entries() if callable(entries) else entries
     for number, (label, run) in enumerate(offered):
         if imgui.menu_item_simple(f"{label}##{number}"):
             with app.errors_as_messages(f"{title}: {label}"):
@@ -128,8 +129,7 @@ def _add_entries(app: AppState) -> None:
     """The additions to the active panel's scene, by section, then files."""
     offered, run = creation.additions(app.panel.scene.settings), edit_actions.run_command
     for section, group in groupby(offered, lambda addition: addition.section):
-        entries = [(addition.name, partial(run, app, addition.run)) for addition in group]
-        _submenu(app, section, lambda entries=entries: entries)
+        _submenu(app, section, [(addition.name, partial(run, app, addition.run)) for addition in group])
     imgui.separator()
     if imgui.menu_item_simple("Mesh or model..."):
         edit_actions.add_file_dialog(app)

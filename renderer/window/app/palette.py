@@ -6,6 +6,7 @@ Each is an Action without keys, whose group says what it is.
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.lessons.lesson import bundled_lessons
@@ -29,7 +30,8 @@ def entries(app: AppState) -> list[Action]:
     lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
     shown = [_entry(f"{name}: {VIEW_HELP.get(name, '')}", VIEW, partial(_show_view, name=name)) for name in views]
-    return [*recent, *_scenes(), *lessons, *shown, *_settings(type(app.panel.scene.settings))]
+    settings_class: Any = type(app.panel.scene.settings)
+    return [*recent, *_scenes(), *lessons, *shown, *_settings(settings_class)]
 
 
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
@@ -55,7 +57,7 @@ def _kind(path: Path) -> str:
 
 
 @lru_cache(16)  # toys make a class of settings for each program
-def _settings(settings_class: type) -> list[Action]:
+def _settings(settings_class: Any) -> list[Action]:
     """The settings of a picture and of the tables inside: an entry opens the controls and says what it is for."""
     out, table = [], ""
     for line in setting_lines(settings_class):

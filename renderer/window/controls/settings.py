@@ -341,6 +341,7 @@ def _numbers(value: tuple) -> tuple:
         if i % 4:
             imgui.same_line(0, spacing)
         imgui.set_next_item_width(width)
+        new: Any
         if isinstance(value[i], int) and not isinstance(value[i], bool):
             changed, new = imgui.input_int("##", _int_shown(value[i]), 0)
         else:

@@ -109,7 +109,7 @@ def add_texture(document: Document, path: Path) -> Document:
     return commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
 
 
-def _fitted(value: Any, settings: PictureSettings, low: np.ndarray, high: np.ndarray) -> Any:
+def _fitted(value: Any, settings: Any, low: np.ndarray, high: np.ndarray) -> Any:
     """The shape with the box `low` to `high` (3,), scaled to the view; it stands on the ground below the view's target.
 
     The ground is the lowest point of the shapes that are there, y = 0 in an empty scene.

@@ -24,9 +24,10 @@ class Item:
     index: int
 
 
-def groups(settings: PictureSettings) -> Mapping[str, type]:
+def groups(settings: PictureSettings) -> Mapping[str, Any]:
     """The lists of tables among the settings, in order, with the class of their items."""
-    return _class_groups(type(settings))
+    settings_class: Any = type(settings)  # mypy takes a class for unhashable
+    return _class_groups(settings_class)
 
 
 @cache
@@ -75,7 +76,7 @@ def label(settings: PictureSettings, item: Item, text: SceneText | None = None) 
     if len(comments) == len(getattr(settings, item.group)) and comments[item.index]:
         return shorten(comments[item.index])
     kind = str(getattr(value, "kind", "")) or singular(item.group)
-    shape = getattr(value, "shape", "") if "shape" in reference_fields(type(value)) else ""
+    shape = getattr(value, "shape", "") if "shape" in reference_fields(value.__class__) else ""
     file_name = getattr(value, "file", "").replace("\\", "/").rpartition("/")[2]
     detail = shape or file_name or getattr(value, "material", "")
     return shorten(f"{kind} {item.index + 1}" + (f" ({detail})" if detail else ""))
@@ -119,7 +120,7 @@ def users(settings: PictureSettings, group: str, name: str) -> list[Item]:
     found = []
     for item in all_items(settings) if target and name else ():
         value = item_value(settings, item)
-        for field, refers_to in reference_fields(type(value)).items():
+        for field, refers_to in reference_fields(value.__class__).items():
             named = getattr(value, field)
             if refers_to == target and (named == name or isinstance(named, tuple) and name in named):
                 found.append(item)

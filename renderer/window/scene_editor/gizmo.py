@@ -99,7 +99,8 @@ def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, re
     ends = np.where(depth[..., None] < near, cut, clip)
     points = _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2).tolist()
     colors = [GRID_COLOR] * len(lines) + AXIS_COLORS
-    return [(color, *ends) for color, ends, seen in zip(colors, points, (depth >= near).any(1), strict=True) if seen]
+    is_seen = (depth >= near).any(1)
+    return [(color, a, b) for color, (a, b), seen in zip(colors, points, is_seen, strict=True) if seen]
 
 
 def draw_grid(settings: Settings, rect: Rect, scale: float) -> None:

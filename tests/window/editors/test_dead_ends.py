@@ -2,20 +2,23 @@
 
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from renderer.paths import SCENES
 from renderer.pictures import load
-from renderer.raytracing.settings import Material
+from renderer.raytracing.settings import Material, Sphere
 from renderer.raytracing.settings import Settings as RayTracerSettings
 from renderer.window.app import palette
+from renderer.window.controls import settings as controls
 from renderer.window.controls.settings import _row_groups
 from renderer.window.controls.toolkit import imgui
-from renderer.window.document import creation, scene_text
+from renderer.window.document import creation, picking, pose, scene_text
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
-from renderer.window.state import open_files, save_files
-from tests.window.headless import finish, frames, press
+from renderer.window.scene_editor import gizmo
+from renderer.window.state import edit_actions, open_files, save_files
+from tests.window.headless import drag, finish, frames, point, press, seconds, window
 
 
 def test_the_previous_view_of_a_scene_without_the_last_scenes_view(screen):
@@ -110,3 +113,159 @@ def test_a_new_material_is_given_to_the_selected_shape():
                 enumerate(getattr(scene.settings, group)) if shape.material == lamp)  # fmt: skip
     lit = addition.run(Document(scene, scene_text.opened(scene), kept)).scene.settings
     assert getattr(lit, kept.group) == getattr(scene.settings, kept.group)  # a lamp keeps its light
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """The rectangle of the last control of each setting, and of each button: name -> (left, top, right, bottom)."""
+    places = {}
+
+    def noting(draw, name):
+        def drawn(*arguments):
+            out = draw(*arguments)
+            low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+            places[name(*arguments)] = (low.x, low.y, high.x, high.y)
+            return out
+
+        return drawn
+
+    monkeypatch.setattr(controls, "_control", noting(controls._control, lambda f, *_: f.name))
+    monkeypatch.setattr(imgui, "button", noting(imgui.button, lambda label, *_: label))
+    return places
+
+
+def middle(place, fraction=0.5):
+    return place[0] + fraction * (place[2] - place[0]), (place[1] + place[3]) / 2
+
+
+def typed(screen, text):
+    imgui.get_io().add_input_characters_utf8(text)
+    frames(screen)
+
+
+@pytest.mark.parametrize("word", ["code", "edit", "shader", "ray", "flame"])
+def test_the_palette_shows_the_code_panel_first(screen, word):
+    frames(screen)
+    offered = [*screen.ui.main_window._actions(), *palette.entries(screen.app)]
+    assert "Ctrl+J" in [action.keys for action in palette.matches(offered, [word])[:5]]
+
+
+def test_the_toolbar_opens_the_code_panel_and_the_palette(screen, places):
+    frames(screen)
+    drag(screen, middle(places["Code"]), 0, 0)
+    assert screen.app.overlays.code
+    drag(screen, middle(places["Find"]), 0, 0)
+    assert screen.app.overlays.palette
+
+
+def test_the_pointer_on_a_label_moves_no_control(screen, places):
+    finish(screen)
+    before = places["color_density"]
+    point(screen, before[0] - 60, middle(before)[1])
+    seconds(screen, 0.6)  # until the tooltip is shown
+    assert places["color_density"] == before
+
+
+def test_a_double_click_types_into_a_slider_whose_value_stays(screen, places):
+    finish(screen)
+    value = screen.app.panel.scene.settings.color_density
+    place = middle(places["color_density"], 0.9)
+    io = imgui.get_io()
+    point(screen, *place)
+    for down in (True, False, True, False):
+        io.add_mouse_button_event(0, down)
+        frames(screen, 1)
+    frames(screen)
+    assert screen.app.panel.scene.settings.color_density == pytest.approx(value, rel=1e-6)
+    typed(screen, "3")
+    press(screen, "Enter")
+    assert screen.app.panel.scene.settings.color_density == 3.0
+
+
+def test_one_click_still_moves_a_slider(screen, places):
+    finish(screen)
+    drag(screen, middle(places["color_offset"], 0.75), 0, 0)
+    assert screen.app.panel.scene.settings.color_offset == pytest.approx(0.75, abs=0.04)
+
+
+def test_a_reload_names_a_file_once(screen, tmp_path):
+    finish(screen)
+    open_files.reload(screen.app, {tmp_path / "a" / "my.glsl", tmp_path / "b" / "my.glsl"}, shaders=False)
+    assert screen.app.message == "reloaded: my.glsl"
+
+
+def test_a_new_scene_has_a_grid_and_tab_goes_from_number_to_number(gl, gpu, tmp_path, places):
+    scene = creation.new_scene(tmp_path)
+    scene = replace(scene, settings=replace(scene.settings, samples=1))
+    with window([scene], gpu, gl, (800, 620)) as screen:
+        finish(screen)
+        app, panel, editor = screen.app, screen.app.panel, screen.ui.main_window.panel_editor(screen.app.panel)
+        assert editor.shows_grid and np.ptp(screen.pixels()[250:500, 60:360]) > 20, "the picture alone is flat gray"
+        press(screen, "Alt+X")
+        assert np.ptp(screen.pixels()[250:500, 60:360]) <= 2
+        sphere = next(a for a in creation.additions(panel.scene.settings) if a.name == "sphere")
+        edit_actions.run_command(app, sphere.run)
+        frames(screen, 3)
+        left, top, right, bottom = places["center"]
+        drag(screen, (left + 12, (top + bottom) / 2), 0, 0)
+        for text, key in (("2", "Tab"), ("3", "Tab"), ("4", "Enter")):
+            io = imgui.get_io()
+            io.add_key_event(imgui.Key.mod_ctrl, True)
+            press(screen, "A")
+            io.add_key_event(imgui.Key.mod_ctrl, False)
+            typed(screen, text)
+            press(screen, key)
+        assert panel.scene.settings.spheres[0].center == (2.0, 3.0, 4.0)
+        assert len(app.panels) == 1 and app.panels.active == 0
+
+
+def test_lines_of_the_grid_lie_on_the_ground():
+    settings, rect = creation.new_scene(SCENES).settings, (0, 0, 1000, 700)
+    lines = gizmo.grid_lines(settings.view, settings.lens_shift, settings.projection, rect)
+    x_axis = next(line for line in lines if line[0] == gizmo.AXIS_COLORS[0])
+    ends = gizmo.project(settings, np.array([[0.0, 0.0, 0.0], [gizmo.GRID_CELLS, 0.0, 0.0]]), rect)
+    start, direction = ends[0], (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    offset = np.array(x_axis[2]) - start
+    np.testing.assert_allclose(x_axis[1], start, atol=1e-6)
+    assert abs(direction[0] * offset[1] - direction[1] * offset[0]) < 1e-3, "the axis is a straight line of the picture"
+    assert all(np.isfinite(line[1] + line[2]).all() for line in lines)
+
+
+@pytest.mark.parametrize("factor", [0.4, 0.9, 1.1, 3.0])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_sphere_is_scaled_by_each_axis_of_the_gizmo(axis, factor):
+    """As the gizmo does, each frame of a drag gives the sizes of the press, scaled along the dragged axis."""
+    sphere = Sphere("plain", (0.0, 0.5, 0.0), 0.5)
+    shown, at_press = sphere, pose.item_pose(sphere, np.zeros(3))
+    for step in (0.5, 1.0, 1.0):
+        scaled = at_press.copy()
+        scaled[:3, axis] *= 1 + (factor - 1) * step
+        shown = pose.with_pose(shown, scaled)
+    assert shown.radius == pytest.approx(0.5 * factor, rel=1e-5) and shown.center == sphere.center
+
+
+@pytest.mark.parametrize("floor", [None, -1.5])
+def test_a_mesh_is_added_on_its_feet(tmp_path, floor):
+    path = tmp_path / "tower.obj"
+    path.write_text("v 0 -3 0\nv 2 -3 0\nv 0 9 1\nv 1 2 5\nf 1 2 3\nf 1 2 4\n")
+    scene = creation.new_scene(tmp_path)
+    document = Document(scene)
+    if floor is not None:
+        ground = next(a for a in creation.additions(scene.settings) if a.name == "ground")
+        document = ground.run(document)
+        quad = document.scene.settings.quads[0]
+        quad = replace(quad, corners=tuple((x, floor, z) for x, _, z in quad.corners))
+        document = document.with_settings(quads=(quad,))
+    made = creation.add_file(document, path)
+    low, high, _ = picking.bounds(made.scene.settings, Item("meshes", 0))
+    assert low[1] == pytest.approx(floor or 0.0, abs=1e-4)
+    middle = (low + high) / 2
+    np.testing.assert_allclose(middle[[0, 2]], np.array(scene.settings.view.target)[[0, 2]], atol=1e-2)
+    assert (high - low).max() == pytest.approx(0.5 * scene.settings.view.target_plane_height(), rel=0.35)
+
+
+def test_a_file_without_triangles_is_refused(tmp_path):
+    path = tmp_path / "point.obj"
+    path.write_text("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n")
+    with pytest.raises(ValueError, match="point.obj"):
+        creation.add_file(Document(creation.new_scene(tmp_path)), path)
