@@ -46,9 +46,8 @@ def pass_text(program: Program, tab: Tab) -> str:
     starts = [f"#line {k * FILE_LINES + each.line}\n" for k, each in enumerate(tabs)]
     body = [start + _adapted(each.text, is_plain) for start, each in zip(starts, tabs, strict=True)]
     call = "toy_main();" if is_plain else "toy_color = vec4(0, 0, 0, 1); mainImage(toy_color, toy_point.xy);"
-    entry = (
-        f"#line {len(tabs) * FILE_LINES}\nvoid main() {{ toy_point = gl_FragCoord + vec4(toy_origin, 0, 0); {call} }}\n"
-    )
+    point = "toy_point = gl_FragCoord + vec4(toy_origin, 0, 0);"
+    entry = f"#line {len(tabs) * FILE_LINES}\nvoid main() {{ {point} {call} }}\n"
     return "\n".join([*head, *body, entry])
 
 

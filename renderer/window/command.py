@@ -31,9 +31,7 @@ add_lesson_arguments = lessons.add_arguments
 def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold view`."""
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
-    parser.add_argument(
-        "--animation", metavar="NAME", help="of a model: name or number of what plays (default: the first)"
-    )
+    parser.add_argument("--animation", metavar="NAME", help="of a model: name or number of what plays, else the first")
     parser.add_argument("--new", action="store_true", help="begin with an empty scene, to be edited by hand")
     parser.add_argument(
         "--restore", type=session_number, nargs="?", const=1, metavar="N|list",

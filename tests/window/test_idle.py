@@ -11,7 +11,7 @@ from renderer.pictures import load
 from renderer.pictures.lightfield import Settings
 from renderer.window.app.idle import IDLE_WAIT, REPORTED_WAIT, SETTLE_SECONDS, SLOW_WAIT
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels.measurements import is_empty
+from renderer.window.panels.measurements import report_rows
 from renderer.window.state import main_loop, panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.file_watcher import FileWatcher
@@ -136,8 +136,9 @@ def test_a_saved_program_is_drawn_again_and_its_mistake_is_shown(gl, gpu, tmp_pa
 
 
 def test_empty_values_of_a_report_are_not_listed():
-    assert all(map(is_empty, ([], (), {}, "", None)))
-    assert not any(map(is_empty, (0, 0.0, False, [0], "a")))
+    empty, shown = ([], (), {}, "", None), (0, 0.0, False, [0], "a")
+    assert not any(report_rows({"name": value}) for value in empty)
+    assert all(report_rows({"name": value}) for value in shown)
 
 
 def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):

@@ -167,7 +167,7 @@ def test_a_change_is_saved_before_panels_draw_and_saves_take_little_time(gl, sce
         with monkeypatch.context() as patch:
             patch.setattr(main_loop, "_draw_panels", blocks)
             press(screen, "D")
-        monkeypatch.setattr(app_state, "save", slow)
+        monkeypatch.setattr(app_state.session_files, "save", slow)
         for cost, least in ((0.02, 0.4), (0.3, 0.5)):
             saves.clear()
             for _ in range(100):
@@ -186,7 +186,7 @@ def test_a_save_that_fails_is_reported_once_and_tried_again(gl, scene_files, tmp
 
     with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
         with monkeypatch.context() as patch:
-            patch.setattr(app_state, "save", full)
+            patch.setattr(app_state.session_files, "save", full)
             frames(screen, 3)
             assert screen.app.message.startswith("no session is saved: session.json: cannot be written")
             press(screen, "D")

@@ -95,9 +95,8 @@ class Docking:
 def move_panel(app: AppState, index: int, target: int, side: str) -> None:
     """Moves a panel to a side of panel `target`; "middle" swaps the two."""
     root = app.panels.current_layout()
-    app.panels.layout = (
-        layout.swap(root, index, target) if side == "middle" else layout.insert(root, index, target, side)
-    )
+    moved = layout.swap(root, index, target) if side == "middle" else layout.insert(root, index, target, side)
+    app.panels.layout = moved
 
 
 def swap_panel(app: AppState, side: str) -> None:

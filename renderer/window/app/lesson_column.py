@@ -41,8 +41,7 @@ class LessonColumn:
             return
         right = imgui.get_cursor_pos_x() + imgui.get_content_region_avail().x
         imgui.push_text_wrap_pos(right - 60 * self.scale)
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
-            imgui.text(reader.lesson.title)
+        theme.text_in(self.fonts.bold, reader.lesson.title, size=1.15)
         imgui.pop_text_wrap_pos()
         imgui.same_line(right - 52 * self.scale)
         if imgui.small_button("Close"):
@@ -98,8 +97,7 @@ class LessonColumn:
     def _block(self, block: Block) -> None:
         if block.kind == "heading":
             imgui.spacing()
-            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
-                imgui.text_wrapped(block.text)
+            theme.text_in(self.fonts.bold, block.text, size=1.1)
         elif block.kind == "code":
             self._code(block.text)
         elif block.kind == "table":
@@ -184,8 +182,7 @@ class LessonColumn:
     def _question(self, question: Question, state: StepState) -> None:
         imgui.spacing()
         imgui.separator()
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
-            imgui.text_wrapped(question.ask)
+        theme.text_in(self.fonts.bold, question.ask)
         for number, answer in enumerate(question.answers):
             if imgui.radio_button(f"##answer {number}", state.answer == number):
                 state.answer = number

@@ -24,8 +24,7 @@ from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons
 from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels import sections
-from renderer.window.panels.panel import Panel
-from renderer.window.panels.panel_editor import PanelEditor
+from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.scene_editor.editor import SceneEditor
 from renderer.window.scene_editor.toy_input import ToyEditor
@@ -209,9 +208,8 @@ class MainWindow:
 
     def _toolbar(self, width: float, now: float, available: list[Action]) -> None:
         app = self.app
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
-            imgui.align_text_to_frame_padding()
-            imgui.text("Rayfold")
+        imgui.align_text_to_frame_padding()
+        theme.text_in(self.fonts.bold, "Rayfold", size=1.15)
         imgui.same_line(0, 20 * self.scale)
         menus.file_menu(app, available, self.scale)
         menus.add_menu(app, self.scale)

@@ -83,14 +83,11 @@ class Overlays:
         """Asks the user whether to add a dropped file to the scene or to open it."""
         self._begin_centered_window("Dropped", min(width * 0.9, 420 * self.scale), height)
         imgui.text_wrapped(printable(path.name))
-        wide = (-1.0, 0.0)
         is_shape = path.suffix.lower() in edit_actions.SHAPE_SUFFIXES
-        for choice, label in (
-            ("add", f"Add to {items.shorten(self.app.panel.scene.title)}" + ("" if is_shape else " as a texture")),
-            *((("open", "Open in this panel"), ("panel", "Open in a new panel")) if is_shape else ()),
-            ("cancel", "Cancel"),
-        ):
-            if imgui.button(label, wide):
+        added = items.shorten(self.app.panel.scene.title) + ("" if is_shape else " as a texture")
+        opened = {"open": "Open in this panel", "panel": "Open in a new panel"} if is_shape else {}
+        for choice, label in ({"add": f"Add to {added}"} | opened | {"cancel": "Cancel"}).items():
+            if imgui.button(label, (-1.0, 0.0)):
                 if choice == "cancel":
                     self.app.overlays.dropped = None
                 edit_actions.take_dropped(self.app, choice)
@@ -153,11 +150,9 @@ class Overlays:
         imgui.end()
 
     def _group(self, group: str, keys_by_name: dict[str, list[str]]) -> None:
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
-            imgui.text_colored(theme.ACCENT, group)
+        theme.text_in(self.fonts.bold, group, theme.ACCENT)
         for name, keys in keys_by_name.items():
-            with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-                imgui.text(_join_keys(keys))
+            theme.text_in(self.fonts.numbers, _join_keys(keys))
             imgui.same_line(138 * self.scale)
             imgui.text_disabled(name)
         imgui.spacing()

@@ -121,8 +121,7 @@ class Reference:
     def _line(self, line: Line, left: float) -> None:
         if line.is_heading:
             imgui.spacing()
-            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
-                imgui.text_colored(theme.ACCENT, line.term)
+            theme.text_in(self.fonts.bold, line.term, theme.ACCENT)
             if line.text:
                 imgui.text_wrapped(line.text)
             return

@@ -63,9 +63,8 @@ def edit_color(value: Color, low: float | None, high: float | None) -> Color:
     shown = encode_srgb(np.clip(np.divide(value[:3], strength), 0, 1)).tolist()
     side = imgui.get_frame_height()
     width = imgui.calc_item_width() - side - imgui.get_style().item_inner_spacing.x
-    if imgui.color_button(
-        "##swatch", imgui.ImVec4(shown[0], shown[1], shown[2], 1.0), imgui.ColorEditFlags_.no_tooltip, (side, side)
-    ):
+    swatch = imgui.ImVec4(shown[0], shown[1], shown[2], 1.0)
+    if imgui.color_button("##swatch", swatch, imgui.ColorEditFlags_.no_tooltip, (side, side)):
         imgui.open_popup("picker")
     imgui.set_item_tooltip("choose a color")
     out = value

@@ -94,6 +94,12 @@ def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float]
         return bool(imgui.begin(title, True, flags)[1])
 
 
+def text_in(font, text: str, color: Color = COLORS["text"], size: float = 1.0) -> None:
+    """Writes a text in a font, `size` times as large as other text; lines break at the window's edge."""
+    with imgui_ctx.push_font(font, FONT_SIZE * size), imgui_ctx.push_style_color(imgui.Col_.text, color):
+        imgui.text_wrapped(text)
+
+
 def begin_card(name: str, title: str, fonts: Fonts, corner: tuple[float, float], pivot: float, scale: float) -> None:
     """Begins a small window over the panels, which takes no keys.
 
@@ -106,8 +112,7 @@ def begin_card(name: str, title: str, fonts: Fonts, corner: tuple[float, float],
     flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_nav
     with imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
         imgui.begin(name, None, flags)
-    with imgui_ctx.push_font(fonts.bold, FONT_SIZE):
-        imgui.text_colored(ACCENT, title)
+    text_in(fonts.bold, title, ACCENT)
 
 
 def button(label: str, tooltip: str = "", is_enabled: bool = True) -> bool:

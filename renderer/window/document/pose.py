@@ -13,22 +13,17 @@ from renderer.raytracing.instances import rotation_matrix
 
 DIGITS = 6  # significant digits of the positions and scales that a gizmo sets
 MIN_SCALE = 1e-6  # of an axis: a pose stays invertible
+CHANGED_FIELDS = {  # by operation of the gizmo
+    "move": {"position", "center", "corners"}, "rotate": {"rotation_degrees", "corners", "direction"},
+    "scale": {"scale", "radius", "corners", "size"},
+}  # fmt: skip
 Pose = np.ndarray  # (4, 4): columns are the item's axes, then its origin
 
 
-def can_move(item: object) -> bool:
-    """True if the item has a position or a direction."""
-    return bool({"position", "center", "corners", "direction"} & _names(item))
-
-
-def can_rotate(item: object) -> bool:
-    """True if the item can be rotated."""
-    return bool({"rotation_degrees", "corners", "direction"} & _names(item)) and not _is_round(item)
-
-
-def can_scale(item: object) -> bool:
-    """True if the item has a size."""
-    return bool({"scale", "radius", "corners", "size"} & _names(item))
+def operations(item: object) -> list[str]:
+    """The operations that a gizmo offers for an item; a light that emits equally in all directions is not rotated."""
+    possible = [name for name, changed in CHANGED_FIELDS.items() if changed & _names(item)]
+    return [name for name in possible if name != "rotate" or not _is_round(item)]
 
 
 def _names(item: Any) -> set[str]:

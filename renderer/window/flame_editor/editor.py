@@ -27,8 +27,7 @@ from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
-from renderer.window.panels.panel import Panel
-from renderer.window.panels.panel_editor import PanelEditor
+from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.panels.panel_scene import SceneFile
 from renderer.window.state import open_files, panel_actions
 from renderer.window.state.app_state import AppState

@@ -1,11 +1,19 @@
-"""The display of a panel: the linear frame that was drawn last, and its tone mapped texture.
+"""The display of a panel: the linear frame drawn last, its tone mapped texture, and the denoising of finished pictures.
 
-DrawLoop shows frames; the main loop calls update() when the tone settings may have changed.
+DrawLoop shows frames, starts the denoiser after the last sample and polls it each frame; the main loop calls update()
+when the tone settings may have changed.
 """
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
 from renderer.gpu.gl import GlContext, Texture
+from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.scene.scene import ToneMapping
+from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 
 class Display:
@@ -40,3 +48,29 @@ class Display:
         self._tone_mapper(self.frame, tone, self.texture)
         self.is_new = True
         self._applied_tone = tone
+
+
+class Denoiser:
+    """Denoises one picture at a time by OIDN on the thread of `executor`, where `wake` is called when it is done."""
+
+    def __init__(self, executor: ThreadPoolExecutor, wake: Callable[[], None]):
+        self._executor, self._wake = executor, wake
+        self.enabled = False  # finished pictures are denoised
+        self.displayed = False  # the displayed picture is denoised
+        self._running: tuple[Future[np.ndarray], DrawKey] | None = None
+
+    def start(self, frame: Texture, tiles: RowTiles, key: DrawKey) -> None:
+        """Starts with the linear `frame` of `key`; the picture's albedo and normal are the auxiliary images of OIDN."""
+        picture = tiles.picture.clone() if tiles.count > 1 else tiles.picture
+        layers = picture.layers(key.settings, key.size)
+        future = self._executor.submit(denoise, frame.read(), layers["albedo"], layers["normal"])
+        future.add_done_callback(lambda _: self._wake())
+        self._running = future, key
+
+    def poll(self, key: DrawKey | None) -> np.ndarray | None:
+        """Returns the denoised picture of `key` once it is done, otherwise None. Raises what OIDN raised."""
+        if self._running is None or not self._running[0].done():
+            return None
+        (future, denoised_key), self._running = self._running, None
+        image = future.result()
+        return image if denoised_key == key and self.enabled else None

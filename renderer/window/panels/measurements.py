@@ -119,21 +119,14 @@ class FrameRateCounter:
 
 def report_rows(report: dict[str, Any]) -> list[Row]:
     """The rows of a picture's report without empty values."""
-    shown = [(str(name), value) for name, value in report.items() if not is_empty(value)]
-    return [
-        Row(name, name.replace("_", " "), format_value(v), np.asarray(v, "f4") if is_series(v) else None)
-        for name, v in shown
-    ]
-
-
-def is_empty(value) -> bool:
-    """True if a reported value is empty, such as a list of no warnings."""
-    return value is None or value == "" or isinstance(value, (list, tuple, dict)) and not value
-
-
-def is_series(value) -> bool:
-    """True if a reported value is a list of at least two numbers."""
-    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float)) for v in value)
+    rows = []
+    for name, value in report.items():
+        is_list = isinstance(value, (list, tuple))
+        is_series = is_list and len(value) > 1 and all(isinstance(number, (int, float)) for number in value)
+        if not (value is None or value == "" or (is_list or isinstance(value, dict)) and not value):
+            series = np.asarray(value, "f4") if is_series else None
+            rows.append(Row(str(name), str(name).replace("_", " "), format_value(value), series))
+    return rows
 
 
 def format_value(value) -> str:

@@ -1,12 +1,14 @@
 """A panel of the window: one scene, drawn live, with actions to show another scene, reload, restart, close and pick.
 
 AppState holds the panels. Panel inherits PanelPicture (the picture and its display), which inherits PanelScene (the
-scene and its time); DrawLoop draws its samples.
+scene and its time); DrawLoop draws its samples. PanelEditor is the interface of its editor.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from renderer.scene.scene import Scene
+from renderer.window.controls.theme import Rect
 from renderer.window.document.document import Document
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
@@ -124,3 +126,37 @@ class Panel(PanelPicture):
         """Measures MSE, PSNR and FLIP between the displayed picture and the reference of comparisons."""
         if self.display.texture is not None:
             self.comparison.measure(self.display.texture, self.host.wake)
+
+
+class PanelEditor:
+    """The interface between the main window and the editor of one panel, with defaults that do nothing.
+
+    SceneEditor edits ray traced scenes, FlameEditor flames, ToyEditor gives input to toys; other kinds of picture have
+    no editor. An editor lives as long as its panel shows its kind of picture.
+    """
+
+    def wants_mouse(self) -> bool:
+        """True if the editor takes the mouse before the panel's button."""
+        return False
+
+    def mouse(self, rect: Rect) -> bool:
+        """Handles the mouse after the panel's button; returns true if the input is used up."""
+        return False
+
+    def draw(self, rect: Rect) -> None:
+        """Draws over the picture in `rect`."""
+
+    def overlay(self) -> bool:
+        """Draws over the window; returns true if another frame is needed although no panel draws."""
+        return False
+
+    def controls(self) -> None:
+        """Draws the editor's section of the controls."""
+
+    def hidden_settings(self) -> list[str]:
+        """Names of the settings that the editor's section shows; the generated controls leave them out."""
+        return []
+
+    def actions(self) -> list[Any]:
+        """The editor's actions, for keys, help and palette."""
+        return []

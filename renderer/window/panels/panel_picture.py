@@ -20,8 +20,7 @@ from renderer.window.boundary import contained
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, responds
-from renderer.window.panels.denoising import Denoiser
-from renderer.window.panels.display import Display
+from renderer.window.panels.display import Denoiser, Display
 from renderer.window.panels.frame_budget import GPU_GUESS, SOFTWARE_GUESS, FrameBudget
 from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.measurements import Measurements

@@ -4,6 +4,7 @@ MainWindow draws each displayed panel with it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,7 +40,7 @@ class PanelView:
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
         if panel.display.texture is not None:
             self._image(panel, panel.display.texture, image_rect, now)
-            self._values(panel, panel.display.texture, image_rect)
+            self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, self.fonts, self.scale)
             if overlay:
                 draw.push_clip_rect(*theme.corners(image_rect), True)
@@ -68,18 +69,14 @@ class PanelView:
         shown = None if is_overlay else inspection.texture
         left, right, split = comparison.textures(picture, now) if shown is None else (shown, None, 1.0)
         middle = low.x + split * (high.x - low.x)
-        end = (middle, high.y)
-        draw.add_image(
-            imgui.ImTextureRef(left.texture.glo), low, end, zoom.picture_point(0, 0), zoom.picture_point(split, 1)
-        )
+        over = inspection.texture if is_overlay else None
+        for texture, begin, end in ((left, 0.0, split), (right, split, 1.0), (over, 0.0, 1.0)):
+            if texture is not None:
+                corners = (low.x + begin * (high.x - low.x), low.y), (low.x + end * (high.x - low.x), high.y)
+                seen = zoom.picture_point(begin, 0), zoom.picture_point(end, 1)
+                draw.add_image(imgui.ImTextureRef(texture.texture.glo), *corners, *seen)
         if right is not None:
-            begin = (middle, low.y)
-            texture = imgui.ImTextureRef(right.texture.glo)
-            draw.add_image(texture, begin, high, zoom.picture_point(split, 0), zoom.picture_point(1, 1))
-            draw.add_line(begin, end, theme.color_u32(theme.TEXT), 1.5 * self.scale)
-        if is_overlay and inspection.texture is not None:
-            texture = imgui.ImTextureRef(inspection.texture.texture.glo)
-            draw.add_image(texture, low, high, zoom.picture_point(0, 0), zoom.picture_point(1, 1))
+            draw.add_line((middle, low.y), (middle, high.y), theme.color_u32(theme.TEXT), 1.5 * self.scale)
         label = f"{comparison.mode}: {comparison.label}" if comparison.mode != "off" else ""
         if panel.inspection.name != COLOR:
             label = f"{panel.inspection.name}: {panel.inspection.meaning}"
@@ -91,16 +88,12 @@ class PanelView:
             top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
             theme.shadow_text(draw, self.fonts.text, size, low.x + pad, top, theme.ACCENT, label, wrap)
 
-    def _values(self, panel: Panel, picture: Texture, rect: theme.Rect) -> None:
+    def _values(self, panel: Panel, rect: theme.Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
         values = panel.inspection.values
         if panel.zoom.is_on and values is not None and panel.inspection.texture is not None:
-            picture = panel.inspection.texture
-
-            def read(left: int, top: int, width: int, height: int) -> np.ndarray:
-                return values[top : top + height, left : left + width]
-
-            draw_values(panel.zoom, rect, picture.size, read, self.fonts, self.scale)
+            size = panel.inspection.texture.size
+            draw_values(panel.zoom, rect, size, partial(_region, values), self.fonts, self.scale)
         elif panel.zoom.is_on and (frame := panel.display.frame) is not None:
             draw_values(panel.zoom, rect, frame.size, frame.read_region, self.fonts, self.scale)
 
@@ -166,6 +159,10 @@ class PanelView:
         position = (x + pad, top + pad + 1.8 * size)
         draw.add_text(self.fonts.numbers, size, position, theme.color_u32(theme.TEXT), text, wrap)
         draw.pop_clip_rect()
+
+
+def _region(values: np.ndarray, left: int, top: int, width: int, height: int) -> np.ndarray:
+    return values[top : top + height, left : left + width]
 
 
 def _fit(facts: list[str], width: float) -> str:

@@ -23,6 +23,7 @@ from renderer.window.panels.measurements import HISTORY_LENGTH, Row, format_valu
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 
+CHANNEL_COLORS = {"red": (1, 0.35, 0.3, 1), "green": (0.4, 0.9, 0.4, 1), "blue": (0.4, 0.6, 1, 1)}
 MAX_GAIN = 256.0  # largest factor of a displayed difference
 MAX_STOPS = 10.0  # largest exposure change of both pictures before they are subtracted
 PLOT_FLAGS = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
@@ -93,9 +94,7 @@ def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> Non
         axis = implot.AxisFlags_
         implot.setup_axes("log2 of the value", "", axis.no_menus, axis.no_decorations)
         implot.setup_axes_limits(*STOPS, 0, max(1.0, float(counts.max()) * 1.05), imgui.Cond_.always)
-        for name, values, color in zip(
-            ("red", "green", "blue"), counts, ((1, 0.35, 0.3, 1), (0.4, 0.9, 0.4, 1), (0.4, 0.6, 1, 1)), strict=True
-        ):
+        for (name, color), values in zip(CHANNEL_COLORS.items(), counts, strict=True):
             implot.plot_line(name, stops, values.astype("f8"), implot.Spec(line_color=imgui.ImVec4(*color)))
         implot.end_plot()
     left_out = ", ".join(f"{count:,} {name}" for name, count in outside.items() if count)

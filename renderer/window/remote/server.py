@@ -154,9 +154,8 @@ def kept_token(path: Path) -> str:
 
 def _is_private(state: os.stat_result) -> bool:
     """True for a plain file of this user that nobody else can read; Windows keeps others out of the folder."""
-    return stat.S_ISREG(state.st_mode) and (
-        user_id() is None or state.st_uid == user_id() and not stat.S_IMODE(state.st_mode) & 0o077
-    )
+    is_shared = user_id() is not None and (state.st_uid != user_id() or bool(stat.S_IMODE(state.st_mode) & 0o077))
+    return stat.S_ISREG(state.st_mode) and not is_shared
 
 
 def own_address(host: str) -> str:

@@ -15,10 +15,9 @@ from renderer.window.controls.shortcuts import Action, action_buttons
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items, picking, pose
 from renderer.window.document.items import Item
-from renderer.window.panels.panel import Panel
-from renderer.window.panels.panel_editor import PanelEditor
-from renderer.window.scene_editor import gizmo, model_menus
-from renderer.window.scene_editor.outliner import Outliner, draw_properties
+from renderer.window.panels.panel import Panel, PanelEditor
+from renderer.window.scene_editor import gizmo
+from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_properties
 from renderer.window.state import edit_actions, panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.edit_actions import control_context
@@ -83,7 +82,7 @@ class SceneEditor(PanelEditor):
         settings = self.settings
         value, target = items.item_value(settings, item), settings.view.target
         if self._posed is None or self._posed[0] is not value or self._posed[1] != target:
-            held = pose.item_pose(value, np.array(target)) if pose.can_move(value) else None
+            held = pose.item_pose(value, np.array(target)) if {"move", "rotate"} & {*pose.operations(value)} else None
             self._posed = value, target, held
         return self._posed[2]
 
@@ -101,11 +100,8 @@ class SceneEditor(PanelEditor):
             return
         self._draw_box(settings, item, rect)
         value = items.item_value(settings, item)
-        has_position = bool({"position", "center", "corners"} & set(vars(value)))
-        allowed = {"move": has_position, "rotate": pose.can_rotate(value), "scale": pose.can_scale(value)}
-        operation = self.operation if allowed[self.operation] else next((o for o, on in allowed.items() if on), "")
-        if not operation:
-            return
+        allowed = pose.operations(value)
+        operation = self.operation if self.operation in allowed else allowed[0]
         self._gizmo_is_drawn = True
         moved = gizmo.draw(settings, current, operation, imgui.get_io().key_ctrl, rect, self.scale)
         self._hot_when_drawn = gizmo.is_hot(False)
@@ -149,7 +145,7 @@ class SceneEditor(PanelEditor):
 
     def controls(self) -> None:
         """Draws the menus of models, the list of items, and the properties of the selected one."""
-        model_menus.draw(self.app, self.panel)
+        draw_models(self.app, self.panel)
         if not imgui.collapsing_header("Items", imgui.TreeNodeFlags_.default_open):
             return
         gap, actions = 4 * self.scale, self._own_actions

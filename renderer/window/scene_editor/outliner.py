@@ -1,12 +1,21 @@
-"""The outliner: the list of a scene's items by name, with their menus, and the properties of the selected item.
+"""The outliner: the list of a scene's items by name, the properties of the selected item, and the menus of models.
 
-SceneEditor draws both in the controls beside the picture.
+SceneEditor draws them in the controls beside the picture. The menus of a model choose its animation, material variant
+and camera among the choices of its file.
 """
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from renderer.raytracing.models import choices as model_choices
+from renderer.raytracing.models.choices import Choices, choices_of
+from renderer.raytracing.models.gltf_shapes import ModelShape
+from renderer.scene.scene import Scene
 from renderer.window.controls import theme
-from renderer.window.controls.settings import ControlContext, edit_settings
+from renderer.window.controls.choices import NONE, choose_index
+from renderer.window.controls.settings import ControlContext, edit_settings, label
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import commands, creation, items
 from renderer.window.document.document import Document
@@ -18,6 +27,9 @@ from renderer.window.state.app_state import AppState
 MAX_ROWS = 11  # a longer list scrolls
 OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.default_open
 MAX_LISTED = 2000  # listed items of a group
+MAX_MODELS = 16  # models beyond these have no menus
+REST = "(at rest)"
+OWN_MATERIALS = "(the file's own)"
 
 
 class Outliner:
@@ -124,8 +136,7 @@ def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: th
     """Draws the settings of one item; returns the item with the edited settings."""
     value = items.item_value(panel.settings(), item)
     imgui.spacing()
-    with imgui_ctx.push_font(fonts.bold, theme.FONT_SIZE):
-        imgui.text_wrapped(panel.document.label(item))
+    theme.text_in(fonts.bold, panel.document.label(item))
     imgui.same_line()
     imgui.text_disabled(items.singular(item.group))
     imgui.set_item_tooltip((type(value).__doc__ or "").strip())
@@ -136,3 +147,54 @@ def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: th
     edited = edit_settings(value, original, context, f"{item.group}[{item.index}]")
     imgui.spacing()
     return edited
+
+
+def draw_models(app: AppState, panel: Panel) -> None:
+    """Draws the section of the controls; nothing if no model has anything to choose from."""
+    if panel.picture is None:  # the files are read with the picture, not on the window's thread
+        return
+    shapes = enumerate(panel.scene.settings.models[:MAX_MODELS])
+    offered = [(number, shape, choices_of(shape)) for number, shape in shapes if shape.file]
+    offered = [(number, shape, choices) for number, shape, choices in offered if any(choices)]
+    if not offered or not imgui.collapsing_header("Models", imgui.TreeNodeFlags_.default_open):
+        return
+    for number, shape, choices in offered:
+        with imgui_ctx.push_id(number):
+            if len(offered) > 1:
+                imgui.text_disabled(shape.name or Path(shape.file).name)
+            with app.errors_as_messages("choosing of a model", ValueError):
+                _model_menus(app, panel, number, shape, choices)
+    imgui.spacing()
+
+
+def _model_menus(app: AppState, panel: Panel, number: int, shape: ModelShape, choices: Choices) -> None:
+    if choices.animations:
+        names = ("", *choices.animations)
+        at = names.index(model_choices.chosen_animation(shape))
+        if (new := _menu("animation", "what the model plays", at, (REST, *names[1:]))) is not None:
+            _choose(app, panel, partial(model_choices.choose_animation, number=number, name=names[new]))
+    if choices.variants:
+        names = ("", *choices.variants)
+        at = names.index(shape.variant) if shape.variant in names else -1
+        if (new := _menu("variant", "the model's materials", at, (OWN_MATERIALS, *names[1:]))) is not None:
+            _choose(app, panel, partial(model_choices.choose_variant, number=number, name=names[new]))
+    if choices.cameras:
+        at = model_choices.chosen_camera(panel.scene, number)
+        labels = tuple(f"{k + 1}  {camera.name}".rstrip() for k, camera in enumerate(choices.cameras))
+        if (new := _menu("camera", "of the file, through which it is seen", at, labels)) is not None:
+            time = panel.scene_time
+            _choose(app, panel, partial(model_choices.choose_camera, number=number, camera=new, time=time))
+
+
+def _menu(name: str, help_text: str, chosen: int, labels: Sequence[str]) -> int | None:
+    """A labeled list of choices; returns the index of a newly clicked choice, otherwise None."""
+    label(name)
+    shown = labels[chosen] if 0 <= chosen < len(labels) else NONE
+    new = choose_index(f"##{name}", shown, labels, chosen, [help_text])
+    return None if new == chosen else new
+
+
+def _choose(app: AppState, panel: Panel, choose: Callable[[Scene], Scene]) -> None:
+    """Shows the scene that a choice makes of the panel's, as one step of undo."""
+    with app.undo_step():
+        panel.show(choose(panel.scene))

@@ -10,8 +10,7 @@ from typing import Any
 from renderer.pictures import toy
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels.panel import Panel
-from renderer.window.panels.panel_editor import PanelEditor
+from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.state.app_state import AppState
 
 # Dear ImGui's key -> JavaScript's keyCode

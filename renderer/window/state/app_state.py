@@ -20,11 +20,12 @@ from renderer.window.boundary import contained
 from renderer.window.controls.file_dialog import FileDialog
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document.scene_text import SceneText
-from renderer.window.panels.completion import SuspendableWork
+from renderer.window.panels.completion import Clock, SuspendableWork
 from renderer.window.panels.measurements import FrameRateCounter
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
+from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
 from renderer.window.state.film_export import FilmExport
 from renderer.window.state.history import PanelsState, UndoStack, panels_state, show_again
@@ -32,17 +33,7 @@ from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
-from renderer.window.state.session import (
-    MAX_PANELS,
-    KeptSession,
-    RecentFiles,
-    Session,
-    default_path,
-    forget,
-    nth_session,
-    restore,
-    save,
-)
+from renderer.window.state.session import MAX_PANELS, KeptSession, RecentFiles, Session, default_path
 
 CLOSE_SECONDS = 0.5  # the longest time that close() waits for devices
 MESSAGE_SECONDS = 4.0  # duration of a message
@@ -82,11 +73,7 @@ class AppState:
     """
 
     def __init__(
-        self,
-        session: Session,
-        gpu: DeviceContext,
-        session_path: Path | None = None,
-        clock: Callable[[], float] = time.perf_counter,
+        self, session: Session, gpu: DeviceContext, session_path: Path | None = None, clock: Clock = time.perf_counter
     ):
         self.gpu, self.now = gpu, clock
         self.device = "auto"  # as --device names it, for exports
@@ -182,10 +169,10 @@ class AppState:
         with contained("saving the session", self._report_unsaved):
             session = self.session(clean)
             if session != self._saved_session:
-                save(session, self._session_path)
+                session_files.save(session, self._session_path)
                 self._saved_session, self._save_failure = session, ""
             if clean and session.scenes == self._opened_session.scenes:
-                forget(self.session_base, self._opened_session.origin)
+                session_files.forget(self.session_base, self._opened_session.origin)
 
     def _report_unsaved(self, error: Exception, text: str) -> None:
         if text != self._save_failure:
@@ -200,7 +187,7 @@ class AppState:
     def restore(self, path: Path | None = None) -> None:
         """Restores the panels of a kept session, of the newest if none is given."""
         with self.errors_as_messages("restoring a session"):
-            session = restore(path or nth_session(self.session_base).path)
+            session = session_files.restore(path or session_files.nth_session(self.session_base).path)
             self.replace_panels(session)
             self._opened_session, self._steps_before = session, self._undo_stack.steps
 

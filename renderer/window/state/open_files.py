@@ -191,11 +191,8 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
 
 def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
     """An edited program's scene, with the values of parameters that the user had changed before."""
-    if (
-        loaded.path.suffix not in PROGRAM_SUFFIXES
-        or before.picture != loaded.picture
-        or type(shown.settings) is not type(before.settings)
-    ):
+    is_same_kind = before.picture == loaded.picture and type(shown.settings) is type(before.settings)
+    if loaded.path.suffix not in PROGRAM_SUFFIXES or not is_same_kind:
         return loaded
     kept = kept_values(shown.settings, type(loaded.settings))
     changed = {name: value for name, value in kept.items() if value != getattr(before.settings, name)}

@@ -8,7 +8,7 @@ import pytest
 from assets.makers.gltf_builder import Maker, square
 from renderer.pictures import load
 from renderer.window.controls.toolkit import imgui
-from renderer.window.scene_editor import model_menus
+from renderer.window.scene_editor import outliner
 from renderer.window.state import panel_actions
 from tests.formats.test_gltf_animation import animate
 from tests.window.headless import frames, hold, point, press, until, window
@@ -101,7 +101,7 @@ def test_each_menu_sets_what_export_sets_and_is_undone(screen, places):
     np.testing.assert_allclose(panel.settings().view.position, (1, 0, 5.5), atol=1e-5)
     choose(screen, places, "variant", "night")
     assert panel.scene.settings.models[0].variant == "night"
-    choose(screen, places, "animation", model_menus.REST)
+    choose(screen, places, "animation", outliner.REST)
     shape = panel.scene.settings.models[0]
     assert (shape.animation, shape.camera, panel.scene.animation) == ("", -1, None)
     choose(screen, places, "camera", "1  wide")
