@@ -153,8 +153,8 @@ class Overlays:
         theme.text_in(self.fonts.bold, group, theme.ACCENT)
         for name, keys in keys_by_name.items():
             theme.text_in(self.fonts.numbers, _join_keys(keys))
-            imgui.same_line(138 * self.scale)
-            imgui.text_disabled(name)
+            imgui.same_line(160 * self.scale)
+            theme.text_in(self.fonts.text, name, theme.DIM)
         imgui.spacing()
 
     def _palette(self, actions: list[Action], width: float, height: float) -> None:
