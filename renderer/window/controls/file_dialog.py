@@ -122,10 +122,6 @@ class FileDialog:
         """Opens a folder, or the nearest folder above it that exists."""
         self.folder, self.message, self._replaces = _existing(folder), "", None
 
-    def up(self) -> None:
-        """Opens the folder above."""
-        self.enter(self.folder.parent)
-
     def _pick(self, entry: Entry) -> None:
         """Opens a folder, or takes over the name of a file."""
         if entry.is_folder:

@@ -25,11 +25,6 @@ class Document:
     base: SceneText | None = None
     selection: Item | None = field(default=None, compare=False)
 
-    @classmethod
-    def of_file(cls, scene: Scene) -> "Document":
-        """The document of a scene that was loaded."""
-        return cls(scene, scene_text.opened(scene))
-
     def text(self) -> SceneText:
         """The text of the current scene; raises TextError if the layout of the text does not allow its edits."""
         if self.base is None:

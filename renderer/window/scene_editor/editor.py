@@ -186,7 +186,7 @@ class SceneEditor(PanelEditor):
             Action("Ctrl+Shift+D", "duplicate the selected item", GROUP, edit_actions.duplicate_selected),
             Action("F2", "rename the selected item", GROUP, lambda app: self.outliner.start_renaming()),
             Action("Alt+X", "grid on the ground and axes", GROUP, lambda app: self._toggle_grid()),
-            Action("Shift+Escape", "select nothing", GROUP, lambda app: edit_actions.select(app, None)),
+            Action("Shift+Escape", "select nothing", GROUP, lambda app: setattr(app.panel, "selection", None)),
         ]
         return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
 

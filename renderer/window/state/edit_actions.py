@@ -51,11 +51,6 @@ def put_document(app: AppState, panel: Panel, command: Command) -> None:
 # Items
 
 
-def select(app: AppState, item: Item | None) -> None:
-    """Selects an item of the active panel's scene."""
-    app.panel.selection = item
-
-
 def _on_selected(app: AppState, command: Callable[[Document, Item], Document]) -> None:
     item = app.panel.document.selected
     if item is None:

@@ -102,7 +102,7 @@ def test_texts_of_bundled_scenes_are_cut_into_blocks_without_loss(name):
             found = found[key]
         assert isinstance(found, dict)
     scene = load(SCENES / f"{name}.toml")
-    assert Document.of_file(scene).text().text == text
+    assert Document(scene, scene_text.opened(scene)).text().text == text
     again = scene_text.written(scene)
     assert again.scene.settings == scene.settings and again.scene.tone == scene.tone
 
@@ -228,7 +228,7 @@ def test_key_frames_keep_the_rows_that_did_not_change():
 
 
 def test_saving_elsewhere_rewrites_paths_and_only_these(tmp_path):
-    before = Document.of_file(load(SCENES / "still_life.toml"))
+    before = Document(scene := load(SCENES / "still_life.toml"), scene_text.opened(scene))
     (tmp_path / "deep").mkdir()
     after = before.text_for(tmp_path / "deep" / "still.toml")
     old = (SCENES / "still_life.toml").read_text()

@@ -117,7 +117,7 @@ def test_the_gizmo_moves_the_selected_item_as_one_step_and_undo_restores_the_byt
 
 @pytest.mark.slow
 def test_a_name_is_typed_and_reaches_all_uses(hand):
-    edit_actions.select(hand.app, Item("materials", 0))
+    hand.app.panel.selection = Item("materials", 0)
     frames(hand, 2)
     press(hand, "F2")
     frames(hand, 3)
@@ -147,7 +147,7 @@ def test_items_come_and_go_by_keys_and_each_step_is_undone(hand):
     press(hand, "Shift+Escape")
     press(hand, "Delete")
     assert "nothing is selected" in hand.app.message
-    edit_actions.select(hand.app, Item("materials", 0))
+    hand.app.panel.selection = Item("materials", 0)
     press(hand, "Delete")
     assert "clay is used by ball" in hand.app.message and text_of(hand) == texts[-1]
     for text in reversed(texts[:-1]):
@@ -159,7 +159,7 @@ def test_items_come_and_go_by_keys_and_each_step_is_undone(hand):
 def test_save_save_as_and_open_by_the_file_browser(hand, tmp_path):
     app = hand.app
     (tmp_path / "deep").mkdir()
-    edit_actions.select(app, Item("quads", 0))
+    app.panel.selection = Item("quads", 0)
     press(hand, "Ctrl+Shift+D")
     press(hand, "Ctrl+S")
     assert (tmp_path / "hand.toml").read_text() == text_of(hand) and not app.panel.is_changed
@@ -245,7 +245,7 @@ def test_a_new_scene_is_empty_and_asks_where_to_save(hand, tmp_path):
 
 
 def test_sessions_keep_the_text_with_its_comments(hand, tmp_path):
-    edit_actions.select(hand.app, Item("spheres", 0))
+    hand.app.panel.selection = Item("spheres", 0)
     edit_actions.duplicate_selected(hand.app)
     save(hand.app.session(), tmp_path / "session.json")
     kept = restore(tmp_path / "session.json")
