@@ -296,7 +296,14 @@ class Monkey:
             path = chance.choice([*self.originals, *self.damaged])
             app.dialog.name = chance.choice((str(path), path.name, chance.choice(TEXTS), ".."))
             self._note("dialog", app.dialog.title, app.dialog.name)
-            chance.choice((app.dialog.accept, app.dialog.accept, app.dialog.up, app.dialog.cancel))()
+            chance.choice(
+                (
+                    app.dialog.accept,
+                    app.dialog.accept,
+                    lambda: app.dialog.enter(app.dialog.folder.parent),
+                    app.dialog.cancel,
+                )
+            )()
         if app.overlays.dropped is None and chance.random() < 0.3:
             app.overlays.dropped = chance.choice(self.damaged)
         elif app.overlays.dropped is not None:
