@@ -88,7 +88,7 @@ class MainWindow:
         elif width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
         height -= sheet
-        code = self._code_width(width - sidebar) if toolbar else 0.0
+        code = round((width - sidebar) * self._code_fraction) if toolbar and app.overlays.code else 0.0
         sidebar += code
         lesson = lesson_column.width(app, self.scale, width - sidebar) if toolbar else 0.0
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
@@ -259,10 +259,6 @@ class MainWindow:
             self.docking.drag_panel()
 
     # The code panel
-
-    def _code_width(self, width: float) -> float:
-        """The width of the code panel beside the panels; 0 if it is hidden."""
-        return round(width * self._code_fraction) if self.app.overlays.code else 0.0
 
     def _code(self, left: float, top: float, width: float, height: float) -> None:
         """The code panel, whose left edge can be dragged."""

@@ -73,8 +73,7 @@ class FrameRateCounter:
     """Counts frames by the timestamps, in seconds, at which they were complete."""
 
     def __init__(self):
-        self._timestamps: deque[float] = deque()
-        self._counts: deque[int] = deque()
+        self._timestamps, self._counts = deque[float](), deque[int]()
         self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
         self._interval, self._measured_at = 0.0, -1e9  # the last median, and the time at which it was taken
 
