@@ -230,9 +230,9 @@ def test_band_lu_is_the_same_in_any_order_on_four_devices(rng, seed):
     n, kl, ku = 150, 20, 9
     ab = rng.standard_normal((kl + ku + 1, n)).astype("f4")
     ab[ku] += 9
-    want = BandedLU(ab, kl, ku, devices[:1], 16, **scheduled("device", gemm="own"))
+    want = BandedLU(ab, kl, ku, devices[:1], 16, **scheduled(gemm="own"))
     for residency in ("resident", "streamed"):
-        lu = BandedLU(ab, kl, ku, devices, 16, **scheduled("device", residency, "own"))
+        lu = BandedLU(ab, kl, ku, devices, 16, **scheduled(residency, "own"))
         assert np.array_equal(lu.upper(), want.upper()) and np.array_equal(lu.pivots, want.pivots)
 
 
@@ -252,7 +252,7 @@ def test_band_lu_in_many_orders(rng, seed):
         n, kl, ku = (int(k) for k in rng.integers((60, 1, 1), (160, 40, 40)))
         ab, b = rng.standard_normal((kl + ku + 1, n)), rng.standard_normal((n, 3))
         ab[ku] += 2 + np.sqrt(kl + ku)
-        words = ("host", "device"), ("resident", "streamed"), ("vendor", "own")
+        words = ("resident", "streamed"), ("vendor", "own")
         how = scheduled(*(str(rng.choice(pair)) for pair in words))
         host, lu = BandedLU(ab, kl, ku, block=16), BandedLU(ab, kl, ku, devices, 16, **how)
         assert np.array_equal(lu.pivots, host.pivots), how

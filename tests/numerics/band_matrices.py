@@ -8,9 +8,9 @@ from renderer.numerics.band_lu.devices.block_cyclic import Schedule
 EPS = {"f4": np.finfo("f4").eps, "f8": np.finfo("f8").eps}
 
 
-def scheduled(panels, place="resident", gemm="vendor"):
-    """The `schedule` argument of BandedLU for "host" or "device" panels, "resident" or "streamed" block columns."""
-    return {"schedule": Schedule(place == "resident", panels == "host", gemm == "vendor")}
+def scheduled(storage="resident", gemm="vendor"):
+    """The `schedule` argument of BandedLU for "resident" or "streamed" block columns."""
+    return {"schedule": Schedule(storage == "resident", gemm == "vendor")}
 
 
 def random_band(rng, n, kl, ku, dtype="f8"):

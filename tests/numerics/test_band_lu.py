@@ -133,23 +133,22 @@ def test_thin_bands_take_the_unblocked_routine(rng):
 def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
     ab, kl, ku = clamped(random_band(np.random.default_rng(n + 1), n, kl, ku, dtype), kl, ku)
     pivots, b = lapack_factors(ab, kl, ku)[1], np.random.default_rng(2).standard_normal((n, 3)).astype(dtype)
-    for panels in ("host", "device"):
-        lu = BandedLU(ab, kl, ku, [device], block, **scheduled(panels))
-        assert np.array_equal(lu.pivots, pivots) or dtype == "f4"  # which rounds candidates into ties
-        downloaded = lu._factors.download()
-        assert factor_residual(downloaded, ab, kl, ku) < 30
-        assert np.array_equal(lu._factors.diagonal(), downloaded.diagonal())
-        assert lu._factors.max_abs_u() == downloaded.max_abs_u() == np.abs(downloaded.upper()).max()
-        x = lu.solve(b)
-        assert lu.residual(x, b) <= 50 * 0.5 * EPS[dtype]
-        assert np.allclose(
-            x, downloaded.solve(b, False), rtol=0, atol=2e4 * EPS[dtype] * np.abs(x).max() / max(lu.rcond(), 1e-3)
-        )
+    lu = BandedLU(ab, kl, ku, [device], block, **scheduled())
+    assert np.array_equal(lu.pivots, pivots) or dtype == "f4"  # which rounds candidates into ties
+    downloaded = lu._factors.download()
+    assert factor_residual(downloaded, ab, kl, ku) < 30
+    assert np.array_equal(lu._factors.diagonal(), downloaded.diagonal())
+    assert lu._factors.max_abs_u() == downloaded.max_abs_u() == np.abs(downloaded.upper()).max()
+    x = lu.solve(b)
+    assert lu.residual(x, b) <= 50 * 0.5 * EPS[dtype]
+    assert np.allclose(
+        x, downloaded.solve(b, False), rtol=0, atol=2e4 * EPS[dtype] * np.abs(x).max() / max(lu.rcond(), 1e-3)
+    )
 
 
 def test_step_seconds_have_every_phase(device, rng, monkeypatch):
     ab, parts = random_band(rng, 300, 20, 20), {"panel", "laswp", "trsm", "update", "copy"}
-    for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, **scheduled("device"))):
+    for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, **scheduled())):
         assert len(lu.step_seconds) == lu.layout.p and lu.seconds.keys() == parts
         assert all(seconds > 0 for seconds in lu.seconds.values()), lu.seconds
     monkeypatch.setattr(block_cyclic, "MAX_TIMED_STEPS", 5)
@@ -180,7 +179,7 @@ def test_singular_at_a_known_column(device, column):
     ab[:, column] = 0
     info = lapack_factors(ab, kl, ku)[2]
     assert info == column + 1
-    choices = [dict(), dict(block=16), *(dict(devices=[device], block=16, **scheduled(p)) for p in ("host", "device"))]
+    choices = [dict(), dict(block=16), dict(devices=[device], block=16, **scheduled())]
     for choice in choices:
         lu = BandedLU(ab, kl, ku, **choice)
         assert lu.info == info and lu.slogdet() == (0.0, float("-inf")) and lu.rcond() == 0
@@ -194,7 +193,7 @@ def test_convection_diffusion_is_backward_stable(device, peclet, swapped):
     ab, kl, ku = convection(20, peclet, 0.6 * peclet)
     b = np.random.default_rng(1).standard_normal(400)
     for devices in ([], [device]):
-        lu = BandedLU(ab, kl, ku, devices, 16)
+        lu = BandedLU(ab, kl, ku, devices, 16, **scheduled())
         x = lu.solve(b)
         assert np.abs(b - block_columns.band_matvec(ab, kl, ku, x[:, None])[:, 0]).max() <= 1e-13 * max(
             np.abs(x).max() * peclet, 1
@@ -212,7 +211,7 @@ def test_graded_and_scaled_matrices(device, rng):
     scaled = ab * 10.0 ** rng.integers(-8, 9, 120)[rows]
     for matrix in (graded, scaled):
         for devices in ([], [device]):
-            lu = BandedLU(matrix, 8, 8, devices, 16)
+            lu = BandedLU(matrix, 8, 8, devices, 16, **scheduled())
             assert np.array_equal(lu.pivots, lapack_factors(matrix, 8, 8)[1])
             b = block_columns.band_matvec(matrix, 8, 8, np.ones((120, 1)))
             x = lu.solve(b)
@@ -235,7 +234,7 @@ def test_growth_of_the_worst_matrix():
 def test_tiny_pivots_divide_instead_of_overflowing(device):
     ab = np.full((3, 40), 1e-310)
     ab[1] = 3e-310
-    lu = BandedLU(ab, 1, 1, [device], 16, **scheduled("device"))
+    lu = BandedLU(ab, 1, 1, [device], 16, **scheduled())
     want = lapack_factors(ab * 2.0**300, 1, 1)[0]  # LAPACK itself overflows on such pivots
     assert np.allclose(lu.upper() * 2.0**300, upper_of(want, 1, 1), rtol=1e-3, atol=0)
 

@@ -23,7 +23,7 @@ def test_factors_are_the_same_in_any_order_of_streams(emulated_machine, rng, mon
     ab, first = random_band(rng, SIZE, *BAND), None
     for count in (1, 3):
         for residency in ("resident", "streamed"):
-            lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), 16, **scheduled("device", residency, "own"))
+            lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), 16, **scheduled(residency, "own"))
             downloaded = lu._factors.download()
             first = first or downloaded
             assert np.array_equal(downloaded.flat, first.flat), (count, residency)
@@ -36,7 +36,7 @@ def test_solutions_are_the_same_on_any_number_of_devices(emulated_machine, rng, 
     """Blocks of 32 on one device are solved by one launch for all steps, on several by a launch for each."""
     ab, b, first = random_band(rng, SIZE, *BAND), rng.standard_normal(SIZE), {}
     for count in (1, 3):
-        lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), block, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *BAND, devices_of(emulated_machine, count), block, **scheduled(gemm="own"))
         assert lu._factors._get_substitution().fits_one_group == (block == 32)
         for trans in "NT":
             x = lu.solve(b, trans)
@@ -71,7 +71,7 @@ def test_a_cluster_factors_panels_as_leaves_do(emulated_machine, rng, monkeypatc
         monkeypatch.setattr(device_columns, "has_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
         monkeypatch.setattr(device_columns, "NARROW_ROWS", n if clusters == 1 else 0)
-        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 64, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 64, **scheduled(gemm="own"))
         assert bool(lu._factors.per_device[0]._factor_panel) == (clusters > 0)
         assert not clusters or lu._factors.per_device[0]._cluster == clusters
         made.append(lu._factors.download())
@@ -86,7 +86,7 @@ def test_gpus_of_two_kinds_share_a_matrix(emulated_machine, device, rng):
     """A panel goes from one driver to another through the host, from and to the urgent queue."""
     ab = random_band(rng, SIZE, *BAND)
     for devices in ([*devices_of(emulated_machine, 1), device], [device, *devices_of(emulated_machine, 2)]):
-        lu = BandedLU(ab, *BAND, devices, 16, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *BAND, devices, 16, **scheduled(gemm="own"))
         assert factor_residual(lu._factors.download(), ab, *BAND) < 1
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])
 
@@ -111,7 +111,7 @@ def test_clusters_solve_in_one_launch(emulated_machine, rng, monkeypatch, dtype,
     largest = columns[0]
     for count, clusters in choices:
         monkeypatch.setattr(substitution, "WIDE_CLUSTER", clusters)
-        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 32, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, *band, devices_of(emulated_machine, count), 32, **scheduled(gemm="own"))
         for rhs in (b[:, :k] for k in columns):
             x = lu.solve(rhs)
             assert lu._factors._substitution._is_swept
@@ -135,7 +135,7 @@ def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
     ab = np.zeros((2 * n - 1, n))
     for j in range(n):
         ab[n - 1 - j : 2 * n - 1 - j, j] = a[:, j]
-    lu = BandedLU(ab, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled("device", gemm="own"))
+    lu = BandedLU(ab, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled(gemm="own"))
     b = a @ np.ones(n)
     x = lu.solve(b)
     assert lu._factors._substitution.can_sweep and not lu._factors._substitution._is_swept
@@ -144,7 +144,7 @@ def test_large_inverses_are_not_used(emulated_machine, rng, monkeypatch):
     x = lu.solve(b)
     assert lu._factors._substitution._is_swept
     monkeypatch.setattr(emulated_machine.CudaDevice, "buffer", refuse_blocks(emulated_machine.CudaDevice.buffer))
-    full = BandedLU(lu.matrix, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled("device", gemm="own"))
+    full = BandedLU(lu.matrix, n - 1, n - 1, devices_of(emulated_machine, 1), 32, **scheduled(gemm="own"))
     assert np.allclose(full.solve(b), x, rtol=1e-13) and not full._factors._substitution._is_swept
 
 

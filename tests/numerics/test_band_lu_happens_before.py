@@ -28,12 +28,6 @@ def accesses_of(layout: BlockLayout) -> dict:
         words = np.arange(int(count))
         return [(source.memory, words + int(source_at))], [(target.memory, words + int(target_at))]
 
-    def copy_panel(constants, source, target, source_at, source_ld, target_at, target_ld, rows):
-        return (
-            [(source.memory, rectangle(source_at, source_ld, rows, s))],
-            [(target.memory, rectangle(target_at, target_ld, rows, s))],
-        )
-
     def broadcast_panel(constants, matrix, pivots, target, source_at, source_ld, rows, first_pivot, pivots_at):
         reads = [(matrix.memory, rectangle(source_at, source_ld, rows, s)), (pivots.memory, np.arange(s) + first_pivot)]
         return reads, [(target.memory, np.arange(rows * s)), (target.memory, np.arange(s) + pivots_at)]
@@ -142,19 +136,19 @@ def accesses_of(layout: BlockLayout) -> dict:
         reads += [(permutations.memory, ALL), *([(now.memory, ALL)] if rows > s else [])]
         return reads, [(following.memory, ALL), (solution.memory, ALL)]
 
-    return {name: entry for name, entry in locals().items() if callable(entry)} | {"gemm_cpu": gemm_tiles}
+    return {name: entry for name, entry in locals().items() if callable(entry)}
 
 
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
 SHAPES.append((190, 40, 33, 64))  # whose sweeps are by clusters
 
 
-def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True):
+def factor(shape, devices, cluster=8, resident=True, vendor=False, shared=False, peers=True):
     """The whole of two factorisations, watched; `shared` deals the block columns to one device again and again."""
     layout, order = BlockLayout(*shape), Order()
     made = [Device(order, index, accesses_of(layout), cluster, peers) for index in range(1 if shared else devices)]
     made = made * devices if shared else made
-    factors = BlockCyclicFactors(layout, "f4", made, Schedule(resident, host_panels, vendor))
+    factors = BlockCyclicFactors(layout, "f4", made, Schedule(resident, vendor))
     for _ in range(2):
         factors.factor(np.ones((layout.kl + layout.ku + 1, layout.n), "f4"), 0.0)
         for transposed in (False, True) if resident else ():
@@ -163,15 +157,13 @@ def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=F
 
 
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
-@pytest.mark.parametrize("host_panels", [True, False], ids=["host", "device"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_conflict_is_ordered(shape, host_panels, resident):
+def test_every_conflict_is_ordered(shape, resident):
     for devices in (1, 2, 4):
         for cluster, vendor, peers in ((8, True, True), (8, False, False), (1, False, True)):
-            if cluster == 8 or not host_panels:
-                choice = dict(cluster=cluster, resident=resident, host_panels=host_panels, vendor=vendor, peers=peers)
-                assert factor(shape, devices, **choice).accesses > 0
-    assert factor(shape, 3, resident=resident, host_panels=host_panels, shared=True).accesses > 0
+            choice = dict(cluster=cluster, resident=resident, vendor=vendor, peers=peers)
+            assert factor(shape, devices, **choice).accesses > 0
+    assert factor(shape, 3, resident=resident, shared=True).accesses > 0
 
 
 def follow_later_panels_only(share: DeviceColumns) -> None:

@@ -72,14 +72,13 @@ def test_panel_shapes_have_room_for_every_row():
             assert shape["GROUP"] * shape["ROWS"] * 8 >= rows
 
 
-@pytest.mark.parametrize("panels", ["host", "device"])
 @pytest.mark.parametrize("n,kl,ku", [(200, 40, 33), pytest.param(333, 20, 60, marks=pytest.mark.slow)])
-def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
+def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku):
     ab = random_band(rng, n, kl, ku)
     first = None
     for count in (1, 2, 4):
         for place in ("resident", "streamed"):
-            lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled(panels, place, "own"))
+            lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled(place, "own"))
             downloaded = lu._factors.download()
             first = first or downloaded
             assert np.array_equal(downloaded.flat, first.flat), (count, place)
@@ -97,7 +96,7 @@ def test_same_solutions_on_one_two_and_four_devices(four, rng, shape):
     ab, b = random_band(rng, n, kl, ku), rng.standard_normal((n, 2))
     a, first = dense(ab, kl, ku), {}
     for count in (1, 2, 4):
-        lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled("device", gemm="own"))
+        lu = BandedLU(ab, kl, ku, four[:count], 16, **scheduled(gemm="own"))
         lu._factors.download = None
         for trans, matrix in (("N", a), ("T", a.T)):
             x = lu.solve(b, trans)
@@ -119,14 +118,12 @@ def test_sub_devices_share_the_work(device, rng):
         pytest.skip(f"{device.name} has no sub-devices: {error}")
     ab = random_band(rng, 200, 40, 33)
     devices = [OpenclDevice(0, 0, handle=part) for part in parts[:2]]
-    shared, alone = BandedLU(ab, 40, 33, devices, 32), BandedLU(ab, 40, 33, [device], 32)
+    shared, alone = (BandedLU(ab, 40, 33, d, 32, **scheduled()) for d in (devices, [device]))
     assert np.array_equal(shared._factors.download().flat, alone._factors.download().flat)
 
 
 def test_only_u_plus_one_block_columns_are_resident(device):
-    lu = BandedLU(
-        random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, **scheduled("host", "streamed")
-    )
+    lu = BandedLU(random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, **scheduled("streamed"))
     layout, share = lu.layout, lu._factors.per_device[0]
     assert (layout.u, share.slots, layout.p) == (3, 4, 38)
     assert share.matrix.nbytes == 4 * layout.stride * 8
@@ -136,8 +133,7 @@ def test_first_of_several_singular_columns_is_reported(four):
     ab = random_band(np.random.default_rng(5), 100, 6, 4)
     ab[:, [20, 35, 90]] = 0
     for count in (1, 2, 4):
-        for panels in ("host", "device"):
-            assert BandedLU(ab, 6, 4, four[:count], 16, **scheduled(panels)).info == 21
+        assert BandedLU(ab, 6, 4, four[:count], 16, **scheduled()).info == 21
 
 
 def test_memory_is_reported_before_it_starts(monkeypatch):
@@ -152,31 +148,32 @@ def test_memory_is_reported_before_it_starts(monkeypatch):
         )
 
 
-def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(device, rng):
+def test_numbers_that_are_not_finite_are_named(device, rng):
     for value in (np.nan, np.inf, -np.inf):
-        for panels in ("host", "device"):
-            ab = random_band(rng, 60, 3, 4)
-            lu = BandedLU(ab, 3, 4, [device], 16, **scheduled(panels))
-            assert lu.pivot_growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
-            ab[5, 41] = value
-            with pytest.raises(InputError, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
-                lu.refactor(ab)
-            ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
-            assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
+        ab = random_band(rng, 60, 3, 4)
+        lu = BandedLU(ab, 3, 4, [device], 16, **scheduled())
+        assert lu.pivot_growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
+        ab[5, 41] = value
+        with pytest.raises(InputError, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
+            lu.refactor(ab)
+        ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
+        assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
     with pytest.raises(InputError, match="1e.300, which is not a float32"):
-        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", **scheduled("device"))
+        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", **scheduled())
 
 
 def test_dealt_factors_say_where_they_were_made(device):
-    lu = BandedLU(np.ones((1, 5)), 0, 0, [device])
+    lu = BandedLU(np.ones((1, 5)), 0, 0, [device], **scheduled())
     assert isinstance(lu._factors, BlockCyclicFactors) and device.name in lu.device_name
+    on_host = BandedLU(np.ones((1, 5)), 0, 0, [device]).device_name == "host"
+    assert on_host == device.properties.scalar_threads
 
 
 def test_factors_of_a_triangular_matrix_are_the_matrix(device, rng):
     """Panels as high as a block: rows below them belong to the next column. L is the unit matrix, to the last bit."""
     ab = rng.uniform(-0.1, 0.1, (17, 48)).astype("f4")
     ab[16] = 1
-    lu = BandedLU(ab, 0, 16, [device], 16, **scheduled("device"))
+    lu = BandedLU(ab, 0, 16, [device], 16, **scheduled())
     factors = lu._factors
     assert isinstance(factors, BlockCyclicFactors)
     layout, flat = lu.layout, factors.per_device[0].matrix.read()

@@ -32,7 +32,7 @@ def test_any_band_solves_and_transposes(rng, block):
 
 
 def test_refactor_reuses_the_buffers(device, rng):
-    lu = BandedLU(random_band(rng, 150, 9, 5), 9, 5, [device], 16)
+    lu = BandedLU(random_band(rng, 150, 9, 5), 9, 5, [device], 16, **scheduled())
     memory_before, ab = lu._factors.per_device[0].matrix, random_band(rng, 150, 9, 5)
     assert lu.refactor(ab) is lu and lu._factors.per_device[0].matrix is memory_before
     assert np.array_equal(lu.pivots, lapack_factors(ab, 9, 5)[1])
@@ -43,8 +43,8 @@ def test_refactor_reuses_the_buffers(device, rng):
 
 def test_a_refused_matrix_leaves_nothing_to_solve_with(device, rng):
     ab = random_band(rng, 150, 9, 5)
-    for devices, panels in (([], "host"), ([device], "host"), ([device], "device")):
-        lu, spoiled = BandedLU(ab, 9, 5, devices, 16, **scheduled(panels)), ab.copy()
+    for devices in ([], [device]):
+        lu, spoiled = BandedLU(ab, 9, 5, devices, 16, **scheduled()), ab.copy()
         spoiled[5, 70] = np.nan
         with pytest.raises(InputError, match=r"ab\[5, 70\]"):
             lu.refactor(spoiled)
@@ -55,7 +55,8 @@ def test_a_refused_matrix_leaves_nothing_to_solve_with(device, rng):
 
 def test_solving_in_place_on_the_device(device, rng):
     ab, b = random_band(rng, 150, 9, 5), rng.standard_normal((150, 5))
-    for lu in (BandedLU(ab, 9, 5, block=32), BandedLU(ab, 9, 5, [device], 16), BandedLU(ab, 9, 5, [device] * 2, 16)):
+    on_devices = [BandedLU(ab, 9, 5, devices, 16, **scheduled()) for devices in ([device], [device] * 2)]
+    for lu in (BandedLU(ab, 9, 5, block=32), *on_devices):
         sides = np.zeros((5, lu.padded_n))
         sides[:, :150] = b.T
         buffer = device.buffer(sides.shape, "f8").write(sides)
@@ -69,7 +70,7 @@ def test_rcond_estimates_the_condition(device, rng):
         a = dense(ab, kl, ku)
         true = 1 / (np.abs(a).sum(axis=0).max() * np.abs(np.linalg.inv(a)).sum(axis=0).max())
         for devices in ([], [device]):
-            estimate = BandedLU(ab, kl, ku, devices, 16).rcond()
+            estimate = BandedLU(ab, kl, ku, devices, 16, **scheduled()).rcond()
             assert 0.999 * true <= estimate <= 10 * true
     inverse = rng.standard_normal((30, 30))
     told = inverse_norm1(30, lambda v: inverse @ v, lambda v: inverse.T @ v, "f8")
@@ -81,7 +82,10 @@ def test_float32_factors_reach_float64_by_refinement(device, rng):
     ab[7] += 50  # more than the rest of any row: well conditioned whatever is drawn
     b = rng.standard_normal((200, 2))
     for devices in ([], [device]):
-        mixed, plain = BandedLU(ab, 12, 7, devices, 16, precision="f4"), BandedLU(ab.astype("f4"), 12, 7, devices, 16)
+        mixed, plain = (
+            BandedLU(ab, 12, 7, devices, 16, precision="f4", **scheduled()),
+            BandedLU(ab.astype("f4"), 12, 7, devices, 16, **scheduled()),
+        )
         x, coarse = mixed.solve(b), plain.solve(b.astype("f4"))
         exact = np.linalg.solve(dense(ab, 12, 7), b)
         assert x.dtype == np.float64 and np.abs(x - exact).max() < 1e-12 * np.abs(exact).max()
@@ -144,8 +148,8 @@ def test_matrices_of_tiny_and_of_huge_numbers(device, rng, dtype, exponent):
     assert np.array_equal(np.ldexp(ab, -exponent), plain)
     b = rng.standard_normal((60, 2)).astype(dtype)
     tiny_b = np.ldexp(b, exponent // 2)
-    for devices, panels in (([], "host"), ([device], "host"), ([device], "device")):
-        choice = dict(devices=devices, block=16, **scheduled(panels))
+    for devices in ([], [device]):
+        choice = dict(devices=devices, block=16, **scheduled())
         lu, wanted = BandedLU(ab, 7, 6, **choice), BandedLU(plain, 7, 6, **choice)
         assert lu.info == 0 and np.array_equal(lu.pivots, wanted.pivots)
         assert lu.pivot_growth == pytest.approx(wanted.pivot_growth) and lu.rcond() == pytest.approx(
@@ -213,7 +217,7 @@ def test_refinement_recovers_what_pivot_growth_costs(device, rng, on_device):
     ab, a = wilkinson(n)
     x = rng.standard_normal((n, 2))
     b = a @ x
-    lu = BandedLU(ab, n - 1, n - 1, [device] if on_device else [])
+    lu = BandedLU(ab, n - 1, n - 1, [device] if on_device else [], **scheduled())
     assert lu.pivot_growth > 1e14 and np.abs(lu.solve(b) - x).max() > 1e-4
     exact = np.array([[float(v) for v in row] for row in solve_exactly(a, b)])
     refined = solve_refined(lu, b)

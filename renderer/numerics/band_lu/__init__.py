@@ -1,4 +1,4 @@
-"""Band LU with partial pivoting on CPU and GPUs together (paper 4).
+"""Band LU with partial pivoting on the cores of the host or on GPUs (paper 4).
 
     from renderer.numerics.band_lu import BandedLU, solve
 

@@ -193,9 +193,9 @@ def max_abs_upper(flat: np.ndarray, layout: BlockLayout) -> float:
     return float(max(np.fmax.reduce(upper, axis=None), -np.fmin.reduce(upper, axis=None)))
 
 
-def default_block_size(n: int, kl: int, ku: int, is_cpu: bool) -> int:
+def default_block_size(n: int, kl: int, ku: int, is_host: bool) -> int:
     """The block size that was fastest in measurements, for a caller that gives none."""
-    size = 128 if kl >= (512 if is_cpu else 1024) else 64
+    size = 128 if kl >= (512 if is_host else 1024) else 64
     while size > 16 and (size >= 2 * max(kl + ku, 1) or size >= 2 * n):
         size //= 2
     return size

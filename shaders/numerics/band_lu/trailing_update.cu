@@ -1,6 +1,6 @@
 // Band LU: the trailing update, which applies a factored panel to the block columns on its right: row interchanges
-// (laswp), the rows of U (trsm_rows), and A_jt -= L_ji U_it (gemm_tiles, gemm_cpu; cuBLAS replaces them where it is
-// installed). Launched by device_columns.py.
+// (laswp), the rows of U (trsm_rows), and A_jt -= L_ji U_it (gemm_tiles; cuBLAS replaces it where it is installed).
+// Launched by device_columns.py.
 #include "numerics/band_lu/band_lu.h"
 
 // Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. At most 2 S
@@ -120,25 +120,4 @@ KERNEL gemm_tiles(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const i
         int r = row + y + 16 * (k / 4);
         if (r < below) matrix[top + (ulong)(x * 4 + k % 4) * (ulong)ld + (ulong)(S + r)] -= sum[k / 4][k % 4];
     }
-}
-
-// A_jt -= L_ji U_it on a CPU: a work-item updates ROWS_PER_ITEM adjacent rows of 4 columns, in vector registers.
-#define ROWS_PER_ITEM 16
-KERNEL gemm_cpu(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
-                STORAGE_PARAMETERS) {
-    int below = rows - S, across = (below + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, item = (int)thread_index();
-    int row = item % across * ROWS_PER_ITEM, column = item / across % (S / 4) * 4, block = item / across / (S / 4);
-    if (block >= count) return;
-    ulong top = block_offset(i, first + block * devices, u, ld, devices, slots) + (ulong)column * (ulong)ld;
-    REAL sum[4][ROWS_PER_ITEM];
-    for (int k = 0; k < 4 * ROWS_PER_ITEM; k++) sum[k / ROWS_PER_ITEM][k % ROWS_PER_ITEM] = 0;
-    for (int d = 0; d < S; d++) {
-        GLOBAL const REAL *lane = panel + at + (ulong)d * (ulong)panel_ld + (ulong)(S + row);
-        for (int c = 0; c < 4; c++) {
-            REAL factor = matrix[top + (ulong)c * (ulong)ld + (ulong)d];
-            for (int r = 0; r < ROWS_PER_ITEM; r++) sum[c][r] += lane[r] * factor;
-        }
-    }
-    for (int c = 0; c < 4; c++)
-        for (int r = 0; r < ROWS_PER_ITEM; r++) matrix[top + (ulong)c * (ulong)ld + (ulong)(S + row + r)] -= sum[c][r];
 }

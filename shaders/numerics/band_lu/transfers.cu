@@ -9,16 +9,6 @@ KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_
     if (k < count) to[to_at + k] = from[from_at + k];
 }
 
-// Copies a panel, rows x S, between buffers of different leading dimensions.
-KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const int from_ld, const ulong to_at,
-                  const int to_ld, const int rows) {
-    uint k = thread_index();
-    int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
-    if (column < S)
-        to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] =
-            from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
-}
-
 // Copies the panel at index from_at of a matrix to `to` with leading dimension `rows`, and its S pivots behind it as
 // integers: the data that other devices need for a step.
 KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at,

@@ -1,9 +1,9 @@
 """Band LU over q devices (paper 4), for solver.py: block column i on device i mod q (block-cyclic, as in ScaLAPACK).
 
-Panels are factored by the devices, or by the host if the devices are CPUs. Either all block columns stay resident, or
-only the u + 1 that one step can change: then finished block columns are downloaded while the next ones are uploaded, so
-the matrix may be larger than device memory. Step i updates block column i + 1 first, on a priority queue (look-ahead,
-as in HPL and MAGMA), so that its panel is factored and broadcast while the devices update the remaining block columns.
+Either all block columns stay resident, or only the u + 1 that one step can change: then finished block columns are
+downloaded while the next ones are uploaded, so the matrix may be larger than device memory. Step i updates block column
+i + 1 first, on a priority queue (look-ahead, as in HPL and MAGMA), so that its panel is factored and broadcast while
+the devices update the remaining block columns. Only tests run this on CPU devices: LAPACK is 6 to 20 times as fast.
 
 BlockCyclicFactors runs the steps, ColumnUploader gathers and uploads block columns, PhaseTimer measures the phases.
 device_columns.py has the storage and kernels of one device, substitution.py the solves.
@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,11 +22,10 @@ from numpy.typing import DTypeLike
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Timestamp
 from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite, max_abs
+from renderer.numerics.band_lu.block_columns import BlockLayout, NotFinite
 from renderer.numerics.band_lu.devices.device_columns import DeviceColumns, PanelMemory, PhaseMark
 from renderer.numerics.band_lu.devices.substitution import Substitution
-from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors, single_threaded_blas
-from renderer.numerics.band_lu.lapack import Lapack
+from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors
 from renderer.numerics.band_lu.memory import READBACKS, gather_chunk
 
 PREFETCHED_COLUMNS = 2  # resident factors upload a block column this many steps before its first use
@@ -45,7 +43,6 @@ class Schedule:
     """
 
     is_resident: bool  # all block columns stay on the devices; else u + 1 at a time
-    host_panels: bool  # the host factors panels, else the devices
     vendor_gemm: bool = True  # update by cuBLAS where available, else by our own kernels
     keeps_band: bool = False  # a single device also keeps the matrix, for residuals
 
@@ -55,13 +52,12 @@ class BlockCyclicFactors:
 
     def __init__(self, layout: BlockLayout, dtype: DTypeLike, devices: Sequence[Device], schedule: Schedule):
         self.layout, self.dtype, self.devices = layout, np.dtype(dtype), devices
-        self.is_resident, self.host_panels, self.info = schedule.is_resident, schedule.host_panels, 0
+        self.is_resident, self.info = schedule.is_resident, 0
         keeps_band = schedule.keeps_band and len(devices) == 1
         options = layout, dtype, schedule.is_resident, schedule.vendor_gemm, keeps_band
         self.per_device = [DeviceColumns(device, k, len(devices), *options) for k, device in enumerate(devices)]
         self._host = None if schedule.is_resident else BlockFactors(layout, dtype)  # set by download() if resident
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
-        self._lapack = Lapack(dtype) if self.host_panels else None
         self._substitution: Substitution | None = None
         self.step_seconds: list[dict[str, float]] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
@@ -77,18 +73,12 @@ class BlockCyclicFactors:
         return self.per_device[t % len(self.per_device)]
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
-        """Factors ab; NotFinite if it holds NaN or infinity.
+        """Factors ab; NotFinite if it holds NaN or infinity. `flush_above` is for factors on the host.
 
-        If the host factors panels, it checks ab first, since LAPACK's pivot search is undefined for NaN, and flushes
-        subnormal numbers to zero if max |a_ij| > flush_above. Otherwise devices check while they load block columns.
+        Devices find numbers that are not finite while they load block columns.
         """
-        timer, size = PhaseTimer(self.layout.p), 0.0
-        if self.host_panels:
-            size = max_abs(ab, self.layout.kl, self.layout.ku)
-            if not np.isfinite(size):
-                raise NotFinite
-        with single_threaded_blas(), FlushSubnormals() if size > flush_above else nullcontext():
-            self.run(ColumnUploader(self.per_device, ab), timer)
+        timer = PhaseTimer(self.layout.p)
+        self.run(ColumnUploader(self.per_device, ab), timer)
         if not np.isfinite(self.max_abs_a):
             raise NotFinite
         self._gather_pivots()
@@ -107,12 +97,7 @@ class BlockCyclicFactors:
             began = time.perf_counter()
             uploader.upload_through(self.layout.last_updated(0) + (PREFETCHED_COLUMNS if self.is_resident else 0))
             timer.add_host_seconds(0, "copy", time.perf_counter() - began)
-        if self.host_panels:
-            self._owner(0).start_download(0)
-            for i in range(self.layout.p):
-                self._step_with_host(i, uploader, timer)
-        else:
-            self._factor_on_devices(uploader, timer)
+        self._factor_on_devices(uploader, timer)
         for columns in self.per_device:
             columns.device.finish()
 
@@ -188,54 +173,16 @@ class BlockCyclicFactors:
     def _panel_memory(self, columns: DeviceColumns, i: int) -> PanelMemory:
         """The memory of panel i and of its pivots on a device: in the matrix or in a panel buffer."""
         is_owner = columns is self._owner(i)
-        if self.is_resident and not self.host_panels and is_owner:
+        if self.is_resident and is_owner:
             panel = columns.matrix, columns.diagonal_offset(i), self.layout.ld
         else:
             panel = columns.panels[i % 2], 0, self.layout.panel_rows(i)
-        if is_owner and not self.host_panels:
+        if is_owner:
             return panel, (columns.pivots, i * self.layout.s)
         return panel, (columns.panels[i % 2], columns.pivots_in_panel)
 
-    def _step_with_host(self, i: int, uploader: "ColumnUploader | None", timer: "PhaseTimer") -> None:
-        """Step i of paper 4: block column i + 1 first, so that the host factors its panel during the other updates."""
-        layout = self.layout
-        self._factor_host_panel(i, timer)
-        timer.start_step(i)
-        if i + 1 < layout.p:
-            owner = self._owner(i + 1)
-            count = int(i + 1 <= layout.last_updated(i))
-            owner.launch_step(i, i + 1, count, self._panel_memory(owner, i), timer.timestamp, ahead=True)
-            owner.start_download(i + 1)
-            timer.timestamp("end", owner)
-        if uploader:
-            self._upload(i, uploader, timer)
-        self._update_trailing(i, timer)
-
-    def _factor_host_panel(self, i: int, timer: "PhaseTimer") -> None:
-        """Factors the panel of block column i by LAPACK on one core and uploads it to every device."""
-        assert self._lapack is not None
-        layout, s = self.layout, self.layout.s
-        began = time.perf_counter()
-        column = self._owner(i).wait_download(i)
-        chunk = column.copy() if self._host is None else self._host.column(i)
-        chunk[:] = column
-        downloaded = time.perf_counter()
-        rows, pivots = layout.panel_rows(i), self._panel_pivots[i * s : (i + 1) * s]
-        start = chunk.ctypes.data + layout.u * s * self.dtype.itemsize
-        info = self._lapack.getrf(rows, s, start, layout.ld, pivots.ctypes.data)
-        if info and not self.info:
-            self.info = i * s + info
-        factored = time.perf_counter()
-        panel = chunk[: s * layout.ld].reshape(s, layout.ld)[:, layout.u * s : layout.u * s + rows]
-        for columns in self.per_device:
-            columns.upload_panel(i, panel, pivots)
-        timer.add_host_seconds(i, "panel", factored - downloaded)
-        timer.add_host_seconds(i, "copy", downloaded - began + time.perf_counter() - factored)
-
     def _gather_pivots(self) -> None:
         """Reads the pivots and info of the panels that the devices factored."""
-        if self.host_panels:
-            return
         owners = np.arange(self.layout.p) % len(self.per_device)
         for columns in self.per_device:
             is_owned = np.repeat(owners == columns.index, self.layout.s)

@@ -6,7 +6,6 @@ panel.cu elsewhere; trailing_update.cu and lookahead.cu update block columns; tr
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ LOCAL_BYTES = 48 << 10  # local memory per group that every GPU with clusters of
 LARGEST_LOCAL_BYTES = 220 << 10  # local memory that a group can reserve on such a GPU
 PANEL_PADDING = 8  # rows between the columns of a panel in local memory, so that a warp uses different banks
 MAX_BOUND_LAUNCHES = 1 << 15  # cached launches, some hundred bytes each
+GROUP = 256  # work-items per group of most kernels
 MAX_ABS_GROUPS = 32  # work-groups of the max-abs reduction of a block column
 MAX_CLUSTER_THREADS = 768  # threads per group of a cluster: with more, each has too few registers
 NARROW_ROWS = 640  # panels of at most so many rows are factored by one group, which is faster than a cluster
@@ -39,34 +39,13 @@ PhaseMark = Callable[[str, "DeviceColumns"], None]  # called with the name of a 
 Launches = list[tuple[str, Callable[[], None]]]  # (phase, launch)
 
 
-@dataclass(frozen=True)
-class KernelPlan:
-    """The sizes of work-groups and the choice of kernels for a kind of device."""
-
-    is_cpu: bool
-    group: int  # work-items per group of most kernels
-    solve_group: int  # work-items per group of the kernels of substitution.py
-    rhs_per_group: tuple[int, ...]  # compiled numbers of right-hand sides per group of a substitution
-    update_entry: str  # the GEMM of trailing_update.cu
-
-    @classmethod
-    def of(cls, device: Device) -> "KernelPlan":
-        """The plan for a device."""
-        if device.properties.scalar_threads:
-            return cls(True, 16, 16, (4,), "gemm_cpu")
-        return cls(False, 256, 128, (1, 2, 4, 8), "gemm_tiles")
-
-
 def has_clusters(device: Device) -> bool:
     """True for GPUs with thread block clusters (CUDA compute capability 9); they also have float64 tensor cores."""
     return device.properties.max_cluster_size > 1
 
 
-def subpanel_shape(rows: int, s: int, itemsize: int, is_cpu: bool) -> tuple[int, int, int]:
+def subpanel_shape(rows: int, s: int, itemsize: int) -> tuple[int, int, int]:
     """(threads, columns, rows per thread) of panel.cu, which factors a sub-panel in the registers of one group."""
-    if is_cpu:
-        thread_rows = -(-rows // 16)
-        return 16, 8, 1 << (thread_rows - 1).bit_length()  # a power of two: few variants to compile
     for threads, width, registers in SUBPANEL_SHAPES:
         thread_rows = -(-rows // threads)
         if s % width == 0 and thread_rows * width * (itemsize // 4) <= registers:
@@ -111,7 +90,6 @@ class DeviceColumns:
         keeps_band: bool = False,
     ):
         self.device, self.index, self.devices, self.layout, self.dtype = device, index, devices, layout, np.dtype(dtype)
-        self.plan = KernelPlan.of(device)
         needed = layout.p if is_resident else layout.u + 1
         self.slots = max(-(-needed // devices), 1)
         self.matrix = device.buffer(self.slots * layout.stride, dtype)
@@ -134,7 +112,6 @@ class DeviceColumns:
         column_bytes = (layout.kl + layout.ku + 1) * layout.s * step
         staged = self.upload_slots // self.upload_span
         self._columns = [device.staging_buffer(self.upload_span * column_bytes) for _ in range(staged)]
-        self._panels = [device.staging_buffer(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
         self._readbacks = [device.readback_buffer(layout.stride * step) for _ in range(READBACKS)]
         self.vendor_blas = device.vendor_blas(dtype) if use_vendor_gemm else None
         self._panel_launches: Callable[[], None] | None = None
@@ -145,7 +122,7 @@ class DeviceColumns:
 
     def _compile(self) -> None:
         """Chooses and compiles the kernels of the factorization."""
-        s, layout, group = self.layout.s, self.layout, self.plan.group
+        s, layout, group = self.layout.s, self.layout, GROUP
         is_double = self.dtype == np.float64
         rows = min(layout.l + 1, layout.p) * s
         self.tile = next(n for n in (64, 48, 32, 16) if s % n == 0)
@@ -154,21 +131,20 @@ class DeviceColumns:
             S=s, REAL="double" if is_double else "float", DOUBLE=int(is_double), TILE_COLUMNS=self.tile,
             GROUP_COLUMNS=self.group_columns, TILE=largest_divisor(s, 4096 // s),
         )  # fmt: skip
-        entries = "copy_elements", "copy_panel", "broadcast_panel", "unpack_columns", "max_abs"
-        self._copy, self._copy_panel, self._broadcast, self._unpack, self._max_abs, self._stats = (
-            self.kernel("transfers.cu", entry, group) for entry in (*entries, "upper_stats")
+        entries = "copy_elements", "broadcast_panel", "unpack_columns", "max_abs", "upper_stats"
+        self._copy, self._broadcast, self._unpack, self._max_abs, self._stats = (
+            self.kernel("transfers.cu", entry, group) for entry in entries
         )
         self._factor_panel = self._cluster_kernel(rows) if has_clusters(self.device) else None
         if not self._factor_panel:
-            threads, self._inner_block, thread_rows = subpanel_shape(rows, s, self.dtype.itemsize, self.plan.is_cpu)
+            threads, self._inner_block, thread_rows = subpanel_shape(rows, s, self.dtype.itemsize)
             apply_rows = thread_rows if threads == group else -(-rows // group)
             constants = dict(INNER_BLOCK=self._inner_block, ROWS=thread_rows, APPLY_ROWS=apply_rows)
             self._advance_panel = self.kernel("panel.cu", "advance_panel", threads, **constants)
             self._factor_subpanel = self.kernel("panel.cu", "factor_subpanel", threads, **constants)
             self._apply_subpanel = self.kernel("panel.cu", "apply_subpanel", group, **constants)
         self._laswp, self._trsm = (self.kernel("trailing_update.cu", entry, group) for entry in ("laswp", "trsm_rows"))
-        update_group = group if self.plan.is_cpu else 4 * self.tile
-        self._gemm = self.kernel("trailing_update.cu", self.plan.update_entry, update_group)
+        self._gemm = self.kernel("trailing_update.cu", "gemm_tiles", 4 * self.tile)
         self._lookahead: tuple[Kernel, Kernel] | None = None
         if has_clusters(self.device) and is_double and s in LOOKAHEAD_BLOCKS:
             swap_trsm, gemm = (self.kernel("lookahead.cu", f"lookahead_{name}", 256) for name in ("swap_trsm", "gemm"))
@@ -238,7 +214,7 @@ class DeviceColumns:
             threads = (end - t) * layout.stride
             self._bound(("unpack", t), self._unpack.bind_launch, threads, buffer, *target, end - t)()
             if self.band:
-                keep = self.kernel("transfers.cu", "keep_band", self.plan.group)
+                keep = self.kernel("transfers.cu", "keep_band", GROUP)
                 columns = self.band, np.uint64(layout.n), np.uint64(t * layout.s), width
                 self._bound(("keep", t), keep.bind_launch, shape[0] * width, buffer, *columns, shape[0])()
             threads = MAX_ABS_GROUPS * self._max_abs.group_size
@@ -256,28 +232,6 @@ class DeviceColumns:
     def wait_download(self, t: int) -> np.ndarray:
         """Waits for start_download(t) and returns the elements (stride,) of block column t."""
         return self._readbacks[t // self.devices % READBACKS].wait().view(self.dtype)
-
-    def upload_panel(self, i: int, panel: np.ndarray, pivots: np.ndarray) -> None:
-        """Uploads a panel, given by columns (s, rows), that the host factored, and its pivots (s,).
-
-        The panel goes to a panel buffer and, on the device that owns block column i, to the matrix too.
-        """
-        s, rows = self.layout.s, panel.shape[1]
-        staging = self._panels[i % 2]
-        array = staging.map()
-        array[: s * 4].view("i4")[:] = pivots
-        count = s * 4 + panel.nbytes
-        array[s * 4 : count].view(self.dtype).reshape(panel.shape)[:] = panel
-        start = np.uint64(s * 4 // self.dtype.itemsize)
-
-        def work(buffer: Buffer) -> None:
-            target = self.panels[i % 2], start, rows, rows, 0, self.pivots_in_panel
-            self._broadcast((rows + 1) * s, buffer, buffer, *target)
-            if i % self.devices == self.index:
-                offset = np.uint64(self.diagonal_offset(i))
-                self._copy_panel(rows * s, buffer, self.matrix, start, rows, offset, self.layout.ld, rows)
-
-        staging.upload_then(count, work)
 
     def reset(self) -> None:
         """Prepares for another factorization: clears `info` and restarts the panel counter of the recorded graph."""
@@ -389,9 +343,7 @@ class DeviceColumns:
         elif self.vendor_blas and not ahead:
             update = list(self._vendor_updates(i, first, count, panel_memory[0]))
         else:
-            threads = (rows - s) // 16 * (s // 4) * count
-            if not self.plan.is_cpu:
-                threads = -(-(rows - s) // 64) * (s // self.tile) * count * self._gemm.group_size
+            threads = -(-(rows - s) // 64) * (s // self.tile) * count * self._gemm.group_size
             update = [self._gemm.bind_launch(threads, self.matrix, *panel, rows, *target)]
         return [("laswp", laswp), ("trsm", trsm), *(("update", launch) for launch in update)]
 

@@ -26,6 +26,8 @@ PREPARE_FILE, STEPS_FILE, SWEEPS_FILE = "solve_prepare.cu", "solve_steps.cu", "s
 ONE_GROUP_FILE = "solve_one_group.cu"
 SWEPT_BLOCKS = 32, 64, 96, 128  # block sizes of solve_sweeps.cu, whose groups have four threads per column
 SWEPT_RHS = 1, 2, 4  # numbers of right-hand sides per cluster
+STEPPED_RHS = 1, 2, 4, 8  # numbers of right-hand sides per group of solve_steps.cu
+GROUP = 128  # work-items per group of solve_steps.cu
 INVERTED_COLUMNS = 32  # columns of an inverse per group of invert_triangles
 ONE_GROUP_BLOCK = 32  # the block whose triangle one warp solves in registers
 ONE_GROUP_MAX_ROWS = {"f4": 1024, "f8": 512}  # threads whose registers hold a row of ONE_GROUP_BLOCK factors each
@@ -145,7 +147,7 @@ class Substitution:
             return
         for columns, permutations in zip(self._per_device, self._permutations, strict=True):
             pivots = columns.device.buffer(len(panel_pivots), "i4").write(panel_pivots)
-            compose = columns.kernel(PREPARE_FILE, "compose_permutations", columns.plan.solve_group)
+            compose = columns.kernel(PREPARE_FILE, "compose_permutations", GROUP)
             compose(self.layout.p * compose.group_size, pivots, permutations, self._window)
         self._has_pivots = True
 
@@ -268,8 +270,7 @@ class Substitution:
     def fits_one_group(self) -> bool:
         """True if solve_one_group.cu can solve A x = b: a group has a thread for every row that a step reads."""
         rows = max(self._window, (self.layout.u + 1) * self.layout.s)
-        fits = self.layout.s == ONE_GROUP_BLOCK and rows <= ONE_GROUP_MAX_ROWS[self.columns.dtype.str[1:]]
-        return fits and not self.columns.plan.is_cpu
+        return self.layout.s == ONE_GROUP_BLOCK and rows <= ONE_GROUP_MAX_ROWS[self.columns.dtype.str[1:]]
 
     def _solve_by_one_group(self, rhs: Buffer) -> None:
         layout, columns, (count, padded_n) = self.layout, self.columns, rhs.shape
@@ -284,10 +285,10 @@ class Substitution:
     def _step_kernel(self, columns: DeviceColumns, entry: str, upper: bool) -> tuple[Kernel, int]:
         """A kernel of solve_steps.cu for the number of right-hand sides, and the number of groups that share them."""
         count = self._vectors[0].count
-        most = min(count, columns.plan.rhs_per_group[-1], max(1, 1024 // self.layout.s))
-        rhs_per_group = next(r for r in columns.plan.rhs_per_group if r >= most)
+        most = min(count, STEPPED_RHS[-1], max(1, 1024 // self.layout.s))
+        rhs_per_group = next(r for r in STEPPED_RHS if r >= most)
         constants = dict(UPPER=int(upper), RHS_PER_GROUP=rhs_per_group)
-        return columns.kernel(STEPS_FILE, entry, columns.plan.solve_group, **constants), -(-count // rhs_per_group)
+        return columns.kernel(STEPS_FILE, entry, GROUP, **constants), -(-count // rhs_per_group)
 
     def _rows_outside(self, i: int, upper: bool) -> int:
         """The number of rows of U above, or of L below, the diagonal block of block column i."""
@@ -297,7 +298,7 @@ class Substitution:
         self, sweep: Sweep, i: int, columns: DeviceColumns, vectors: _Vectors, now: Buffer, following: Buffer
     ) -> Iterator[Launch]:
         """The launch of step i of L y = P b or U x = y by solve_steps.cu."""
-        layout, s, group, upper = self.layout, self.layout.s, columns.plan.solve_group, sweep.upper
+        layout, s, group, upper = self.layout, self.layout.s, GROUP, sweep.upper
         kernel, chunks = self._step_kernel(columns, "solve_step", upper)
         outside, previous = self._rows_outside(i, upper), i + 1 if upper else i - 1
         changed = self._rows_outside(previous, upper) if 0 <= previous < layout.p else 0
