@@ -35,12 +35,13 @@ def test_residuals_are_right_within_their_bounds(rng):
         a, b = dense(ab, kl, ku), rng.standard_normal((30, 2))
         x = np.linalg.solve(a, b)
         found = accurate_residual(ab, kl, ku, x, b)
+        bounds = found.error_bounds(kl, ku)
         for i, column in np.ndindex(*b.shape):
             terms = [Fraction(u) * Fraction(v) for u, v in zip(a[i].tolist(), x[:, column].tolist(), strict=True)]
             exact = Fraction(float(b[i, column])) - sum(terms)
             error = abs(Fraction(float(found.values[i, column])) - exact)
-            assert error <= Fraction(float(found.doubt[i, column]))
-            assert found.doubt[i, column] <= 1e-15 * abs(exact) + Fraction(1e-28) * sum(map(abs, terms)) + 1e-300
+            assert error <= Fraction(float(bounds[i, column]))
+            assert bounds[i, column] <= 1e-15 * abs(exact) + Fraction(1e-28) * sum(map(abs, terms)) + 1e-300
 
 
 @pytest.mark.slow  # the refinement below takes the same residuals
@@ -63,12 +64,13 @@ def test_the_residual_kernel_compiles_for_cuda():
     assert nvrtc.compile_cubin(preprocess(file, **constants), "sm_90", file, strict=True)
 
 
-def test_refinement_on_a_device_has_the_bits_of_the_host(device, rng, monkeypatch):
+def test_refinement_on_a_device_has_the_solution_of_the_host(device, rng, monkeypatch):
     monkeypatch.setattr(residuals, "MIN_ELEMENTS", 1)
     ab, b = random_band(rng, 2 * CPU_ROWS + 70, 7, 12), rng.standard_normal(2 * CPU_ROWS + 70)
     lu = BandedLU(ab, 7, 12)
     one, other = solve_refined(lu, b), solve_refined(lu, b, device)
-    assert all(np.array_equal(u, v) for u, v in zip(one, other, strict=True))
+    assert np.array_equal(one.x, other.x) and one.corrections == other.corrections
+    assert one.forward_bound == pytest.approx(other.forward_bound, rel=0.1)
 
 
 def test_solutions_have_all_digits_up_to_a_condition_of_1e14(rng):
@@ -125,7 +127,7 @@ def test_equilibrated_systems_are_solved_to_all_digits(rng):
     ab, b = badly_scaled(rng), rng.standard_normal(30)
     scaling = equilibration(ab, 2, 2)
     scaled = scaling.apply(ab, 2, 2)
-    assert scaling.is_exact(ab, scaled, 2, 2)
+    assert scaling.is_exact
     sizes = np.abs(dense(scaled, 2, 2))
     assert 0.25 <= sizes.max(axis=1).min() and 0.5 <= sizes.max(axis=0).min() and sizes.max() <= 1
     system = System(Band(ab, 2, 2, (2, 2)), in_double=True)

@@ -26,6 +26,8 @@ from renderer.errors import InputError, UserError
 from renderer.formats.npy import in_double, refuse_mask
 from renderer.host import available_cores
 
+BLOCK = 1 << 14  # numbers of an intermediate result that fits the cache
+
 
 class SingularMatrix(UserError):
     """A pivot is exactly zero: U[column, column] = 0, with columns counted from 0 (LAPACK: info = column + 1)."""
@@ -201,24 +203,35 @@ def default_block_size(n: int, kl: int, ku: int, is_host: bool) -> int:
     return size
 
 
-def diagonals(ab: np.ndarray, kl: int, ku: int) -> Iterator[tuple[int, slice, slice]]:
-    """For each diagonal of ab: its row in ab, the slice of its columns, and the slice of its rows in A."""
+def diagonals(ab: np.ndarray, kl: int, ku: int, block: slice | None = None) -> Iterator[tuple[int, slice, slice]]:
+    """For each diagonal of ab: its row in ab, the slice of its columns, and the slice of its rows in A.
+
+    Only the part of a diagonal in the rows `block` of A, if given.
+    """
     n = ab.shape[1]
+    begin, stop = (block.start, block.stop) if block else (0, n)
     for d in range(kl + ku + 1):
         below = d - ku
-        first, end = max(0, -below), min(n, n - below)
+        first, end = max(begin, below, 0), min(stop, n + below, n)
         if first < end:
-            yield d, slice(first, end), slice(first + below, end + below)
+            yield d, slice(first - below, end - below), slice(first, end)
+
+
+def row_blocks(n: int, count: int) -> list[slice]:
+    """Ranges of the n rows of an array (n, count), so short that a few intermediate results of one fit the cache."""
+    step = max(1, BLOCK // max(1, count))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def band_matvec(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, transposed: bool = False) -> np.ndarray:
     """A x, or A^T x if `transposed`, for x (n, m), diagonal by diagonal in the precision of x."""
     y = np.zeros_like(x)
-    for d, columns, rows in diagonals(ab, kl, ku):
-        if transposed:
-            y[columns] += ab[d, columns, None] * x[rows]
-        else:
-            y[rows] += ab[d, columns, None] * x[columns]
+    for block in row_blocks(*x.shape):
+        for d, columns, rows in diagonals(ab, kl, ku, block):
+            if transposed:
+                y[columns] += ab[d, columns, None] * x[rows]
+            else:
+                y[rows] += ab[d, columns, None] * x[columns]
     return y
 
 

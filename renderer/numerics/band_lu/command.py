@@ -20,7 +20,7 @@ from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
 from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
-from renderer.numerics.band_lu.solver import checked_block, shaped_band
+from renderer.numerics.band_lu.solver import BandedLU, checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
@@ -31,7 +31,7 @@ from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
 PRECISIONS: dict[str, Literal["f4", "f8"]] = {"float32": "f4", "float64": "f8"}
-MIN_ELEMENTS_OF_DEVICE = 1 << 22  # band elements for which a CPU device is opened, which takes 0.1 s or more
+MIN_PRODUCTS_OF_DEVICE = 1 << 25  # products of a residual for which a CPU device is opened, in 0.15 s or more
 ACCURACY = ("residual", "rcond", "backward_error", "forward_bound", "forward_bounds", "correct_digits")
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
@@ -196,10 +196,10 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         with np.errstate(over="ignore"):
             loses_digits = band.ab.dtype == np.float32 and not np.array_equal(b.astype("f4"), b)
         in_double = request.certified is not None or request.extended or loses_digits
-        residual_device = devices[0] if devices else _residual_device(band.ab.size)
+        residual_device = devices[0] if devices else _residual_device(band.ab.size * max(b.size // len(b), 1))
         is_complex_form = form is not None and form.is_matrix
         options = request.block, PRECISIONS.get(request.precision or ""), in_double, request.cholesky
-        system = System(band, request.trans, devices, *options, residual_device, is_complex_form)
+        system = System(band, request.trans, devices, *options, residual_device, is_complex_form, overwrite_ab=True)
     except InputError as error:
         raise InputError(f"{request.band}: {error}") from error
     factored, lu = time.perf_counter() - began, system.lu
@@ -228,7 +228,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(request.output),
     }  # fmt: skip
     if request.refine == "auto":
-        result |= _accuracy(system, b, refined, relative_bounds(x, radius))
+        result |= _accuracy(lu, refined, relative_bounds(x, radius))
     if form:
         order = lu.n // 2 if form.is_matrix else lu.n
         result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
@@ -262,12 +262,12 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def _accuracy(system: System, b: np.ndarray, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
+def _accuracy(lu: BandedLU, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
     """The entries ACCURACY of the report; `bounds` are one for each right-hand side, null if there is none."""
-    bound, lu = float(bounds.max(initial=0.0)), system.lu
+    bound = float(bounds.max(initial=0.0))
     known = [float(value) if np.isfinite(value) else None for value in (bound, *bounds)]
     return {
-        "residual": lu.residual(refined.scaled, system.scaled_rhs(b)[0]), "rcond": lu.rcond(),
+        "residual": lu.backward_error(refined.scaled, refined.residual), "rcond": lu.rcond(),
         "backward_error": refined.backward_error, "forward_bound": known[0], "forward_bounds": known[1:],
         "correct_digits": digits_of(bound),
     }  # fmt: skip
@@ -290,9 +290,9 @@ def _certify(
     return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
 
 
-def _residual_device(elements: int) -> Device | None:
-    """A CPU device for the residuals of systems that the host factors, if the band is large enough; else None."""
-    is_there = elements >= MIN_ELEMENTS_OF_DEVICE and any(d.device_type == "cpu" for d in list_devices()[0])
+def _residual_device(products: int) -> Device | None:
+    """A CPU device for the residuals of systems that the host factors, if that pays for `products`; else None."""
+    is_there = products >= MIN_PRODUCTS_OF_DEVICE and any(d.device_type == "cpu" for d in list_devices()[0])
     try:
         return open_device("cpu") if is_there else None
     except UnavailableError:  # NumPy computes the same bits

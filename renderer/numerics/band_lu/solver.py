@@ -274,23 +274,27 @@ class BandedLU:
 
         def residual_of(x: np.ndarray, b: np.ndarray) -> Residual:
             values = b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x, transposed)
-            return Residual(values, size, np.zeros_like(size))
+            return Residual(values, size)
 
-        def correct(residual: Residual) -> np.ndarray:
-            scale = np.abs(residual.values).max(axis=0)  # scaled values neither overflow nor underflow in float32
+        def correct(values: np.ndarray) -> np.ndarray:
+            scale = np.abs(values).max(axis=0)  # scaled values neither overflow nor underflow in float32
             scale[scale == 0] = 1
-            return self._solve(residual.values / scale, transposed) * scale
+            return self._solve(values / scale, transposed) * scale
 
-        x = correct(Residual(b, size, size))
+        x = correct(b)
         residual = residual_of(x, b)
-        step = correct(residual)
+        step = correct(residual.values)
         return correct_repeatedly(x, b, residual, step, correct, residual_of, MAX_REFINEMENTS, self.dtype).x
 
     def residual(self, x: np.ndarray, b: np.ndarray) -> float:
         """The backward error |b - A x|_1 / (n |A|_1 |x|_1), the maximum over the right-hand sides."""
         x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
-        residual = np.abs(b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x)).sum(axis=0)
-        return float(quotients(residual, self.n * self.norm * np.abs(x).sum(axis=0)).max(initial=0.0))
+        return self.backward_error(x, b - block_columns.band_matvec(self.matrix, self.kl, self.ku, x))
+
+    def backward_error(self, x: np.ndarray, residual: np.ndarray) -> float:
+        """residual() for solutions x (n,) or (n, m) with known b - A x (n, m)."""
+        sizes = np.abs(x.reshape(self.n, -1)).sum(axis=0)
+        return float(quotients(np.abs(residual).sum(axis=0), self.n * self.norm * sizes).max(initial=0.0))
 
     @property
     def norm(self) -> float:

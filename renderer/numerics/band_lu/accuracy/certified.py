@@ -15,7 +15,7 @@ import numpy as np
 from renderer.errors import IncompleteError
 from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
-from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, Residual, accurate_residual
+from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, accurate_residual
 from renderer.numerics.band_lu.block_columns import band_matvec, transposed_band
 from renderer.numerics.band_lu.solver import BandedLU
 
@@ -62,14 +62,15 @@ def enclose(
     assert n <= MAX_TERMS
     x, sides = (np.asarray(v, "f8").reshape(n, -1) for v in (refined.x, b))
     residual = accurate_residual(matrix, lu.kl, lu.ku, x, sides)
-    residual.doubt[:] += uncertainty * ((lu.kl + lu.ku + 1) * np.abs(x).max(axis=0) + 1) * INFLATION
+    doubt = residual.error_bounds(lu.kl, lu.ku)
+    doubt += uncertainty * ((lu.kl + lu.ku + 1) * np.abs(x).max(axis=0) + 1) * INFLATION
     largest = max(block_columns.max_abs(matrix, lu.kl, lu.ku), *(float(np.abs(v).max(initial=0)) for v in (x, sides)))
-    if not (largest < MAX_SPLIT and np.isfinite(residual.doubt).all()):
+    if not (largest < MAX_SPLIT and np.isfinite(doubt).all()):
         raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
     products, norms = np.empty(x.shape), np.empty(n)
     for first in range(0, n, ROWS):
         rows = slice(first, min(first + ROWS, n))
-        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual, rows)
+        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual.values, doubt, rows)
         if not (norms[rows] < 1).all():
             raise IncompleteError(_ill_conditioned(lu, refined))
         if progress:
@@ -83,8 +84,10 @@ def enclose(
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm)
 
 
-def _rows_of_proof(lu: BandedLU, matrix: np.ndarray, residual: Residual, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z."""
+def _rows_of_proof(
+    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, doubt: np.ndarray, rows: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z; `residual` is r +- `doubt`."""
     n, count = lu.n, rows.stop - rows.start
     unit = np.zeros((n, count))
     unit[np.arange(rows.start, rows.stop), np.arange(count)] = 1
@@ -92,14 +95,13 @@ def _rows_of_proof(lu: BandedLU, matrix: np.ndarray, residual: Residual, rows: s
     terms = lu.kl + lu.ku + 4
     if n <= ROWS:
         left = accurate_residual(transposed_band(matrix, lu.kl, lu.ku), lu.ku, lu.kl, z, unit)
-        norms = (np.abs(left.values) + left.doubt).sum(axis=0) * INFLATION
+        norms = (np.abs(left.values) + left.error_bounds(lu.ku, lu.kl)).sum(axis=0) * INFLATION
     else:
         sizes = band_matvec(np.abs(matrix), lu.kl, lu.ku, np.abs(z), transposed=True) + unit
         left = np.abs(unit - band_matvec(matrix, lu.kl, lu.ku, z, transposed=True))
         norms = (left + terms * EPSILON * INFLATION * sizes + terms * TINY).sum(axis=0) * INFLATION
-    rounding = n * EPSILON * INFLATION * (np.abs(z).T @ np.abs(residual.values))
-    doubt = np.abs(z).T @ residual.doubt
-    return (np.abs(z.T @ residual.values) + rounding + doubt + n * TINY) * INFLATION, norms
+    rounding = n * EPSILON * INFLATION * (np.abs(z).T @ np.abs(residual))
+    return (np.abs(z.T @ residual) + rounding + np.abs(z).T @ doubt + n * TINY) * INFLATION, norms
 
 
 def _ill_conditioned(lu: BandedLU, refined: RefinedSolution) -> str:

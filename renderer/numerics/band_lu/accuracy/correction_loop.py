@@ -12,8 +12,11 @@ from renderer.numerics.band_lu.accuracy.residuals import Residual, quotients
 
 ENOUGH = 64  # a backward error below this many epsilons is accepted
 
-Correct = Callable[[Residual], np.ndarray]  # the correction (n, m) of x for its residual, inf if it overflows
+Correct = Callable[[np.ndarray], np.ndarray]  # the correction (n, m) of x for a residual (n, m), inf if it overflows
 ResidualFunction = Callable[[np.ndarray, np.ndarray], Residual]  # the residual of x (n, m) for right-hand sides (n, m)
+# The residual after x was moved by an array (n, m) if no further correction is needed, else None. Also takes the
+# residual before, the size of the move relative to x, and the largest quotient of successive corrections.
+LastResidual = Callable[[Residual, np.ndarray, float, float], Residual | None]
 
 
 class Iterate(NamedTuple):
@@ -23,10 +26,10 @@ class Iterate(NamedTuple):
     residual: Residual
     error: float  # componentwise backward error
     corrections: int  # applied so far
-    change: float  # size of the next correction relative to x; with `is_enough` of the last one
+    change: float  # size of the next correction relative to x; with `is_last` of the last one
     changes: np.ndarray  # (m,) the absolute sizes of the same correction
     ratio: float  # largest quotient of successive changes
-    is_enough: bool = False  # the next correction was not computed, since the loop ended by is_enough()
+    is_last: bool = False  # the next correction was not computed, since last_residual() ended the loop
 
 
 def correct_repeatedly(
@@ -39,16 +42,16 @@ def correct_repeatedly(
     max_corrections: int,
     dtype: np.dtype,
     unit: np.ndarray | float = 1.0,
-    is_enough: Callable[[Iterate], bool] = lambda iterate: False,
+    last_residual: LastResidual = lambda residual, move, change, ratio: None,
 ) -> Iterate:
     """Corrects x repeatedly and returns the last iterate; `residual` belongs to x, and `step` is its first correction.
 
     x + step is rounded to `dtype`. The loop ends when a correction is not less than half of the previous one, increases
-    the backward error, or is below the last bit; when is_enough(iterate) holds; or after `max_corrections`. Sizes of
-    corrections are measured in unit * x.
+    the backward error, or is below the last bit; when last_residual() returns one; or after `max_corrections`. Sizes
+    of corrections are measured in unit * x.
     """
     epsilon, previous = float(np.finfo(dtype).eps), np.inf
-    error, corrections, ratio = backward_error(residual), 0, 0.0
+    error, corrections, ratio = residual.backward_error, 0, 0.0
     while True:
         changes, sizes = np.abs(unit * step).max(axis=0), np.abs(unit * x).max(axis=0)
         change = float(quotients(changes, sizes).max(initial=0.0))
@@ -60,17 +63,12 @@ def correct_repeatedly(
             return current
         with np.errstate(over="ignore"):
             trial = (x + step).astype(dtype).astype("f8")
-        trial_residual = residual_of(trial, b)
-        trial_error = backward_error(trial_residual)
+        last = last_residual(residual, trial - x, change, ratio)
+        trial_residual = last or residual_of(trial, b)
+        trial_error = trial_residual.backward_error
         if not trial_error <= max(error, ENOUGH * epsilon):
             return current
         x, residual, error, corrections, previous = trial, trial_residual, trial_error, corrections + 1, change
-        current = Iterate(x, residual, error, corrections, change, changes, ratio)
-        if is_enough(current):
-            return current._replace(is_enough=True)
-        step = correct(residual)
-
-
-def backward_error(residual: Residual) -> float:
-    """The componentwise backward error, max |r| / (|A| |x| + |b|) with 0 / 0 = 0."""
-    return float(quotients(np.abs(residual.values), residual.size).max(initial=0.0))
+        if last:
+            return Iterate(x, residual, error, corrections, change, changes, ratio, is_last=True)
+        step = correct(residual.values)

@@ -11,7 +11,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.numerics.band_lu.accuracy.refinement import FEW, MAX_CONTRACTION, PROBES, RefinedSolution
-from renderer.numerics.band_lu.accuracy.residuals import accurate_residual, quotients
+from renderer.numerics.band_lu.accuracy.residuals import accurate_residual
 from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals
 from renderer.numerics.error_free import product_error, split, two_sum
 
@@ -162,8 +162,7 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
     if not contraction < MAX_CONTRACTION:
         error = np.full(sides.shape, np.inf)
     after = accurate_residual(factors.ab, factors.kl, factors.ku, x.high, sides)
-    backward = float(quotients(np.abs(after.values), after.size).max(initial=0.0))
     is_zero = ~(sides.any(axis=0) | x.high.any(axis=0))
     error = np.where(is_zero, 0.0, np.where(np.isnan(error), np.inf, error)).reshape(b.shape)
     solution = x.high.reshape(b.shape)
-    return RefinedSolution(solution, error, backward, 1, solution)
+    return RefinedSolution(solution, error, after.backward_error, 1, solution, after.values)

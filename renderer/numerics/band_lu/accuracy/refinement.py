@@ -7,6 +7,7 @@ times the condition number is below 1 / epsilon (J. Demmel et al., Error bounds 
 ACM TOMS 2006).
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ class RefinedSolution(NamedTuple):
     System proves it for small systems; it is infinite if the factors are too inaccurate for an estimate.
     `backward_error` (componentwise): x is the exact solution of a system in which each element of A and b is changed by
     at most this relative amount. `corrections` is the number of corrections. `scaled` is x in the order and scale of
-    the factored matrix.
+    the factored matrix, `residual` (n, m) its b - A x.
     """
 
     x: np.ndarray
@@ -39,6 +40,7 @@ class RefinedSolution(NamedTuple):
     backward_error: float
     corrections: int
     scaled: np.ndarray
+    residual: np.ndarray
 
     @property
     def bounds(self) -> np.ndarray:
@@ -72,44 +74,51 @@ def solve_refined(
 ) -> RefinedSolution:
     """The refined solution of A x = b, (n,) or (n, m), with the factors `lu` of A.
 
-    `device` computes the residuals if residuals.pays(), with the same bits as the host. `units` (n,), powers of two,
+    `device` computes residuals if residuals.pays(); x has the same bits either way. `units` (n,), powers of two,
     are the column scales of equilibration: errors are then small relative to the largest component of units * x, the
     unscaled solution, which may be a small one of x. Raises the errors of BandedLU.solve().
     """
     unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     x = lu.solve(b)
-    columns, sides = x.reshape(lu.n, -1).astype("f8"), np.asarray(b, lu.dtype).reshape(lu.n, -1).astype("f8")
-    residual_of, epsilon = _residual_function(lu, device), float(np.finfo(lu.dtype).eps)
-    residual, step, contraction = _probed(lu, residual_of, columns, sides, unit, 1)
-    safety = FEW * np.sqrt(lu.n)
+    columns, sides = (np.asarray(v, lu.dtype).reshape(lu.n, -1).astype("f8", copy=False) for v in (x, b))
+    residual_of, multiply = _products(lu, device)
+    residual, vectors = residual_of(columns, sides), _random_vectors(lu, 1) / unit
+    steps = _correction(lu, np.hstack([residual.values, multiply(vectors)]))
+    step, contraction = steps[:, :-1], _contraction(unit, vectors, steps[:, -1:])
+    if not np.isfinite(contraction):  # any column may have overflowed: solve again without the random vector
+        step = _correction(lu, residual.values)
+    safety, epsilon = FEW * np.sqrt(lu.n), float(np.finfo(lu.dtype).eps)
 
-    def is_enough(current: Iterate) -> bool:
-        bound = max(current.ratio, contraction) * safety
-        is_accurate = current.change * bound < epsilon and current.error <= ENOUGH * epsilon
-        return is_accurate and bound < MAX_CONTRACTION
+    def last_residual(before: Residual, move: np.ndarray, change: float, ratio: float) -> Residual | None:
+        bound = max(ratio, contraction) * safety
+        if change * bound >= epsilon or bound >= MAX_CONTRACTION:
+            return None
+        after = before._replace(values=before.values - multiply(move))  # rounds little, since `move` is small
+        return after if after.backward_error <= ENOUGH * epsilon else None
 
-    correct = partial(_correction, lu)
-    limits = MAX_CORRECTIONS, lu.dtype, unit, is_enough
-    last = correct_repeatedly(columns, sides, residual, step, correct, residual_of, *limits)
+    limits = MAX_CORRECTIONS, lu.dtype, unit, last_residual
+    last = correct_repeatedly(columns, sides, residual, step, partial(_correction, lu), residual_of, *limits)
     if last.change and max(last.ratio, contraction) * safety >= MAX_CONTRACTION > contraction * FEW:
-        more = _probed(lu, residual_of, last.x[:, :0], sides[:, :0], unit, min(PROBES, lu.n))[2]
-        contraction, safety = max(contraction, more), FEW
+        vectors = _random_vectors(lu, min(PROBES, lu.n)) / unit
+        solved = -_correction(lu, residual_of(vectors, np.zeros_like(vectors)).values)
+        contraction, safety = max(contraction, _contraction(unit, vectors, solved)), FEW
     is_zero = ~(sides.any(axis=0) | last.x.any(axis=0))
     error = np.where(is_zero, 0.0, _error(lu, last, max(last.ratio, contraction) * safety, unit))
     x = last.x.astype(lu.dtype, copy=False).reshape(x.shape)
-    return RefinedSolution(x, np.broadcast_to(error, last.x.shape).reshape(x.shape), last.error, last.corrections, x)
+    error = np.broadcast_to(error, last.x.shape).reshape(x.shape)
+    return RefinedSolution(x, error, last.error, last.corrections, x, last.residual.values)
 
 
 def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) -> np.ndarray:
     """Bounds, (n, m) or (1, m), of the error of the last iterate, from a safe bound of the contraction.
 
     Corrections are the first terms of a geometric series, whose sum is the error. `last` may hold the last correction
-    applied (`is_enough`) or the next one. Rounding x adds a unit in its last place, and residuals in twice the
+    applied (`is_last`) or the next one. Rounding x adds a unit in its last place, and residuals in twice the
     precision are uncertain by some units in the last place of the correction that they give.
     """
     if not contraction < MAX_CONTRACTION:
         return np.full((1, 1), np.inf)
-    changes = last.changes * (contraction if last.is_enough else 1.0) / (1 - contraction)
+    changes = last.changes * (contraction if last.is_last else 1.0) / (1 - contraction)
     terms = lu.kl + lu.ku + 3
     sizes = np.abs(unit * last.x).max(axis=0)
     rounding = float(np.finfo(lu.dtype).eps) * (1 + contraction * terms) * sizes
@@ -117,54 +126,38 @@ def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) ->
     return np.where(np.isnan(error), np.inf, error)
 
 
-def _probed(
-    lu: BandedLU,
-    residual_of: ResidualFunction,
-    x: np.ndarray,
-    b: np.ndarray,
-    unit: np.ndarray,
-    probes: int,
-) -> tuple[Residual, np.ndarray, float]:
-    """The residual of x, its correction, and an estimate of the contraction, the factor by which corrections shrink.
+def _random_vectors(lu: BandedLU, count: int) -> np.ndarray:
+    """(n, count) random numbers, in the precision of the system, of magnitudes 0.5 to 1, so that no terms cancel."""
+    random = np.random.default_rng(lu.n + count).random((lu.n, count), "f4") - np.float32(0.5)
+    return (random + np.copysign(np.float32(0.5), random)).astype("f8")
 
-    The estimate is the largest |(I - (LU)^-1 A) v|_max of `probes` random vectors v, which have components in all
-    directions; their magnitudes differ, so that no two terms cancel. They are extra columns in the residual and in the
-    solve, so they cost no extra pass over the band.
+
+def _contraction(unit: np.ndarray, vectors: np.ndarray, solved: np.ndarray) -> float:
+    """An estimate of the factor by which corrections shrink; inf if `solved` is not finite.
+
+    The largest |(I - (LU)^-1 A) v|_max of random vectors v, which have components in all directions; `solved` is
+    (LU)^-1 A v. Rounding in A v only makes the estimate larger.
     """
-    count, rng = x.shape[1], np.random.default_rng(lu.n + probes)
-    random = (rng.integers(0, 2, (lu.n, probes)) * 2 - 1) * rng.uniform(0.5, 1, (lu.n, probes))
-    vectors = random.astype(lu.dtype).astype("f8") / unit
-    residual = residual_of(np.hstack([x, vectors]), np.hstack([b, np.zeros((lu.n, probes))]))
-    step = _correction(lu, residual)
-    contraction = 2 * float(np.abs(unit * (step[:, count:] + vectors)).max())  # magnitudes are down to a half
-    if not np.isfinite(step).all():  # any column may have overflowed: solve again without the extra ones
-        step, contraction = _correction(lu, Residual(*(array[:, :count] for array in residual))), np.inf
-    return Residual(*(np.ascontiguousarray(array[:, :count]) for array in residual)), step[:, :count], contraction
+    contraction = 2 * float(np.abs(unit * (solved - vectors)).max())  # magnitudes of v are down to a half
+    return contraction if np.isfinite(contraction) else np.inf
 
 
-def _residual_function(lu: BandedLU, device: Device | None) -> ResidualFunction:
-    """The function that computes residuals of the system, on the device or by NumPy."""
+def _products(lu: BandedLU, device: Device | None) -> tuple[ResidualFunction, Callable[[np.ndarray], np.ndarray]]:
+    """Functions for residuals in twice the precision and for products A v, on the device or by NumPy."""
     on_device = residuals_on(device, lu.matrix, lu.kl, lu.ku, lu.band_on(device)) if device else None
-    return on_device or partial(_residual, lu)
+    if on_device:
+        return on_device, lambda v: -on_device(v, np.zeros_like(v)).values
+    band = lu.matrix, lu.kl, lu.ku
+    return partial(accurate_residual, *band), partial(block_columns.band_matvec, *band)
 
 
-def _residual(lu: BandedLU, x: np.ndarray, b: np.ndarray) -> Residual:
-    """The residual (n, m) in twice the precision of the system, by NumPy."""
-    if lu.dtype == np.float64:
-        return accurate_residual(lu.matrix, lu.kl, lu.ku, x, b)
-    matrix = lu.matrix
-    values = b - block_columns.band_matvec(matrix, lu.kl, lu.ku, x)
-    size = np.abs(b) + block_columns.band_matvec(np.abs(matrix), lu.kl, lu.ku, np.abs(x))
-    return Residual(values, size, (lu.kl + lu.ku + 2) * float(np.finfo(np.float64).eps) * size)
-
-
-def _correction(lu: BandedLU, residual: Residual) -> np.ndarray:
+def _correction(lu: BandedLU, residual: np.ndarray) -> np.ndarray:
     """The correction for a residual; inf in all elements if it overflows."""
     with np.errstate(over="ignore"):
-        values = residual.values.astype(lu.dtype)
+        values = residual.astype(lu.dtype, copy=False)
     if np.isfinite(values).all():
         try:
-            return lu.solve(values).astype("f8")
+            return lu.solve(values).astype("f8", copy=False)
         except block_columns.SolutionOverflows:
             pass
     return np.full(values.shape, np.inf)

@@ -13,13 +13,12 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
 from renderer.gpu.dlpack import import_tensor
-from renderer.numerics.band_lu.block_columns import diagonals, on_cores
+from renderer.numerics.band_lu.block_columns import diagonals, on_cores, row_blocks
 from renderer.numerics.error_free import product_error, split, two_sum
 
 EPSILON = 2.0**-53  # half a unit in the last place
 MAX_SPLIT = 2.0**990  # larger numbers would overflow in split()
 TINY = 2.0**-1070  # bound of the error by underflow in the rounding error of one product
-BLOCK = 1 << 13  # numbers of a block, whose intermediate results fit the cache
 CPU_ROWS = 256  # rows per work-item on CPUs: few memory streams at once, with sums in the first-level cache
 MAX_COLUMNS = 2  # right-hand sides per launch: their sums fit registers
 MIN_ELEMENTS = 1 << 17  # band elements from which a device is faster than NumPy
@@ -31,7 +30,17 @@ class Residual(NamedTuple):
 
     values: np.ndarray  # b - A x
     size: np.ndarray  # |A| |x| + |b|
-    doubt: np.ndarray  # bound of the error of `values`
+
+    @property
+    def backward_error(self) -> float:
+        """The componentwise backward error, max |r| / (|A| |x| + |b|) with 0 / 0 = 0."""
+        return float(quotients(np.abs(self.values), self.size).max(initial=0.0))
+
+    def error_bounds(self, kl: int, ku: int) -> np.ndarray:
+        """Proven bounds (n, m) of the errors of `values`, for a band of kl sub- and ku superdiagonals."""
+        terms = kl + ku + 3
+        with np.errstate(over="ignore", invalid="ignore"):
+            return EPSILON * np.abs(self.values) + 2 * (terms * EPSILON) ** 2 * self.size + terms * TINY
 
 
 def quotients(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
@@ -47,47 +56,26 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
     All magnitudes must be at most MAX_SPLIT; if a product overflows the residual is not finite.
     """
     x, b = x.astype("f8", copy=False), b.astype("f8", copy=False)
-    values, size, step = np.empty(b.shape), np.abs(b), max(1, BLOCK // max(1, b.shape[1]))
+    values, size = b.copy(), np.abs(b)
     with np.errstate(over="ignore", invalid="ignore"):
         negated = -x
         halves = split(negated)
 
-        def work(start: int) -> None:
-            rows = slice(start, min(start + step, len(b)))
-            values[rows] = _block_residual(ab, kl, ku, negated, halves, b, rows, size[rows])
+        def work(block: slice) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):  # of this thread
+                errors = np.zeros_like(b[block])  # of additions and products; only these sums round
+                for d, columns, rows in diagonals(ab, kl, ku, block):
+                    a = ab[d, columns, None].astype("f8", copy=False)
+                    product = a * negated[columns]
+                    errors_of_rows = errors[rows.start - block.start : rows.stop - block.start]
+                    values[rows], error = two_sum(values[rows], product)
+                    errors_of_rows += error
+                    errors_of_rows += product_error(product, split(a), (halves[0][columns], halves[1][columns]))
+                    size[rows] += np.abs(product, out=product)
+                values[block] += errors
 
-        on_cores(work, range(0, len(b), step))
-        terms = kl + ku + 3
-        doubt = EPSILON * np.abs(values) + 2 * (terms * EPSILON) ** 2 * size + terms * TINY
-    return Residual(values, size, doubt)
-
-
-def _block_residual(
-    ab: np.ndarray,
-    kl: int,
-    ku: int,
-    negated: np.ndarray,
-    halves: tuple[np.ndarray, np.ndarray],
-    b: np.ndarray,
-    block: slice,
-    size: np.ndarray,
-) -> np.ndarray:
-    """The rows `block` of b - A x; `negated` is -x, `halves` its split(). Adds |A| |x| to `size`, the same rows."""
-    total, errors = b[block].copy(), np.zeros_like(b[block])
-    with np.errstate(over="ignore", invalid="ignore"):
-        for d, columns, rows in diagonals(ab, kl, ku):
-            first, stop = max(rows.start, block.start), min(rows.stop, block.stop)
-            if first >= stop:
-                continue
-            shift = columns.start - rows.start
-            columns, rows = slice(first + shift, stop + shift), slice(first - block.start, stop - block.start)
-            a = ab[d, columns, None].astype("f8", copy=False)
-            product = a * negated[columns]
-            total[rows], error = two_sum(total[rows], product)
-            errors[rows] += error
-            errors[rows] += product_error(product, split(a), (halves[0][columns], halves[1][columns]))
-            size[rows] += np.abs(product)
-        return total + errors
+        on_cores(work, row_blocks(*b.shape))
+    return Residual(values, size)
 
 
 def pays(device: Device, ab: np.ndarray) -> bool:
@@ -119,10 +107,7 @@ class DeviceResiduals:
         for first in range(0, b.shape[1], MAX_COLUMNS):
             columns = slice(first, min(first + MAX_COLUMNS, b.shape[1]))
             values[:, columns], size[:, columns] = self._launch(x[:, columns], b[:, columns])
-        terms = self.kl + self.ku + 3
-        with np.errstate(over="ignore", invalid="ignore"):
-            doubt = EPSILON * np.abs(values) + 2 * (terms * EPSILON) ** 2 * size + terms * TINY
-        return Residual(values, size, doubt)
+        return Residual(values, size)
 
     def _launch(self, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """b - A x and |A| |x| + |b| for at most MAX_COLUMNS right-hand sides."""

@@ -1,6 +1,7 @@
 """Equilibration of band matrices by powers of two, which do not round (LAPACK: gbequb); for systems/system.py.
 
-(R A C) y = R b, x = C y, with diagonal R and C that make the largest magnitude of every row and column about 1.
+(R A C) y = R b, x = C y, with diagonal R and C that make the largest magnitude of every row and column about 1. All
+decisions need only the exponents of the elements: 2 bytes each instead of 8.
 """
 
 from dataclasses import dataclass
@@ -9,27 +10,32 @@ import numpy as np
 
 from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals
 
-SMALL_RATIO = 0.1  # equilibrate if smallest / largest row (or column) maximum is below, as LAPACK does
-USUAL = 2.0**-60, 2.0**60  # equilibrate if max |a_ij| is outside of this range
+MAX_SPREAD = 10  # equilibrate if the exponents of row (or column) maxima differ by more; refinement corrects the rest
+USUAL_EXPONENTS = -60, 60  # equilibrate if the exponent of max |a_ij| is outside of this range
 SWEEPS, SETTLED = 10, 0.25  # iterations of _least_squares_exponents, and the change of exponents at which they end
 SMALLEST_NORMAL = 2.0**-1022
 MIN_UNIT_EXPONENT = -60  # lower limit of the exponents of Scaling.units
 LIMITS = {"f4": 120, "f8": 1000}  # limits of exponents, so that a scaled number of usual size stays normal
+OF_ZERO = -(1 << 13)  # exponent that stands for a zero: less than any sum of three exponents
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """The exponents (n,) of R and C: row i is multiplied by 2^rows[i], column j by 2^columns[j]."""
+    """The exponents (n,) int32 of R and C: row i is multiplied by 2^rows[i], column j by 2^columns[j].
+
+    `is_exact`: no element of R A C is subnormal, so none was rounded.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
+    is_exact: bool
 
-    def apply(self, ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
-        """R A C as a band array."""
-        scaled = np.array(ab)
+    def apply(self, ab: np.ndarray, kl: int, ku: int, out: np.ndarray | None = None) -> np.ndarray:
+        """R A C as a band array, in `out`, which may be ab, or in a new array."""
+        out = np.zeros_like(ab) if out is None else out
         for d, columns, rows in diagonals(ab, kl, ku):
-            scaled[d, columns] = np.ldexp(ab[d, columns], self.rows[rows] + self.columns[columns])
-        return scaled
+            np.ldexp(ab[d, columns], self.rows[rows] + self.columns[columns], out=out[d, columns])
+        return out
 
     @property
     def units(self) -> np.ndarray:
@@ -39,33 +45,31 @@ class Scaling:
         """
         return np.ldexp(1.0, np.maximum(self.columns - self.columns.max(), MIN_UNIT_EXPONENT))
 
-    def is_exact(self, ab: np.ndarray, scaled: np.ndarray, kl: int, ku: int) -> bool:
-        """True if no element of `scaled`, R A C, was rounded; an element that becomes subnormal may be."""
-        before = Scaling(-self.rows, -self.columns).apply(scaled, kl, ku)
-        return all(np.array_equal(before[d, columns], ab[d, columns]) for d, columns, _rows in diagonals(ab, kl, ku))
-
 
 def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
     """The Scaling of a finite band matrix, or None if a row or column is zero or the matrix needs no scaling.
 
-    It needs none if the ratios of row maxima and of column maxima are at least SMALL_RATIO and max |a_ij| is in USUAL.
+    It needs none if row maxima differ by a factor of at most about 2^MAX_SPREAD, column maxima too, and max |a_ij| is
+    in the range of USUAL_EXPONENTS.
     """
-    largest = _row_maxima(ab, kl, ku)
-    if not largest.all():
+    exponents, none = _exponents(ab, kl, ku), np.zeros(ab.shape[1], "i2")
+    maxima = [_largest(exponents, kl, ku, of_rows, none) for of_rows in (True, False)]
+    if min(largest.min() for largest in maxima) <= OF_ZERO:
         return None
-    columns = _column_maxima(ab, kl, ku, -np.frexp(largest)[1])
-    if not columns.all():
+    lowest, highest = USUAL_EXPONENTS
+    is_even = all(int(largest.max()) - int(largest.min()) <= MAX_SPREAD for largest in maxima)
+    if is_even and lowest <= maxima[0].max() <= highest:
         return None
-    ratios = largest.min() / largest.max(), columns.min() / columns.max()
-    if min(ratios) >= SMALL_RATIO and USUAL[0] <= float(largest.max()) <= USUAL[1]:
-        return None
+    start = _least_squares_exponents(exponents, kl, ku)
     limit = LIMITS[ab.dtype.str[1:]]
-    start = _least_squares_exponents(ab, kl, ku, limit)
-    first = Scaling(*start)
-    scaled = first.apply(ab, kl, ku)
-    rows = start[0] - np.frexp(_row_maxima(scaled, kl, ku))[1]
-    columns = _column_maxima(ab, kl, ku, rows)
-    return Scaling(rows.clip(-limit, limit), -np.frexp(columns)[1].clip(-limit, limit))
+    rows = -_largest(exponents, kl, ku, True, start.clip(-limit, limit)).clip(-limit, limit)
+    columns = -_largest(exponents, kl, ku, False, rows).clip(-limit, limit)
+    smallest_normal = int(np.finfo(ab.dtype).minexp) + 1  # exponent of frexp
+    is_exact = not any(
+        ((exponents[d, j] + rows[i] + columns[j] < smallest_normal) & (exponents[d, j] != OF_ZERO)).any()
+        for d, j, i in diagonals(ab, kl, ku)
+    )
+    return Scaling(rows.astype("i4"), columns.astype("i4"), is_exact)
 
 
 def rhs_exponents(b: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
@@ -89,40 +93,51 @@ def unscaled(y: np.ndarray, error: np.ndarray, exponents: np.ndarray) -> tuple[n
     return x, scaled_error + np.where(is_rounded, smallest * 2.0 * float(np.finfo(y.dtype).eps), 0.0)
 
 
-def _least_squares_exponents(ab: np.ndarray, kl: int, ku: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integer exponents r and c that minimize the squares of r_i + c_j + log2 |a_ij| (A. R. Curtis, J. K. Reid 1972).
+def _exponents(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
+    """The exponents (kl + ku + 1, n) int16 of the elements, as of frexp(); OF_ZERO for 0 and outside of the matrix."""
+    out = np.full(ab.shape, OF_ZERO, "i2")
+    mantissas, exponents = np.empty(ab.shape[1], ab.dtype), np.empty(ab.shape[1], "i4")
+    for d, columns, _rows in diagonals(ab, kl, ku):
+        count = columns.stop - columns.start
+        mantissa, exponent = np.frexp(ab[d, columns], mantissas[:count], exponents[:count])
+        np.copyto(out[d, columns], exponent, casting="same_kind", where=mantissa != 0)
+    return out
 
-    Alternating averages of rows and columns; maxima of rows would depend on the scale of the columns.
+
+def _largest(exponents: np.ndarray, kl: int, ku: int, of_rows: bool, others: np.ndarray) -> np.ndarray:
+    """The largest exponent (n,) int16 of each row, after columns are scaled by 2^others; or of each column likewise."""
+    largest = np.full(exponents.shape[1], OF_ZERO, "i2")
+    for d, columns, rows in diagonals(exponents, kl, ku):
+        own, other = (rows, columns) if of_rows else (columns, rows)
+        np.maximum(largest[own], exponents[d, columns] + others[other], out=largest[own])
+    return largest
+
+
+def _least_squares_exponents(exponents: np.ndarray, kl: int, ku: int) -> np.ndarray:
+    """Integer exponents c (n,) int16 that, with some r, minimize the squares of r_i + c_j + log2 |a_ij|.
+
+    A. R. Curtis and J. K. Reid 1972, by alternating averages of rows and columns; maxima of rows would depend on the
+    scale of the columns.
     """
-    n = ab.shape[1]
-    bands = [(columns, rows, ab[d, columns]) for d, columns, rows in diagonals(ab, kl, ku)]
-    terms = [(columns, rows, np.frexp(a)[1].astype("i2"), a != 0) for columns, rows, a in bands]  # frexp(0) is (0, 0)
-    r, c, before = np.zeros(n), np.zeros(n), np.full(n, np.inf)
+    n = exponents.shape[1]
+    terms = [
+        (rows, columns, exponents[d, columns] != OF_ZERO, exponents[d, columns])
+        for d, columns, rows in diagonals(exponents, kl, ku)
+    ]
+    r, c, before = np.zeros(n, "f4"), np.zeros(n, "f4"), np.full(n, np.inf, "f4")
+    sums, counts = np.zeros((2, n), "f4"), np.zeros((2, n), "f4")  # of rows and of columns
+    for rows, columns, is_nonzero, exponent in terms:
+        for k, own in enumerate((rows, columns)):
+            counts[k, own] += is_nonzero
+            sums[k, own] += np.where(is_nonzero, exponent, 0)
     for _ in range(SWEEPS):
         if np.abs(before - c).max() < SETTLED:
             break
         before = c.copy()
-        for exponents, others, by_rows in ((r, c, True), (c, r, False)):
-            total, count = np.zeros(n), np.zeros(n)
-            for columns, rows, log, is_nonzero in terms:
-                averaged, fixed = (rows, columns) if by_rows else (columns, rows)
-                total[averaged] += log + others[fixed] * is_nonzero
-                count[averaged] += is_nonzero
-            exponents[:] = -total / count
-    return np.rint(r).astype(int).clip(-limit, limit), np.rint(c).astype(int).clip(-limit, limit)
-
-
-def _row_maxima(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
-    largest = np.zeros(ab.shape[1], ab.dtype)
-    for d, columns, rows in diagonals(ab, kl, ku):
-        np.maximum(largest[rows], np.abs(ab[d, columns]), out=largest[rows])
-    return largest
-
-
-def _column_maxima(ab: np.ndarray, kl: int, ku: int, exponents: np.ndarray) -> np.ndarray:
-    """The largest magnitude in each column of diag(2^exponents) A."""
-    largest = np.zeros(ab.shape[1], ab.dtype)
-    for d, columns, rows in diagonals(ab, kl, ku):
-        scaled = np.ldexp(np.abs(ab[d, columns]), exponents[rows])
-        np.maximum(largest[columns], scaled, out=largest[columns])
-    return largest
+        for k, (average, other) in enumerate(((r, c), (c, r))):
+            total = sums[k].copy()
+            for rows, columns, is_nonzero, _exponent in terms:
+                own, others = (columns, rows) if k else (rows, columns)
+                total[own] += other[others] * is_nonzero
+            np.divide(total, -counts[k], out=average)
+    return np.rint(c).astype("i2")

@@ -30,8 +30,9 @@ class System:
 
     P is the permutation `band.order`; R and C are the powers of two of `scaling`, which is None if A needs none.
     `in_double` factors a float32 matrix in float64. With `cholesky` nothing is equilibrated, since that would break the
-    symmetry. `residual_device`, by default the first of `devices`, computes residuals of large bands. `block`,
-    `precision` and `is_complex_form`: see BandedLU. InputError unless the band is finite; the errors of BandedLU.
+    symmetry. `residual_device`, by default the first of `devices`, computes residuals of large bands. With
+    `overwrite_ab` the array of the band may be scaled in place. `block`, `precision` and `is_complex_form`: see
+    BandedLU. InputError unless the band is finite; the errors of BandedLU.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class System:
         cholesky: bool = False,
         residual_device: Device | None = None,
         is_complex_form: bool = False,
+        overwrite_ab: bool = False,
     ):
         self.band = band
         self.residual_device = residual_device or (devices[0] if devices else None)
@@ -53,9 +55,9 @@ class System:
             ab = ab.astype("f8", copy=False)
         if is_transposed:
             ab, self.kl, self.ku = transposed_band(ab, self.kl, self.ku), self.ku, self.kl
-        self._given = ab
         self.scaling: Scaling | None = None if cholesky else equilibration(ab, self.kl, self.ku)
-        scaled = self.scaling.apply(ab, self.kl, self.ku) if self.scaling else ab
+        is_copy = overwrite_ab or not np.shares_memory(ab, band.ab)
+        scaled = self.scaling.apply(ab, self.kl, self.ku, ab if is_copy else None) if self.scaling else ab
         self._scaled = scaled
         keeps_band = self.residual_device is not None and pays(self.residual_device, scaled)
         self.lu = BandedLU(
@@ -74,7 +76,7 @@ class System:
         units = self.scaling.units if self.scaling else None
         if not refines:
             x = self.lu.solve(rhs)
-            refined = RefinedSolution(x, np.broadcast_to(np.nan, x.shape), np.nan, 0, x)
+            refined = RefinedSolution(x, np.broadcast_to(np.nan, x.shape), np.nan, 0, x, np.zeros((0, 0)))
         elif extended:
             refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), rhs, units)
         else:
@@ -111,9 +113,8 @@ class System:
         """The largest rounding error of an element of the scaled matrix and right-hand sides; 0 if none was rounded."""
         before = np.ldexp(rhs.reshape(self.lu.n, -1), -shift - (self.scaling.rows[:, None] if self.scaling else 0))
         exact = np.array_equal(before.reshape(rhs.shape), self._ordered(np.asarray(b)))
-        if self.scaling and not self.scaling.is_exact(self._given, self._scaled, self.kl, self.ku):
-            exact = False
-        return 0.0 if exact else float(np.finfo(self.lu.dtype).smallest_subnormal)
+        is_exact = exact and (self.scaling is None or self.scaling.is_exact)
+        return 0.0 if is_exact else float(np.finfo(self.lu.dtype).smallest_subnormal)
 
     def scaled_rhs(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The right-hand sides R P b 2^shift of the factored system, in the shape of b, and shift (m,) or ()."""
