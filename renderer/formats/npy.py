@@ -127,10 +127,13 @@ def _parse_dtype(description: object) -> np.dtype:
 
 def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
     """Reads the data of a stream positioned after its header; raises InputError if the stream is too short."""
-    data = file.read(header.nbytes)
-    if len(data) < header.nbytes:
-        raise InputError(f"{name}: ends after {len(data)} of {header.nbytes} bytes")
-    array = np.frombuffer(data, header.dtype)
+    data, done = np.empty(header.nbytes, "u1"), 0
+    while chunk := file.read(min(1 << 20, header.nbytes - done)):
+        data[done : done + len(chunk)] = np.frombuffer(chunk, "u1")
+        done += len(chunk)
+    if done < header.nbytes:
+        raise InputError(f"{name}: ends after {done} of {header.nbytes} bytes")
+    array = data.view(header.dtype)
     return array.reshape(header.shape[::-1]).T if header.is_fortran else array.reshape(header.shape)
 
 
