@@ -1,7 +1,7 @@
 """Reads untrusted Matrix Market files, .mtx and .mtx.gz, the format of public matrix collections, for `solve`.
 
-The file is read in chunks, so that memory is allocated for numbers that the file holds and not for those its header
-claims. The bytes of each chunk are checked before NumPy parses them. Format: R. F. Boisvert, R. Pozo and
+SciPy parses the numbers. It allocates what the header claims, reads what the start of a word says, and skips what
+follows the last word of a line, so bytes, words and their number are checked first. Format: R. F. Boisvert, R. Pozo and
 K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.gov/MatrixMarket
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
 import numpy as np
 from scipy.io import mmread
@@ -30,15 +30,18 @@ CHUNK = 1 << 22  # bytes parsed at a time
 INTEGER_BYTES = b"0123456789+- \t\r\n"
 NUMBER_BYTES = INTEGER_BYTES + b".eE"
 # Kinds of bytes in the lines of numbers, and which kind may follow which.
-SPACE, DIGIT, SIGN, POINT, EXPONENT = range(5)
-KINDS = bytes.maketrans(
-    b" \t\r\n0123456789+-.eE", bytes([SPACE] * 4 + [DIGIT] * 10 + [SIGN] * 2 + [POINT] + [EXPONENT] * 2)
-)
-USUAL_PAIRS = {
-    (SPACE, SPACE), (SPACE, DIGIT), (SPACE, SIGN), (SIGN, DIGIT), (DIGIT, DIGIT), (DIGIT, SPACE), (DIGIT, POINT),
-    (DIGIT, EXPONENT), (POINT, DIGIT), (POINT, SPACE), (POINT, EXPONENT), (EXPONENT, DIGIT), (EXPONENT, SIGN),
-}  # fmt: skip
-USUAL = np.array([divmod(pair, 8) in USUAL_PAIRS for pair in range(64)])
+SPACE, DIGIT, SIGN, POINT, EXPONENT, OTHER = range(6)
+_KIND_OF = dict.fromkeys(b" \t\r\n", SPACE) | dict.fromkeys(b"0123456789", DIGIT)
+_KIND_OF |= dict.fromkeys(b"+-", SIGN) | dict.fromkeys(b".", POINT) | dict.fromkeys(b"eE", EXPONENT)
+KINDS = bytes(_KIND_OF.get(byte, OTHER) for byte in range(256))
+USUAL_PAIRS = bytes(
+    8 * before + after
+    for before, after in (
+        (SPACE, SPACE), (SPACE, DIGIT), (SPACE, SIGN), (SPACE, POINT), (SIGN, DIGIT), (SIGN, POINT), (DIGIT, DIGIT),
+        (DIGIT, SPACE), (DIGIT, POINT), (DIGIT, EXPONENT), (POINT, DIGIT), (POINT, SPACE), (POINT, EXPONENT),
+        (EXPONENT, DIGIT), (EXPONENT, SIGN),
+    )
+)  # fmt: skip
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -82,43 +85,63 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
                 chunks = list(_chunks(path, file, file_size(packed)))
         except (EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
             raise InputError(f"{path}: the compressed file is damaged: {error}") from error
-    matrix = _read_by_scipy(header, b"".join(chunks))
-    if matrix is not None:
-        return matrix
-    table = _read_lines(header, chunks)
-    return _dense(header, _values(header, table)) if header.is_array else _entries(header, table)
+    return _parse(header, b"".join(chunks))
 
 
-def _read_by_scipy(header: _Header, text: bytes) -> np.ndarray | Entries | None:
-    """Reads the lines of numbers by SciPy, five times as fast as this module; None if that fails or may be inexact.
-
-    SciPy allocates what the header claims and skips what follows the last wanted word of a line, so lines and words are
-    counted first. Lines that are wrong, or that no integer of 8 bytes holds, are left to this module.
-    """
-    is_integer = "integer" in header.field
+def _parse(header: _Header, text: bytes) -> np.ndarray | Entries:
+    """Parses the lines of numbers; InputError that quotes the first malformed one."""
     is_text = np.frombuffer(text, "u1") > 32
     words = np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
-    if (
-        words != header.lines * header.numbers
-        or not words
-        or text.translate(None, INTEGER_BYTES if is_integer else NUMBER_BYTES)
-    ):
-        return None
-    if not _has_usual_numbers(text):
-        return None
-    layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
-    banner = f"%%MatrixMarket matrix {layout} {header.field} {header.symmetry}\n"
-    shape = " ".join(map(str, [*header.shape, *sizes]))
+    if words != header.lines * header.numbers or not _has_usual_words(text):
+        _refuse(header, text)
+    if not words:  # SciPy ends the process by a signal at an array of 0 x 0
+        empty = np.zeros(0, "c16" if header.field == "complex" else "f8")
+        return empty.reshape(header.shape) if header.is_array else Entries(header.shape, *np.zeros((2, 0), "i8"), empty)
+    is_integer = "integer" in header.field and not text.translate(None, INTEGER_BYTES)
     try:
-        matrix = mmread(io.BytesIO(f"{banner}{shape}\n".encode() + text))
-    except (ValueError, OverflowError):
-        return None
+        matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", text)
+    except OverflowError:  # an integer of more than 8 bytes
+        matrix = _read_by_scipy(header, "real", text)
+        is_integer = False
+    except ValueError:
+        _refuse(header, text)
+    if "integer" in header.field and not is_integer:
+        _check_integers(header, text)
     values = in_double(matrix if header.is_array else matrix.data, str(header.path))
     if not np.isfinite(values).all():
-        return None
-    return (
-        values if header.is_array else Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
-    )
+        _refuse(header, text)
+    if header.is_array:
+        return values
+    return Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
+
+
+def _read_by_scipy(header: _Header, field: str, text: bytes) -> Any:
+    """SciPy's array or coo_matrix from the lines of numbers; ValueError, OverflowError."""
+    layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
+    shape = " ".join(map(str, [*header.shape, *sizes]))
+    text = f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode() + text
+    for space in (b" ", b"\t", b"\r", b"\n") if b"+" in text else ():
+        text = text.replace(space + b"+", space)  # SciPy takes no leading plus
+    return mmread(io.BytesIO(text))
+
+
+def _has_usual_words(text: bytes) -> bool:
+    """True if every word is [sign] digits, with at most one point and then at most one exponent of [sign] digits."""
+    kinds = b"\0" + text.translate(KINDS) + b"\0"
+    each = np.frombuffer(kinds, "u1")
+    if (8 * each[:-1] + each[1:]).tobytes().translate(None, USUAL_PAIRS):
+        return False
+    marks = kinds.translate(None, bytes([DIGIT, SIGN]))
+    return not any(bytes(pair) in marks for pair in ((POINT, POINT), (EXPONENT, POINT), (EXPONENT, EXPONENT)))
+
+
+def _check_integers(header: _Header, text: bytes) -> None:
+    """InputError for a value of an integer matrix that float64 does not hold."""
+    for word in text.split()[header.numbers - 1 :: header.numbers]:
+        number = float(word)
+        if 1 << 53 < abs(number) < np.inf and Fraction(word.decode("latin-1")) != Fraction(number):
+            where = f"{header.path}: holds the integer {_shown(word)}"
+            raise InputError(f"{where}, which float64 does not hold exactly (it holds all up to 2^53)")
 
 
 def _read_header(path: Path, file: IO[bytes]) -> _Header:
@@ -157,31 +180,6 @@ def _first_line(path: Path, file: IO[bytes]) -> bytes:
     raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
 
 
-def _has_usual_numbers(text: bytes) -> bool:
-    """True if every word is [sign] digits [. digits] [e [sign] digits]: of others SciPy reads what their start says."""
-    kinds = np.frombuffer(b"\0" + text.translate(KINDS) + b"\0", "u1")
-    is_usual = USUAL[8 * kinds[:-1] + kinds[1:]].all()
-    marks = kinds[(kinds == SPACE) | (kinds == POINT) | (kinds == EXPONENT)]
-    repeated = (marks[:-1] == marks[1:]) & (marks[1:] != SPACE) | (marks[:-1] == EXPONENT) & (marks[1:] == POINT)
-    return bool(is_usual) and not repeated.any()
-
-
-def _read_lines(header: _Header, chunks: list[bytes]) -> np.ndarray:
-    """Reads the lines of numbers as an array (numbers a line, lines)."""
-    parts, lines = [np.zeros((0, header.numbers))], 0
-    for chunk in chunks:
-        parts.append(_parse(header, chunk, lines))
-        lines += len(parts[-1])
-        if lines > header.lines:
-            break
-    if lines != header.lines:
-        more = "more" if lines > header.lines else f"{lines} lines of numbers"
-        raise InputError(
-            f"{header.path}: not a Matrix Market file: says {header.lines} lines of numbers and holds {more}"
-        )
-    return np.concatenate(parts).T
-
-
 def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
     """Yields the rest of the file in chunks of complete lines."""
     rest, total = b"", 0
@@ -198,93 +196,27 @@ def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def _parse(header: _Header, chunk: bytes, before: int) -> np.ndarray:
-    """Parses a chunk of complete lines to an array (lines, numbers a line); `before` counts the lines above it."""
-    if chunk.translate(None, NUMBER_BYTES):
-        _refuse(header, chunk, before)
-    characters = np.frombuffer(chunk, "u1")
-    is_text = characters > 32
-    starts = is_text & ~np.concatenate([[False], is_text[:-1]])
-    counts = np.diff(np.cumsum(starts)[characters == 10], prepend=0)  # words of each line
-    counts = counts[counts > 0]
-    words = chunk.split()
-    try:
-        numbers = np.fromiter(map(float, words), "f8", len(words))
-    except ValueError:
-        _refuse(header, chunk, before)
-    if (counts != header.numbers).any() or not np.isfinite(numbers).all():
-        _refuse(header, chunk, before)
-    table = numbers.reshape(-1, header.numbers)
-    if "integer" in header.field:
-        for k in np.flatnonzero(np.abs(table[:, -1]) > 1 << 53):
-            word = words[(k + 1) * header.numbers - 1]
-            if Fraction(word.decode("latin-1")) != Fraction(numbers[(k + 1) * header.numbers - 1]):
-                where = f"{header.path}: holds the integer {_shown(word)}"
-                raise InputError(f"{where}, which float64 does not hold exactly (it holds all up to 2^53)")
-    if not header.is_array:
-        indices = table[:, :2]
-        wrong = (indices < 1) | (indices > header.shape) | (indices != np.floor(indices))
-        if wrong.any():
-            index = indices[np.flatnonzero(wrong.any(1))[0]]
-            shape = " x ".join(map(str, header.shape))
-            entry = f"an entry at ({index[0]:g}, {index[1]:g}) of a matrix of {shape}"
-            raise InputError(f"{header.path}: not a Matrix Market file: {entry}")
-    return table
-
-
-def _refuse(header: _Header, chunk: bytes, before: int) -> NoReturn:
-    """Raises InputError that quotes the first malformed line of the chunk."""
-    for line in filter(bytes.strip, chunk.split(b"\n")):
+def _refuse(header: _Header, text: bytes) -> NoReturn:
+    """Raises InputError that quotes the first malformed line of numbers, or counts the lines."""
+    refused, count = f"{header.path}: not a Matrix Market file", 0
+    for count, line in enumerate(filter(bytes.strip, text.split(b"\n")), 1):
         words = line.split()
         try:
-            good = not line.translate(None, NUMBER_BYTES) and len(words) == header.numbers
-            good = good and bool(np.isfinite([float(word) for word in words]).all())
+            numbers = [float(word) for word in words]
         except ValueError:
-            good = False
-        if not good:
-            break
-        before += 1
-    wanted = f"{header.numbers} finite numbers" if header.numbers > 1 else "one finite number"
-    found = f"line {before + 1} of its numbers is {_shown(line)}; it must be {wanted}"
-    raise InputError(f"{header.path}: not a Matrix Market file: {found}")
+            numbers = []
+        if line.translate(None, NUMBER_BYTES) or len(numbers) != header.numbers or not np.isfinite(numbers).all():
+            wanted = f"{header.numbers} finite numbers" if header.numbers > 1 else "one finite number"
+            raise InputError(f"{refused}: line {count} of its numbers is {_shown(line)}; it must be {wanted}")
+        indices = () if header.is_array else tuple(zip(words, numbers, header.shape, strict=False))
+        if not all(word.isdigit() and 1 <= number <= size for word, number, size in indices):
+            rows, columns = header.shape
+            entry = f"an entry at ({numbers[0]:g}, {numbers[1]:g}) of a matrix of {rows} x {columns}"
+            raise InputError(f"{refused}: {entry}")
+        if count > header.lines:
+            raise InputError(f"{refused}: says {header.lines} lines of numbers and holds more")
+    raise InputError(f"{refused}: says {header.lines} lines of numbers and holds {count} lines of numbers")
 
 
 def _shown(line: bytes) -> str:
     return repr(printable(line.decode("latin-1").strip(), 60))
-
-
-def _values(header: _Header, table: np.ndarray) -> np.ndarray:
-    """Extracts the values of the lines, without row and column indices."""
-    if header.field == "pattern":
-        return np.ones(table.shape[1])
-    return table[-2] + 1j * table[-1] if header.field == "complex" else table[-1]
-
-
-def _mirrored(header: _Header, values: np.ndarray) -> np.ndarray:
-    """Computes the elements mirrored at the diagonal, by the header's symmetry."""
-    if header.symmetry == "skew-symmetric":
-        return -values
-    return values.conj() if header.symmetry == "hermitian" else values
-
-
-def _entries(header: _Header, table: np.ndarray) -> Entries:
-    """Builds all entries of the matrix; a symmetric file stores one triangle, and the other is added."""
-    rows, columns = table[0].astype("i8") - 1, table[1].astype("i8") - 1
-    values = _values(header, table)
-    if header.symmetry != "general":
-        off = np.flatnonzero(rows != columns)
-        rows, columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
-        values = np.concatenate([values, _mirrored(header, values[off])])
-    return Entries(header.shape, rows, columns, values)
-
-
-def _dense(header: _Header, numbers: np.ndarray) -> np.ndarray:
-    """Builds the dense array from numbers in column-major order; a symmetric file stores the lower triangle."""
-    rows, columns = header.shape
-    if header.symmetry == "general":
-        return numbers.reshape(columns, rows).T
-    out = np.zeros((rows, rows), numbers.dtype)
-    i, j = np.triu_indices(rows, 1 if header.symmetry == "skew-symmetric" else 0)
-    out[i, j] = _mirrored(header, numbers)
-    out[j, i] = numbers
-    return out

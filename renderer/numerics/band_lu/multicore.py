@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
-from queue import SimpleQueue
 from threading import Condition, get_ident
 
 import numpy as np
@@ -29,64 +27,34 @@ MAX_INVERTED_ORDER = 128  # order of inverted triangles: a product with an inver
 PACK_COST = 110  # operations of an update that take as long as packing one element of a block column
 
 
-Task = Callable[[], None]
+PANELS = -1  # the counter of Progress for factored panels
 ClockEntry = tuple[int, tuple[str, ...], tuple[float, ...], int]  # step, phases, times between them, thread
 
 
-class Workers:
-    """Worker threads 1 to `threads` - 1, each with a first-in, first-out task queue; thread 0 is the caller.
+class Progress:
+    """The number of steps that each thread has finished, and of PANELS that are factored; threads wait for both."""
 
-    `_done[k]` counts the steps that thread k has finished. With `flush` threads flush subnormal numbers to zero.
-    """
-
-    def __init__(self, threads: int, flush: bool):
-        self._inboxes: list[SimpleQueue[Task | None]] = [SimpleQueue() for _ in range(threads - 1)]
-        self._changed, self._flush = Condition(), flush
+    def __init__(self, threads: int):
+        self._changed, self._done = Condition(), [0] * (threads + 1)
         self._error: BaseException | None = None
-        self._done = [0] * threads
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1))
-        for inbox in self._inboxes:
-            self._pool.submit(self._serve, inbox)
 
-    def __enter__(self) -> "Workers":
-        return self
+    def finish(self, counter: int, count: int) -> None:
+        """Records that `counter`, a thread or PANELS, has reached a count."""
+        with self._changed:
+            self._done[counter] = count
+            self._changed.notify_all()
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            self._fail(error)
-        for inbox in self._inboxes:
-            inbox.put(None)
-        self._pool.shutdown()
-
-    def _serve(self, inbox: SimpleQueue[Task | None]) -> None:
-        with FlushSubnormals() if self._flush else nullcontext():
-            while (task := inbox.get()) is not None:
-                if self._error is None:
-                    try:
-                        task()
-                    except BaseException as error:  # raised by wait_for() in every other thread
-                        self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
+        """Ends the waits of all threads by an exception; the first one counts."""
         with self._changed:
             self._error = self._error or error
             self._changed.notify_all()
 
-    def submit(self, thread: int, task: Task) -> None:
-        """Queues a task for thread 1 or above."""
-        self._inboxes[thread - 1].put(task)
-
-    def mark_done(self, thread: int, steps: int) -> None:
-        """Records that a thread has finished `steps` steps."""
-        with self._changed:
-            self._done[thread] = steps
-            self._changed.notify_all()
-
-    def wait_for(self, thread: int, steps: int) -> None:
-        """Waits until a thread has finished `steps` steps; raises the first exception of any thread."""
-        if self._done[thread] < steps:
+    def wait_for(self, counter: int, count: int) -> None:
+        """Waits until `counter` has reached a count; raises the first exception of any thread."""
+        if self._done[counter] < count:
             with self._changed:
-                self._changed.wait_for(lambda: self._done[thread] >= steps or self._error is not None)
+                self._changed.wait_for(lambda: self._done[counter] >= count or self._error is not None)
         if self._error is not None:
             raise self._error
 
@@ -132,10 +100,12 @@ class HostFactors(BlockFactors):
             for task in [pool.submit(self._pack_columns, range(k, first, threads), k) for k in range(threads)]:
                 task.result()
         flush = self._sizes.max() > flush_above or block_columns.max_abs(ab, layout.kl, layout.ku) > flush_above
-        guard = FlushSubnormals() if flush else nullcontext()
-        errors = np.errstate(invalid="ignore", over="ignore")
-        with single_threaded_blas(), guard, errors, Workers(threads, flush) as workers:
-            self._run(workers)
+        progress = Progress(threads)
+        with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
+            others = [pool.submit(self._run, progress, flush, thread) for thread in range(1, threads)]
+            self._run(progress, flush, 0)
+            for other in others:
+                other.result()
         self.max_abs_a, self._ab = float(self._sizes.max()), np.zeros((0, 0), self.dtype)
         self.step_seconds = [dict.fromkeys(PHASES, 0.0) for _ in range(layout.p)]
         for i, phases, times, _thread in self.clock:
@@ -143,49 +113,58 @@ class HostFactors(BlockFactors):
                 self.step_seconds[i][phase] += ended - began
         self.seconds = total_seconds(self.step_seconds)
 
-    def _run(self, workers: Workers) -> None:
-        """All steps of core 0, which factors and dispatches the next panel before it updates its own range."""
-        layout, s = self.layout, self.layout.s
-        self._factor_and_dispatch(workers, 0)
-        for i in range(layout.p):
-            if i + 1 < layout.p:
-                if i + 1 <= layout.last_updated(i):
-                    ahead = (i + 1) * s, (i + 2) * s
-                    self._wait_for_columns(workers, i, 0, ahead)
-                    self._update(i, *ahead)
-                    self._notify("look-ahead", i)
-                self._factor_and_dispatch(workers, i + 1)
-            self._step_task(workers, i, 0)
-            self._notify("update", i)
-        for thread in range(1, self._threads):
-            workers.wait_for(thread, layout.p)
+    def _run(self, progress: Progress, flush: bool, thread: int) -> None:
+        """All steps of one core; with `flush` it flushes subnormal numbers to zero."""
+        errors = np.errstate(invalid="ignore", over="ignore")
+        with FlushSubnormals() if flush else nullcontext(), errors:
+            try:
+                if thread == 0:
+                    self._factor_next_panel(progress, 0)
+                for i in range(self.layout.p):
+                    if thread == 0 and i + 1 < self.layout.p:
+                        self._look_ahead(progress, i)
+                    progress.wait_for(PANELS, i + 1)
+                    self._step(progress, i, thread)
+            except BaseException as error:  # raised by the waits of every other thread too
+                progress.fail(error)
+                raise
+
+    def _look_ahead(self, progress: Progress, i: int) -> None:
+        """Step i of block column i + 1, whose panel core 0 then factors, before it updates its range of columns."""
+        if i + 1 <= self.layout.last_updated(i):
+            ahead = (i + 1) * self.layout.s, (i + 2) * self.layout.s
+            self._wait_for_columns(progress, i, 0, ahead)
+            self._update(i, *ahead)
+            self._notify("look-ahead", i)
+        self._factor_next_panel(progress, i + 1)
 
     def _notify(self, name: str, i: int) -> None:
         if self.watch is not None:
             self.watch(name, i)
 
-    def _factor_and_dispatch(self, workers: Workers, i: int) -> None:
-        """Factors panel i and queues step i for the other cores."""
-        self._wait_for_packing(workers, i)
+    def _factor_next_panel(self, progress: Progress, i: int) -> None:
+        """Factors panel i, for which the other cores wait, once its inverses may overwrite those of an earlier one."""
+        self._wait_for_packing(progress, i)
         for thread in range(1, self._threads):
-            workers.wait_for(thread, i + 1 - len(self._inverses))
+            progress.wait_for(thread, i + 1 - len(self._inverses))
         began = time.perf_counter()
         self._factor_panel(i)
         self.clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
         self._notify("panel", i)
-        for thread in range(1, self._threads):
-            workers.submit(thread, partial(self._step_task, workers, i, thread))
+        progress.finish(PANELS, i + 1)
 
-    def _step_task(self, workers: Workers, i: int, thread: int) -> None:
+    def _step(self, progress: Progress, i: int, thread: int) -> None:
         """Step i of one core: updates its columns and, if it is this core's turn, packs a block column."""
         span = self._spans[i][thread]
         if span[0] < span[1]:
-            self._wait_for_columns(workers, i, thread, span)
+            self._wait_for_columns(progress, i, thread, span)
             self._update(i, *span)
         column = i + self.layout.u + self._pack_distance
         if column < self.layout.p and self._packing_core(i) == thread:
             self._pack_columns([column], thread)
-        workers.mark_done(thread, i + 1)
+        progress.finish(thread, i + 1)
+        if thread == 0:
+            self._notify("update", i)
 
     def _packing_core(self, i: int) -> int:
         """The core that packs a block column in step i."""
@@ -203,19 +182,19 @@ class HostFactors(BlockFactors):
             step = max(t - self.layout.u - self._pack_distance, 0)
             self.clock.append((step, ("copy",), (began, time.perf_counter()), get_ident()))
 
-    def _wait_for_packing(self, workers: Workers, t: int) -> None:
+    def _wait_for_packing(self, progress: Progress, t: int) -> None:
         """Waits until block column t is packed."""
         step = t - self.layout.u - self._pack_distance
         if step >= 0:
-            workers.wait_for(self._packing_core(step), step + 1)
+            progress.wait_for(self._packing_core(step), step + 1)
 
-    def _wait_for_columns(self, workers: Workers, i: int, thread: int, span: tuple[int, int]) -> None:
+    def _wait_for_columns(self, progress: Progress, i: int, thread: int, span: tuple[int, int]) -> None:
         """Waits until the columns of a span are packed and step i - 1 has updated them."""
         for other, (first, end) in enumerate(self._spans[i - 1] if i else ()):
             if other != thread and first < span[1] and span[0] < end:
-                workers.wait_for(other, i)
+                progress.wait_for(other, i)
         if span[1] > self.layout.last_updated(i) * self.layout.s:
-            self._wait_for_packing(workers, self.layout.last_updated(i))
+            self._wait_for_packing(progress, self.layout.last_updated(i))
 
     def _factor_panel(self, i: int) -> None:
         """Factors panel i and inverts the triangles of order `_inverse_order` on the diagonal of its L."""
