@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,75 +33,48 @@ MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
 PRECISIONS: dict[str, Literal["f4", "f8"]] = {"float32": "f4", "float64": "f8"}
 MIN_PRODUCTS_OF_DEVICE = 1 << 25  # products of a residual for which a CPU device is opened, in 0.15 s or more
 ACCURACY = ("residual", "rcond", "backward_error", "forward_bound", "forward_bounds", "correct_digits")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "band": dict(metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; Matrix Market .mtx; "
+                 "SciPy's .npz; a square .npy; of real or complex numbers"),
+    "rhs": dict(metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx"),
+    "-o --output": dict(required=True, metavar="X.npy", help="where the solution goes"),
+    "--device": dict(action="append", help="repeatable: block columns are distributed cyclically over the GPUs"),
+    "--block": dict(type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"),
+    "--precision": dict(choices=PRECISIONS, help="of the factors (default: the matrix's); float32 factors of a float64 "
+                        "matrix are refined to float64"),
+    "--certified": dict(metavar="RADIUS.npy", help="prove a radius around every component of x, which the exact "
+                        "component is within; takes n more solves"),
+    "--refine": dict(choices=("none", "auto"), default="auto", help="auto corrects x until corrections are below its "
+                     "last bit; none solves once, as LAPACK's gbsv, and bounds no error (default: auto)"),
+}  # fmt: skip
+FLAGS = {
+    "--cholesky": "the matrix is symmetric positive definite: L L^T on the host, half the operations",
+    "--extended": "factor in twice the precision of float64 too: for conditions up to 1e30, on the host, slowly",
+    "--least-squares": "minimize |A x - b| for a matrix of more rows than columns, without normal equations",
+    "--trans": "solve with the transposed matrix",
+    "--natural-order": "keep the order of rows and columns where another one makes the band narrower",
+    "--json": "print exactly one JSON object",
+}
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold solve`."""
-    parser.add_argument(
-        "band",
-        metavar="BAND",
-        help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; Matrix Market .mtx; SciPy's .npz; a square .npy; "
-        "of real or complex numbers",
-    )
-    parser.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
-    parser.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
-    parser.add_argument(
-        "--device", action="append", help="repeatable: block columns are distributed cyclically over the devices"
-    )
-    parser.add_argument(
-        "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
-    )
-    parser.add_argument(
-        "--cholesky",
-        action="store_true",
-        help="the matrix is symmetric positive definite: L L^T on the host, half the operations",
-    )
-    parser.add_argument(
-        "--extended",
-        action="store_true",
-        help="factor in twice the precision of float64 too: for conditions up to 1e30, on the host, slowly",
-    )
-    parser.add_argument(
-        "--least-squares",
-        action="store_true",
-        help="minimize |A x - b| for a matrix of more rows than columns, without normal equations",
-    )
-    parser.add_argument("--trans", action="store_true", help="solve with the transposed matrix")
-    parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        help="of the factors (default: the matrix's); float32 factors of a float64 matrix are refined to float64",
-    )
-    parser.add_argument(
-        "--natural-order",
-        action="store_true",
-        help="keep the order of rows and columns where another one makes the band narrower",
-    )
-    parser.add_argument(
-        "--certified",
-        metavar="RADIUS.npy",
-        help="prove a radius around every component of x, which the exact component is within; takes n more solves",
-    )
-    parser.add_argument(
-        "--refine",
-        choices=("none", "auto"),
-        default="auto",
-        help="auto corrects x until corrections are below its last bit; none solves once, as LAPACK's gbsv, and bounds "
-        "no error (default: auto)",
-    )
-    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    for name, options in OPTIONS.items():
+        parser.add_argument(*name.split(), **options)
+    for name, text in FLAGS.items():
+        parser.add_argument(name, action="store_true", help=text)
     trust.add_arguments(parser, ("band", "rhs"))
 
 
 @dataclass(frozen=True)
 class SolveRequest:
-    """The arguments of `rayfold solve`; `devices` are spellings of --device, by default a GPU if there is one."""
+    """The arguments of `rayfold solve`; `device` lists spellings of --device, by default a GPU if there is one."""
 
     band: str | Path
     rhs: str | Path
     output: str | Path
-    devices: list[str] | None = None
+    device: list[str] | None = None
     block: int | None = None
     trans: bool = False
     precision: str | None = None
@@ -129,20 +102,15 @@ class SolveRequest:
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
-    files = args.band, args.rhs, args.output
-    options = args.device, args.block, args.trans, args.precision, args.natural_order, args.certified, args.cholesky
+    options = {field.name: getattr(args, field.name) for field in fields(SolveRequest)}
     with claimed(args.output, args.certified):
-        result, steps = solve_files(SolveRequest(*files, *options, args.least_squares, args.extended, args.refine))
+        result, steps = solve_files(SolveRequest(**options))
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
-        print(
-            f"rayfold: {args.band}: reordered by reverse Cuthill-McKee: {before} before, {after} now", file=sys.stderr
-        )
+        _warn(args, f"reordered by reverse Cuthill-McKee: {before} before, {after} now")
     if result["info"]:
         sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
-        print(
-            f"rayfold: {args.band}: the matrix is singular: {sentence}; {args.output} is not written", file=sys.stderr
-        )
+        _warn(args, f"the matrix is singular: {sentence}; {args.output} is not written")
     elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]] and not args.certified:
         if result["forward_bound"] is None:
             sentence = "no bound of the error can be shown, so no digit is certain; --certified may prove some"
@@ -150,26 +118,33 @@ def command(args: argparse.Namespace) -> int:
             reason = "the condition of the matrix or the growth of its factors costs the others"
             sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
         advice = "" if args.extended else "; --extended computes with twice as many"
-        figures = f"(rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
-        print(f"rayfold: {args.band}: {sentence} {figures}{advice}", file=sys.stderr)
+        _warn(args, f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e}){advice}")
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
     elif not result["info"]:
-        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, " + (
-            "no bound of the error" if result["forward_bound"] is None else "error below {forward_bound:.1e}"
-        )
-        told = figures.format(**result) if args.refine == "auto" else "solved once, without a bound of the error"
-        if args.certified and result["forward_bound"] is None:
-            told = told.replace("no bound of the error", "no estimate of the error beside the proof")
-        print(f"{args.output}: {told}")
-        name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
-        seconds = result["seconds"]
+        print(f"{args.output}: {_verdict(result)}")
         if args.certified:
             figures = "{output}: every component to {digits} digits, proven in {seconds:.3g} s"
             print(figures.format(**result["certified"]))
+        name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
+        seconds = result["seconds"]
         print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
     return 1 if result["info"] else 0
+
+
+def _warn(args: argparse.Namespace, sentence: str) -> None:
+    print(f"rayfold: {args.band}: {sentence}", file=sys.stderr)
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    """The figures of a solution's accuracy in one line."""
+    if result["refine"] == "none":
+        return "solved once, without a bound of the error"
+    bound = "error below {forward_bound:.1e}"
+    if result["forward_bound"] is None:
+        bound = "no estimate of the error beside the proof" if "certified" in result else "no bound of the error"
+    return ("residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, " + bound).format(**result)
 
 
 def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -182,7 +157,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     """
     began = time.perf_counter()
     request.check()
-    devices = () if request.cholesky and request.devices is None else _open_devices(request.devices)
+    devices = () if request.cholesky and request.device is None else _open_devices(request.device)
     band, given, least_squares = _read_system(request)
     try:
         form = real_form(band, given, request.trans)

@@ -38,21 +38,12 @@ def axis_sum(x: Any, axis: int | None = -1, device: Device | None = None) -> Any
     The result belongs to x's library and lies in the same memory as x. `axis` None adds all numbers; the result then
     has no dimensions. InputError for complex numbers and for an axis that x does not have.
     """
-    if axis is None:
-        return as_given(x, _all_of(x, device, lambda devices, v: array_sum(devices, v).rounded(), axis_sum), device)
-    if device:
-        return as_given(x, _Lines(device, x, axis).reduced("sum", axis_sum), device)
-    return as_given(x, _along(x, axis, lambda rows: _aggregate_rows(rows).rounded_sums(), 0.0), device)
+    return _reduced(x, axis, device, "sum")
 
 
 def axis_mean(x: Any, axis: int | None = -1, device: Device | None = None) -> Any:
     """The means along an axis, or of all numbers, rounded once; NaN along an axis of length 0. See axis_sum."""
-    if axis is None:
-        return as_given(x, _all_of(x, device, mean, axis_mean), device)
-    if device:
-        lines = _Lines(device, x, axis)
-        return as_given(x, lines.reduced("sum", axis_mean, lines.length) + 0.0, device)  # no mean is -0
-    return as_given(x, _along(x, axis, lambda rows: _aggregate_rows(rows).rounded_means(), np.nan), device)
+    return _reduced(x, axis, device, "mean")
 
 
 def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device | None = None) -> Any:
@@ -60,28 +51,40 @@ def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device |
 
     The divisor is length - ddof; NaN if that is not positive.
     """
+    return _reduced(x, axis, device, "variance", ddof)
+
+
+def _reduced(x: Any, axis: int | None, device: Device | None, statistic: str, ddof: int = 0) -> Any:
+    """A statistic, "sum", "mean" or "variance", along an axis or of all numbers, on the host or a device."""
+    on_rows: Callable[[np.ndarray], np.ndarray] = {
+        "sum": lambda rows: _aggregate_rows(rows).rounded_sums(),
+        "mean": lambda rows: _aggregate_rows(rows).rounded_means(),
+        "variance": partial(_row_variances, ddof=ddof),
+    }[statistic]
+    if not device:
+        values, axis = (on_host(x).reshape(-1), 0) if axis is None else (x, axis)
+        return as_given(x, _along(values, axis, on_rows, 0.0 if statistic == "sum" else np.nan), device)
     if axis is None:
-        of_all = partial(variance, ddof=ddof)
-        return as_given(x, _all_of(x, device, of_all, lambda v: axis_variance(v, ddof=ddof)), device)
-    if device:
-        lines = _Lines(device, x, axis)
-        variances = lines.reduced("variance", lambda rows: axis_variance(rows, -1, ddof), lines.length - ddof)
-        return as_given(x, variances, device)
+        of_all = {
+            "sum": lambda: array_sum([device], x).rounded(),
+            "mean": lambda: mean([device], x),
+            "variance": lambda: variance([device], x, ddof),
+        }[statistic]
+        return as_given(x, of_all(), device)
+    lines = _Lines(device, x, axis)
+    divisor = {"sum": 1, "mean": lines.length, "variance": lines.length - ddof}[statistic]
+    reduced = lines.reduced("variance" if statistic == "variance" else "sum", on_rows, divisor)
+    return as_given(x, reduced + 0.0 if statistic == "mean" else reduced, device)  # no mean is -0
 
-    def work(rows: np.ndarray) -> np.ndarray:
-        length = rows.shape[1]
-        if length <= ddof:
-            return np.full(len(rows), np.nan)
-        out = np.empty(len(rows))
-        for i, (row, sums) in enumerate(zip(rows, _aggregate_rows(rows).totals, strict=True)):
-            if sums.non_finite is not None:
-                out[i] = np.nan
-                continue
-            squares = _exact_dot(row, row)
-            out[i] = rounded_fraction((squares - sums.fraction() ** 2 / length) / (length - ddof))
-        return out
 
-    return as_given(x, _along(x, axis, work, np.nan), device)
+def _row_variances(rows: np.ndarray, ddof: int) -> np.ndarray:
+    """The variances (r,) of rows of numbers (r, k), each rounded once."""
+    length = rows.shape[1]
+    out = np.full(len(rows), np.nan)
+    for i, (row, sums) in enumerate(zip(rows, _aggregate_rows(rows).totals, strict=True)):
+        if sums.non_finite is None and length > ddof:
+            out[i] = rounded_fraction((_exact_dot(row, row) - sums.fraction() ** 2 / length) / (length - ddof))
+    return out
 
 
 def matvec(a: Any, x: Any, device: Device | None = None) -> Any:
@@ -211,8 +214,8 @@ class _Lines:
         self._stored_shape = (*dims[:axis], *dims[axis + 1 :])
         self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
 
-    def reduced(self, kind: str, on_host: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
-        """The results of all lines; on_host(lines) recomputes results of which the device is not certain."""
+    def reduced(self, kind: str, on_rows: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
+        """The results of all lines; on_rows(lines) recomputes results of which the device is not certain."""
         if self._operand is None or divisor <= 0:  # empty array: a sum (divisor 1) is 0, a mean or variance is NaN
             return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.length else np.nan)
         operand, centers = (self._operand, self._strides), None
@@ -222,17 +225,8 @@ class _Lines:
         if doubts.any():
             before, behind, length = self.shape
             lines = self._operand.read().reshape(before, length, behind).transpose(0, 2, 1)
-            out[doubts] = on_host(lines[doubts])
+            out[doubts] = on_rows(lines[doubts])
         return np.ascontiguousarray(out.reshape(self._stored_shape).transpose(self._out_axes))
-
-
-def _all_of(
-    x: Any, device: Device | None, of_all: Callable[[list[Device], Any], complex], along: Callable[[np.ndarray], Any]
-) -> Any:
-    """A statistic of all numbers: of_all([device], x), or along(x flattened) on the host."""
-    if device:
-        return of_all([device], x)
-    return along(on_host(x).reshape(-1))
 
 
 def _checked_axis(axis: int, ndim: int) -> int:
