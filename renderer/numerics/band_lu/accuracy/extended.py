@@ -5,46 +5,45 @@ Bailey 2001). Partial pivoting as in LAPACK's gbtf2, column by column; NumPy pro
 One operation costs about 40 in float64; a column of a narrow band takes some 60 us, most of it NumPy's overhead.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.numerics.band_lu.accuracy.refinement import FEW, MAX_CONTRACTION, PROBES, RefinedSolution
+from renderer.numerics.band_lu.accuracy.refinement import FEW, MAX_CONTRACTION, RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import accurate_residual
-from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals
+from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals, row_blocks
 from renderer.numerics.error_free import product_error, split, two_sum
 
 MAX_WORK = 10**10  # limit of n kl (kl + ku): about ten minutes at 50 ns
+PROBES = 4  # random vectors from which the contraction is estimated
 EPSILON = float(np.finfo("f8").eps)
 
 
-class Pair(NamedTuple):
-    """Double-double numbers high + low, two arrays of one shape; high is the sum rounded to float64."""
-
-    high: np.ndarray
-    low: np.ndarray
+# Double-double numbers high + low: two arrays of one shape, or one array (2, ...); high is the sum rounded to float64.
+Pair = tuple[np.ndarray, np.ndarray] | np.ndarray
 
 
 def _product(a: Pair, b: Pair) -> Pair:
     """a b with broadcasting, with a relative error of about 2^-104."""
-    high = a.high * b.high
-    return Pair(high, product_error(high, split(a.high), split(b.high)) + (a.high * b.low + a.low * b.high))
+    (a_high, a_low), (b_high, b_low) = a, b
+    high = a_high * b_high
+    return high, product_error(high, split(a_high), split(b_high)) + (a_high * b_low + a_low * b_high)
 
 
 def _difference(a: Pair, b: Pair) -> Pair:
-    high, error = two_sum(a.high, -b.high)
-    return Pair(*two_sum(high, error + (a.low - b.low)))
-
-
-def _sum(a: Pair, b: Pair) -> Pair:
-    return _difference(a, Pair(-b.high, -b.low))
+    (a_high, a_low), (b_high, b_low) = a, b
+    high, error = two_sum(a_high, -b_high)
+    return two_sum(high, error + (a_low - b_low))
 
 
 def _quotient(a: Pair, b: Pair) -> Pair:
-    first = a.high / b.high
-    rest = _difference(a, _product(Pair(first, np.zeros_like(first)), b))
-    return Pair(*two_sum(first, rest.high / b.high))
+    first = a[0] / b[0]
+    rest = _difference(a, _product((first, np.zeros_like(first)), b))
+    return two_sum(first, rest[0] / b[0])
+
+
+def _subtract(target: np.ndarray, factors: np.ndarray, row: np.ndarray) -> None:
+    """Subtracts factors (2, height, 1) times row (2, 1, m) from the rows `target` (2, height, m)."""
+    target[0], target[1] = _difference(target, _product(factors, row))
 
 
 class ExtendedFactors:
@@ -59,84 +58,69 @@ class ExtendedFactors:
         work = n * self.kl * (self.kl + self.ku)
         if work > MAX_WORK:
             raise InputError(f"the matrix takes {work:.1e} steps in twice the precision; at most {MAX_WORK:.0e}")
-        self._reach = self.kl + self.ku  # superdiagonals of U
-        width = self.kl + self._reach + 1
-        rows = n + self.kl  # kl rows of padding, so that every window has all its rows
-        self._storage = Pair(*(np.zeros(rows * width + self._reach + 1) for _ in range(2)))
-        stored = self._storage.high[: rows * width].reshape(rows, width)
+        self._reach = reach = self.kl + self.ku  # superdiagonals of U
+        width, rows = self.kl + reach + 1, reach + n + self.kl  # zeros above and below: every view has all its rows
+        storage = np.zeros((2, rows * width + reach + 1))
+        stored = storage[0, reach * width : rows * width].reshape(-1, width)
         for d, columns, rows_of_a in diagonals(ab, kl, ku):
             stored[rows_of_a, ku - d + self.kl] = ab[d, columns]
-        self._width, self.pivots = width, np.zeros(n, "i8")
+
+        def from_diagonal(first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+            """A view (2, n, *shape) whose entry j begins `first` elements behind the diagonal element of row j."""
+            start = storage[:, reach * width + self.kl + first :]
+            strides = storage.strides[0], width * 8, *strides
+            return np.lib.stride_tricks.as_strided(start, (2, n, *shape), strides)
+
+        down = (width - 1) * 8  # row r begins at column r - kl
+        self._windows = from_diagonal(0, (self.kl + 1, reach + 1), (down, 8))  # right of and below element (j, j)
+        self._above = from_diagonal(-reach * (width - 1), (reach, 1), (down, 8))  # the column above element (j, j)
+        self.pivots = np.zeros(n, "i8")
         for j in range(n):
             self._eliminate(j)
 
-    def _window(self, row: int, column: int, height: int, length: int) -> Pair:
-        """A view (height, length) of the matrix from element (row, column) on.
-
-        Row r of the storage begins at column r - kl, so a step down in a column is `_width` - 1 elements.
-        """
-        start = row * self._width + column - row + self.kl
-        strides = (self._width - 1) * 8, 8
-        return Pair(
-            *(np.lib.stride_tricks.as_strided(part[start:], (height, length), strides) for part in self._storage)
-        )
-
     def _eliminate(self, j: int) -> None:
         """Step j: pivot search, row interchange, and elimination below the pivot."""
-        window = self._window(j, j, self.kl + 1, self._reach + 1)
-        pivot = int(np.abs(window.high[:, 0]).argmax())
+        window = self._windows[:, j]
+        pivot = int(np.abs(window[0, :, 0]).argmax())
         self.pivots[j] = j + pivot
-        if window.high[pivot, 0] == 0:
+        if window[0, pivot, 0] == 0:
             raise SingularMatrix(j)
         if pivot:
-            for part in window:
-                part[[0, pivot]] = part[[pivot, 0]]
-        if not self.kl:
-            return
-        factors = _quotient(Pair(*(p[1:, :1] for p in window)), Pair(*(p[:1, :1] for p in window)))
-        rest = _difference(Pair(*(p[1:, 1:] for p in window)), _product(factors, Pair(*(p[:1, 1:] for p in window))))
-        for part, factor, updated in zip(window, factors, rest, strict=True):
-            part[1:, :1], part[1:, 1:] = factor, updated
+            window[:, [0, pivot]] = window[:, [pivot, 0]]
+        if self.kl:
+            below = window[:, 1:, :1]
+            below[0], below[1] = _quotient(below, window[:, :1, :1])
+            _subtract(window[:, 1:, 1:], below, window[:, :1, 1:])
 
-    def solve(self, b: Pair) -> Pair:
-        """The solution (n, m) of A x = b."""
-        x = Pair(*(np.concatenate([part, np.zeros((self.kl, part.shape[1]))]) for part in b))
-        for j in range(self.n):
-            other = self.pivots[j]
-            for part in x:
-                part[[j, other]] = part[[other, j]]
-            factors = self._window(j + 1, j, self.kl, 1)
-            self._subtract(x, slice(j + 1, j + 1 + self.kl), factors, j)
+    def solve(self, b: Pair) -> np.ndarray:
+        """The solution (2, n, m) of A x = b."""
+        padded = np.zeros((2, self._reach + self.n + self.kl, b[0].shape[1]))
+        x = padded[:, self._reach :]
+        x[0, : self.n], x[1, : self.n] = b
+        for j, other in enumerate(self.pivots.tolist()):
+            if other != j:
+                x[:, [j, other]] = x[:, [other, j]]
+            _subtract(x[:, j + 1 : j + 1 + self.kl], self._windows[:, j, 1:, :1], x[:, j : j + 1])
         for j in reversed(range(self.n)):
-            pivot = self._window(j, j, 1, 1)
-            solved = _quotient(Pair(*(part[j : j + 1] for part in x)), pivot)
-            for part, new in zip(x, solved, strict=True):
-                part[j] = new[0]
-            first = max(0, j - self._reach)
-            self._subtract(x, slice(first, j), self._window(first, j, j - first, 1), j)
-        return Pair(*(part[: self.n] for part in x))
+            row = x[:, j : j + 1]
+            row[0], row[1] = _quotient(row, self._windows[:, j, :1, :1])
+            _subtract(padded[:, j : j + self._reach], self._above[:, j], row)
+        return x[:, : self.n]
 
-    def residual(self, x: Pair, b: np.ndarray) -> Pair:
-        """b - A x for x and b (n, m), as if computed in three times the precision of float64 (Dot3 of Ogita et al.)."""
+    def residual(self, x: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """b - A x (2, n, m) for x (2 or 1, n, m), in three times the precision of float64 (Dot3 of Ogita et al.)."""
         sums = [b.copy(), np.zeros_like(b), np.zeros_like(b)]
-        for d, columns, rows in diagonals(self.ab, self.kl, self.ku):
-            a = self.ab[d, columns, None]
-            for part in x:
-                product = -a * part[columns]
-                for term in (product, product_error(product, split(-a), split(part[columns]))):
-                    for total in sums[:2]:
-                        total[rows], term = two_sum(total[rows], term)
-                    sums[2][rows] += term
+        for block in row_blocks(*b.shape):
+            for d, columns, rows in diagonals(self.ab, self.kl, self.ku, block):
+                a = -self.ab[d, columns, None]
+                for part in x:
+                    product = a * part[columns]
+                    for term in (product, product_error(product, split(a), split(part[columns]))):
+                        for total in sums[:2]:
+                            total[rows], term = two_sum(total[rows], term)
+                        sums[2][rows] += term
         high, low = two_sum(sums[0], sums[1])
-        return Pair(*two_sum(high, low + sums[2]))
-
-    @staticmethod
-    def _subtract(x: Pair, rows: slice, factors: Pair, j: int) -> None:
-        """Subtracts the factors (height, 1) times row j from `rows` of x."""
-        if rows.start < rows.stop:
-            product = _product(factors, Pair(*(part[j : j + 1] for part in x)))
-            for part, new in zip(x, _difference(Pair(*(part[rows] for part in x)), product), strict=True):
-                part[rows] = new
+        return np.array(two_sum(high, low + sums[2]))
 
 
 def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | None = None) -> RefinedSolution:
@@ -149,20 +133,20 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
     count, unit = sides.shape[1], np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     probes = np.random.default_rng(n).uniform(-1, 1, (n, PROBES)) / unit
     with np.errstate(over="ignore", invalid="ignore"):
-        x = factors.solve(Pair(sides, np.zeros_like(sides)))
-        pairs = factors.residual(x, sides), factors.residual(Pair(probes, 0 * probes), 0 * probes)
-        steps = factors.solve(Pair(*(np.hstack(parts) for parts in zip(*pairs, strict=True))))
-        step, moved = (Pair(*(part[:, columns] for part in steps)) for columns in (slice(count), slice(count, None)))
-        vanished = np.abs(unit * _sum(moved, Pair(probes, 0 * probes)).high)
+        x = factors.solve((sides, np.zeros_like(sides)))
+        pairs = factors.residual(x, sides), factors.residual(probes[None], np.zeros_like(probes))
+        steps = factors.solve(np.concatenate(pairs, axis=2))
+        step, moved = steps[:, :, :count], steps[:, :, count:]
+        vanished = np.abs(unit * (moved[0] + probes + moved[1]))
         contraction = FEW * np.sqrt(n) * vanished.max()
-        x = _sum(x, step)
-        changes = np.abs(unit * step.high).max(axis=0) * contraction / (1 - contraction)
-        rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * x.high).max(axis=0)  # of residuals and sums
-        error = ((changes + rounding) / unit + np.abs(x.low)) * (1 + 8 * EPSILON)
+        high, low = _difference(x, -step)
+        changes = np.abs(unit * step[0]).max(axis=0) * contraction / (1 - contraction)
+        rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * high).max(axis=0)  # of residuals and sums
+        error = ((changes + rounding) / unit + np.abs(low)) * (1 + 8 * EPSILON)
     if not contraction < MAX_CONTRACTION:
         error = np.full(sides.shape, np.inf)
-    after = accurate_residual(factors.ab, factors.kl, factors.ku, x.high, sides)
-    is_zero = ~(sides.any(axis=0) | x.high.any(axis=0))
+    after = accurate_residual(factors.ab, factors.kl, factors.ku, high, sides)
+    is_zero = ~(sides.any(axis=0) | high.any(axis=0))
     error = np.where(is_zero, 0.0, np.where(np.isnan(error), np.inf, error)).reshape(b.shape)
-    solution = x.high.reshape(b.shape)
+    solution = high.reshape(b.shape)
     return RefinedSolution(solution, error, after.backward_error, 1, solution, after.values)
