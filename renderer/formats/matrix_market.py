@@ -95,8 +95,8 @@ def _parse(header: _Header, text: bytes) -> np.ndarray | Entries:
     if words != header.lines * header.numbers or not _has_usual_words(text):
         _refuse(header, text)
     if not words:  # SciPy ends the process by a signal at an array of 0 x 0
-        empty = np.zeros(0, "c16" if header.field == "complex" else "f8")
-        return empty.reshape(header.shape) if header.is_array else Entries(header.shape, *np.zeros((2, 0), "i8"), empty)
+        empty, none = np.zeros(0, "c16" if header.field == "complex" else "f8"), np.zeros(0, "i8")
+        return empty.reshape(header.shape) if header.is_array else Entries(header.shape, none, none, empty)
     is_integer = "integer" in header.field and not text.translate(None, INTEGER_BYTES)
     try:
         matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", text)

@@ -31,4 +31,4 @@ def product_error(
     Exact if neither the product nor its error underflows or overflows.
     """
     (a_high, a_low), (b_high, b_low) = a, b
-    return a_low * b_low - ((product - a_high * b_high) - a_low * b_high - a_high * b_low)
+    return np.asarray(a_low * b_low - ((product - a_high * b_high) - a_low * b_high - a_high * b_low))

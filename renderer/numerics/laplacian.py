@@ -21,22 +21,16 @@ ROWS, TILE = 4, (64, 16)  # rows per thread of register_rows; (elements of a row
 GROUP = 256
 
 
-def laplacian(
-    device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
-) -> None:
-    """Fills `out` with the Laplacian of `image`: the sum of the 4 or 8 `neighbors` minus their number times the pixel.
-
-    `image` and `out` are (height, width) or (height, width, channels), float32 or uint8; results in uint8 are clamped
-    to 0..255. `method` "auto" is cpu_rows on CPUs, else register_rows. Images of a few pixels and uint8 images of more
-    than four channels are filtered by naive instead of register_rows. UserError for other shapes, dtypes and choices.
-    """
-    bind_laplacian(device, image, out, neighbors, border, method)()
-
-
 def bind_laplacian(
     device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
 ) -> Callable[[], None]:
-    """The launch of laplacian(), for repeated calls."""
+    """The launch that fills `out` with the Laplacian of `image`.
+
+    The Laplacian is the sum of the 4 or 8 `neighbors` minus their number times the pixel. `image` and `out` are
+    (height, width) or (height, width, channels), float32 or uint8; results in uint8 are clamped to 0..255. `method`
+    "auto" is cpu_rows on CPUs, else register_rows. Images of a few pixels and uint8 images of more than four channels
+    are filtered by naive instead of register_rows. UserError for other shapes, dtypes and choices.
+    """
     _check(image, out, neighbors, border, method)
     height, width = image.shape[:2]
     channels = image.shape[2] if len(image.shape) == 3 else 1

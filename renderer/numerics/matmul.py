@@ -1,7 +1,7 @@
 """Matrix products by kernel variants from naive to near-vendor speed (thesis, paper 5, chapter 3, and CUTLASS).
 
-    matmul(device, a, b, out)                        out = a b by the best variant for the device and the sizes
-    matmul(device, a, b, out, variant="coalesced")   by one variant
+    bind_matmul(device, a, b, out)()                        out = a b by the best variant for the device and the sizes
+    bind_matmul(device, a, b, out, variant="coalesced")()   by one variant
 
 The variants are a lesson: the fourteen of the thesis, then register tiles, vector loads, double buffering, warp tiles,
 a multistage pipeline and tensor cores for float64. Each adds one idea (h200_numbers.jsonl: 5.3 to 43.7 TFLOP/s at
@@ -230,18 +230,13 @@ def _wave_use(variant: MatmulVariant, rows: int, columns: int, units: int) -> fl
     return rows * columns / (max(waves, 1) * units * height * width)
 
 
-def matmul(device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | MatmulVariant = "auto") -> None:
-    """Computes out (m, n) = a (m, k) b (k, n) in float32 or float64.
-
-    `variant` is "auto", a name of variants() or a MatmulVariant. UserError for shapes and types that do not fit.
-    """
-    bind_matmul(device, a, b, out, variant)()
-
-
 def bind_matmul(
     device: Device, a: Buffer, b: Buffer, out: Buffer, variant: str | MatmulVariant = "auto"
 ) -> Callable[[], None]:
-    """The launch of matmul(), for repeated calls."""
+    """The launch that computes out (m, n) = a (m, k) b (k, n) in float32 or float64.
+
+    `variant` is "auto", a name of variants() or a MatmulVariant. UserError for shapes and types that do not fit.
+    """
     _check(a, b, out)
     (rows, inner), columns = a.shape, out.shape[1]
     if variant == "auto":

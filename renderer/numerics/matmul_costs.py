@@ -53,7 +53,7 @@ def thread_costs(variant: MatmulVariant, rows: int, columns: int, inner: int, dt
 def _local_numbers(variant: MatmulVariant, known: dict[str, Any]) -> int:
     """The number of elements in the local arrays of a group."""
     if "THREAD_TILE" in known:
-        return known["TILE"] ** 2 * (1 + known["THREAD_TILE"])
+        return int(known["TILE"] ** 2 * (1 + known["THREAD_TILE"]))
     stages = known.get("STAGES") or known.get("BUFFERS", 1)
     padded = known["BLOCK_M"] + known.get("A_PAD", 0) + known["BLOCK_N"]
     return variant.local_bytes // 8 or stages * known["BLOCK_K"] * padded

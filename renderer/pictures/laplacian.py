@@ -13,7 +13,7 @@ from renderer.errors import UserError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
-from renderer.numerics.laplacian import BORDERS, laplacian
+from renderer.numerics.laplacian import BORDERS, bind_laplacian
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
@@ -90,7 +90,7 @@ class Picture(SourcePicture[Settings]):
             image.write(frame.read().astype("f4", copy=False))
         else:
             image = frame
-        laplacian(device, image, edges, settings.neighbors, settings.border, settings.method)
+        bind_laplacian(device, image, edges, settings.neighbors, settings.border, settings.method)()
         constants: dict[str, Any] = dict(ELEMENT="float", BYTES=0, CHANNELS=4, NEIGHBORS=8, BORDER=0, FRAME=1)
         show = device.kernel("numerics/laplacian.cu", "show", STRICT=1, **constants)
         show(width * height, edges, np.uint32(width * height), float(settings.gain), int(settings.show_sign))

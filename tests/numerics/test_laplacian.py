@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from renderer.errors import UserError
-from renderer.numerics.laplacian import BORDERS, bind_laplacian, laplacian
+from renderer.numerics.laplacian import BORDERS, bind_laplacian
 from tests.numerics.laplacian_reference import laplacian_reference
 
 # Rows of multiples of 16 bytes and others; images of a few pixels, which register_rows leaves to naive.
 FLOATS = [(37, 53), (16, 64), (19, 22, 3), (9, 16, 4), (1, 1), (7, 1), (2, 2, 3), (11, 20, 3), (10, 18, 2), (3, 8, 5)]
 BYTES = [(33, 64), (21, 37, 3), (20, 32, 4), (1, 5, 3), (40, 1), (13, 48, 3), (14, 24, 2), (6, 32, 6)]
 CASES = [("f4", shape) for shape in FLOATS] + [("u1", shape) for shape in BYTES]
+
+
+def laplacian(*arguments, **options):
+    bind_laplacian(*arguments, **options)()
 
 
 def filtered(device, image, *words) -> np.ndarray:

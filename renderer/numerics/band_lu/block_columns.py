@@ -164,23 +164,11 @@ def pack_block_column(ab: np.ndarray, layout: BlockLayout, flat: np.ndarray, t: 
     return size
 
 
-def _columns_view(flat: np.ndarray, layout: BlockLayout, above: int, count: int) -> np.ndarray:
-    """A view (n, count) of flat: row j is column j of the matrix, starting `above` rows above the diagonal."""
-    step = flat.itemsize
-    start = flat[layout.u * layout.s - above :]
-    return np.lib.stride_tricks.as_strided(start, (layout.n, count), ((layout.ld + 1) * step, step))
-
-
 def unpack_upper(flat: np.ndarray, layout: BlockLayout) -> np.ndarray:
     """U of factored block columns as LAPACK stores it, (kl + ku + 1, n): out[kl + ku + i - j, j] = U[i, j]."""
-    n, kv = layout.n, layout.kl + layout.ku
-    if kv <= layout.u * layout.s:
-        upper = np.ascontiguousarray(_columns_view(flat, layout, kv, kv + 1).T)
-        for column in range(min(kv, n)):
-            upper[: kv - column, column] = 0
-        return upper
-    upper = np.zeros((kv + 1, n), flat.dtype)
-    for column in range(n):
+    kv = layout.kl + layout.ku
+    upper = np.zeros((kv + 1, layout.n), flat.dtype)
+    for column in range(layout.n):
         first = max(0, column - kv)
         start = layout.offset(first, column)
         upper[kv + first - column :, column] = flat[start : start + column + 1 - first]
@@ -189,9 +177,12 @@ def unpack_upper(flat: np.ndarray, layout: BlockLayout) -> np.ndarray:
 
 def max_abs_upper(flat: np.ndarray, layout: BlockLayout) -> float:
     """The maximum of |u_ij| of factored block columns; NaNs are ignored."""
-    kv = layout.kl + layout.ku
-    fits = kv <= layout.u * layout.s  # the storage above the first row is zero
-    upper = _columns_view(flat, layout, kv, kv + 1) if fits else unpack_upper(flat, layout)
+    kv, step = layout.kl + layout.ku, flat.itemsize
+    if kv <= layout.u * layout.s:  # row j is column j of the matrix from kv rows above its diagonal, all of them stored
+        start, strides = flat[layout.u * layout.s - kv :], ((layout.ld + 1) * step, step)
+        upper = np.lib.stride_tricks.as_strided(start, (layout.n, kv + 1), strides)
+    else:
+        upper = unpack_upper(flat, layout)
     return float(max(np.fmax.reduce(upper, axis=None), -np.fmin.reduce(upper, axis=None)))
 
 

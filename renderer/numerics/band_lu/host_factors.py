@@ -31,7 +31,8 @@ def total_seconds(step_seconds: list[dict[str, float]]) -> dict[str, float]:
 
 def single_threaded_blas() -> AbstractContextManager[object]:
     """A context in which the BLAS uses the calling thread only."""
-    return _pools().limit(limits=1, user_api="blas")
+    context: AbstractContextManager[object] = _pools().limit(limits=1, user_api="blas")
+    return context
 
 
 class BlockFactors:

@@ -16,7 +16,7 @@ from renderer.numerics.band_lu.host_factors import PHASES, single_threaded_blas
 
 
 class LapackFactors:
-    """Base class: the interface of factors, and the checks and timing around the routine.
+    """Base class: the checks and timing around the routine. Subclasses also have pivots(), diagonal() and solve().
 
     `info` is LAPACK's info, `max_abs_a` is max |a_ij| of the matrix, `step_seconds` one entry of seconds by phase.
     """
@@ -48,25 +48,13 @@ class LapackFactors:
     def _factor(self, matrix: np.ndarray) -> None:
         raise NotImplementedError
 
-    def pivots(self) -> np.ndarray:
-        """(n,) int32: the row, counted from 0, that was interchanged with row j in step j (LAPACK's ipiv - 1)."""
-        raise NotImplementedError
-
     def upper(self) -> np.ndarray:
         """U (kl + ku + 1, n) as LAPACK's band array."""
-        raise NotImplementedError
-
-    def diagonal(self) -> np.ndarray:
-        """U's diagonal (n,)."""
         raise NotImplementedError
 
     def max_abs_u(self) -> float:
         """The maximum of |u_ij|."""
         return float(np.abs(self.upper()).max())
-
-    def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """The solution x (n, m) of A x = b, or of the transposed system."""
-        raise NotImplementedError
 
 
 class GbtrfFactors(LapackFactors):
@@ -233,11 +221,14 @@ class CholeskyFactors(LapackFactors):
 
     def diagonal(self) -> np.ndarray:
         """The diagonal of U (n,): l_jj^2."""
-        return self._factors[0] ** 2
+        return np.asarray(self._factors[0] ** 2)
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """The solution x (n, m) of A x = b; A is symmetric, so `transposed` changes nothing."""
         return _solution(*self._pbtrs(self._factors, b, lower=True))
+
+
+AnyFactors = GbtrfFactors | TridiagonalFactors | CholeskyFactors
 
 
 def _solution(x: np.ndarray, info: int) -> np.ndarray:

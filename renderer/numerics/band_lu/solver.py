@@ -95,7 +95,7 @@ class BandedLU:
         is_narrow = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
         size = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_host=not devices)
         self.layout = block_columns.BlockLayout(n, self.kl, self.ku, size)
-        self._factors: BlockCyclicFactors | HostFactors | lapack_factors.LapackFactors
+        self._factors: BlockCyclicFactors | HostFactors | lapack_factors.AnyFactors
         if devices:
             if schedule is None:
                 resident = memory.is_resident(self.layout, self.precision, devices, ab.nbytes)
@@ -104,7 +104,7 @@ class BandedLU:
             self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
             is_few_cores = available_cores() <= ZGBTRF_MAX_CORES and block is None
-            factors: type[HostFactors] | type[lapack_factors.LapackFactors] = HostFactors
+            factors: type[HostFactors | lapack_factors.AnyFactors] = HostFactors
             if cholesky:
                 factors = lapack_factors.CholeskyFactors
             elif is_complex_form and (is_narrow or is_few_cores):
@@ -279,7 +279,7 @@ class BandedLU:
         def correct(values: np.ndarray) -> np.ndarray:
             scale = np.abs(values).max(axis=0)  # scaled values neither overflow nor underflow in float32
             scale[scale == 0] = 1
-            return self._solve(values / scale, transposed) * scale
+            return np.asarray(self._solve(values / scale, transposed) * scale)
 
         x = correct(b)
         residual = residual_of(x, b)

@@ -47,12 +47,12 @@ def variance_of(sums: ExactSum | ComplexSum, squares: ExactSum, ddof: int = 0) -
 def squares_sum(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> ExactSum:
     """The exact sum of the squared magnitudes of numbers, complex ones too; see array_sum."""
     x = _reread_source(numbers)
-    if not isinstance(x, ArraySource):
-        return array_sum(devices, x, y=x)
-    reals = as_reals(x)
-    if index_range and x.dtype.kind == "c":
-        index_range = 2 * index_range[0], 2 * index_range[1]
-    return array_sum(devices, reals, y=reals, index_range=index_range)
+    if isinstance(x, ArraySource):
+        if index_range and x.dtype.kind == "c":
+            index_range = 2 * index_range[0], 2 * index_range[1]
+        x = as_reals(x)
+    squares: ExactSum = array_sum(devices, x, y=x, index_range=index_range)
+    return squares
 
 
 def norm(devices: list[Device], numbers: Numbers) -> float:
@@ -85,7 +85,7 @@ def _reread_source(numbers: Numbers) -> Any:
 
 def dot(devices: list[Device], x: Numbers, y: Numbers) -> float:
     """The dot product, rounded once."""
-    return array_sum(devices, x, y=y).rounded()
+    return float(array_sum(devices, x, y=y).rounded())
 
 
 def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int] | None = None) -> tuple[float, float]:
@@ -210,4 +210,4 @@ def _pairwise_chunk(device: Device, step: Kernel, x: ArraySource, start: int, co
         half = -(-count // 2)
         step(half, buffer, np.uint32(count), np.uint32(half))
         count = half
-    return buffer.read()[0]
+    return float(buffer.read()[0])

@@ -63,7 +63,7 @@ class KeyedAggregates:
         """The sums as Python numbers: floats rounded once, integers exact."""
         if self.minimum.dtype.kind != "f":
             return [t.significand << t.exponent for t in self.totals]
-        return self.rounded_sums().tolist()
+        return list(self.rounded_sums().tolist())
 
     def rounded_sums(self) -> np.ndarray:
         """The sums (k,) float64, each rounded once."""
@@ -93,7 +93,7 @@ class KeyedAggregates:
         doubtful = unsure | (out != other) | ~is_usual | (self.flags != NOT_NEGATIVE_ZERO)
         for i in np.flatnonzero(doubtful):
             out[i] = mean_of(self._total(int(i)))
-        return out
+        return np.asarray(out)
 
     def _rounding_errors(self, rounded: np.ndarray) -> np.ndarray:
         """The exact sums minus their rounded values, rounded to float64."""
@@ -113,7 +113,7 @@ class KeyedAggregates:
 
     def means(self) -> list[float]:
         """The means, rounded once."""
-        return self.rounded_means().tolist()
+        return list(self.rounded_means().tolist())
 
     def merge(self, other: "KeyedAggregates") -> "KeyedAggregates":
         """The aggregates of the numbers of both."""

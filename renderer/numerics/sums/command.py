@@ -43,39 +43,31 @@ OF_COMPLEX = ("sum", "mean", "variance", "norm")  # statistics of complex number
 READ_ONCE = ("sum", "mean", "min", "max")  # statistics that read every number once, as from a pipe
 TASK_BYTES = 1 << 28  # of the numbers of one task on a farm
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    "files": dict(nargs="+", metavar="FILE.npy", help="read in chunks, never at once; all arrays of a .npz; - is a "
+                  ".npy on stdin; sums run over all of them"),
+    "--mode": dict(choices=MODES, default="exact", help="default: exact"),
+    "--device": dict(action="append", help="repeatable: several devices share the chunks; gl: by OpenGL "
+                     "fragment passes"),
+    "--statistic": dict(choices=STATISTICS, default="sum", help="made from exact sums, rounded once"),
+    "--ddof": dict(type=arguments.count, default=0, metavar="N", help="of --statistic variance: divides by count - N"),
+    "--by": dict(metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers"),
+    "--farm": dict(metavar="WHERE", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"),
+}  # fmt: skip
+FLAGS = {
+    "--bound": "also print the error of pairwise summation in the input's precision, and its a-priori bound",
+    "--compare": "also print the sums of the textbooks in the input's precision, and their errors",
+    "--insecure": "allow a tcp:// farm, where whoever reaches it can run code",
+    "--json": "print exactly one JSON object",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold sum`."""
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE.npy",
-        help="read in chunks, never at once; all arrays of a .npz; - is a .npy on stdin; sums run over all of them",
-    )
-    parser.add_argument("--mode", choices=MODES, default="exact", help="default: exact")
-    parser.add_argument(
-        "--device", action="append", help="repeatable: several devices share the chunks; gl: by OpenGL fragment passes"
-    )
-    parser.add_argument("--statistic", choices=STATISTICS, default="sum", help="made from exact sums, rounded once")
-    parser.add_argument(
-        "--ddof", type=arguments.count, default=0, metavar="N", help="of --statistic variance: divides by count - N"
-    )
-    parser.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
-    parser.add_argument(
-        "--bound",
-        action="store_true",
-        help="also print the error of pairwise summation in the input's precision, and its a-priori bound",
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="also print the sums of the textbooks in the input's precision, and their errors",
-    )
-    where = "local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"
-    parser.add_argument("--farm", metavar="WHERE", help=where)
-    reason = "allow a tcp:// farm, where whoever reaches it can run code"
-    parser.add_argument("--insecure", action="store_true", help=reason)
-    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    for name, options in OPTIONS.items():
+        parser.add_argument(name, **options)
+    for name, text in FLAGS.items():
+        parser.add_argument(name, action="store_true", help=text)
     trust.add_arguments(parser, ("files", "by"))
 
 
@@ -251,7 +243,8 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
             raise InputError(f"no numbers: the arrays are empty; they have no --statistic {statistic}")
         if any(math.isnan(partial) for partial in partials):
             return math.nan
-        return max(partials) if statistic == "max" else min(partials)
+        extreme: float = max(partials) if statistic == "max" else min(partials)
+        return extreme
     sums, squares = (reduce(operator.add, (pair[k] for pair in partials)) if partials else ExactSum() for k in range(2))
     match statistic:
         case "mean":
@@ -268,13 +261,9 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
 def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
     groups = reduce_by_key(open_npy(keys, "keys must be integers", any_layout=True), npy)
     columns = {
-        "keys": groups.keys.tolist(),
-        "counts": groups.counts.tolist(),
-        "sums": groups.sums(),
-        "means": groups.means(),
-        "minimum": groups.minimum.tolist(),
-        "maximum": groups.maximum.tolist(),
-    }
+        "keys": groups.keys.tolist(), "counts": groups.counts.tolist(), "sums": groups.sums(), "means": groups.means(),
+        "minimum": groups.minimum.tolist(), "maximum": groups.maximum.tolist(),
+    }  # fmt: skip
     return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
 
 

@@ -50,7 +50,8 @@ def devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
 
 
 def _block_sum(block: np.ndarray, other: np.ndarray | None, spellings: tuple[str, ...]) -> ExactSum | ComplexSum:
-    return array_sum(devices_of_worker(spellings), block, y=other)
+    total: ExactSum | ComplexSum = array_sum(devices_of_worker(spellings), block, y=other)
+    return total
 
 
 def _merge(parts: list[Sum]) -> Sum:

@@ -296,7 +296,7 @@ def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> ArraySum | None:
+def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> Any:
     """The sum of another library's array, read in place; None for an array in host memory, which must be streamed."""
     borrowed = borrow_tensor(numbers, devices, any_order=True)
     if isinstance(borrowed, np.ndarray):

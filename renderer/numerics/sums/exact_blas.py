@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,21 +55,20 @@ def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device |
 
 def _reduced(x: Any, axis: int | None, device: Device | None, statistic: str, ddof: int = 0) -> Any:
     """A statistic, "sum", "mean" or "variance", along an axis or of all numbers, on the host or a device."""
-    on_rows: Callable[[np.ndarray], np.ndarray] = {
-        "sum": lambda rows: _aggregate_rows(rows).rounded_sums(),
-        "mean": lambda rows: _aggregate_rows(rows).rounded_means(),
-        "variance": partial(_row_variances, ddof=ddof),
-    }[statistic]
+
+    def on_rows(rows: np.ndarray) -> np.ndarray:
+        if statistic == "variance":
+            return _row_variances(rows, ddof)
+        sums = _aggregate_rows(rows)
+        return sums.rounded_means() if statistic == "mean" else sums.rounded_sums()
+
     if not device:
         values, axis = (on_host(x).reshape(-1), 0) if axis is None else (x, axis)
         return as_given(x, _along(values, axis, on_rows, 0.0 if statistic == "sum" else np.nan), device)
     if axis is None:
-        of_all = {
-            "sum": lambda: array_sum([device], x).rounded(),
-            "mean": lambda: mean([device], x),
-            "variance": lambda: variance([device], x, ddof),
-        }[statistic]
-        return as_given(x, of_all(), device)
+        if statistic == "variance":
+            return as_given(x, variance([device], x, ddof), device)
+        return as_given(x, mean([device], x) if statistic == "mean" else array_sum([device], x).rounded(), device)
     lines = _Lines(device, x, axis)
     divisor = {"sum": 1, "mean": lines.length, "variance": lines.length - ddof}[statistic]
     reduced = lines.reduced("variance" if statistic == "variance" else "sum", on_rows, divisor)

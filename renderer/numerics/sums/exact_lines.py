@@ -99,7 +99,8 @@ def reduce_lines(
 
 def _kernel(device: Device, kind: int, element: str, team: int, group: int) -> Kernel:
     """The kernel for these constants, cached in the device object: finding it by its text takes half a millisecond."""
-    kept, key = vars(device).setdefault("_line_kernels", {}), (kind, element, team, group)
+    kept: dict[tuple[int, str, int, int], Kernel] = vars(device).setdefault("_line_kernels", {})
+    key = kind, element, team, group
     if key not in kept:
         kept[key] = device.kernel(FILE, "reduce_lines", group, KIND=kind, ELEMENT=element, TEAM=team, STRICT=1)
     return kept[key]

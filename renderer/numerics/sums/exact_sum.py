@@ -81,7 +81,7 @@ class ComplexSum:
     @property
     def count(self) -> int:
         """The number of summands."""
-        return self.real.count
+        return int(self.real.count)
 
     def rounded(self, dtype: DTypeLike = np.complex128) -> complex:
         """Both sums, each rounded once to the real type of `dtype`, which is complex or floating-point."""

@@ -94,7 +94,8 @@ class DeviceArray:
             self._buffer.write(values.ravel())
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.device.dlpack_device()
+        kind, number = self.device.dlpack_device()
+        return int(kind), int(number)
 
     def __dlpack__(self, *, stream: object = None, **options: object) -> object:
         return self.device.export(self._buffer, self.dtype, self.shape, self)
@@ -111,7 +112,7 @@ class DeviceArray:
         return float(self._values)
 
 
-def as_given(source: Any, values: np.ndarray | float, device: Device | None) -> Any:
+def as_given(source: Any, values: np.ndarray | complex, device: Device | None) -> Any:
     """The values as an array of the library of `source`, in the same memory as `source`.
 
     A NumPy array for NumPy; a DeviceArray if the library has no from_dlpack(). UnavailableError if the library converts

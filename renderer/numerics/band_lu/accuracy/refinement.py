@@ -129,7 +129,7 @@ def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) ->
 def _random_vectors(lu: BandedLU, count: int) -> np.ndarray:
     """(n, count) random numbers, in the precision of the system, of magnitudes 0.5 to 1, so that no terms cancel."""
     random = np.random.default_rng(lu.n + count).random((lu.n, count), "f4") - np.float32(0.5)
-    return (random + np.copysign(np.float32(0.5), random)).astype("f8")
+    return np.asarray(random + np.copysign(np.float32(0.5), random), "f8")
 
 
 def _contraction(unit: np.ndarray, vectors: np.ndarray, solved: np.ndarray) -> float:

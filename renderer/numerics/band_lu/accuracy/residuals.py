@@ -40,14 +40,15 @@ class Residual(NamedTuple):
         """Proven bounds (n, m) of the errors of `values`, for a band of kl sub- and ku superdiagonals."""
         terms = kl + ku + 3
         with np.errstate(over="ignore", invalid="ignore"):
-            return EPSILON * np.abs(self.values) + 2 * (terms * EPSILON) ** 2 * self.size + terms * TINY
+            bounds = EPSILON * np.abs(self.values) + 2 * (terms * EPSILON) ** 2 * self.size
+            return np.asarray(bounds + terms * TINY)
 
 
 def quotients(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
     """numerators / denominators as float64, with 0 / 0 = 0 and x / 0 = inf."""
     undefined = np.where(numerators == 0, 0.0, np.inf)
     with np.errstate(over="ignore"):
-        return np.divide(numerators, denominators, out=undefined, where=denominators > 0)
+        return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
 
 
 def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.ndarray) -> Residual:

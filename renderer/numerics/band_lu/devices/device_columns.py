@@ -199,7 +199,7 @@ class DeviceColumns:
         layout, (end, staging) = self.layout, self._span(t)
         shape = layout.kl + layout.ku + 1, self._span_width(t, end)
         count = shape[0] * shape[1] * self.dtype.itemsize
-        return staging.map()[:count].view(self.dtype).reshape(shape)
+        return np.asarray(staging.map()[:count].view(self.dtype).reshape(shape))
 
     def upload_columns(self, t: int) -> None:
         """Starts the upload of map_column(t), unpacks it into block columns and computes its max |a_ij|."""
@@ -253,11 +253,12 @@ class DeviceColumns:
 
     def _bound(self, key: Key, make: Callable[..., Bound], *arguments: object) -> Bound:
         """make(*arguments), cached by `key`: converting the arguments of a launch takes longer than the launch."""
-        if key not in self._launches:
-            if len(self._launches) >= MAX_BOUND_LAUNCHES:
-                return make(*arguments)
-            self._launches[key] = make(*arguments)
-        return self._launches[key]
+        bound: Bound | None = self._launches.get(key)
+        if bound is None:
+            bound = make(*arguments)
+            if len(self._launches) < MAX_BOUND_LAUNCHES:
+                self._launches[key] = bound
+        return bound
 
     def panel_queue_waits(self) -> None:
         """Makes the panel queue wait for all work submitted to the main queue so far."""

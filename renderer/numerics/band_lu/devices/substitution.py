@@ -32,7 +32,7 @@ INVERTED_COLUMNS = 32  # columns of an inverse per group of invert_triangles
 ONE_GROUP_BLOCK = 32  # the block whose triangle one warp solves in registers
 ONE_GROUP_MAX_ROWS = {"f4": 1024, "f8": 512}  # threads whose registers hold a row of ONE_GROUP_BLOCK factors each
 ONE_GROUP_MAX_RHS = 16
-KEPT_COUNTS = 2  # cached buffers and graphs, by number of right-hand sides, beside the current ones
+KEPT_COUNTS = 3  # cached buffers and graphs, by number of right-hand sides
 MAX_GRAPH_STEPS = 4096  # largest number of block columns of a sweep that is recorded as a graph
 
 Launch = Callable[[], None]
@@ -184,14 +184,10 @@ class Substitution:
     def _prepare(self, count: int, panel_pivots: np.ndarray) -> None:
         """Permutations, and vectors for `count` right-hand sides, on every device."""
         self._upload_pivots(panel_pivots)
-        if self._vectors and self._vectors[0].count == count:
-            return
         layout, dtype = self.layout, self.columns.dtype
-        if self._vectors:
-            self._kept[self._vectors[0].count] = self._vectors, self._recorded
-        self._vectors, self._recorded = self._kept.pop(count, ([], {}))
-        while len(self._kept) > KEPT_COUNTS:
-            del self._kept[next(iter(self._kept))]
+        self._kept[count] = self._vectors, self._recorded = self._kept.pop(count, ([], {}))
+        if len(self._kept) > KEPT_COUNTS:
+            del self._kept[next(iter(self._kept))]  # the least recently used
         if self._vectors:
             return
         for columns in self._per_device:

@@ -43,7 +43,7 @@ class Augmented:
 
     def residual_norms(self, y: np.ndarray) -> np.ndarray:
         """The 2-norms |A x - b| (m,) from the augmented solution."""
-        return ALPHA * np.linalg.norm(y[: self.rows].reshape(self.rows, -1), axis=0)
+        return np.asarray(ALPHA * np.linalg.norm(y[: self.rows].reshape(self.rows, -1), axis=0))
 
 
 def augmented(entries: Entries) -> Augmented:

@@ -43,7 +43,7 @@ class Scaling:
 
         Corrections of y are measured in units * y.
         """
-        return np.ldexp(1.0, np.maximum(self.columns - self.columns.max(), MIN_UNIT_EXPONENT))
+        return np.asarray(np.ldexp(1.0, np.maximum(self.columns - self.columns.max(), MIN_UNIT_EXPONENT)))
 
 
 def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
