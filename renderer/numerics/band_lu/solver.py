@@ -327,8 +327,10 @@ class BandedLU:
 
 def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLike) -> float:
     """A lower bound of |A^-1|_1, up to rounding, usually within a factor of 3 (N. Higham, ACM TOMS 674)."""
-    x = np.full((n, 1), 1 / n, dtype)
-    y = solve(x)
+    k = np.arange(n)
+    alternating = np.where(k % 2, -1, 1) * (1 + k / max(n - 1, 1))
+    solved = solve(np.column_stack([np.full(n, 1 / n), alternating]).astype(dtype, copy=False))
+    y, solved_alternating = solved[:, :1], float(np.abs(solved[:, 1]).sum())
     if n == 1:
         return float(np.abs(y).sum())
     best, signs = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
@@ -346,9 +348,7 @@ def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLik
         previous, column = column, int(z.argmax())
         if z[previous] == z[column]:
             break
-    k = np.arange(n)
-    alternating = (np.where(k % 2, -1, 1) * (1 + k / (n - 1))).astype(dtype)[:, None]
-    return max(best, 2 * float(np.abs(solve(alternating)).sum()) / (3 * n))
+    return max(best, 2 * solved_alternating / (3 * n))
 
 
 def checked_band(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
