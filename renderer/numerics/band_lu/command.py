@@ -93,7 +93,7 @@ class SolveRequest:
             check_output(self.certified)
             matrices.check_npy_name(Path(self.certified), "--certified")
             if resolve(Path(self.certified)) == resolve(Path(self.output)):
-                raise UserError(f"--certified {self.certified}: the same file as -o; the radii need one of their own")
+                raise UserError(f"--certified {self.certified}: the same file as -o; the radii need another file")
         if self.refine == "none" and (self.extended or self.certified is not None):
             raise UserError("--refine none goes with neither --extended nor --certified, which prove or refine x")
         if self.least_squares and (self.trans or self.cholesky or self.natural_order):

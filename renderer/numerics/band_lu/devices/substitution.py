@@ -35,7 +35,7 @@ ONE_GROUP_MAX_RHS = 16
 KEPT_COUNTS = 3  # cached buffers and graphs, by number of right-hand sides
 MAX_GRAPH_STEPS = 4096  # largest number of block columns of a sweep that is recorded as a graph
 
-Launch = Callable[[], None]
+Launch = Callable[[], object]
 
 
 class Sweep(NamedTuple):
@@ -226,7 +226,7 @@ class Substitution:
                 yield from make(sweep, i, *buffers)
             if count > 1 and number + 1 < len(steps):
                 target = self._vectors[steps[number + 1] % count].windows[0]
-                yield partial(_copy, target, windows[1])
+                yield partial(target.copy_from, windows[1])
 
     @cached_property
     def can_sweep(self) -> bool:
@@ -325,7 +325,3 @@ class Substitution:
 def _launch_all(launches: Iterable[Launch]) -> None:
     for launch in launches:
         launch()
-
-
-def _copy(target: Buffer, source: Buffer) -> None:
-    target.copy_from(source)
