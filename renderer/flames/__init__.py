@@ -18,19 +18,8 @@ if TYPE_CHECKING:
     from renderer.flames.studio import apply, breed, mutate, read, write
 
 __all__ = [
-    "Flame",
-    "KeyFrame",
-    "Xform",
-    "apply",
-    "breed",
-    "edge",
-    "loop",
-    "mutate",
-    "read",
-    "rotated",
-    "sequence",
-    "write",
-]
+    "Flame", "KeyFrame", "Xform", "apply", "breed", "edge", "loop", "mutate", "read", "rotated", "sequence", "write",
+]  # fmt: skip
 _MODULES = {
     **dict.fromkeys(("edge", "loop", "rotated", "sequence"), "animation"),
     **dict.fromkeys(("apply", "breed", "mutate", "read", "write"), "studio"),

@@ -132,13 +132,9 @@ def space_to_buckets(
         return np.append(camera, depth)
     strength = 0.1 * flame.cam_dof
     half = (np.array(size) / 2 + gutter / supersample) * view.height / size[1] * (pixel_aspect, 1.0)
-    lens = (
-        _lens(flame, to_camera),
-        strength * np.array([a, b, d, e]),
-        _focus(flame),
-        _blur_curve(flame, to_camera, half),
-    )
-    return np.concatenate([camera, *lens, depth])
+    plane = strength * np.array([a, b, d, e])
+    curve = _blur_curve(flame, to_camera, half)
+    return np.concatenate([camera, _lens(flame, to_camera), plane, _focus(flame), curve, depth])
 
 
 def _lens(flame: Flame, to_camera: np.ndarray) -> np.ndarray:
@@ -166,7 +162,7 @@ def _blur_curve(flame: Flame, to_camera: np.ndarray, half: np.ndarray) -> np.nda
     """
     if flame.blur_curve == 0:
         return np.array([0, 0, 0, 1, 0, 0, 0, 0], "f8")
-    return (to_camera[:2] / half[:, None] * 5 / math.sqrt(abs(flame.blur_curve))).ravel()
+    return np.ravel(to_camera[:2] / half[:, None] * 5 / math.sqrt(abs(flame.blur_curve)))
 
 
 def _focus(flame: Flame) -> tuple[float, float, float]:

@@ -83,8 +83,8 @@ def plotted_colors(flame: Flame) -> np.ndarray:
 
     JWildfire plots entry 254 x, rounded, for a coordinate x.
     """
-    colors = flame.palette_colors
-    return colors[(254 * (np.arange(256) + 0.5) / 256 + 0.5).astype(int)] if flame.exposure == "jwildfire" else colors
+    colors, entries = flame.palette_colors, (254 * (np.arange(256) + 0.5) / 256 + 0.5).astype(int)
+    return np.asarray(colors[entries] if flame.exposure == "jwildfire" else colors)
 
 
 def premultiplied_palette(flame: Flame) -> np.ndarray:

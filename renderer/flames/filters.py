@@ -72,7 +72,7 @@ def spatial_filter(flame: Flame) -> np.ndarray:
     if not kernel.sum() > 0:  # no sample of a narrow filter lies in its support: use only the middle bucket
         kernel = np.zeros((taps, taps))
         kernel[taps // 2, taps // 2] = 1
-    return (kernel / kernel.sum()).astype("f4")
+    return np.asarray(kernel / kernel.sum(), "f4")
 
 
 def density_filter_radius(flame: Flame) -> int:

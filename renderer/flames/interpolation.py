@@ -50,7 +50,7 @@ class KeyFrame:
     @property
     def quality(self) -> float:
         """Samples per pixel at `zoom`."""
-        return self.flame.quality * 4.0**self.zoom
+        return self.flame.quality * math.pow(4.0, self.zoom)
 
 
 MAX_LOGARITHM = 300.0  # of a column's length, far below what double can hold

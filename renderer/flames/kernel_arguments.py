@@ -79,7 +79,7 @@ def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np
     if spec.jitters and not flame.jitters:
         camera = np.append(camera, (0.0, 0.0))
     largest = float(np.finfo("f4").max)  # a camera far from all points may have larger numbers
-    return np.clip(camera, -largest, largest).astype("f4")
+    return np.asarray(np.clip(camera, -largest, largest), "f4")
 
 
 def pack_parameters(

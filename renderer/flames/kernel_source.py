@@ -99,16 +99,8 @@ class Specialization:
         """True if the generic kernel can run this flame: it has only flam3's variations and features."""
         names = {name for signature in self.signatures for name in signature.variations}
         known = all(dict.__contains__(generic_variations(), name) for name in names)
-        other_features = (
-            self.preserves_z,
-            self.defocus,
-            self.shown,
-            self.modifiers,
-            self.fades,
-            self.solid,
-            self.jitters,
-        )
-        return known and self.finals < 2 and not any(other_features)
+        others = any(getattr(self, name) for name in FEATURE_MACROS.values())
+        return known and self.finals < 2 and not (self.preserves_z or others)
 
     @property
     def record_floats(self) -> int:

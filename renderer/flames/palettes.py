@@ -23,7 +23,8 @@ FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/
 @lru_cache(maxsize=1)
 def gradient_stops() -> dict[str, list[tuple[float, str]]]:
     """Name -> [[position 0 to 1, "rrggbb"], ...]."""
-    return json.loads((ASSETS / "palettes.json").read_text(encoding="utf-8"))
+    stops: dict[str, list[tuple[float, str]]] = json.loads((ASSETS / "palettes.json").read_text(encoding="utf-8"))
+    return stops
 
 
 def builtin_names() -> list[str]:

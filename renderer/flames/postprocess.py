@@ -112,7 +112,7 @@ def _spline(points: CurvePoints, positions: np.ndarray) -> np.ndarray:
     d, w = u - x[k], width[k]
     linear = slope[k] - w * (moment[k + 1] + 2 * moment[k]) / 6
     value = (moment[k + 1] - moment[k]) / (6 * w) * d**3 + moment[k] / 2 * d**2 + linear * d + y[k]
-    return np.clip(value, 0, 1)
+    return np.asarray(np.clip(value, 0, 1))
 
 
 class Postprocess:
@@ -210,10 +210,8 @@ class Postprocess:
         (kernels, radii, max_hits), flame = density, pass_.flame
         rect, count, side = grid.rect, grid.rect.buckets, kernels.shape[1]
         tiles = [-(-n // TILE) for n in (rect.columns, rect.rows)]
-        kernel_index, filtered = (
-            self._buffers.get("kernel_index", (count,), "i4"),
-            self._buffers.get("filtered", (count, 4)),
-        )
+        kernel_index = self._buffers.get("kernel_index", (count,), "i4")
+        filtered = self._buffers.get("filtered", (count, 4))
         tile_radii = self._buffers.get("tile_radii", (tiles[0] * tiles[1],), "i4")
         self._kernels["choose_density_kernel"](
             count, game.hit_sums, kernel_index, rect.columns, rect.rows, rect.left, rect.top, grid.columns, grid.rows,
@@ -224,18 +222,9 @@ class Postprocess:
         )
         on_cpu = self.device.simd_width > 1
         self._kernels["filter_density_by_tiles" if on_cpu else "filter_density"](
-            tiles[0] * tiles[1] if on_cpu else count,
-            buckets,
-            filtered,
-            kernel_index,
-            radii,
-            tile_radii,
-            kernels,
-            rect.columns,
-            rect.rows,
-            *tiles,
-            side,
-        )
+            tiles[0] * tiles[1] if on_cpu else count, buckets, filtered, kernel_index, radii, tile_radii, kernels,
+            rect.columns, rect.rows, *tiles, side,
+        )  # fmt: skip
         return filtered
 
     def _device_filters(self, flame: Flame) -> tuple[Buffer, DeviceDensityFilter | None]:

@@ -117,4 +117,4 @@ def blur_filter(radius: float) -> np.ndarray:
     taps += (taps ^ 1) & 1
     u = ((2 * np.arange(taps) + 1) / taps - 1) * (1.5 * taps / (3 * radius))
     kernel = np.exp(-2 * (u[:, None] ** 2 + u**2))
-    return (kernel / kernel.sum()).astype("f4")
+    return np.asarray(kernel / kernel.sum(), "f4")

@@ -26,16 +26,19 @@
 #define MAX_STATE_FLOATS STATE_FLOATS
 #endif
 #define STATE_FLOATS (3 + IS_3D + HAS_XAOS + EXTRA_FLOATS)
-// PUT and GET move one float of every point of a work-item.
+// Of one lane, as common/simd.h has them of several. PUT and GET move one float of every point of a work-item.
 #if LANES == 1
+#define STORE_LANES(value, pointer) *(pointer) = value
+#define LOAD_LANES(pointer) *(pointer)
 #define FIRST_LANE(value) (value)
-#define PUT(value, to) *(to) = value
 #define GET(value, from, slot) value = (from)[slot]
+#define HISTOGRAM GLOBAL uint4 *
 #else
 #define FIRST_LANE(value) (value).s0
-#define PUT(value, to) STORE_LANES(value, to)
 #define GET(value, from, slots) GATHER_LANES(value, from, slots)
+#define HISTOGRAM GLOBAL uint4 *RESTRICT
 #endif
+#define PUT(value, to, slot) STORE_LANES(value, (to) + (slot))
 #define AT_DEPTH (6 + 7 * IS_3D + 27 * DEFOCUS)  // in the camera: the row of z, then strength, start, color of fading
 #define AT_JITTER (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // its amount and radius
 #define CAMERA_FLOATS (AT_JITTER + 2 * JITTERS)  // of the transform from points to buckets
@@ -225,41 +228,22 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
 }
 
 #if EXTRA_FLOATS
-#define PUT_EXTRA(p, to, stride) \
-    for (int extra = 0; extra < EXTRA_FLOATS; extra++) PUT(p.extra[extra], (to) + extra * (stride))
-#define GET_EXTRA(p, from, stride, slots) \
-    for (int extra = 0; extra < EXTRA_FLOATS; extra++) GET(p.extra[extra], (from) + extra * (stride), slots)
+#define MOVE_EXTRA(MOVE, p, array, stride, slot) \
+    for (int extra = 0; extra < EXTRA_FLOATS; extra++) MOVE(p.extra[extra], (array) + extra * (stride), slot)
 #else
-#define PUT_EXTRA(p, to, stride)
-#define GET_EXTRA(p, from, stride, slots)
+#define MOVE_EXTRA(MOVE, p, array, stride, slot)
 #endif
-
-// The state of chains is stored as arrays of `stride` floats: x, y, color, z in 3D, last_xform with xaos, extra ones.
-#define STORE_STATE(p, to, stride)                                      \
-    do {                                                                \
-        PUT(p.x, to);                                                   \
-        PUT(p.y, (to) + (stride));                                      \
-        PUT(p.color, (to) + 2 * (stride));                              \
-        if (IS_3D) PUT(p.z, (to) + 3 * (stride));                       \
-        if (HAS_XAOS) PUT(p.last_xform, (to) + (3 + IS_3D) * (stride)); \
-        PUT_EXTRA(p, (to) + (3 + IS_3D + HAS_XAOS) * (stride), stride); \
+// Stores (MOVE is PUT) or loads (GET) a chain's state in arrays of `stride` floats: x, y, color, z in 3D, last_xform with
+// xaos, extra ones. Loading leaves the others as they are.
+#define MOVE_STATE(MOVE, p, array, stride, slot)                                        \
+    do {                                                                                \
+        MOVE(p.x, array, slot);                                                         \
+        MOVE(p.y, (array) + (stride), slot);                                            \
+        MOVE(p.color, (array) + 2 * (stride), slot);                                    \
+        if (IS_3D) MOVE(p.z, (array) + 3 * (stride), slot);                             \
+        if (HAS_XAOS) MOVE(p.last_xform, (array) + (3 + IS_3D) * (stride), slot);       \
+        MOVE_EXTRA(MOVE, p, (array) + (3 + IS_3D + HAS_XAOS) * (stride), stride, slot); \
     } while (0)
-#define LOAD_STATE(p, from, stride, slots)                                       \
-    do {                                                                         \
-        GET(p.x, from, slots);                                                   \
-        GET(p.y, (from) + (stride), slots);                                      \
-        GET(p.color, (from) + 2 * (stride), slots);                              \
-        p.z = p.last_xform = (real)(0.0f);                                       \
-        if (IS_3D) GET(p.z, (from) + 3 * (stride), slots);                       \
-        if (HAS_XAOS) GET(p.last_xform, (from) + (3 + IS_3D) * (stride), slots); \
-        GET_EXTRA(p, (from) + (3 + IS_3D + HAS_XAOS) * (stride), stride, slots); \
-    } while (0)
-
-#if LANES == 1
-#define HISTOGRAM GLOBAL uint4 *
-#else
-#define HISTOGRAM GLOBAL uint4 *RESTRICT
-#endif
 
 // Steps first_step + 1 to first_step + steps of `chains` chains from first_chain on, whose states are in `before` and
 // go to `after`. Steps after `fuse` are plotted. With only_if_inexact nothing happens unless inexact[interval] is set.
@@ -290,18 +274,16 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
     uint block = chain / BLOCK / (uint)temporal_samples;
     Random random = random_stream(chain, seed), block_random = random_stream(0x80000000u | chain / BLOCK, seed);
     uint start = random.position;
-    Point p;
-    if (first_step == 0)
-        p = first_point(&random);
-    else
-        LOAD_STATE(p, before, chains, slot);
+    Point p = first_point(&random);
+    if (first_step > 0) MOVE_STATE(GET, p, before, chains, slot);
     for (int step = first_step + 1; step <= first_step + steps; step++) {
         LOCAL float *points = shared_points + (step & 1) * STATE_FLOATS * BLOCK;
-        STORE_STATE(p, points + local_slot, BLOCK);
+        MOVE_STATE(PUT, p, points, BLOCK, local_slot);
         BARRIER();
         uint step_hash = hash_step(step, seed);
         uint from = ((row - row_rotation(column, step_hash)) & (ROWS - 1)) * COLUMNS + column;
-        LOAD_STATE(p, points, BLOCK, from);
+        p.z = p.last_xform = (real)(0.0f);
+        MOVE_STATE(GET, p, points, BLOCK, from);
         random.position = start + (uint)step * RANDOM_PER_STEP * random.gamma;
         uint block_hash = mixed(block_random.position + (uint)step * block_random.gamma);
         uint row_random = stratified_row_random(row, block_hash, step_hash, block);
@@ -309,33 +291,11 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
         mask bad;
         bits opacity;
         p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad, &opacity);
-        if (step > fuse) {
-            bad_count += bad ? 1u : 0u;
-            Pair place;
-            int bucket = bucket_index(seen, camera, rect, &random, &place);
-            if (bucket >= 0 && !bad && opacity > 0u) {
-                uint rounding = STOCHASTIC_ROUNDING ? draw(&random) : 0u;
-                int entry = palette_index(layout, DISPLAYED(seen));
-#if SOLID
-                uint chance = draw(&random) >> 16;
-                if (chance < opacity)
-                    keep_nearest(nearest, bucket, depth_key(seen, camera), surface_key(p, place, entry));
-#endif
-#if RECOLORS
-                uint4 c = palette_color(layout, palette, entry, RGB_OF(seen));
-                float straight[3] = {straight_channel(c.x, c.y), straight_channel(c.w, c.y),
-                                     straight_channel(c.z, c.y)};
-                recolor(straight, p, seen, camera);
-                c = make_uint4(premultiplied_channel(straight[0], c.y), c.y, premultiplied_channel(straight[2], c.y),
-                               premultiplied_channel(straight[1], c.y));
-                add_sample(histograms, bucket, rounded_color(c, opacity, rounding));
-#else
-                add_sample(histograms, bucket, sample_color(layout, palette, entry, RGB_OF(seen), opacity, rounding));
-#endif
-            }
-        }
+        if (step <= fuse) continue;
+        bad_count += bad ? 1u : 0u;
+        plot_points(layout, p, seen, bad, opacity, camera, rect, palette, histograms, nearest, &random);
     }
-    STORE_STATE(p, after + slot, chains);
+    MOVE_STATE(PUT, p, after, chains, slot);
 #else
     GLOBAL uint4 *histogram = histograms + (size_t)group_index() * (size_t)(columns * rows + 1);
     float point_buffers[2 * MAX_STATE_FLOATS * BLOCK];
@@ -355,7 +315,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
             STORE_LANES(random.gamma, gammas + slot);
             if (first_step == 0) {
                 Point p = first_point(&random);
-                STORE_STATE(p, point_buffers + slot, BLOCK);
+                MOVE_STATE(PUT, p, point_buffers, BLOCK, slot);
             }
         }
         uint block_key = hash_u32(hash_u32(0x80000000u | block_chain / BLOCK) + seed);
@@ -379,7 +339,8 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     bits column = bits_of_whole(lane_numbers + first_column);
                     bits from = (((uint)row - row_rotation(column, step_hash)) & (ROWS - 1u)) * COLUMNS + column;
                     Point p;
-                    LOAD_STATE(p, old_points, BLOCK, from);
+                    p.z = p.last_xform = (real)(0.0f);
+                    MOVE_STATE(GET, p, old_points, BLOCK, from);
                     Random random;
                     random.gamma = LOAD_LANES(gammas + slot);
                     random.position = LOAD_LANES(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
@@ -388,72 +349,14 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                     bits opacity;
                     p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen,
                                     &bad, &opacity);
-                    STORE_STATE(p, new_points + slot, BLOCK);
+                    MOVE_STATE(PUT, p, new_points, BLOCK, slot);
                     if (step <= fuse) continue;
                     if (ANY_LANE(bad)) {
                         int flags[LANES];
                         STORE_LANES(bad, flags);
                         for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
                     }
-                    Pair place;
-                    whole bucket = bucket_index(seen, camera, rect, &random, &place);
-                    whole entry = palette_index(layout, DISPLAYED(seen));
-                    bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
-                    int buckets[LANES], entries[LANES];
-                    STORE_LANES(bucket, buckets);
-                    STORE_LANES(entry, entries);
-                    float rgbs[LANES];
-                    if (RGB) STORE_LANES(RGB_OF(seen), rgbs);
-#if SOLID
-                    uint depths[LANES], surfaces[LANES], chances[LANES], shares[LANES];
-                    STORE_LANES(depth_key(seen, camera), depths);
-                    STORE_LANES(surface_key(p, place, entry), surfaces);
-                    STORE_LANES(draw(&random) >> 16, chances);
-                    STORE_LANES(opacity, shares);
-                    for (int lane = 0; lane < LANES; lane++)
-                        if (buckets[lane] < columns * rows && chances[lane] < shares[lane])
-                            keep_nearest(nearest, buckets[lane], depths[lane], surfaces[lane]);
-#endif
-#if RECOLORS
-                    float channels[3][LANES];
-                    uint alphas[LANES], opacities[LANES], roundings[LANES];
-                    for (int lane = 0; lane < LANES; lane++) {
-                        uint4 c = palette_color(layout, palette, entries[lane], RGB ? rgbs[lane] : -1.0f);
-                        alphas[lane] = c.y;
-                        channels[0][lane] = straight_channel(c.x, c.y);
-                        channels[1][lane] = straight_channel(c.w, c.y);
-                        channels[2][lane] = straight_channel(c.z, c.y);
-                    }
-                    real straight[3];
-                    for (int k = 0; k < 3; k++) straight[k] = LOAD_LANES(channels[k]);
-                    recolor(straight, p, seen, camera);
-                    for (int k = 0; k < 3; k++) STORE_LANES(straight[k], channels[k]);
-                    STORE_LANES(opacity, opacities);
-                    STORE_LANES(draw(&random), roundings);
-                    for (int lane = 0; lane < LANES; lane++) {
-                        uint alpha = alphas[lane];
-                        uint4 c = make_uint4(premultiplied_channel(channels[0][lane], alpha), alpha,
-                                             premultiplied_channel(channels[2][lane], alpha),
-                                             premultiplied_channel(channels[1][lane], alpha));
-                        histogram[buckets[lane]] += rounded_color(c, opacities[lane], roundings[lane]);
-                    }
-#else
-                    if (STOCHASTIC_ROUNDING) {
-                        uint opacities[LANES], roundings[LANES];
-                        STORE_LANES(opacity, opacities);
-                        STORE_LANES(draw(&random), roundings);
-                        for (int lane = 0; lane < LANES; lane++)
-                            histogram[buckets[lane]] +=
-                                sample_color(layout, palette, entries[lane], RGB ? rgbs[lane] : -1.0f, opacities[lane],
-                                             roundings[lane]);
-                    } else if (RGB) {
-                        for (int lane = 0; lane < LANES; lane++)
-                            histogram[buckets[lane]] +=
-                                sample_color(layout, palette, entries[lane], rgbs[lane], 0u, 0u);
-                    } else {
-                        for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
-                    }
-#endif
+                    plot_points(layout, p, seen, bad, opacity, camera, rect, palette, histogram, nearest, &random);
                 }
             }
         }

@@ -103,13 +103,9 @@ DEVICE uint4 rounded_color(uint4 c, uint opacity, uint random) {
                       (c.w * opacity + up) >> 24);
 }
 
-DEVICE uint4 sample_color(RecordLayout layout, GLOBAL const uint4 *palette, int entry, float rgb, uint opacity,
-                          uint random) {
-    uint4 c = palette_color(layout, palette, entry, rgb);
-    return STOCHASTIC_ROUNDING ? rounded_color(c, opacity, random) : c;
-}
-
-#if LANES == 1
+#if LANES > 1
+DEVICE void add_sample(HISTOGRAM histogram, int bucket, uint4 color) { histogram[bucket] += color; }
+#else
 DEVICE void add_sample(GLOBAL uint4 *histogram, int bucket, uint4 color) {
 #if SUMS == 2  // one atomic add of four integers in floats, exact below 2^24: check_exactness() finds whether all were
     float4 sample = make_float4((float)color.x, (float)color.y, (float)color.z, (float)color.w);
@@ -127,3 +123,56 @@ DEVICE void add_sample(GLOBAL uint4 *histogram, int bucket, uint4 color) {
 #endif
 }
 #endif
+
+// Plots the points of a work-item: `p` are the chains' points, `seen` the points after the final xforms. GPUs skip a
+// point without a bucket; CPUs, whose lanes go together, add it to the last bucket.
+DEVICE void plot_points(RecordLayout layout, Point p, Point seen, mask bad, bits opacity, const float *camera,
+                        BucketRect rect, GLOBAL const uint4 *palette, HISTOGRAM histogram, GLOBAL ulong *nearest,
+                        Random *random) {
+    Pair place;
+    int nowhere = rect.columns * rect.rows;
+    whole bucket = bucket_index(seen, camera, rect, random, &place), entry = palette_index(layout, DISPLAYED(seen));
+    bucket = bucket < 0 || bad || opacity == 0u ? (whole)(nowhere) : bucket;
+#if LANES == 1
+    if (bucket == nowhere) return;
+#endif
+    int buckets[LANES], entries[LANES];
+    uint opacities[LANES], roundings[LANES];
+    float rgbs[LANES];
+    STORE_LANES(bucket, buckets);
+    STORE_LANES(entry, entries);
+    STORE_LANES(opacity, opacities);
+    STORE_LANES(RGB_OF(seen), rgbs);
+#if SOLID
+    uint depths[LANES], surfaces[LANES], chances[LANES];
+    STORE_LANES(depth_key(seen, camera), depths);
+    STORE_LANES(surface_key(p, place, entry), surfaces);
+    STORE_LANES(draw(random) >> 16, chances);
+    for (int lane = 0; lane < LANES; lane++)
+        if (buckets[lane] < nowhere && chances[lane] < opacities[lane])
+            keep_nearest(nearest, buckets[lane], depths[lane], surfaces[lane]);
+#endif
+    STORE_LANES(STOCHASTIC_ROUNDING ? draw(random) : (bits)(0u), roundings);
+#if RECOLORS
+    float channels[3][LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        uint4 c = palette_color(layout, palette, entries[lane], rgbs[lane]);
+        channels[0][lane] = straight_channel(c.x, c.y);
+        channels[1][lane] = straight_channel(c.w, c.y);
+        channels[2][lane] = straight_channel(c.z, c.y);
+    }
+    real straight[3];
+    for (int k = 0; k < 3; k++) straight[k] = LOAD_LANES(channels[k]);
+    recolor(straight, p, seen, camera);
+    for (int k = 0; k < 3; k++) STORE_LANES(straight[k], channels[k]);
+#endif
+    for (int lane = 0; lane < LANES; lane++) {
+        uint4 c = palette_color(layout, palette, entries[lane], rgbs[lane]);
+#if RECOLORS
+        c = make_uint4(premultiplied_channel(channels[0][lane], c.y), c.y,
+                       premultiplied_channel(channels[2][lane], c.y), premultiplied_channel(channels[1][lane], c.y));
+#endif
+        if (STOCHASTIC_ROUNDING) c = rounded_color(c, opacities[lane], roundings[lane]);
+        add_sample(histogram, buckets[lane], c);
+    }
+}

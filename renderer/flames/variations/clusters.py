@@ -40,7 +40,7 @@ def cluster(values: Values, texts: Texts) -> np.ndarray:
 def _hashes(points: np.ndarray, side: float, neighbors: np.ndarray) -> np.ndarray:
     """The hashes (n, k) of the grid cells at k offsets from the cells of n points (M. Teschner et al., 2003)."""
     cells = np.floor(np.clip(points / side, -1e9, 1e9)).astype("i8")[:, None] + neighbors
-    return np.bitwise_xor.reduce(cells * PRIMES, axis=2) % HASHES
+    return np.asarray(np.bitwise_xor.reduce(cells * PRIMES, axis=2) % HASHES)
 
 
 def _grow(rng: np.random.Generator, count: int, glue: float, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,15 +18,14 @@ MAX_TIMES = 10_000
 
 def _fourier_sum(number: int, t: np.ndarray, v: SimpleNamespace) -> np.ndarray:
     """The functions 23 to 26, which are Fourier sums, at times t of 0 to 1."""
-    j = np.arange(1, min(max(int(v.k), 0), 100) + 1)[:, None]
-    turns = 2 * np.pi * v.b * t
-    if number == 23:
-        return 4 * v.a / np.pi * (np.sin((2 * j - 1) * turns) / (2 * j - 1)).sum(0)
-    if number == 24:
-        return -2 * v.a / np.pi * (np.sin(j * turns) / j).sum(0)
-    if number == 25:
-        return 4 * v.a / np.pi * (0.5 - (np.cos(2 * j * turns) / (4 * j * j - 1)).sum(0))
-    return v.a * np.pi**2 / 3 + 4 * v.a * ((-1.0) ** j * np.cos(j * turns) / (j * j)).sum(0)
+    a, turns, j = float(v.a), 2 * np.pi * float(v.b) * t, np.arange(1, clamped_int(v.k, 0, 100) + 1)[:, None]
+    sums: dict[int, np.ndarray] = {
+        23: 4 * a / np.pi * np.sum(np.sin((2 * j - 1) * turns) / (2 * j - 1), 0),
+        24: -2 * a / np.pi * np.sum(np.sin(j * turns) / j, 0),
+        25: 4 * a / np.pi * (0.5 - np.sum(np.cos(2 * j * turns) / (4 * j * j - 1), 0)),
+        26: a * np.pi**2 / 3 + 4 * a * np.sum((-1.0) ** j * np.cos(j * turns) / (j * j), 0),
+    }
+    return sums[number]
 
 
 def function_values(values: Values) -> np.ndarray:
