@@ -90,7 +90,7 @@ def plotted_colors(flame: Flame) -> np.ndarray:
 def premultiplied_palette(flame: Flame) -> np.ndarray:
     """(256, 4) float64: red, green, blue, alpha of the plotted palette, 0 to 255, each times the entry's alpha."""
     alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
-    return np.concatenate([plotted_colors(flame), np.full((256, 1), 255.0)], 1) * alphas
+    return np.asarray(np.concatenate([plotted_colors(flame), np.full((256, 1), 255.0)], 1) * alphas)
 
 
 class ChaosGame:

@@ -212,6 +212,11 @@ DEVICE Pair wedge_of_radius(real r, real x, real y, float weight, float angle, f
 
 DEVICE Pair conjugate(Pair z) { return pair(z.x, -z.y); }
 
+DEVICE Pair complex_quotient(Pair a, Pair b) {
+    real k = 1.0f / (b.x * b.x + b.y * b.y);
+    return scaled(k, a.x * b.x + a.y * b.y, a.y * b.x - a.x * b.y);
+}
+
 DEVICE Pair complex_exp(real k, real x, real y) { return from_polar(k * exponential_of(x), y); }
 
 DEVICE Pair complex_sin(real k, real x, real y) {

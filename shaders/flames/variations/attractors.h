@@ -37,29 +37,26 @@ VARIATION_3D(lorenz_js, a = 10, b = 28, c = 1.66, h = 0.00001, centerx = 0, cent
     return triple(u, v, weight * (z + h * (x * y - c * z)));
 }
 
+// One of three images by two random numbers, so the probabilities are 0.333, 0.444 and 0.223.
+DEVICE Pair one_of_three(Random *random, Pair a, Pair b, Pair c) {
+    real u = uniform(random), v = uniform(random);
+    return choose2(u < 0.333f, a, choose2(v < 0.666f, b, c));
+}
+
 VARIATION(hadamard_js) {
-    real u = uniform(random), v = uniform(random);  // two draws, so the probabilities are 0.333, 0.444 and 0.223
-    mask first = u < 0.333f, second = v < 0.666f;
-    return scaled(weight,
-                  first    ? 0.5f * x
-                  : second ? 0.5f * y
-                           : -0.5f * y - 0.5f,
-                  first    ? 0.5f * y
-                  : second ? -0.5f * x - 0.5f
-                           : 0.5f * x);
+    return scaled_pair(weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(0.5f * y, -0.5f * x - 0.5f),
+                                            pair(-0.5f * y - 0.5f, 0.5f * x)));
 }
 
 VARIATION(threepoint_js) {
-    real u = uniform(random), v = uniform(random), a = 0.5f * (x - y) + 0.5f, b = 0.5f - 0.5f * (x + y);
-    mask first = u < 0.333f, second = v < 0.666f;
-    return scaled(weight, first ? a : second ? y : 0.5f - 0.5f * y, first ? b : second ? x : 0.5f - 0.5f * x);
+    Pair first = pair(0.5f * (x - y) + 0.5f, 0.5f - 0.5f * (x + y));
+    return scaled_pair(weight, one_of_three(random, first, pair(y, x), pair(0.5f - 0.5f * y, 0.5f - 0.5f * x)));
 }
 
 VARIATION(invtree_js) {
-    real u = uniform(random), v = uniform(random);
-    mask first = u < 0.333f, second = v < 0.666f;
-    return scaled(weight, first ? 0.5f * x : (second ? (real)(1.0f) : x) / (x + 1.0f),
-                  first ? 0.5f * y : (second ? y : (real)(1.0f)) / (y + 1.0f));
+    real u = 1.0f / (x + 1.0f), v = 1.0f / (y + 1.0f);
+    return scaled_pair(
+        weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(u, y / (y + 1.0f)), pair(x / (x + 1.0f), v)));
 }
 
 VARIATION(mcarpet, x = 1, y = 0.75, twist = 0.5, tilt = -0.25) {

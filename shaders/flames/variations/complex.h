@@ -119,11 +119,6 @@ DEVICE Pair complex_area(Pair z, float s) {
 
 VARIATION(arcsinh) { return scaled_pair(weight * (2.0f / PI), complex_area(pair(x, y), 1.0f)); }
 
-DEVICE Pair complex_quotient(Pair a, Pair b) {
-    real k = 1.0f / (b.x * b.x + b.y * b.y);
-    return scaled(k, a.x * b.x + a.y * b.y, a.y * b.x - a.x * b.y);
-}
-
 DEVICE Pair complex_artanh(Pair z) {
     Pair l = complex_log(complex_quotient(pair(z.x + 1.0f, z.y), pair(1.0f - z.x, -z.y)));
     return pair(0.5f * l.x, 0.5f * l.y);
@@ -150,25 +145,21 @@ DEVICE Pair of_either_sign(float weight, Pair z, real u) {
 VARIATION(acosh) { return of_either_sign(weight, complex_area(pair(x, y), -1.0f), uniform(random)); }
 
 VARIATION(acosech) {
-    Pair z = complex_area(complex_reciprocal(pair(x, y)), -1.0f);
-    return of_either_sign(weight, swapped(z), uniform(random));
+    return of_either_sign(weight, swapped(complex_area(complex_reciprocal(pair(x, y)), -1.0f)), uniform(random));
 }
 
 VARIATION(sqrt_acosh) { return of_either_sign(weight, complex_area(complex_root(pair(x, y)), -1.0f), uniform(random)); }
 
 VARIATION(sqrt_acoth) {
-    Pair z = complex_artanh(complex_reciprocal(complex_root(pair(x, y))));
-    return of_either_sign(weight, z, uniform(random));
+    return of_either_sign(weight, complex_artanh(complex_reciprocal(complex_root(pair(x, y)))), uniform(random));
 }
 
 VARIATION(sqrt_asech) {
-    Pair z = complex_area(complex_reciprocal(complex_root(pair(x, y))), 1.0f);
-    return of_either_sign(weight, z, uniform(random));
+    return of_either_sign(weight, complex_area(complex_reciprocal(complex_root(pair(x, y))), 1.0f), uniform(random));
 }
 
 VARIATION(sqrt_acosech) {
-    Pair z = complex_area(complex_reciprocal(complex_root(pair(x, y))), -1.0f);
-    return of_either_sign(weight, z, uniform(random));
+    return of_either_sign(weight, complex_area(complex_reciprocal(complex_root(pair(x, y))), -1.0f), uniform(random));
 }
 
 VARIATION(sqrt_asinh) { return of_either_sign(weight, complex_area(complex_root(pair(x, y)), 1.0f), uniform(random)); }
@@ -372,25 +363,24 @@ DEVICE Triple jacobi(real u, float mc) {
     return negative ? triple(sn / root, dn, cn) : triple(sn, cn, dn);
 }
 
-VARIATION(jac_cn, k = 0.5) {
-    k = fmin(fmax(k, -1.0f), 1.0f);
-    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
-    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
-    return scaled(d, u.y * v.y, -u.z * u.x * v.z * v.x);
+// cn, dn and sn of x + iy: u are the functions of x, v those of y for the complementary parameter.
+DEVICE real jacobi_scale(float weight, Triple u, Triple v, float k) {
+    return weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
 }
 
-VARIATION(jac_dn, k = 0.5) {
-    k = fmin(fmax(k, -1.0f), 1.0f);
+VARIATION(jac_cn, k = 0.5 [-1, 1]) {
     Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
-    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
-    return scaled(d, u.z * v.y * v.z, -u.y * u.x * v.x * k);
+    return scaled(jacobi_scale(weight, u, v, k), u.y * v.y, -u.z * u.x * v.z * v.x);
 }
 
-VARIATION(jac_sn, k = 0.5) {
-    k = fmin(fmax(k, -1.0f), 1.0f);
+VARIATION(jac_dn, k = 0.5 [-1, 1]) {
     Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
-    real d = weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
-    return scaled(d, u.x * v.z, u.y * u.z * v.y * v.x);
+    return scaled(jacobi_scale(weight, u, v, k), u.z * v.y * v.z, -u.y * u.x * v.x * k);
+}
+
+VARIATION(jac_sn, k = 0.5 [-1, 1]) {
+    Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
+    return scaled(jacobi_scale(weight, u, v, k), u.x * v.z, u.y * u.z * v.y * v.x);
 }
 
 VARIATION(joukowski, P1 = 2.5, P2 = 0, inverse = 0 [0, 1]) {

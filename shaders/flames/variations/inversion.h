@@ -61,8 +61,7 @@ VARIATION(d_spherical, d_spher_weight = 0.5) {
 
 // (z + conj(c)) / (c z + 1) for z = x + iy and c = re + i im.
 DEVICE Pair disc_translation(real x, real y, real re, real im) {
-    real a = x + re, b = y - im, c = re * x - im * y + 1.0f, d = re * y + im * x;
-    return scaled(1.0f / (c * c + d * d), a * c + b * d, b * c - a * d);
+    return complex_quotient(pair(x + re, y - im), pair(re * x - im * y + 1.0f, re * y + im * x));
 }
 
 // The distance from the origin to which a translation moves it.

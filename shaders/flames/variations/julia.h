@@ -8,10 +8,16 @@ VARIATION(julia) {
     return from_polar(weight * sqrt(vnorm(x, y)), 0.5f * atan_xy(y, x) + half_turn);
 }
 
+// A random one of the values of z^(1 / power), z = x + iy, at the radius |z|^(dist / power); in `angle` its angle.
+DEVICE Pair random_root(float weight, real x, real y, float power, float dist, Random *random, real *angle) {
+    real turn = random_index(uniform(random), fabs(power));
+    *angle = (angle_of(y, x) + TWO_PI * turn) / power;
+    return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * (dist / power))), *angle);
+}
+
 VARIATION(julian, power = 1, dist = 1) {
-    real t = truncation(fabs(power) * uniform(random));
-    Pair c = circle((angle_of(y, x) + TWO_PI * t) / power);
-    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+    real angle;
+    return random_root(weight, x, y, power, dist, random, &angle);
 }
 
 VARIATION(juliascope, power = 1, dist = 1) {
@@ -56,9 +62,8 @@ VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
 }
 
 VARIATION(julian2, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
-    real u = a * x + b * y + e, v = c * x + d * y + f, turn = random_index(uniform(random), fabs(power));
-    real angle = (angle_of(v, u) + TWO_PI * turn) / power;
-    return from_polar(weight * power_of(u * u + v * v, (real)(dist / power * 0.5f)), angle);
+    real angle;
+    return random_root(weight, a * x + b * y + e, c * x + d * y + f, power, dist, random, &angle);
 }
 
 VARIATION(juliaq, power = 5, divisor = 2) {
@@ -110,11 +115,11 @@ VARIATION(phoenix_julia, power = -3, dist = 1, x_distort = -0.5, y_distort = 0) 
 
 // G. Kiehne's julian2 with color.
 VARIATION(julian2dc, power = 2, dist = 1, col = 0, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
-    real u = a * x + b * y + e, v = c * x + d * y + f, turn = random_index(uniform(random), fabs(power));
-    real angle = (angle_of(v, u) + TWO_PI * turn) / power;
+    real u = a * x + b * y + e, v = c * x + d * y + f, angle;
+    Pair p = random_root(weight, u, v, power, dist, random, &angle);
     real r = weight * power_of(u * u + v * v, (real)(dist / power * 0.5f));
     *color = wrap_unit(magnitude(r * col + angle / TWO_PI * (1.0f - col)));
-    return from_polar(r, angle);
+    return p;
 }
 
 // Origin: Fractorium

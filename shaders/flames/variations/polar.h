@@ -211,16 +211,20 @@ VARIATION(hole, a = 1, inside = 0) {
     return from_polar(weight * (inside != 0.0f ? d / (r2 + d) : sqrt(r2 + d)), t);
 }
 
+// The point at radius r and the angle a, turned by the ring of the spiral t: even and odd rings take turns.
+DEVICE Pair turned_rings(real r, real a, real t, float even, float odd, float size) {
+    real u = remainder_of(magnitude(t < 0.0f ? t - 0.5f * size : t), (real)(size));
+    return from_polar(r, a + (u < 0.5f * size ? (real)(even) : (real)(odd)));
+}
+
 VARIATION(target, even = 3.2452232083054136, odd = 3.7073772541315537, size = 1.0395111651700295) {
-    real r = vnorm(x, y), t = logarithm_of(r);
-    t = remainder_of(magnitude(t < 0.0f ? t - 0.5f * size : t), (real)(size));
-    return from_polar(r, angle_of(y, x) + (t < 0.5f * size ? (real)(even) : (real)(odd)));
+    real r = vnorm(x, y);
+    return turned_rings(r, angle_of(y, x), logarithm_of(r), even, odd, size);
 }
 
 VARIATION(target_sp, twist = 0, n_of_sp = 1, size = 3.036394269961722, tightness = 0.6471312300111844) {
     real a = angle_of(y, x), r = vnorm(x, y), t = tightness * logarithm_of(r) + n_of_sp * (a + PI) * (1.0f / PI);
-    t = remainder_of(magnitude(t < 0.0f ? t - 0.5f * size : t), (real)(size));
-    return from_polar(r, a + PI * twist + (t < 0.5f * size ? zero_real() : (real)(-PI)));
+    return turned_rings(r, a + PI * twist, t, 0.0f, -PI, size);
 }
 
 VARIATION(pTransform, rotate = 0.3, power = 2, move = 0.4, split = 0, use_log = 1) {
@@ -297,19 +301,14 @@ VARIATION(swirl3r, shift = 0.5, min = 0.5 [0, 1e30], max = 1 [0, 1e30]) {
     return from_polar(weight * r, angle_of(y, x) + turn);
 }
 
-// (x, y) turned by the angle of the ring of the spiral t: even and odd ones take turns.
-DEVICE Pair turned_rings(float weight, real x, real y, real t, float even, float odd, float size) {
-    real u = remainder_of(magnitude(t < 0.0f ? t - 0.5f * size : t), (real)(size));
-    return from_polar(weight * vnorm(x, y), angle_of(y, x) + (u < 0.5f * size ? (real)(even) : (real)(odd)));
-}
-
 VARIATION(target0, even = 0, odd = 0, size = 0 [0, 1e30]) {
-    return turned_rings(weight, x, y, logarithm_of(vnorm(x, y)), even, odd, size);
+    real r = vnorm(x, y);
+    return turned_rings(weight * r, angle_of(y, x), logarithm_of(r), even, odd, size);
 }
 
 VARIATION(target2, even = 0, odd = 0, size = 1 [1e-10, 1e30], thightness = 0) {
-    real t = thightness * logarithm_of(vnorm(x, y)) + (angle_of(y, x) + PI) * (1.0f / PI);
-    return turned_rings(weight, x, y, t, even, odd, size);
+    real a = angle_of(y, x), r = vnorm(x, y), t = thightness * logarithm_of(r) + (a + PI) * (1.0f / PI);
+    return turned_rings(weight * r, a, t, even, odd, size);
 }
 
 // The point at the angle of (x, y) on a polygon of n sides where it was on a circle of radius r.

@@ -356,19 +356,13 @@ VARIATION(poincare, c1r = 1, c1a = -1, c2r = 1, c2a = 1) {
     return pair(d.x + l * p, d.y + l * q);
 }
 
-// u over v
-DEVICE Pair complex_ratio(Pair u, Pair v) {
-    real k = 1.0f / (v.x * v.x + v.y * v.y);
-    return scaled(k, u.x * v.x + u.y * v.y, u.y * v.x - u.x * v.y);
-}
-
 VARIATION(poincare2, p = 3, q = 7) {
     Pair a = circle((real)(TWO_PI / p));
     real d2 = 1.0f - (a.x - 1.0f) / (a.x + cosine_of((real)(TWO_PI / q)));
     real d = 1.0f / p + 1.0f / q < 0.5f ? (d2 > 0.0f ? 1.0f / sqrt(d2) : (real)(1.0f)) : zero_real();
     Pair c = pair(a.x * d, a.y * d), up = pair(x - c.x, y - c.y);
     Pair under = pair(1.0f - c.x * x - c.y * y, c.y * x - c.x * y);
-    return scaled_pair(weight, complex_ratio(up, under));
+    return scaled_pair(weight, complex_quotient(up, under));
 }
 
 REPLACING_3D(hypershift2, p = 3 [2, 1e6], q = 7 [2, 1e6]) {
