@@ -70,24 +70,6 @@ BODIES = {
     return pixel_stamped(weight, p, Density_Pixels, {stamp}(q{arguments}), color, rgb, Gradient, {product}f);
 """,
 }
-# Names that other programs write for the same parameter.
-ALIASES = {
-    "oscope_separation": "oscilloscope_separation", "oscope_frequency": "oscilloscope_frequency",
-    "oscope_amplitude": "oscilloscope_amplitude", "oscope_damping": "oscilloscope_damping",
-    **{f"circlesplit_{word}": f"circlesplit_cs_{word}" for word in ("radius", "split")},
-    **{f"waves2_radial_{word}{end}": f"waves2_radial_w2r_{word}{end}" for word in ("scale", "freq") for end in "xy"},
-    **{f"waves2_radial_{word}": f"waves2_radial_w2r_{word}" for word in ("null", "distance")},
-    "rational3_t3": "rational3_a", "rational3_t2": "rational3_b", "rational3_t1": "rational3_c",
-    "rational3_tc": "rational3_d", "rational3_b3": "rational3_e", "rational3_b2": "rational3_f",
-    "rational3_b1": "rational3_g", "rational3_bc": "rational3_h",
-    "d_spherical_weight": "d_spherical_d_spher_weight", "cpow2_spread": "cpow2_range",
-    **{
-        f"{prefix}{part}_{letter}": f"mobius{prefix[-1:]}_{part.lower()}_{letter.lower()}"
-        for prefix in ("", "MobiusN")
-        for part in ("Re", "Im")
-        for letter in "ABCD"
-    },
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

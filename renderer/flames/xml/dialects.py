@@ -5,6 +5,7 @@ and FLAM3H name them. An attribute is bookkeeping (QUIET), or changes the pictur
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, get_args
@@ -15,80 +16,26 @@ from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.solid import parse_solid
+from renderer.paths import ASSETS
 
 CURVES = ("overall_curve", "red_curve", "green_curve", "blue_curve")
 BEZIER_POINTS = 65
 CORNERS = tuple(f"background_{corner}" for corner in ("ul", "ur", "ll", "lr", "cc"))
-# flam3 3.1.1 draws the filter_shape on the left with the kernel and the support of the one on the right.
-FLAM3_FILTERS = {
-    "mitchell": "catrom", "blackman": "hanning", "catrom": "hamming", "hanning": "lanczos2", "hamming": "lanczos3",
-    "lanczos3": "mitchell", "lanczos2": "blackman",
-}  # fmt: skip
-# Attributes of a <flame> -> (neutral value, label of the report for other values).
-FLAME_NEUTRAL = {
-    "post_symmetry_type": ("NONE", "post symmetry"),
-    "post_blur_radius": ("0", "post blur"),
-    "post_noise_filter": ("0", "post noise filter"),
-    "mixer_mode": ("OFF", "channel mixer"),
-    "smooth_gradient": ("0", "smooth gradient"),
-    "gradient_map": ("", "gradient map"),
-    "background_image": ("", "background image"),
-    "stereo3d_mode": ("NONE", "stereo mode"),
-    "motion_blur_length": ("0", "motion blur of JWildfire"),
-    "logscale_k2": ("0", "logscale_k2"),
-}  # fmt: skip
-# Attributes of an <xform> -> the same.
-XFORM_NEUTRAL = {
-    "color_type": ("DIFFUSION", "color_type"),
-    "wfield_type": ("NONE", "weighting field"),
-    "mirror_pre_post_translations": ("0", "mirrored translation"),
-}
-XFORM_QUIET = re.compile(
-    r"name|animate_origin|auger_half_scale|yzCoefs|zxCoefs|yzPost|zxPost|antialias_\w+|targetcolor|wfield_\w+|\w[^=]*_fx_priority"
+# What other programs write, by kind; the file's comments say what each table holds.
+DATA: dict[str, Any] = tomllib.loads((ASSETS / "flame_dialects.toml").read_text(encoding="utf-8"))
+ATTRIBUTE_ALIASES: dict[str, str] = DATA["attributes"]
+VARIATION_ALIASES: dict[str, str] = DATA["variations"]
+PARAMETER_ALIASES: dict[str, str] = DATA["parameters"]
+FLAM3_FILTERS: dict[str, str] = DATA["filters"]
+FLAME_QUIET, XFORM_QUIET, VARIATION_TEXTS = (
+    re.compile("|".join(DATA["quiet"][kind])) for kind in ("flame", "xform", "texts")
 )
-# Other programs' names of variations, without pre_ and post_.
-VARIATION_ALIASES = {
-    "linear3D": "linear", "bwraps7": "bwraps", "bwraps2": "bwraps", "gaussian": "gaussian_blur",
-    "FiveFold": "dc_triTile", "t_custom": "custom_wf", "t_epispiral": "epispiral_wf", "t_colorscale": "colorscale_wf",
-    "t_heart": "heart_wf", "t_xy_waves": "waves2_wf", "t_bubble": "bubble_wf", "t_rose": "rose_wf",
-    "rays_rk1": "rays1", "rays_rk2": "rays2", "rays_rk3": "rays3",
-}  # fmt: skip
 STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre_", "post_")}
-# Parameters with values that are not drawn: end of the name -> the drawn values, None if only empty text is.
-DRAWN_VALUES = {
-    "nBlur_numStripes": (0,), "nBlur_exactCalc": (0,), "smartcrop_cropmode": (0, 1), "smartcrop_static": (2,),
-    "_colormap_filename": None, "_displ_map_filename": None, "post_depth": (0,),
-    "dla3d_wf_node_obj_filename": None, "dla3d_wf_junct_obj_filename": None,
-}  # fmt: skip
-# Attributes that hold texts of variations, such as formulas and file names.
-VARIATION_TEXTS = re.compile(
-    r"text_wf_(?:text|font_name)|\w+_wf_(?:\w+_)?(?:colormap|displ_map|obj)_filename|\w+plot[23]d_wf_[xyz]?formula|gpattern_string"
-)
-# Ends of parameters' names in earlier versions of JWildfire, in lower case -> ends of today's names.
-EARLIER_PARAMETERS = {"_red_fac": "_redf", "_green_fac": "_greenf", "_blue_fac": "_bluef", "_leves": "_levels"} | {
-    "dc_voronoise_px": "dc_voronoise_deltax", "dc_voronoise_py": "dc_voronoise_deltay",
-    "dc_starsfield_z_distance": "dc_starsfield_zdistance", "dc_vortex_flow_strength": "dc_vortex_flowstrength",
-}  # fmt: skip
-# Variation -> its parameters that plugins for Apophysis write without the variation's name.
-UNPREFIXED = {
-    "pixel_flow": ("angle", "len", "width", "seed", "enable_dc"),
-    "octagon": ("octa_x", "octa_y", "octa_z", "octa_mode"),
-}  # fmt: skip
-# Parameters of earlier versions that restarted a clock and drew nothing.
-DRAWS_NOTHING = ("dc_sunflower_seed", "dc_worley_seed")
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
 REPEATED = re.compile(r"([^#]+)(#\d+#)(.*)")  # name#1#: a variation that an xform has twice
 REPEAT = re.compile(r"#\d+#")
-FLAME_QUIET = re.compile(
-    r"name|version|nick|url|notes|comment|varset|plugins|new_linear|preserve_z|intensity_adjust|angle|fuse|rand_range"
-    r"|sub_batch_size|frame|frame_count|fps|flam3h_\w+|resolution_profile|quality_profile|filter_\w+|antialias_\w+"
-    r"|ai_post_\w+|post_optix_\w+|post_bokeh_\w+|post_symmetry_\w+|post_blur_\w+|post_noise_\w+|zbuffer_\w+|cam_dof_\w+"
-    r"|cam_[xyz]focus|new_dof|shading_\w+|sld_render_\w+|stereo3d_\w+|motion_blur_\w+|gradient_map_\w+"
-    r"|layer_name|background_\w+|curves|\w+_curve|cam_zoom|enable_de"
-    r"|parents|brood|genebank|singularity|generation|stagger|blend_\w+|rotat\w+|seconds_per_rotation|linear_blend"
-)
 
 
 def is_neutral(text: str, neutral: str) -> bool:
@@ -106,8 +53,8 @@ def _equal(word: str, other: str) -> bool:
 
 def flame_ignored(name: str, text: str) -> str:
     """The label to report an unread attribute of a <flame> by; empty for bookkeeping and neutral values."""
-    if name in FLAME_NEUTRAL:
-        neutral, label = FLAME_NEUTRAL[name]
+    if name in DATA["neutral"]["flame"]:
+        neutral, label = DATA["neutral"]["flame"][name]
         return "" if is_neutral(text, neutral) else label
     if FLAME_QUIET.fullmatch(name):
         return ""
@@ -118,8 +65,8 @@ def xform_ignored(name: str, text: str) -> str | None:
     """The label to report an unread attribute of an <xform> by; empty for bookkeeping, None for possible variations."""
     if VARIATION_TEXTS.fullmatch(REPEAT.sub("", name).removeprefix("pre_").removeprefix("post_")):
         return ""
-    if name in XFORM_NEUTRAL:
-        neutral, label = XFORM_NEUTRAL[name]
+    if name in DATA["neutral"]["xform"]:
+        neutral, label = DATA["neutral"]["xform"][name]
         return "" if is_neutral(text, neutral) else f"{label} {text}" if name == "color_type" else label
     return "" if XFORM_QUIET.fullmatch(name) else None
 
@@ -130,8 +77,8 @@ def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
     Parameters get their variation's name before them; waves2 with a scale of z becomes waves2_z; JWildfire's
     prepost_circlize becomes its inverse before the other variations (pre_) and itself after them (post_).
     """
-    renamed = {name: text for name, text in attributes.items() if name not in DRAWS_NOTHING}
-    for owner, names in UNPREFIXED.items():
+    renamed = {name: text for name, text in attributes.items() if name not in DATA["draws_nothing"]}
+    for owner, names in DATA["unprefixed"].items():
         for name in names if owner in renamed else ():
             if name in renamed:
                 renamed[f"{owner}_{name.removeprefix('octa_')}"] = renamed.pop(name)
@@ -190,14 +137,14 @@ def _folded_parameters() -> dict[str, str]:
 
 def parameter_name(name: str) -> str:
     """variation_table()'s name of a parameter that a program wrote, in any case; the name itself if it is unknown."""
-    name = _without_aliases(name)
+    name = PARAMETER_ALIASES.get(name.removeprefix("Mobius_"), _without_aliases(name))
     if name in parameter_owners():
         return name
     repeat = REPEAT.search(name)
     plain = (name[: repeat.start()] + name[repeat.end() :] if repeat else name).lower()
     stage = plain[: plain.index("_") + 1] if plain.startswith(("pre_", "post_")) else ""
     base = plain[len(stage) :]
-    for end, now in EARLIER_PARAMETERS.items():
+    for end, now in DATA["earlier_parameters"].items():
         if base.endswith(end) and base not in _folded_parameters():
             base = base.removesuffix(end) + now
     known = _folded_parameters().get(base)
@@ -221,9 +168,9 @@ def undrawn_value(name: str, text: str) -> str:
     is_palette = name.endswith("_Gradient") and "dc_" in name and is_neutral(text, "1")
     if is_palette and not any(f"{v.name}_Gradient" in name for v in variation_table().values() if v.takes_palette):
         return f"{name} 1"
-    for end, drawn in DRAWN_VALUES.items():
+    for end, drawn in DATA["drawn_values"].items():
         if name.endswith(end):
-            is_drawn = not text.strip() if drawn is None else any(is_neutral(text, str(value)) for value in drawn)
+            is_drawn = not text.strip() if not drawn else any(is_neutral(text, str(value)) for value in drawn)
             return "" if is_drawn else f"{name} {text[:20]}" if drawn else name
     return ""
 

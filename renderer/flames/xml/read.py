@@ -17,7 +17,7 @@ from renderer.errors import InputError
 from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import LEGACY_INTERPOLATIONS, KeyFrame
 from renderer.flames.kernel_arguments import COLOR_TYPES
-from renderer.flames.variations.catalog import ALIASES, parameter_owners, variation_table
+from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.elements import FlameElement, flame_elements
@@ -31,10 +31,6 @@ FLAM3_DEFAULTS = dict(
     quality=1.0, estimator_radius=9.0, temporal_samples=1000
 )  # where flam3's defaults differ from Flame's
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity", "var_color")
-ATTRIBUTE_ALIASES = {
-    "linear3D": "linear", "interpolation_space": "interpolation_type", "oversample": "supersample",
-    "cam_persp": "cam_perspective", "Mobius": "mobius",
-}  # fmt: skip
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
 FIELD_ATTRIBUTES = {
     "filter_radius": "filter",
@@ -166,7 +162,7 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
         parser.ignored[f"animation of {curve} flames"] += 1
     attributes = dialects.without_curves(element.attrib)
     for name, text in attributes.items():
-        attribute = FLAME_ATTRIBUTES.get(ATTRIBUTE_ALIASES.get(name, name))
+        attribute = FLAME_ATTRIBUTES.get(dialects.ATTRIBUTE_ALIASES.get(name, name))
         if attribute:
             (camera if attribute.of_keyframe else flame)[attribute.field] = _parse_value(parser, name, text, attribute)
         elif name != "soloxform":
@@ -351,7 +347,7 @@ def _parse_variation(
     plain = dialects.plain_name(name if again or repeated is None else repeated[1] + repeated[3])
     if (alias := dialects.variation_name(plain)) in variation_table():
         variations[alias] = variations.get(alias, 0.0) + parser.number(label, text)
-    elif (alias := ALIASES.get(plain.removeprefix("Mobius_"), dialects.parameter_name(plain))) in parameter_owners():
+    elif (alias := dialects.parameter_name(plain)) in parameter_owners():
         parameters[alias] = parser.number(label, text)
         if alias == "super_shape_rnd":
             parameters[alias] = min(max(parameters[alias], 0.0), 1.0)
