@@ -135,6 +135,7 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
     Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late.
     """
     settings = job.settings()
+    picture.deadline = job.deadline
     picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
     drawn, first = 0, None

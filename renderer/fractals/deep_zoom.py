@@ -53,8 +53,9 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4)
 def reference_of(
-    settings: Settings, julia_c: tuple[float, float], corner_distance: float, with_steps: bool = True
-) -> Reference:
+    settings: Settings, julia_c: tuple[float, float], corner_distance: float, with_steps: bool = True,
+    deadline: float = math.inf,
+) -> Reference:  # fmt: skip
     """Computes the reference of a view; `corner_distance` is the distance of its corners from its center, in heights.
 
     There are steps for analytic formulas, and for colorings that do not look at every iterate.
@@ -64,11 +65,13 @@ def reference_of(
     count, restart, log2_c = settings.max_iterations, 0, -math.inf
     if settings.kind == "julia":
         c = Decimal(julia_c[0]), Decimal(julia_c[1])
-        first, critical = (reference_orbit(formula, settings.power, z, c, bits, count) for z in (view.center, zero))
+        first, critical = (
+            reference_orbit(formula, settings.power, z, c, bits, count, deadline) for z in (view.center, zero)
+        )
         restart = len(first.mantissas)
         orbit = Orbit(*map(np.concatenate, zip(first, critical, strict=True)))
     else:
-        orbit = reference_orbit(formula, settings.power, zero, view.center, bits, count)
+        orbit = reference_orbit(formula, settings.power, zero, view.center, bits, count, deadline)
         log2_c = float(view.height.ln()) / math.log(2) + math.log2(corner_distance)
     first_end = (restart or len(orbit.mantissas)) - 1
     wide, steps = view.height < WIDE_HEIGHT, None
@@ -94,16 +97,17 @@ class KernelPass:
         self._kernel: Kernel | None = None
 
     def begin(
-        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: tuple[float, float]
-    ) -> None:
-        """Compute the reference and upload it; compile the kernel."""
+        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: tuple[float, float],
+        deadline: float = math.inf,
+    ) -> None:  # fmt: skip
+        """Compute the reference and upload it; compile the kernel. `deadline`: see reference_orbit()."""
         if self._frame is None or self._frame.shape[:2] != (tile[3], tile[2]):
             self._frame = self.device.buffer((tile[3], tile[2], 4))
         self._view = view_record(settings, size, tile)
         if settings.kind == "formula":
             self._begin_formula(settings)
         else:
-            self._begin_perturbation(settings, size, julia_c)
+            self._begin_perturbation(settings, size, julia_c, deadline)
 
     def add_sample(
         self, size: tuple[int, int], tile: tuple[int, int, int, int], index: int, jitter: tuple[float, ...]
@@ -116,9 +120,11 @@ class KernelPass:
         self._kernel(tile[2] * tile[3], self._frame, *self._arguments, view.copy()[()])
         return self._frame
 
-    def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: tuple[float, float]) -> None:
+    def _begin_perturbation(
+        self, settings: Settings, size: tuple[int, int], julia_c: tuple[float, float], deadline: float
+    ) -> None:
         distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
-        reference = reference_of(settings, julia_c, distance, self._with_steps)
+        reference = reference_of(settings, julia_c, distance, self._with_steps, deadline)
         orbit, steps, view = reference.orbit, reference.steps, self._view
         view["first_end"], view["last"] = reference.first_end, len(orbit.mantissas) - 1
         view["restart"] = reference.restart

@@ -4,6 +4,7 @@ A step takes 2 us at 1e-300 and 7 us at 1e-1000, so no library of multiple preci
 """
 
 import math
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -12,8 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from renderer.errors import IncompleteError
+
 ESCAPE2 = 1e6  # |z|^2 that ends an orbit: BAILOUT2 of shaders/fractals/sample.h
 SMALLEST_EXPONENT = -900  # smaller numbers are kept as mantissa and exponent
+TIMED_ITERATIONS = 64  # between two looks at the clock
 GUARD_BITS = 96  # below a pixel: an orbit's rounding errors grow as the differences of its pixels do
 Point = tuple[Decimal, Decimal]
 Step = Callable[[int, int], tuple[int, int]]
@@ -46,21 +50,29 @@ def to_fixed_point(value: Decimal, bits: int) -> int:
 
 
 @lru_cache(maxsize=8)
-def reference_orbit(formula: str, power: int, start: Point, c: Point, bits: int, iterations: int) -> Orbit:
+def reference_orbit(
+    formula: str, power: int, start: Point, c: Point, bits: int, iterations: int, deadline: float = math.inf
+) -> Orbit:
     """Iterates the formula from `start` in fixed point of `bits` binary places, until it escapes.
 
-    `formula` is one of power, tricorn and burning_ship.
+    `formula` is one of power, tricorn and burning_ship. Raises IncompleteError after the time.monotonic() `deadline`.
     """
     x, y = (to_fixed_point(value, bits) for value in start)
     a, b = (to_fixed_point(value, bits) for value in c)
     step = _step(formula, power, a, b, bits)
     parts: list[tuple[float, int]] = [*_parts(x, y)]
-    for _ in range(iterations):
-        x, y = step(x, y)
-        real, imaginary = _parts(x, y)
-        parts += real, imaginary
-        if max(real[1], imaginary[1]) > bits - 61 and _escaped(real, imaginary, bits):  # the first is: one is above 8
-            break
+    for done in range(0, iterations, TIMED_ITERATIONS):
+        if time.monotonic() > deadline:
+            raise IncompleteError(
+                f"settings: max_iterations is {iterations}: the time limit ended the reference orbit after {done} "
+                "iterations, before the first sample; a larger --time-limit allows more"
+            )
+        for _ in range(min(TIMED_ITERATIONS, iterations - done)):
+            x, y = step(x, y)
+            real, imaginary = _parts(x, y)
+            parts += real, imaginary
+            if max(real[1], imaginary[1]) > bits - 61 and _escaped(real, imaginary, bits):  # first: one is above 8
+                return _orbit(parts, bits)
     return _orbit(parts, bits)
 
 

@@ -52,7 +52,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._arithmetic = self._choose_arithmetic(settings, size)
         if self._arithmetic == "kernel":
             self._kernels = self._kernels or KernelPass(self.gpu.device)
-            self._kernels.begin(settings, size, tile, _julia_c(settings, time))
+            self._kernels.begin(settings, size, tile, _julia_c(settings, time), self.deadline)
         elif not self._targets or self._targets[0].size != tile[2:]:
             self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
 

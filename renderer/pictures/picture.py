@@ -4,6 +4,7 @@ A module of this package defines a frozen dataclass `Settings(PictureSettings)` 
 Picture or AccumulatingPicture of this module and has `settings_type = Settings`.
 """
 
+import math
 from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -44,6 +45,7 @@ class Picture(Generic[AnySettings]):
     can_clone = False
     can_pick = False
     can_open = False
+    deadline = math.inf  # of time.monotonic(): work before the first sample may end then, by IncompleteError
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Keep the devices; a subclass calls this and compiles the kernels that do not depend on the settings."""

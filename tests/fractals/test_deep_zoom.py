@@ -1,5 +1,6 @@
 """Perturbation equals exact integer arithmetic, at any depth and for every formula; mistakes are sentences."""
 
+import time
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.errors import InputError, UnavailableError, UserError
+from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
 from renderer.fractals.deep_zoom import KernelPass, reference_of, to_binary
 from renderer.fractals.reference import reference_orbit
 from renderer.fractals.settings import Settings
@@ -225,11 +226,13 @@ def test_numbers_keep_every_digit(tmp_path):
     ({"view": {"center": [True, 0]}}, "must be a number"),
     ({"view": {"center": ["1e31", "0"]}}, "at most 1e\\+30 in size"),
     ({"kind": "burning_ship", "power": 3}, "power is 3; it must be 2"),
-    ({"kind": "formula", "formula": "z^2 + q"}, "must be a formula of z, c, i"),
-    ({"kind": "formula", "formula": "__import__('os')"}, "must be a formula"),
-    ({"kind": "formula", "formula": "z^z"}, "must be a formula"),
-    ({"kind": "formula", "formula": "z^1e9"}, "must be a formula"),
-    ({"kind": "formula", "formula": "(" * 400 + "z" + ")" * 400}, "must be a formula"),
+    ({"kind": "formula", "formula": "z^2 + q"}, "unknown name at character 7: 'q'; it must be a formula of z, c, i"),
+    ({"kind": "formula", "formula": "__import__('os')"}, "no such function at character 1"),
+    ({"kind": "formula", "formula": "z^2 + sin(z, c)"}, r"sin takes 1 argument at character 7: 'sin\(z, c\)'"),
+    ({"kind": "formula", "formula": "z +"}, "it is no expression at character"),
+    ({"kind": "formula", "formula": "z^z"}, "the exponent z is not a number"),
+    ({"kind": "formula", "formula": "z^1e9"}, "the exponent 1000000000.0 is beyond 64"),
+    ({"kind": "formula", "formula": "(" * 400 + "z" + ")" * 400}, "it has 801 characters"),
     ({"kind": "formula", "formula_start": "z"}, "formula_start is"),
 ])  # fmt: skip
 def test_mistakes_are_sentences(table, words):
@@ -246,6 +249,14 @@ def test_a_formula_says_where_float64_ends(gpu):
 def test_a_precision_too_coarse_is_refused(gpu):
     with pytest.raises(UserError, match="precision is 'double', in which a height of 1e-20 is one point; it must be"):
         Picture(gpu).draw(Settings(precision="double", view=DeepView(SEAHORSE, "1e-20")), (8, 8), 0.0)
+
+
+def test_the_time_limit_ends_a_reference_orbit(gpu):
+    picture, view = Picture(gpu), DeepView(("-0.5001", "0.1"), "1e-9000")
+    picture.deadline = time.monotonic() + 0.2
+    with pytest.raises(IncompleteError, match="the time limit ended the reference orbit after .* before the first"):
+        picture.draw(Settings(max_iterations=1_000_000, view=view), (8, 8), 0.0)
+    assert time.monotonic() < picture.deadline + 5
 
 
 def test_devices_without_float64_are_told():
