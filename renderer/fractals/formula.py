@@ -34,6 +34,34 @@ def check_formula(text: str, key: str, names: str) -> None:
         raise ValueError(f"{key} is {format_value(text)}: {error}; it must be a formula of {allowed}") from error
 
 
+def degree(node: ast.expr) -> float | None:
+    """The degree in z of a polynomial; None for other formulas, and where powers of z might cancel."""
+    match node:
+        case ast.Name(id=name):
+            return float(name == "z")
+        case ast.Constant():
+            return 0.0
+        case ast.UnaryOp(operand=operand):
+            return degree(operand)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(exponent))):
+            inner = degree(left)
+            return None if inner is None else inner * exponent
+        case ast.BinOp(left=left, op=operator, right=right):
+            a, b = degree(left), degree(right)
+            if a is None or b is None or isinstance(operator, ast.Div) and b > 0:
+                return None
+            sums = isinstance(operator, ast.Add | ast.Sub)
+            return a + b if not sums else None if a == b > 0 else max(a, b)
+    return None
+
+
+def check_degree(text: str, power: int) -> None:
+    """Raises ValueError if `power`, which smooth counts use, is not the degree of the polynomial `text`."""
+    found = degree(parse_formula(text, ("z", "c", "i"), FUNCTIONS, OPERATORS, MAX_LENGTH))
+    if found is not None and found not in (0.0, 1.0, power):
+        raise ValueError(f"power is {power}; it must be {found:g}, the degree of formula {format_value(text)} in z")
+
+
 def _emit(node: ast.expr) -> str:
     match node:
         case ast.Name(id="i"):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from renderer.fractals.formula import check_formula
+from renderer.fractals.formula import check_degree, check_formula
 from renderer.scene.cameras import DeepView
 from renderer.scene.schema import PictureSettings, setting
 
@@ -57,3 +57,5 @@ class Settings(PictureSettings):
         if self.kind == "formula":
             check_formula(self.formula, "formula", "zc")
             check_formula(self.formula_start, "formula_start", "c")
+            if self.formula_stop == "escape":
+                check_degree(self.formula, self.power)

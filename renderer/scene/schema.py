@@ -29,6 +29,9 @@ Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
 MAX_CHARACTERS = 20_000  # of a decimal number
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+_SIZE = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,5})?"
+# A point of the plane, such as -0.75+0.1i: the real part, then sign and size of the imaginary one.
+COMPLEX = re.compile(rf"([-+]?{_SIZE}(?!\*?i)(?![\d.eE]))?(?:([-+]?)({_SIZE})?\*?i)?")
 MAX_NUMBER = 1e30  # of a setting: the length of a vector of such numbers still fits into float32
 
 
@@ -170,6 +173,13 @@ def _convert(kind: object, value: object, context: str, folder: Path | None, met
 def _convert_tuple(
     inner: tuple[object, ...], value: object, context: str, folder: Path | None, metadata: Metadata
 ) -> tuple[object, ...]:
+    if inner == (Decimal, Decimal) and isinstance(value, str):
+        match = COMPLEX.fullmatch(re.sub(r"\s", "", value))
+        if match is None or not match[0]:
+            allowed = 'two numbers, or a text such as "-0.75+0.1i"'
+            raise InputError(f"{context} is {format_value(value)}; it must be {allowed}")
+        real, sign, size = match.groups()
+        value = real or "0", (sign or "") + (size or "1") if match[0].endswith("i") else "0"
     if not isinstance(value, (list, tuple)):
         raise InputError(f"{context} is {format_value(value)}; it must be a list")
     if len(inner) == 2 and inner[1] is Ellipsis:
@@ -199,6 +209,8 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, m
     if kind is Decimal:
         return to_decimal(value, context, metadata)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is int and isinstance(value, float) and value.is_integer() and abs(value) < MAX_INTEGER:
+        value = int(value)  # 1e5
     is_valid, name = {
         bool: (isinstance(value, bool), "true or false"),
         int: (is_number and isinstance(value, int), "a whole number"),

@@ -234,6 +234,10 @@ def test_numbers_keep_every_digit(tmp_path):
     ({"kind": "formula", "formula": "z^1e9"}, "the exponent 1000000000.0 is beyond 64"),
     ({"kind": "formula", "formula": "(" * 400 + "z" + ")" * 400}, "it has 801 characters"),
     ({"kind": "formula", "formula_start": "z"}, "formula_start is"),
+    ({"kind": "formula", "formula": "(z^2 + c)*z - i"}, "power is 2; it must be 3, the degree of formula .* in z"),
+    ({"view": {"center": "1+2"}}, 'center is "1\\+2"; it must be two numbers, or a text such as "-0.75\\+0.1i"'),
+    ({"view": {"center": ""}}, "must be two numbers"),
+    ({"max_iterations": 1.5e-3}, "must be a whole number"),
 ])  # fmt: skip
 def test_mistakes_are_sentences(table, words):
     with pytest.raises(InputError, match=words):
@@ -249,6 +253,19 @@ def test_a_formula_says_where_float64_ends(gpu):
 def test_a_precision_too_coarse_is_refused(gpu):
     with pytest.raises(UserError, match="precision is 'double', in which a height of 1e-20 is one point; it must be"):
         Picture(gpu).draw(Settings(precision="double", view=DeepView(SEAHORSE, "1e-20")), (8, 8), 0.0)
+
+
+@pytest.mark.parametrize("text,center", [
+    ("-0.75+0.1i", ("-0.75", "0.1")), ("1e-3 - 2e-5*i", ("1e-3", "-2e-5")), ("-i", ("0", "-1")), ("0.5", ("0.5", "0")),
+])  # fmt: skip
+def test_a_center_may_be_a_complex_number_and_counts_have_exponents(text, center):
+    settings = from_table(Settings, {"view": {"center": text}, "max_iterations": 1e5}, "x", None)
+    assert settings.view.center == tuple(map(Decimal, center)) and settings.max_iterations == 100_000
+
+
+def test_powers_that_fit_a_formula_are_accepted():
+    for formula, power in (("z^3 + c", 3), ("z*z - z^2 + c", 2), ("sin(z) + c", 2), ("z - (z^3 - 1)/(3*z^2)", 2)):
+        assert Settings(kind="formula", formula=formula, power=power).power == power
 
 
 def test_the_time_limit_ends_a_reference_orbit(gpu):
