@@ -34,6 +34,7 @@ from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Fr
 from renderer.plain import format_value, parse_whole
 from renderer.scene.scene import Scene, ToneMapping
 
+KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
@@ -107,6 +108,9 @@ def scene_of_keyframe(key: KeyFrame, title: str = "flame") -> Scene:
 
 def _open_film(path: Path, entries: list[FileEntry]) -> Scene:
     keyframes = [entry.keyframe for entry in entries if entry.keyframe]
+    if len(keyframes) > 1 and len({key.time for key in keyframes}) == 1:  # as programs other than flam3 write them
+        keyframes = [replace(key, time=KEY_SPACING * k) for k, key in enumerate(keyframes)]
+        _print_once(f"{path}: its flames have no times; they are key frames {KEY_SPACING:g} frames apart")
     if any(two.time <= one.time for one, two in pairwise(keyframes)):
         times = ", ".join(f"{key.time:g}" for key in keyframes[:8])
         raise InputError(f"{path}: a film needs flames whose times increase; the times are {times}")

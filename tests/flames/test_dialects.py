@@ -203,6 +203,25 @@ def test_curves_pass_through_their_points_and_straight_ones_are_left_out():
     assert entry(f'curves="{straight}"').keyframe.flame.curves == ()
 
 
+@pytest.mark.parametrize("attribute", ['curves="0 0 1"', 'curves="a b"', 'red_curve="0 0 1"'])
+def test_bad_curves_are_reported_and_cost_only_themselves(attribute):
+    parser = AttributeParser("a.flame")
+    (read,), warnings = parse_library(f"<flames><flame {attribute}>{XFORM}{COLOR}</flame></flames>", parser)
+    assert read.keyframe.flame.curves == () and read.ignored == {"color curves flames": 1}
+    assert attribute.partition("=")[0] in warnings[0] and warnings[0].endswith("its colors stay as they are")
+
+
+def test_words_are_reported_as_attributes_and_numbers_as_variations():
+    read = entry(xform=XFORM.replace("<xform", '<xform maker="me" twirl_of_mine="0.5"'))
+    assert read.ignored == {"maker attributes": 1, "twirl_of_mine variations": 1}
+
+
+def test_flames_without_times_are_key_frames_at_even_distances(tmp_path, capsys):
+    path = library(tmp_path, *[one_of(name) for name in "abc"])
+    assert [key.time for key in flame_picture.open_file(path, film=True).settings.keyframes] == [0.0, 100.0, 200.0]
+    assert "its flames have no times; they are key frames 100 frames apart" in capsys.readouterr().err
+
+
 def test_apophysis_curves_are_rational_bezier_curves_over_their_parameter():
     """De Casteljau's construction in homogeneous coordinates at the points that were kept."""
     controls = np.array([[0, 0.1, 1], [0.2, 0.6, 2], [0.7, 0.4, 0.5], [1, 0.9, 1]])

@@ -4,6 +4,7 @@ read.py calls these functions with the attributes of flames and xforms, as Apoph
 and FLAM3H name them. An attribute is bookkeeping (QUIET), or changes the picture unless it has its neutral value.
 """
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from renderer.errors import InputError
 from renderer.flames.genome import SPATIAL_FILTERS, CurvePoints
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser
@@ -45,6 +47,14 @@ def is_neutral(text: str, neutral: str) -> bool:
         return len(words) == len(wanted) and all(map(_equal, words, wanted))
     except ValueError:
         return text.strip().lower() == neutral.lower()
+
+
+def is_number(text: str) -> bool:
+    """True for one number, which a variation's weight is."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _equal(word: str, other: str) -> bool:
@@ -241,7 +251,11 @@ def apply(
             parser.ignored["background gradient flames"] = 1
     if is_jwildfire(version):
         flame["solid"] = parse_solid(parser, attributes)
-    curves = parse_curves(parser, attributes, version.startswith("Apophysis"))
+    try:
+        curves = parse_curves(parser, attributes, version.startswith("Apophysis"))
+    except InputError as error:  # costs the curves, not the flame
+        curves, parser.ignored["color curves flames"] = (), 1
+        parser.warn(str(error).removeprefix(f"{parser.path}: ") + "; its colors stay as they are")
     if any(curves):
         flame["curves"] = curves
         for name in ("curves", *CURVES):

@@ -372,8 +372,8 @@ def _report_unknown(
     for name in unknown:
         owner = next((other for other in unknown if name.startswith(f"{other}_")), None)
         if owner is None and not dialects.is_neutral(extra[name], "0"):
-            is_parameter = any(name.startswith(f"{used}_") for used in variations)
-            parser.ignored[f"{name} {'parameters' if is_parameter else 'variations'}"] += 1
+            kind = "parameters" if any(name.startswith(f"{used}_") for used in variations) else "variations"
+            parser.ignored[f"{name} {kind if dialects.is_number(extra[name]) else 'attributes'}"] += 1
 
 
 def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: str) -> dict[str, float]:
