@@ -11,6 +11,7 @@ from scipy.special import erf
 from scipy.stats import ks_2samp
 
 from renderer.flames.variations.catalog import variation_table
+from renderer.flames.variations.java_random import JavaRandom
 from tests.flames.variation_kernel import apply_cases
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
@@ -102,7 +103,48 @@ def parallel(x, y, z, w, p, U):
     return where(first, a[0], b[0]), where(first, a[1] + w * p["x1move"], b[1] - w * p["x2move"]), 0 * x
 
 
+def _sine_bit(x, y):
+    return (43758.5453 * sin(12.9898 * np.floor(x) + 78.233 * np.floor(y)) % 1 >= 0.5) * 1.0
+
+
+def cut_fun(x, y, z, w, p, U):
+    offsets, seed = JavaRandom(int(p["seed"])), int(p["seed"])
+    a, b, middle = (x, y, 0.0) if p["mode"] < 1 else (U(), U(), 0.5)
+    u, v = a * p["zoom"] + seed * offsets.next_double(), b * p["zoom"] + seed * offsets.next_double()
+    fu, fv = 2 * (u % 1) - 1, 2 * (v % 1) - 1
+    d, du, dv = np.hypot(fu, fv), 0.9 * np.sign(fu), 0.9 * np.sign(fv)
+    mine, beside, above = _sine_bit(u, v), _sine_bit(u + du, v), _sine_bit(u, v + dv)
+    other = where((mine == _sine_bit(u + du, v + dv)) & (mine != beside), 0.0, beside)
+    other = where(beside == above, other, mine)
+    t = np.clip((1.01 - d) / (1 - d), 0, 1)
+    shade = where(d < 1, mine, mine + (other - mine) * t * t * (3 - 2 * t))
+    cut = (shade > 0) == (p["invert"] < 1)
+    return w * (where(cut, 0, a) - middle), w * (where(cut, 0, b) - middle), 0 * x
+
+
+def cut_tileillusion(x, y, z, w, p, U):
+    grid = np.linspace(-60, 60, 1_000_001)
+    a, b = (x, y) if p["mode"] < 1 else (U() - 0.5, U() - 0.5)
+    row = b * p["zoom"] + 0.1 * sin(1.6 * b * p["zoom"])
+    n = np.floor(row)
+    low, high = (np.interp(k, grid + 0.1 * sin(1.6 * grid), grid) for k in (n, n + 1))
+    tile = np.floor(a * p["zoom"] / (high - low) + p["time"] * np.sign(n % 2 - 0.5)) + n
+    cut = ((tile % 2 == 0) | (row - n <= 0.05)) == (p["invert"] < 1)
+    return w * where(cut, 0, a), w * where(cut, 0, b), 0 * x
+
+
+def dc_portal(x, y, z, w, p, U):
+    a, b = (x, y) if p["ColorOnly"] == 1 else (U() - 0.5, U() - 0.5)
+    u, v, t = a * p["zoom"], b * p["zoom"], 1000 + p["time"]
+    s = 3 * sin((1 + sqrt(np.hypot(u, v)) / p["waves"]) * t + t / 8 * cos(u) * cos(v))
+    rgb = where(s > 0, [abs(s) - 1, abs(s) - 1.5, abs(s) - 2], [abs(s) - 1.5] * 3)
+    levels = np.clip(np.floor(256 * rgb), 0, 255)
+    gray = np.floor(levels * np.array([[0.299], [0.587], [0.114]])).sum(0) / 255
+    return w * a, w * b, gray * p["scale_z"] + p["offset_z"]
+
+
 FORMULAS = {
+    "cut_fun": cut_fun, "cut_tileillusion": cut_tileillusion, "dc_portal": dc_portal,
     "affine3D": affine3d, "petal3D_apo": petal3d_apo, "petal3D": petal3d, "joukowski": joukowski, "hole2": hole2,
     "combimirror": combimirror, "intersection": intersection, "parallel": parallel,
     "post_zscale_wf": lambda x, y, z, w, p, U: (x, y, w * z + p["ztranslate"]),

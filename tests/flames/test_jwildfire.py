@@ -321,3 +321,58 @@ def test_flames_with_a_pinhole_camera_refuse_what_is_of_the_other(tmp_path):
     path.write_text('title = "a"\npicture = "flame3d"\n[settings]\ncam_zdimish = 0.5\n')
     with pytest.raises(InputError, match="cam_zdimish is of the cameras of the picture flame"):
         load(path)
+
+
+def curve(name, points, interpolation="SPLINE"):
+    """The attributes of one of JWildfire's curves over time."""
+    values = "".join(f' {name}_x{k}="{x}" {name}_y{k}="{y}"' for k, (x, y) in enumerate(points))
+    return f'{name}_enabled="true" {name}_interpolation="{interpolation}" {name}_point_count="{len(points)}"{values}'
+
+
+def animated_flame(flame, xform):
+    """The entry of a flame of JWildfire's with these attributes of the flame and of its xform."""
+    xform = f'<xform weight="1" linear="1" coefs="1 0 0 1 0 0" {xform}/><color index="0" rgb="200 90 9"/>'
+    text = f'<jwf-flame size="40 30" version="JWildfire V7.00" {flame}>{xform}</jwf-flame>'
+    (entry,), _ = parse_library(text, AttributeParser("text"))
+    return entry
+
+
+@pytest.mark.parametrize("frame,points,interpolation,wanted", [
+    (1, [(1, 0.0), (100, 1.7)], "SPLINE", 0.0),
+    (50.5, [(1, 0.0), (100, 2.0)], "SPLINE", 1.0),
+    (-5, [(1, 0.25), (100, 2.0), (200, 3.0)], "SPLINE", 0.25),
+    (150, [(0, 0.0), (100, 1.0), (200, 0.0), (300, 1.0)], "SPLINE", 0.5),
+    (25, [(0, 0.0), (100, 1.0), (200, 0.0)], "LINEAR", 0.25),
+])  # fmt: skip
+def test_curves_over_time_have_their_value_in_the_flames_frame(frame, points, interpolation, wanted):
+    animated = curve("xyPostCoeff20Curve", points, interpolation)
+    entry = animated_flame(f'frame="{frame}"', f'post="1 0 0 1 9 8" {animated}')
+    (xform,) = entry.keyframe.flame.xforms
+    assert entry.ignored == {} and xform.post == pytest.approx((1, 0, wanted, 0, 1, 8), abs=1e-9)
+
+
+def test_a_spline_over_time_is_catmull_and_roms():
+    """Between uneven frames, against the spline's two cubics solved for the frame."""
+    points = [(-47, 1.5514), (423, -0.2912), (1243, -1.3315)]
+    (xform,) = animated_flame('frame="229"', curve("xyCoeff21Curve", points)).keyframe.flame.xforms
+    (a, b, c, d) = (np.array(points[k], float) for k in (0, 0, 1, 2))
+    cubics = [np.array([3 * (b - c) + d - a, 2 * a - 5 * b + 4 * c - d, c - a, 2 * b])[:, k] / 2 for k in (0, 1)]
+    (u,) = [r.real for r in np.roots(cubics[0] - [0, 0, 0, 229]) if abs(r.imag) < 1e-9 and 0 <= r.real <= 1]
+    assert xform.affine[5] == pytest.approx(np.polyval(cubics[1], u), abs=1e-5)
+
+
+def test_bad_curves_over_time_are_one_sentence():
+    for count in ("0", "1e9", "many"):
+        bad = curve("xyCoeff20Curve", [(0, 1.0)]).replace('point_count="1"', f'point_count="{count}"')
+        with pytest.raises(InputError, match="xyCoeff20Curve_point_count is"):
+            animated_flame("", bad)
+
+
+def test_motion_blur_of_a_still_scales_its_colors():
+    """By the mean brightness of JWildfire's copies; a flame that moves is reported."""
+    blur = 'motion_blur_length="9" motion_blur_decay="0.03"'
+    still, factor = animated_flame(blur, ""), np.mean([1 - 0.07 * p * p * 0.03 / 9 for p in range(10)])
+    assert still.ignored == {} and np.allclose(still.keyframe.flame.colors[0], factor * np.array([200, 90, 9]))
+    moving = animated_flame(blur, curve("xyCoeff20Curve", [(0, 0.0), (9, 1.0)]))
+    assert moving.ignored == {"motion blur of JWildfire flames": 1}
+    assert moving.keyframe.flame.colors[0] == (200, 90, 9)

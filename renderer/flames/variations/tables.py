@@ -49,10 +49,10 @@ def clamped_int(value: float, low: int, high: int) -> int:
     return int(min(max(value if math.isfinite(value) else low, low), high))
 
 
-@builder("dc_booleans")
+@builder("dc_booleans", "cut_fun")
 def seeded_offset(values: Values, texts: Texts) -> np.ndarray:
     """(2,): two uniform random numbers times the seed."""
-    seed = clamped_int(values["randomize"], -(2**31), 2**31 - 1)
+    seed = clamped_int(values["randomize" if "randomize" in values else "seed"], -(2**31), 2**31 - 1)
     random = JavaRandom(seed)
     return np.array([seed * random.next_double(), seed * random.next_double()])
 

@@ -5,6 +5,7 @@ read.py and write.py call these functions. The formulas come from A. Maschke's r
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -54,6 +55,60 @@ def _bounded(parser: AttributeParser, layer: Element, name: str, high: float) ->
     if not 0 <= value <= high:
         parser.fail(f"layer: {name} is {value:g}; it must be 0 to {high:g}")
     return value
+
+
+# A coefficient that JWildfire animates: column and row of the affine or the post-affine.
+ANIMATED = re.compile(r"xy(Post)?Coeff([012])([01])Curve")
+MAX_POINTS = 10_000  # of a curve over time
+
+
+def evaluated(parser: AttributeParser, attributes: Mapping[str, str]) -> dict[str, str]:
+    """An element's attributes with the coefficients that curves animate at their values in the flame's frame.
+
+    Curves of other values, and Bezier curves, are counted as ignored.
+    """
+    held = dialects.without_curves(attributes)
+    for curve in dialects.animated_curves(attributes):
+        match = ANIMATED.fullmatch(curve)
+        if match is None or attributes.get(f"{curve}_interpolation", "SPLINE") not in ("SPLINE", "LINEAR"):
+            parser.ignored[f"animation of {curve} xforms"] += 1
+            continue
+        name = "post" if match[1] else "coefs"
+        numbers = parser.numbers(name, held.get(name, "1 0 0 1 0 0"), 6)
+        numbers[2 * int(match[2]) + int(match[3])] = _curve_value(parser, attributes, curve)
+        held[name] = " ".join(map(repr, numbers))
+    return held
+
+
+def _curve_value(parser: AttributeParser, attributes: Mapping[str, str], curve: str) -> float:
+    """The value of a curve in the flame's frame: a Catmull-Rom spline of both coordinates, or straight lines."""
+    count = parser.number(f"{curve}_point_count", attributes[f"{curve}_point_count"])
+    if not 1 <= count <= MAX_POINTS:
+        parser.fail(f"{curve}_point_count is {count:g}; it must be 1 to {MAX_POINTS}")
+    names = [[f"{curve}_{axis}{k}" for k in range(int(count))] for axis in "xy"]
+    points = np.array([[parser.number(name, attributes.get(name, "0")) for name in row] for row in names])
+    if count > 2 and attributes.get(f"{curve}_interpolation") != "LINEAR":
+        a, b, c, d = (np.pad(points, ((0, 0), (1, 1)), "edge")[:, k : k + int(count) - 1, None] for k in range(4))
+        u = np.linspace(0, 1, 1025)
+        spline = b + u * (c - a) / 2 + u**2 * (a - 2.5 * b + 2 * c - d / 2) + u**3 * (3 * (b - c) + d - a) / 2
+        points = spline.reshape(2, -1)
+    return float(np.interp(parser.frame, np.maximum.accumulate(points[0]), points[1]))
+
+
+def blur_brightness(parser: AttributeParser, element: Element) -> float:
+    """Factor by which JWildfire's motion blur scales the colors of a flame that no curve moves; 1 without blur.
+
+    It adds `motion_blur_length` copies to the flame, the p-th with the brightness 1 - 0.07 p^2 decay / length.
+    """
+    length = parser.number("motion_blur_length", element.get("motion_blur_length", "0"))
+    if not 0 <= length <= MAX_POINTS:
+        parser.fail(f"motion_blur_length is {length:g}; it must be 0 to {MAX_POINTS}")
+    decay = parser.number("motion_blur_decay", element.get("motion_blur_decay", "0"))
+    copies = 1 - 0.07 * np.arange(int(length) + 1) ** 2 * decay / max(length, 1)
+    if length and any(True for each in element.iter() for _ in dialects.animated_curves(each.attrib)):
+        parser.ignored["motion blur of JWildfire flames"] = 1
+        return 1.0
+    return float(np.maximum(copies, 0.01).mean())
 
 
 def thinned(xform: Xform, factor: float) -> Xform:

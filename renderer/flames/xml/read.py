@@ -188,11 +188,13 @@ def _parse_layers(
     divided by the largest weight to compensate.
     """
     bodies, layers = jwildfire.visible_layers(parser, element), []
+    parser.frame = parser.number("frame", element.get("frame", "0"))
+    brightness = jwildfire.blur_brightness(parser, element) if dialects.is_jwildfire(version) else 1.0
     strengths, densities, largest_weight = jwildfire.layer_strengths(parser, bodies)
     for body, strength, density in zip(bodies, strengths, densities, strict=True):
         xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
         colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
-        palette = dict(colors=tuple(map(tuple, (colors * strength).tolist())), alphas=alphas)
+        palette = dict(colors=tuple(map(tuple, (colors * (strength * brightness)).tolist())), alphas=alphas)
         xforms = tuple(jwildfire.thinned(xform, density) for xform in xforms)
         final = finals[0] if finals else None
         layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
@@ -291,9 +293,8 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
     parameters: dict[str, float] = {}
     modifiers: dict[str, float] = {}
     extra: dict[str, str] = {}
-    for curve in dialects.animated_curves(element.attrib):
-        parser.ignored[f"animation of {curve} xforms"] += 1
-    for name, text in dialects.rewritten(dialects.without_curves(element.attrib)).items():
+    attributes = jwildfire.evaluated(parser, element.attrib)
+    for name, text in dialects.rewritten(attributes).items():
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
             values[name] = parser.number(label, text)
@@ -320,7 +321,7 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
             extra[name] = text
         if undrawn := dialects.undrawn_value(name, text):
             parser.ignored[f"{undrawn} xforms"] += 1
-    jwildfire.with_space_affines(parser, element.attrib, values)
+    jwildfire.with_space_affines(parser, attributes, values)
     values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
     jwildfire.apply_priorities(parser, element.attrib, variations, parameters)
     _report_unknown(parser, extra, values, variations)

@@ -184,6 +184,15 @@ VARIATION_3D(dc_hexagons, shape = 0, seed = 10000, time = 0, zoom = 4, ColorOnly
     return stamped(weight, p, gray(smooth_step(r - 0.1f, r + 0.1f, h)), color, rgb, Gradient, scale_z, offset_z);
 }
 
+PALETTE_STAMP(dc_portal, seed = 1000, time = 0, waves = 5, zoom = 15) {
+    real u = p.x * zoom, v = p.y * zoom;
+    float t = 1000.0f + time;
+    real s = 3.0f * sine_of((1.0f + sqrt(vnorm(u, v)) / waves) * t + 0.125f * t * cosine_of(u) * cosine_of(v));
+    real a = magnitude(s);
+    mask up = s > 0.0f;
+    return triple(up ? a - 1.0f : a - 1.5f, a - 1.5f, up ? a - 2.0f : a - 1.5f);
+}
+
 PALETTE_STAMP(dc_layers, SIDE = 2, N = 8 [1, 10], Amplitude = 0.995 [0, 10], seed = 10000, time = 0, zoom = 8) {
     real far = zero_real();
     Pair a = circle((real)(2.0f * Amplitude * PI));

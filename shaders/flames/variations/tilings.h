@@ -379,6 +379,61 @@ DEVICE real sine_noise(real x, real y, float seed) {
     return s - floor_of(s);
 }
 
+// Origin: JWildfire
+
+DEVICE real pixel_bit(real x, real y) { return step_at((real)(0.5f), sine_noise(floor_of(x), floor_of(y), 0.0f)); }
+
+// Random pixels, 0 or 1, with rounded corners.
+DEVICE real rounded_pixels(real x, real y) {
+    real u = 2.0f * wrap_unit(x) - 1.0f, v = 2.0f * wrap_unit(y) - 1.0f, d = vnorm(u, v), mine = pixel_bit(x, y);
+    real dx = 0.9f * sign_of(u), dy = 0.9f * sign_of(v), beside = pixel_bit(x + dx, y), above = pixel_bit(x, y + dy);
+    mask corner = mine == pixel_bit(x + dx, y + dy) && mine != beside;
+    real other = beside != above ? mine : corner ? zero_real() : beside;
+    return d < 1.0f ? mine : blend(mine, other, smooth_step(d, (real)(1.0f), (real)(1.01f)));
+}
+
+// The table holds the offsets of the pattern.
+REPLACING(cut_fun, seed = 1000, mode = 1 [0, 1], zoom = 10, invert = 0 [0, 1]) {
+    real u = uniform(random), v = uniform(random), middle = (real)(mode < 1.0f ? 0.0f : 0.5f);
+    u = mode < 1.0f ? x : u;
+    v = mode < 1.0f ? y : v;
+    real shade = rounded_pixels(u * zoom + table[0], v * zoom + table[1]);
+    mask cut = invert < 1.0f ? shade > 0.0f : shade <= 0.0f;
+    *hidden = cut;
+    return scaled(weight, (cut ? zero_real() : u) - middle, (cut ? zero_real() : v) - middle);
+}
+
+DEVICE real bent_rows(real x) { return x + 0.1f * sine_of(1.6f * x); }
+
+// The x between low and high at which bent_rows(x) is y, by false position.
+DEVICE real row_border(real low, real high, real y) {
+    real at_low = bent_rows(low), at_high = bent_rows(high), x = low;
+    for (int k = 0; k < 20; k++) {
+        x = low + (high - low) / (at_high - at_low) * (y - at_low);
+        real at = bent_rows(x);
+        mask above = at > y;
+        high = above ? x : high;
+        at_high = above ? at : at_high;
+        low = above ? low : x;
+        at_low = above ? at_low : at;
+    }
+    return x;
+}
+
+REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], invert = 0 [0, 1]) {
+    real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
+    u = mode < 1.0f ? x : u;
+    v = mode < 1.0f ? y : v;
+    real b = v * zoom, row = bent_rows(b), n = floor_of(row);
+    real a = u * zoom / (row_border(b, b + 3.0f, n + 1.0f) - row_border(b - 3.0f, b, n));
+    real tile = modulo(floor_of(a + time * sign_of(modulo(n, 2.0f) - 0.5f)) + n, 2.0f);
+    mask dark = row - n <= 0.05f || tile == 0.0f, cut = (invert < 1.0f) == (dark ? u == u : u != u);
+    *hidden = cut;
+    return scaled(weight, cut ? zero_real() : u, cut ? zero_real() : v);
+}
+
+// Origin: Fractorium
+
 VARIATION(bwraps_rand, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0, symm = 0, seed = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
     real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
