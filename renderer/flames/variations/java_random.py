@@ -21,13 +21,3 @@ class JavaRandom:
     def next_double(self) -> float:
         """Uniform in [0, 1), 53 bits."""
         return ((self._next(26) << 27) + self._next(27)) / (1 << 53)
-
-    def next_int(self, bound: int) -> int:
-        """Uniform in 0 ... bound - 1."""
-        if bound & -bound == bound:
-            return (bound * self._next(31)) >> 31
-        while True:
-            drawn = self._next(31)
-            value = drawn % bound
-            if drawn - value + bound - 1 < 1 << 31:
-                return value

@@ -16,7 +16,8 @@ FLAME_TAGS = ("flame", "jwf-flame")
 MAX_DEPTH = 100
 MAX_FLAMES = 10_000  # of a file: reading takes a third of a millisecond each
 NAME = re.compile(r"[A-Za-z_][\w:.-]*")
-QUOTE_OR_END = re.compile(r"[\"'>]")
+TAG_END = re.compile(r"""(?:[^>"']|"[^"]*"|'[^']*')*+>""")
+ATTRIBUTE = re.compile(r"""([^=]*)=\s*("[^"]*"|'[^']*')""")  # its name: the text after the last value
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
 ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))
@@ -108,7 +109,8 @@ def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
             continue
         closing = text.startswith("/", position + 1)
         name = NAME.match(text, position + 1 + closing)
-        end = _tag_end(text, name.end()) if name else -1
+        match = TAG_END.match(text, name.end()) if name else None  # outside quoted values
+        end = match.end() - 1 if match else -1
         if name is None or end < 0:
             position = text.find("<", position + 1) if end < 0 and name is None else -1
             continue
@@ -119,33 +121,14 @@ def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
         position = following
 
 
-def _tag_end(text: str, position: int) -> int:
-    """The index of the > that ends a tag, outside quoted values, from `position` on; -1 if there is none."""
-    while match := QUOTE_OR_END.search(text, position):
-        if match[0] == ">":
-            return match.start()
-        position = text.find(match[0], match.end()) + 1
-        if position == 0:
-            break
-    return -1
-
-
 def _attributes(body: str) -> dict[str, str]:
-    """The attributes of a tag, each name once. A name is the text between the last value and the next `=`."""
+    """The attributes of a tag up to the first that has no quotes, each name once."""
     attributes: dict[str, str] = {}
     position = 0
-    while (equals := body.find("=", position)) >= 0:
-        name = " ".join(body[position:equals].split())
-        start = equals + 1
-        while start < len(body) and body[start].isspace():
-            start += 1
-        quote = body[start : start + 1]
-        end = body.find(quote, start + 1) if quote and quote in "\"'" else -1
-        if end < 0:
-            break
-        if name:
-            attributes.setdefault(name, REFERENCE.sub(_character, body[start + 1 : end]))
-        position = end + 1
+    while match := ATTRIBUTE.match(body, position):
+        if name := " ".join(match[1].split()):
+            attributes.setdefault(name, REFERENCE.sub(_character, match[2][1:-1]))
+        position = match.end()
     return attributes
 
 

@@ -47,13 +47,18 @@ DEVICE Pair elliptic_coordinates(real x, real y) {
     return pair(e.x, y < 0.0f ? -nu : nu);
 }
 
+// The point of elliptic coordinates, times the weight.
+DEVICE Pair from_elliptic(float weight, real mu, real nu) {
+    Pair h = hyperbola(mu), c = circle(nu);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
 VARIATION(eJulia, power = 2) {
     real k = power < 0.0f ? 1.0f / (x * x + y * y) : (real)(1.0f);
     Pair e = elliptic_coordinates(k * x, k * y);
     real nu = y < 0.0f ? -magnitude(e.y) : magnitude(e.y);
     nu = nu / power + TWO_PI / power * floor_of(uniform(random) * power);
-    Pair c = circle(nu), h = hyperbola(area_cosine_1p(e.x) / power);
-    return scaled(weight, h.x * c.x, h.y * c.y);
+    return from_elliptic(weight, area_cosine_1p(e.x) / power, nu);
 }
 
 // Bipolar coordinates (tau, sigma) of a point.
@@ -133,15 +138,13 @@ VARIATION(eRotate, rotate = 0) {
 
 VARIATION(ePush, push = 0, dist = 1, rotate = 0) {
     Pair e = elliptic_coordinates(x, y);
-    Pair h = hyperbola(area_cosine_1p(e.x) * dist + push), c = circle(e.y + rotate);
-    return scaled(weight, h.x * c.x, h.y * c.y);
+    return from_elliptic(weight, area_cosine_1p(e.x) * dist + push, e.y + rotate);
 }
 
 VARIATION(eSwirl, in = 1.2, out = 0.2) {
     Pair e = elliptic_coordinates(x, y);
     real mu = area_cosine_1p(e.x);
-    Pair h = hyperbola(mu), c = circle(e.y + mu * out + in / mu);
-    return scaled(weight, h.x * c.x, h.y * c.y);
+    return from_elliptic(weight, mu, e.y + mu * out + in / mu);
 }
 
 // JWildfire's elliptic of mode 1, where chance chooses the half plane.
@@ -171,8 +174,7 @@ VARIATION(bCollide, num = 1 [1e-10, 1e9], a = 0) {
     real right = (x + 1.0f) * (x + 1.0f) + y * y, left = (x - 1.0f) * (x - 1.0f) + y * y;
     real tau = 0.5f * (logarithm_of(right) - logarithm_of(left));
     real sigma = collided(PI - angle_of(y, x + 1.0f) - angle_of(y, 1.0f - x), num, a);
-    Pair h = hyperbola(tau), c = circle(sigma);
-    return scaled(weight / (h.x - c.x), h.y, c.y);
+    return from_bipolar(weight, tau, sigma);
 }
 
 // Elliptic coordinates: mu and nu, which has the sign of y.
@@ -180,10 +182,6 @@ DEVICE Pair elliptic_mu_nu(real x, real y) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, nu = arccosine(clamped(x / m, (real)(-1.0f), (real)(1.0f)));
     return pair(area_cosine_1p(e.x), y < 0.0f ? -nu : nu);
-}
-DEVICE Pair from_elliptic(float weight, real mu, real nu) {
-    Pair h = hyperbola(mu), c = circle(nu);
-    return scaled(weight, h.x * c.x, h.y * c.y);
 }
 
 VARIATION(eCollide, num = 1 [1, 1e9], a = 0) {

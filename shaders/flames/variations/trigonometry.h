@@ -56,23 +56,19 @@ VARIATION(cosh2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
 }
 
 VARIATION(tan2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (cosine_of(x2 * x) + hyperbolic_cosine(y2 * y));
-    return scaled(k, sine_of(x1 * x), hyperbolic_sine(y1 * y));
+    return scaled(weight / (cosine_of(x2 * x) + hyperbolic_cosine(y2 * y)), sine_of(x1 * x), hyperbolic_sine(y1 * y));
 }
 
 VARIATION(cot2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (hyperbolic_cosine(y2 * y) - cosine_of(x2 * x));
-    return scaled(k, sine_of(x1 * x), -hyperbolic_sine(y1 * y));
+    return scaled(weight / (hyperbolic_cosine(y2 * y) - cosine_of(x2 * x)), sine_of(x1 * x), -hyperbolic_sine(y1 * y));
 }
 
 VARIATION(tanh2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (cosine_of(y2 * y) + hyperbolic_cosine(x2 * x));
-    return scaled(k, hyperbolic_sine(x1 * x), sine_of(y1 * y));
+    return scaled(weight / (cosine_of(y2 * y) + hyperbolic_cosine(x2 * x)), hyperbolic_sine(x1 * x), sine_of(y1 * y));
 }
 
 VARIATION(coth2_bs, x1 = 2, x2 = 2, y1 = 2, y2 = 2) {
-    real k = weight / (hyperbolic_cosine(x2 * x) - cosine_of(y2 * y));
-    return scaled(k, hyperbolic_sine(x1 * x), sine_of(y1 * y));
+    return scaled(weight / (hyperbolic_cosine(x2 * x) - cosine_of(y2 * y)), hyperbolic_sine(x1 * x), sine_of(y1 * y));
 }
 
 VARIATION(sec2_bs, x1 = 1.25, x2 = 0.75, y1 = 1.5, y2 = 0.5) {
@@ -186,45 +182,35 @@ DEVICE Triple quaternion(real n, real s, real t, real a, real b, real y, real z)
 
 DEVICE real quaternion_inverse(float weight, real x, real y, real z) { return weight / (x * x + y * y + z * z); }
 
-VARIATION_3D(sinq) {
+// n times sin, cos, sinh and cosh of the quaternion; side 1, or -1 for the conjugate of the result.
+DEVICE Triple sine_quaternion(real n, float side, real x, real y, real z) {
     Pair c = circle(x), h = hyperbola(vnorm(y, z));
-    return quaternion((real)(weight), c.y, h.x, c.x, h.y, y, z);
+    return quaternion(n, c.y, h.x, side * c.x, h.y, y, z);
 }
 
-VARIATION_3D(cosq) {
+DEVICE Triple cosine_quaternion(real n, real x, real y, real z) {
     Pair c = circle(x), h = hyperbola(vnorm(y, z));
-    return quaternion((real)(weight), c.x, h.x, -c.y, h.y, y, z);
+    return quaternion(n, c.x, h.x, -c.y, h.y, y, z);
 }
 
-VARIATION_3D(sinhq) {
+DEVICE Triple sinh_quaternion(real n, float side, real x, real y, real z) {
     Pair c = circle(vnorm(y, z)), h = hyperbola(x);
-    return quaternion((real)(weight), h.y, c.x, h.x, c.y, y, z);
+    return quaternion(n, h.y, c.x, side * h.x, c.y, y, z);
 }
 
-VARIATION_3D(coshq) {
+DEVICE Triple cosh_quaternion(real n, float side, real x, real y, real z) {
     Pair c = circle(vnorm(y, z)), h = hyperbola(x);
-    return quaternion((real)(weight), h.x, c.x, h.y, c.y, y, z);
+    return quaternion(n, h.x, c.x, side * h.y, c.y, y, z);
 }
 
-VARIATION_3D(cscq) {
-    Pair c = circle(x), h = hyperbola(vnorm(y, z));
-    return quaternion(quaternion_inverse(weight, x, y, z), c.y, h.x, -c.x, h.y, y, z);
-}
-
-VARIATION_3D(secq) {
-    Pair c = circle(-x), h = hyperbola(vnorm(y, z));
-    return quaternion(quaternion_inverse(weight, x, y, z), c.x, h.x, -c.y, h.y, y, z);
-}
-
-VARIATION_3D(cschq) {
-    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
-    return quaternion(quaternion_inverse(weight, x, y, z), h.y, c.x, -h.x, c.y, y, z);
-}
-
-VARIATION_3D(sechq) {
-    Pair c = circle(vnorm(y, z)), h = hyperbola(x);
-    return quaternion(quaternion_inverse(weight, x, y, z), h.x, c.x, -h.y, c.y, y, z);
-}
+VARIATION_3D(sinq) { return sine_quaternion((real)(weight), 1.0f, x, y, z); }
+VARIATION_3D(cosq) { return cosine_quaternion((real)(weight), x, y, z); }
+VARIATION_3D(sinhq) { return sinh_quaternion((real)(weight), 1.0f, x, y, z); }
+VARIATION_3D(coshq) { return cosh_quaternion((real)(weight), 1.0f, x, y, z); }
+VARIATION_3D(cscq) { return sine_quaternion(quaternion_inverse(weight, x, y, z), -1.0f, x, y, z); }
+VARIATION_3D(secq) { return cosine_quaternion(quaternion_inverse(weight, x, y, z), -x, y, z); }
+VARIATION_3D(cschq) { return sinh_quaternion(quaternion_inverse(weight, x, y, z), -1.0f, x, y, z); }
+VARIATION_3D(sechq) { return cosh_quaternion(quaternion_inverse(weight, x, y, z), -1.0f, x, y, z); }
 
 // A quotient of two quaternions: s t along the real axis, and (t b - s a) of the imaginary part.
 DEVICE Triple quaternion_quotient(float weight, real x, real y, real z, real s, real t, real a, real b, real sign) {

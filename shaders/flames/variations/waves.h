@@ -415,18 +415,16 @@ VARIATION(interference2, a1 = 1, b1 = 1, c1 = 0, p1 = 1, t1 = 0, a2 = 1, b2 = 1,
                   wave_of(y, a1, b1, c1, p1, t1) + wave_of(y, a2, b2, c2, p2, t2));
 }
 
-DEVICE Pair vibrated(Pair p, float direction, float angle, float frequency, float amplitude, float phase) {
+// The displacement of (x, y) by a wave.
+DEVICE Pair vibration(real x, real y, float direction, float angle, float frequency, float amplitude, float phase) {
     Pair c = circle((real)(direction)), t = circle((real)(direction + angle));
-    real a = amplitude * sine_of(TWO_PI * (frequency * (p.x * c.x + p.y * c.y) + phase / frequency));
-    return pair(p.x + a * t.x, p.y + a * t.y);
+    return scaled_pair(amplitude * sine_of(TWO_PI * (frequency * (x * c.x + y * c.y) + phase / frequency)), t);
 }
 
 VARIATION(vibration, dir = 0, angle = 1.5707963267948966, freq = 1, amp = 0.25, phase = 0, dir2 = 1.5707963267948966,
           angle2 = 1.5707963267948966, freq2 = 1, amp2 = 0.25, phase2 = 0) {
-    Pair p = vibrated(pair(x, y), dir, angle, freq, amp, phase);
-    Pair c = circle((real)(dir2)), t = circle((real)(dir2 + angle2));
-    real a = amp2 * sine_of(TWO_PI * (freq2 * (x * c.x + y * c.y) + phase2 / freq2));
-    return scaled(weight, p.x + a * t.x, p.y + a * t.y);
+    Pair a = vibration(x, y, dir, angle, freq, amp, phase), b = vibration(x, y, dir2, angle2, freq2, amp2, phase2);
+    return scaled(weight, x + a.x + b.x, y + a.y + b.y);
 }
 
 VARIATION_3D(popcorn2_3D, x = 0.1, y = 0.1, z = 0.1, c = 3) {
