@@ -60,11 +60,16 @@ FILTERS: dict[str, tuple[float, Callable[[np.ndarray, np.ndarray], np.ndarray]]]
 
 
 def spatial_filter(flame: Flame) -> np.ndarray:
-    """The spatial filter (width, width) float32 in buckets, of sum 1; width is even if and only if `supersample` is."""
-    support, evaluate = FILTERS[flame.filter_shape]
-    width = 2 * support * flame.supersample * flame.filter_radius
+    """The spatial filter of a flame: see filter_kernel()."""
+    return filter_kernel(flame.filter_shape, flame.filter_radius, flame.supersample)
+
+
+def filter_kernel(shape: str, radius: float, supersample: int = 1) -> np.ndarray:
+    """A filter (width, width) float32 in buckets, of sum 1; width is even if and only if `supersample` is."""
+    support, evaluate = FILTERS[shape]
+    width = 2 * support * supersample * radius
     taps = int(width) + 1
-    taps += (taps ^ flame.supersample) & 1
+    taps += (taps ^ supersample) & 1
     adjust = support * taps / width if width > 1e-9 else 1.0
     u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
     row = evaluate(u, np.abs(u))

@@ -109,12 +109,3 @@ def material_records(materials: tuple[Material, ...]) -> np.ndarray:
         ],
         MATERIAL,
     )
-
-
-def blur_filter(radius: float) -> np.ndarray:
-    """(width, width) float32, sum 1, odd width: JWildfire's radially symmetric Gaussian of a radius in buckets."""
-    taps = int(2 * 1.5 * radius) + 1
-    taps += (taps ^ 1) & 1
-    u = ((2 * np.arange(taps) + 1) / taps - 1) * (1.5 * taps / (3 * radius))
-    kernel = np.exp(-2 * (u[:, None] ** 2 + u**2))
-    return np.asarray(kernel / kernel.sum(), "f4")

@@ -6,8 +6,9 @@ postprocess.py runs SolidPass in place of tone mapping if the flame has `solid` 
 import numpy as np
 
 from renderer.flames.chaos_game import BucketRect, ChaosGame, plotted_colors
+from renderer.flames.filters import filter_kernel
 from renderer.flames.genome import Flame
-from renderer.flames.solid import LIGHT, MATERIAL, blur_filter, light_records, material_records
+from renderer.flames.solid import LIGHT, MATERIAL, light_records, material_records
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
@@ -79,7 +80,7 @@ class SolidPass:
         self._kernels["find_normals"](count, points, normals, *shape)
         if solid.occlusion:
             search, blur = solid.radii(grid)
-            filter_ = blur_filter(blur)
+            filter_ = filter_kernel("gaussian", blur)
             self._kernels["find_occlusion"](
                 count, points, normals, occlusion, *shape, *corner, search, solid.radius_samples, solid.azimuth_samples,
                 solid.falloff,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, variation_table
+from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 from tests.flames.reference_variations import FORMULAS
 
@@ -78,7 +78,7 @@ def applied(device, name, x, y, weight, said, lanes=1):
     cases = (
         CASE.format(k, v.name, "".join(f", p[{n}]" for n in range(len(v.parameters)))) for k, v in enumerate(variations)
     )
-    text = header_source() + "".join(v.source for v in variations) + HARNESS.replace("CASES", "\n".join(cases))
+    text = header_source() + "".join(sources(variations)) + HARNESS.replace("CASES", "\n".join(cases))
     kernel = device.kernel(GeneratedSource(group[0], text), "apply", group_size=64, STRICT=1, LANES=lanes, IS_3D=0)
     count = len(x)
     assert count % (64 * lanes) == 0

@@ -249,17 +249,34 @@ VARIATION_3D(sphereblur, power = 1 [0, 1e6]) {
     return triple(p.x, p.y, r * c);
 }
 
-VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
-    Pair tip = circle((real)(PI / power));
-    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
-    real far = vnorm((x - x0) / mulx, (y - y0) / muly), u = uniform(random) * (2.0f * power), again = uniform(random);
-    real n = floor_of(u), t = (u - n) * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha));
-    real side = n - 2.0f * floor_of(0.5f * n), bend = arcsine(sine_of(alpha) * t / h);
-    real a = TWO_PI / power * floor_of(0.5f * n) + (side == 1.0f ? bend : -bend) - 0.5f * PI;
-    real k = h * sqrt(again) * (0.1f * blur) * power_of(greatest(far - radius, zero_real()), (real)(exp));
-    Pair p = from_polar(k, a);
+// (x, y) moved by r in the direction a, where `far` from the origin lies beyond the radius.
+DEVICE Pair blurred_beyond(float weight, real x, real y, real far, float radius, real r, real a) {
+    Pair p = from_polar(r, a);
     mask moves = far > radius;
     return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
+}
+// Radius and angle of a point of the edge of a star: at the fraction f of side n, whose odd sides bend by `way` 1 or -1.
+DEVICE Pair star_point(float power, float range, real n, real f, float way) {
+    Pair tip = circle((real)(PI / power));
+    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
+    real t = f * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha)), half_n = floor_of(0.5f * n);
+    real bend = way * arcsine(sine_of(alpha) * t / h);
+    return pair(h, TWO_PI / power * half_n + (n - 2.0f * half_n == 1.0f ? bend : -bend) - 0.5f * PI);
+}
+
+DEVICE real ellipse_radius(real x, real y, float x0, float y0, float mulx, float muly) {
+    return vnorm((x - x0) / mulx, (y - y0) / muly);
+}
+
+DEVICE real power_beyond(real far, float radius, float exponent) {
+    return power_of(greatest(far - radius, zero_real()), (real)(exponent));
+}
+
+VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
+    real far = ellipse_radius(x, y, x0, y0, mulx, muly), u = uniform(random) * (2.0f * power), again = uniform(random);
+    Pair p = star_point(power, range, floor_of(u), u - floor_of(u), 1.0f);
+    real r = p.x * sqrt(again) * (0.1f * blur) * power_beyond(far, radius, exp);
+    return blurred_beyond(weight, x, y, far, radius, r, p.y);
 }
 
 VARIATION_3D(falloff, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, x0 = 0, y0 = 0, z0 = 0, invert = 0,
@@ -307,12 +324,6 @@ REPLACING_3D(concentric, radius = 1, density = 10, R_blur = 0, Z_blur = 0) {
     return triple(weight * r * c.x, weight * r * c.y, weight * ((v * 2.0f - 1.0f) * Z_blur - level));
 }
 
-// (x, y) moved by r in the direction a, where `far` from the origin lies beyond the radius.
-DEVICE Pair blurred_beyond(float weight, real x, real y, real far, float radius, real r, real a) {
-    Pair p = from_polar(r, a);
-    mask moves = far > radius;
-    return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
-}
 DEVICE real ngon_edge(real a, float power) {
     float side = TWO_PI / power;
     real phi = a - side * floor_of(a / side);
@@ -320,12 +331,6 @@ DEVICE real ngon_edge(real a, float power) {
 }
 DEVICE real sine_radius(real u, float power) {
     return arccosine((power == 1.0f ? u : power_of(1.0f - u, (real)(power))) * 2.0f - 1.0f) * (1.0f / PI);
-}
-DEVICE real ellipse_radius(real x, real y, float x0, float y0, float mulx, float muly) {
-    return vnorm((x - x0) / mulx, (y - y0) / muly);
-}
-DEVICE real power_beyond(real far, float radius, float exponent) {
-    return power_of(greatest(far - radius, zero_real()), (real)(exponent));
 }
 
 VARIATION(depth_gaussian, blur = 1, radius = 1) {
@@ -362,26 +367,17 @@ VARIATION(depth_sine2, power = 1 [0, 1e6], blur = 1, radius = 1, x0 = 0, y0 = 0,
 }
 
 VARIATION(depth_blur, power = 5, range = 0.401623, blur = 1, radius = 1) {
-    Pair tip = circle((real)(PI / power));
-    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
-    real far = vnorm(x, y), u = uniform(random) * (2.0f * power), again = uniform(random), n = floor_of(u);
-    real t = (u - n) * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha));
-    real bend = arcsine(sine_of(alpha) * t / h), side = n - 2.0f * floor_of(0.5f * n);
-    real a = TWO_PI / power * floor_of(0.5f * n) + (side == 1.0f ? -bend : bend) - 0.5f * PI;
-    return blurred_beyond(weight, x, y, far, radius, h * sqrt(again) * (0.1f * blur) * (far - radius), a);
+    real far = vnorm(x, y), u = uniform(random) * (2.0f * power), again = uniform(random);
+    Pair p = star_point(power, range, floor_of(u), u - floor_of(u), -1.0f);
+    return blurred_beyond(weight, x, y, far, radius, p.x * sqrt(again) * (0.1f * blur) * (far - radius), p.y);
 }
 
 VARIATION(starblur2, power = 5, range = 0.40162283177245456, hole = 0.5, stripes = 5, width = 0.2) {
-    Pair tip = circle((real)(PI / power));
-    real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
     float n = fmax(fabs(stripes), 1e-6f), inner = fmin(fabs(hole), 1.0f);
-    real k = uniform(random) * (2.0f * power), again = uniform(random), i = floor_of(k), f = (k - i) * n,
-         s = truncation(f);
-    real part = width * (f - s), odd = i - 2.0f * floor_of(0.5f * i);
-    real t = ((odd == 0.0f ? part : 1.0f - part) + s) / n * length;
-    real h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha)), bend = arcsine(sine_of(alpha) * t / h);
-    real a = TWO_PI / power * floor_of(0.5f * i) + (odd == 1.0f ? bend : -bend) - 0.5f * PI;
-    return from_polar(weight * h * sqrt(again * (1.0f - inner * inner) + inner * inner), a);
+    real k = uniform(random) * (2.0f * power), again = uniform(random), i = floor_of(k), f = (k - i) * n;
+    real s = truncation(f), part = width * (f - s), odd = i - 2.0f * floor_of(0.5f * i);
+    Pair p = star_point(power, range, i, ((odd == 0.0f ? part : 1.0f - part) + s) / n, 1.0f);
+    return from_polar(weight * p.x * sqrt(again * (1.0f - inner * inner) + inner * inner), p.y);
 }
 
 VARIATION(vignette, posx = 0, posy = 0, inner_radius = 0.5, fade_radius = 0.5, power = 4, blur = 1) {

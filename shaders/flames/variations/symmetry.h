@@ -5,7 +5,7 @@
 // Origin: JWildfire
 
 // One of two images, chosen by a random number u of 0 to 1.
-DEVICE Pair one_of_two(real u, Pair a, Pair b) { return pair(u < 0.5f ? a.x : b.x, u < 0.5f ? a.y : b.y); }
+DEVICE Pair one_of_two(real u, Pair a, Pair b) { return choose2(u < 0.5f, a, b); }
 
 VARIATION(sym_bg1, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
@@ -39,8 +39,7 @@ VARIATION(sym_bg5, stepx = 0, stepy = 0) {
 DEVICE Pair one_of_four(real u, Pair a, Pair b, Pair c, Pair d) {
     mask low = u < 0.5f;
     real v = low ? 2.0f * u : 2.0f * u - 1.0f;
-    Pair p = one_of_two(v, a, b), q = one_of_two(v, c, d);
-    return pair(low ? p.x : q.x, low ? p.y : q.y);
+    return choose2(low, one_of_two(v, a, b), one_of_two(v, c, d));
 }
 
 VARIATION(sym_bg6, stepx = 0, stepy = 0) {
@@ -136,8 +135,7 @@ VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5)
                          pair(y + sx + u, v - sy - x), pair(u - sx - y, v + sy + x));
     Pair q = one_of_four(uniform(random), pair(-sx - u - x, y + sy - v), pair(-sx - u - y, -sy - v - x),
                          pair(y + sx - u, x + sy - v), pair(x + sx - u, -sy - v - y));
-    q = one_of_two(half_turn, p, q);
-    return scaled(weight, q.x, q.y);
+    return scaled_pair(weight, one_of_two(half_turn, p, q));
 }
 
 VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
@@ -149,8 +147,7 @@ VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
                          pair(-sx - y, sy + x));
     Pair q = one_of_four(uniform(random), pair(-sx - x, y + sy), pair(-sx - y, -sy - x), pair(y + sx, x + sy),
                          pair(x + sx, -sy - y));
-    q = one_of_two(half_turn, p, q);
-    return scaled(weight, q.x, q.y);
+    return scaled_pair(weight, one_of_two(half_turn, p, q));
 }
 
 VARIATION_3D(mirror_wf, xaxis = 1, yaxis = 0, zaxis = 0, xshift = 0, yshift = 0, zshift = 0, xscale = 1, yscale = 1,
