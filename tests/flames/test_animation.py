@@ -13,9 +13,9 @@ import renderer
 from renderer import flames
 from renderer.errors import UserError
 from renderer.flames import edit, evolve
-from renderer.flames.xml.read import parse_flames
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
+from tests.flames.games import parse_flames
 
 TWO = """<flames><flame name="a" time="0" size="40 30" scale="12" quality="3">
 <xform weight="1" color="0" linear="1" coefs=".5 .2 -.2 .5 .4 .2"/>

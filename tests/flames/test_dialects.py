@@ -15,12 +15,13 @@ from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
 from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.elements import _tolerant_elements, flame_elements
-from renderer.flames.xml.read import parse_flames, parse_library, read_library
+from renderer.flames.xml.read import parse_library, read_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
 from renderer.pictures import flame as flame_picture
 from renderer.pictures import flame_sheet, load, load_again, load_for_window
+from tests.flames.games import parse_flames
 
 XFORM = '<xform weight="1" linear="0.5" coefs="0.6 0.2 -0.2 0.6 0.3 0"/>'
 COLOR = '<color index="0" rgb="200 90 9"/>'

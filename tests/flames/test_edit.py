@@ -11,9 +11,9 @@ from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.interpolation import KeyFrame, interpolate_affine, interpolate_at
 from renderer.flames.settings import Settings, settings_from_keyframe
-from renderer.flames.xml.read import parse_flames
 from renderer.flames.xml.write import to_xml
 from renderer.pictures.flame import Picture
+from tests.flames.games import parse_flames
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import pytest
 from renderer.flames import chaos_game, interpolation, kernel_cache, palettes, sample_schedule
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.variations.catalog import variation_table
-from renderer.flames.xml.read import parse_flames, read_flames
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import read_pixels
 from renderer.images.metrics import psnr
 from renderer.images.tone_mapping import tonemap
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
+from tests.flames.games import parse_flames, read_flames
 
 SHARED = ROOT.parent / "shared" / "data" / "flames"
 HAS_NUMBERED = palettes.flam3_palette(0) is not None

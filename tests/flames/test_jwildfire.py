@@ -16,11 +16,12 @@ from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.jwildfire import space_affine
-from renderer.flames.xml.read import parse_flames, parse_library
+from renderer.flames.xml.read import parse_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import linear_to_srgb
 from renderer.pictures import flame as flame_picture
 from renderer.pictures import load
+from tests.flames.games import parse_flames
 
 RED, BLUE = '<color index="0" rgb="255 0 0"/>', '<color index="0" rgb="0 0 255"/>'
 HEAD = 'size="60 40" scale="20" quality="20" version="JWildfire V8.50"'

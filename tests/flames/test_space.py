@@ -15,10 +15,9 @@ from renderer.flames.chaos_game import BucketRect
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.solid_pass import inverse_camera
 from renderer.flames.temporal import make_temporal_samples
-from renderer.flames.xml.read import parse_flames
 from renderer.flames.xml.write import to_xml
 from renderer.pictures import load
-from tests.flames.games import run_chaos_game
+from tests.flames.games import parse_flames, run_chaos_game
 
 SIZE = (200, 160)
 POINTS = np.array([[0.3, 0.2, 0.5], [-0.4, 0.6, -0.3], [0.7, -0.5, 0.2]])

@@ -8,10 +8,10 @@ import pytest
 from renderer.errors import InputError
 from renderer.flames import chaos_game, interpolation, palettes
 from renderer.flames.variations.catalog import parameter_owners, variation_table
-from renderer.flames.xml.read import parse_flames, read_flames
 from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
+from tests.flames.games import parse_flames, read_flames
 
 SHARED = ROOT.parent / "shared" / "data" / "flames"
 FILES = sorted([*ROOT.glob("scenes/*.flame"), *SHARED.glob("*.flame")])

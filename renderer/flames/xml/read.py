@@ -125,21 +125,6 @@ def _unwound(entries: list[FileEntry]) -> list[FileEntry]:
     return unwound
 
 
-def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
-    """The readable flames of a file in the file's order, and warnings, among them the errors of the other flames."""
-    return _keyframes(*read_library(path))
-
-
-def parse_flames(text: str | bytes, parser: AttributeParser | None = None) -> tuple[list[KeyFrame], list[str]]:
-    """As read_flames(), for a text in place of a file."""
-    return _keyframes(*parse_library(text, parser or AttributeParser("text")))
-
-
-def _keyframes(entries: list[FileEntry], warnings: list[str]) -> tuple[list[KeyFrame], list[str]]:
-    errors = [f"left out: {entry.error}" for entry in entries if not entry.keyframe]
-    return [entry.keyframe for entry in entries if entry.keyframe], [*warnings, *errors]
-
-
 def _entry(parser: AttributeParser, index: int, flame: FlameElement) -> FileEntry:
     name = flame.element.get("name", "")
     parser.location = f"{parser.path}: flame {index}" + (f" {name!r}" if name else "")

@@ -9,7 +9,6 @@ import pytest
 from renderer.flames import edit, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
-from renderer.flames.xml.read import read_flames
 from renderer.paths import SCENES
 from renderer.pictures import load, load_for_window, open_picture
 from renderer.pictures.flame import Picture
@@ -20,6 +19,7 @@ from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.triangles import WindowTransform
+from tests.flames.games import read_flames
 from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
 
 WIDTH, HEIGHT = 900, 460
