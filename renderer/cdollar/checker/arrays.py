@@ -3,8 +3,6 @@
 .npy files are memory-mapped; their elements are converted to C$'s types when they are read.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ constraint for each index. When the expression is lowered, its variables are sol
 outer expression move to the context of that expression.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Builds the nodes of operations and built-in functions on data values, and folds constants (as LLVM's IRBuilder)."""
 
-from __future__ import annotations
-
 import math
 from functools import cache, reduce
 

@@ -1,7 +1,5 @@
 """The state of one compilation that all functions of the lowering share: `Program`, and `Body` in one of its bodies."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -117,9 +115,9 @@ class NotDeviceCode(Exception):
 class Rules(NamedTuple):
     """The functions at the top of the lowering, which modules below call recursively: imports only go downwards."""
 
-    expression: Callable[[Body, ast.AstNode, Type | None], Value]
-    call: Callable[[Body, UserFunction, Sequence[Value], Span], Value]
-    device_function: Callable[[Program, UserFunction], DeviceFunction | None]
+    expression: "Callable[[Body, ast.AstNode, Type | None], Value]"
+    call: "Callable[[Body, UserFunction, Sequence[Value], Span], Value]"
+    device_function: "Callable[[Program, UserFunction], DeviceFunction | None]"
 
 
 class Program:

@@ -1,7 +1,5 @@
 """The tables of a program: types and functions by name, and the instances of generic functions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

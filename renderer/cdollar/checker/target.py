@@ -1,7 +1,5 @@
 """The interface of targets, which evaluate the nodes of a program's DAG (the paper's target executors)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any

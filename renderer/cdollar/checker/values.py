@@ -1,7 +1,5 @@
 """The values of expressions while a program is checked, and the scopes that hold them by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -154,12 +152,12 @@ class NameRestriction:
 class Scope:
     """Names and restrictions of a block; `parent` is the scope of the enclosing block."""
 
-    def __init__(self, parent: Scope | None = None):
+    def __init__(self, parent: "Scope | None" = None):
         self.parent = parent
         self.names: dict[str, Variable] = {}
         self.restrictions: dict[str, NameRestriction] = {}
 
-    def chain(self) -> Iterator[Scope]:
+    def chain(self) -> "Iterator[Scope]":
         """This scope and its enclosing scopes, the innermost first."""
         scope: Scope | None = self
         while scope is not None:
@@ -178,7 +176,7 @@ class Scope:
         """All names with their variables, inner ones first."""
         return [item for scope in self.chain() for item in scope.names.items()]
 
-    def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
+    def clone(self, scope_copies: "dict[Scope, Scope]") -> "Scope":
         """A copy of the chain and its variables; `scope_copies` receives each scope's copy."""
         copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
         copy.names = {name: replace(v) for name, v in self.names.items()}

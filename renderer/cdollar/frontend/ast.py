@@ -1,7 +1,5 @@
 """The nodes of a C$ program's syntax tree, which the parser makes. Every node has its span, for error messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, dataclass_transform
@@ -73,7 +71,7 @@ class Unary(AstNode):
 
     operator: str
     operand: AstNode
-    restrictions: list[Restriction] = field(default_factory=list)
+    restrictions: "list[Restriction]" = field(default_factory=list)
 
 
 class Binary(AstNode):
@@ -97,7 +95,7 @@ class Call(AstNode):
 
     callee: AstNode
     arguments: list[AstNode]
-    restrictions: list[Restriction] = field(default_factory=list)
+    restrictions: "list[Restriction]" = field(default_factory=list)
 
 
 class MemberAccess(AstNode):
@@ -154,7 +152,7 @@ class ArrayLiteral(AstNode):
 class Lambda(AstNode):
     """`x => body`."""
 
-    parameters: list[BoundParameter]
+    parameters: "list[BoundParameter]"
     body: AstNode
 
 

@@ -3,8 +3,6 @@
 Every code has its page in assets/reference/cdollar_errors.md.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +35,7 @@ class Span:
     start: int
     end: int
 
-    def to(self, other: Span) -> Span:
+    def to(self, other: "Span") -> "Span":
         """The span from this one to another."""
         return Span(self.source, min(self.start, other.start), max(self.end, other.end))
 

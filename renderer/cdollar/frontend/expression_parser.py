@@ -1,7 +1,5 @@
 """Parses types and expressions of C$ by recursive descent."""
 
-from __future__ import annotations
-
 import re
 
 from renderer.cdollar.frontend import ast

@@ -1,7 +1,5 @@
 """Hints of error messages for a wrong word or sign, often from another language; the lexer and parser look them up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

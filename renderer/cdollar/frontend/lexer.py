@@ -1,7 +1,5 @@
 """The lexer of C$ (.cb files), and the stream of tokens that the parser reads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Parses programs and lines of the REPL: declarations and statements of C$ (.cb files), by recursive descent."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from renderer.cdollar.frontend import ast

@@ -5,8 +5,6 @@ that one table serves both modes (Griewank and Walther, Evaluating Derivatives, 
 the derivative follows the chosen operand; of abs at 0 it is 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the elements that do not come before (or after) its element. These 2n folds run 
 about the time of a few folds.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

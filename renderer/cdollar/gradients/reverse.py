@@ -6,8 +6,6 @@ function that is evaluated once is the sum of the contributions of all its reads
 or function to differentiate by. Source: Griewank and Walther, Evaluating Derivatives, 2008.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import NamedTuple
 

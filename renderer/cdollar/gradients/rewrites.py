@@ -4,8 +4,6 @@ Reverse mode costs a small multiple of a function, however many arguments it has
 So device functions without loops are inlined, and differentiated as expressions.
 """
 
-from __future__ import annotations
-
 from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device

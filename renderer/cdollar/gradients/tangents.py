@@ -4,8 +4,6 @@ The tangent function has the same loops and branches. Each floating-point local 
 parameter; every statement that stores the local stores the tangents too.
 """
 
-from __future__ import annotations
-
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, Nodes, contribution, is_smooth
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device

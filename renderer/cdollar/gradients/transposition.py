@@ -5,8 +5,6 @@ inverted: each index equation is solved for one bound variable, and the contribu
 which reads and never writes. Reads at other indices become sums by key, in the order of the points (ir/primitives.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

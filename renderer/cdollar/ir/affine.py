@@ -5,8 +5,6 @@ the polyhedral model). Domain inference (checker/) solves such indices for the r
 their bounds to omit bounds checks and to upload only the region of an array that a kernel reads.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +27,11 @@ class Affine:
     constant: int
     is_known: bool = True
 
-    def scale(self, factor: int) -> Affine:
+    def scale(self, factor: int) -> "Affine":
         """This form times an integer; 0 leaves no terms."""
         return Affine(tuple((v, c * factor) for v, c in self.terms if factor), self.constant * factor, self.is_known)
 
-    def add(self, other: Affine) -> Affine:
+    def add(self, other: "Affine") -> "Affine":
         """The sum of two forms; terms that cancel disappear."""
         terms = dict(self.terms)
         for variable, coefficient in other.terms:

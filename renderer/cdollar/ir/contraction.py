@@ -3,8 +3,6 @@
 The NumPy target runs them as einsum; targets/matmul_kernels.py plans contractions that are matrix products.
 """
 
-from __future__ import annotations
-
 from renderer.cdollar.ir.dag import Node
 
 MAX_FACTORS = 6

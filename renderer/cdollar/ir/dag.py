@@ -8,8 +8,6 @@ bound variables ("variable") and arrays ("function" without bodies). "apply" app
 interned (hash consing): structurally equal nodes are one object, so that common subexpressions are found when made.
 """
 
-from __future__ import annotations
-
 import enum
 import struct
 from collections.abc import Callable, Iterable
@@ -182,7 +180,7 @@ class Node:
         self,
         op: str,
         type_: NodeType,
-        inputs: tuple[Node, ...],
+        inputs: "tuple[Node, ...]",
         attribute: object,
         free_variables: frozenset[BoundVariable],
     ):

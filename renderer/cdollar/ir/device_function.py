@@ -5,8 +5,6 @@ scf dialect. lowering/statements.py and gradients/ make device functions; target
 GLSL, and targets/numpy/simt.py interprets them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,16 +36,16 @@ class BranchOp(NamedTuple):
     """if (condition) if_true; else if_false."""
 
     condition: Node
-    if_true: tuple[Statement, ...]
-    if_false: tuple[Statement, ...]
+    if_true: "tuple[Statement, ...]"
+    if_false: "tuple[Statement, ...]"
 
 
 class LoopOp(NamedTuple):
     """while (condition) { body; step; }. The first test comes after the body unless `test_first`."""
 
     condition: Node | None
-    step: tuple[Statement, ...]
-    body: tuple[Statement, ...]
+    step: "tuple[Statement, ...]"
+    body: "tuple[Statement, ...]"
     test_first: bool
 
 

@@ -4,8 +4,6 @@ The checker takes types from it, the NumPy target functions, the emitters texts 
 targets/dialects.py), the fusing pass costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

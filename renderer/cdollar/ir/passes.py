@@ -6,8 +6,6 @@ neutral operations, fuse() inlines functions into their users, hoist_reductions(
 reductions that would otherwise be repeated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 

@@ -12,8 +12,6 @@ condition. The primitives are:
                   NaN, and a zero is +0. The result of a key without values is identity().
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

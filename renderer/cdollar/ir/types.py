@@ -4,8 +4,6 @@ A data type (scalar, vector, record) is a sequence of scalar components; kernels
 component. A C$ function of integers over a domain, a set of index ranges, is an array once it is evaluated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +52,7 @@ class Record:
     """A class of the program: named fields of data types."""
 
     name: str
-    fields: tuple[tuple[str, Data], ...]
+    fields: "tuple[tuple[str, Data], ...]"
 
     def __str__(self) -> str:
         return self.name
@@ -77,12 +75,12 @@ class FunctionType:
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
     @property
-    def as_function_type(self) -> FunctionType:
+    def as_function_type(self) -> "FunctionType":
         """The same type, not evaluated."""
         return FunctionType(self.result, self.parameters)
 
     @property
-    def as_array_type(self) -> FunctionType:
+    def as_array_type(self) -> "FunctionType":
         """The same type, evaluated."""
         return FunctionType(self.result, self.parameters, True)
 

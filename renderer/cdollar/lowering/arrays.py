@@ -3,8 +3,6 @@
 The elements of a literal are numbers or records that the host knows. ir/primitives.py has the nodes of scan and sort.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from renderer.cdollar.checker.arrays import evaluated_array

@@ -4,8 +4,6 @@ A call is tried in the order of the C$ paper: ordinary, user-defined, currying, 
 indices start at 0, as in NumPy. An assignment to elements makes a new function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any

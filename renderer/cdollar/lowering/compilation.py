@@ -3,8 +3,6 @@
 The runtime (runtime/evaluate.py, the REPL, the language server) creates a Compilation, loads a program, calls main.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Overload resolution, and conversions of values: lossless implicit ones, casts, constructor calls, casts to arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NoReturn
 

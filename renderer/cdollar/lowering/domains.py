@@ -4,8 +4,6 @@ An unknown name in an index, as `i` in `a(i)`, is a bound variable. `assign_bind
 The inference of checker/domains.py then finds its range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NoReturn

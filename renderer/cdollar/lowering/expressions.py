@@ -4,8 +4,6 @@ EXPRESSION_RULES has a function for each kind of expression but lambdas and arra
 (lower_any_expression).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial

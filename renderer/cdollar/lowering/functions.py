@@ -3,8 +3,6 @@
 Promotion applies an operation on data to functions, point by point: `a + b` of arrays is `(i) => a(i) + b(i)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 

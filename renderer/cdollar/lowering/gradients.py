@@ -1,7 +1,5 @@
 """`grad(f)` and `grad(f, parameter)`: the function that yields the derivatives of f by one of its parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 `sum(a(i), i : 0..n)`, `+ (a(i, k) * b(k, j))`, `argmax(a)`; `fold(step, start, a(i))` combines in order, from a start.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

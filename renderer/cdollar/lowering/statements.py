@@ -4,8 +4,6 @@ HOST_RULES run the statements of a body that builds functions, once, while the p
 the statements of a function of data to a device function, whose loops and branches run on the target at every point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count

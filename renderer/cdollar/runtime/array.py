@@ -1,7 +1,5 @@
 """Results of C$ functions called from Python: arrays that stay on their device until the host reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -39,7 +37,7 @@ class Array:
         self._host: np.ndarray | None = None
 
     @classmethod
-    def of_host(cls, type_: Type | str, array: np.ndarray, origin: tuple[int, ...] = ()) -> Array:
+    def of_host(cls, type_: Type | str, array: np.ndarray, origin: tuple[int, ...] = ()) -> "Array":
         """A result that is in the host's memory."""
         result = cls(type_, element_type(type_), origin)
         result._host = array

@@ -1,7 +1,5 @@
 """`rayfold run`: its options and errors. Heavy modules are imported when it runs, not for --help."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

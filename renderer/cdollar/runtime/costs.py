@@ -5,8 +5,6 @@ least that a kernel must move: each region that it reads once, and its result (W
 2009). A kernel whose data is in a cache can exceed 100 % of its roof.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

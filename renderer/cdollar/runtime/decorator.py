@@ -4,8 +4,6 @@ The first call with arguments of some types and shapes compiles; its launches ar
 with other buffers and numbers (as JAX's jit does with traced functions).
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable
@@ -22,13 +20,13 @@ if TYPE_CHECKING:
 @overload
 def function(
     source: None = None, *, target: str | None = None, strict: bool = False, name: str = ""
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> "Callable[[Callable[..., Any]], Function]": ...
 
 
 @overload
 def function(
     source: str | Callable[..., Any], *, target: str | None = None, strict: bool = False, name: str = ""
-) -> Function: ...
+) -> "Function": ...
 
 
 def function(

@@ -3,8 +3,6 @@
 Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lessons.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ The first call with arguments of some types and shapes compiles; its launches ar
 with other buffers and numbers (as JAX's jit does with traced functions).
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 import warnings
@@ -47,7 +45,7 @@ SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int
 Borrowed = tuple[int, tuple[int, ...], np.dtype, Array]  # pointer, shape and type of a tensor, and the Array over it
 
 
-def grad(function: Function, parameter: str | None = None) -> Function:
+def grad(function: "Function", parameter: str | None = None) -> "Function":
     """The function of the derivatives of a function that returns one float or double.
 
     It takes the same arguments and returns an array, vector or number like `parameter`, by default the first one.
@@ -86,11 +84,11 @@ class Function:
         self._borrowed_last: dict[str, Borrowed] = {}  # by parameter
 
     @functools.cached_property
-    def grad(self) -> Function:
+    def grad(self) -> "Function":
         """The derivatives by the first parameter, as a function of the same arguments."""
         return grad(self)
 
-    def __reduce__(self) -> tuple[Callable[..., Function], tuple[Any, ...]]:
+    def __reduce__(self) -> "tuple[Callable[..., Function], tuple[Any, ...]]":
         """Pickled by its text, options and parameter of a gradient; the copy compiles anew."""
         return self._made_by
 

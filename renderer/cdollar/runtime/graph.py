@@ -5,8 +5,6 @@ Nodes are boxes in layers, inputs above their users: layers by longest paths, th
 measures their costs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 

@@ -1,7 +1,5 @@
 """The cell magic `%%cdollar` of notebooks: runs a program and shows its picture or its value under the cell."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Protocol

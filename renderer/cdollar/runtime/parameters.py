@@ -1,7 +1,5 @@
 """Binds the parameters of main: arrays from files, numbers from text, defaults, and the parameters of pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn

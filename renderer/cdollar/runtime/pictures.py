@@ -3,8 +3,6 @@
 Readers and writers of files are imported inside functions: Pillow is slow to import, and most programs have no picture.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 The window's algorithm view of a C$ picture draws it (images/graph_picture.py).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 function.py makes a RecordedCall from the Recording of the first call (targets/graph_target.py).
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 An expression shows its type, domain and value; declarations stay for later inputs.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

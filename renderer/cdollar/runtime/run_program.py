@@ -1,7 +1,5 @@
 """Runs a program's main on a target and prints or writes its result, for `rayfold run PROGRAM.cb`."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -7,8 +7,6 @@ Kahan's sum, but is right for terms of any size (Neumaier 1974, Knuth's 2Sum). P
 the number of the bounds check or loop that failed (expression_emitter.py).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

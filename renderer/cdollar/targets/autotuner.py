@@ -5,8 +5,6 @@ run the program; the output is the file PROGRAM.schedule.toml. The result of eve
 result of the default schedule.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

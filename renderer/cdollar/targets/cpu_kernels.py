@@ -8,8 +8,6 @@ convolution, sums of columns) therefore has the loop over columns inside the loo
 for each column of the tile stays in the first-level cache.
 """
 
-from __future__ import annotations
-
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator

@@ -5,8 +5,6 @@ text needs no goto. A loop that exceeds MAX_DEVICE_ITERATIONS is stopped, and th
 LOOP_LIMIT_STATUS: an int beside the value, which a kernel reports to the host (expression_emitter.py).
 """
 
-from __future__ import annotations
-
 import re
 
 from renderer.cdollar.ir import device_function

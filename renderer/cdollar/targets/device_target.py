@@ -4,8 +4,6 @@ open_target.py makes a DeviceTarget for a program; GraphTarget, its base, orders
 results back. Compiled kernels are cached by their source text; the device caches binaries on disk.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable

@@ -5,8 +5,6 @@ take a dialect and do not know the target. The texts of operations come from the
 exceptions by type in the tables below. Texts are Python formats: {0}, {1} are the operands, which are C variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ needs no coordinates, and reads four elements at a time if their types allow it.
 variable of the kernel: 0, or the number of the error that the computation met (expression_emitter.py).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

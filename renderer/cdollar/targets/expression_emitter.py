@@ -7,8 +7,6 @@ branches; `select`, `&&` and `||` ignore the poison of an operand that is not ta
 is false. At its end a kernel writes poison to the status word, which the host reads (graph_target.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -45,7 +43,7 @@ class Scope:
 
     variables: frozenset[ir.BoundVariable] = frozenset()
     lines: list[str] = field(default_factory=list)
-    values: dict[int, EmittedValue] = field(default_factory=dict)
+    values: "dict[int, EmittedValue]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ its Representation, one buffer per component, cached by node. A run can be recor
 a later call with other arguments repeats its launches without parsing, checking, planning or compiling.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from abc import abstractmethod
@@ -69,7 +67,7 @@ class Representation:
 class DeviceArray:
     """The data of an evaluated function that stays on the device; the host reads it at the first use."""
 
-    target: GraphTarget
+    target: "GraphTarget"
     representation: Representation
     host: list[np.ndarray] = field(default_factory=list)
 

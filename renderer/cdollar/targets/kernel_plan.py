@@ -5,8 +5,6 @@ CPU loops emit the kernel's body and call finish_plan(), which adds the paramete
 text (OpenCL C or CUDA C++) and launches it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -83,7 +81,7 @@ class KernelPlan:
     local_bytes: int = 0
     partial_types: tuple[str, ...] = ()
     partial_count: int = 0
-    combine: KernelPlan | None = None
+    combine: "KernelPlan | None" = None
     reason: str = ""
 
     @property

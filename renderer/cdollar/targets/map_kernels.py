@@ -6,8 +6,6 @@ reductions, several threads may share each one (reduction_kernels.py), or the fu
 (matmul_kernels.py). On CPUs cpu_kernels.py plans loops that the compiler vectorizes.
 """
 
-from __future__ import annotations
-
 import math
 
 from renderer.cdollar.ir import dag as ir

@@ -5,8 +5,6 @@ they lie in memory runs by the kernels of renderer.numerics.matmul. A product wh
 tiles in local memory on GPUs (shaders/cdollar/tiled_matmul.h), by register blocks on CPUs (cpu_matmul.h).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace

@@ -4,8 +4,6 @@
 program's path (for its schedule file) and --strict, and make a target from each compiled DAG.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial

@@ -5,8 +5,6 @@ shaders/cdollar/scan.cu and scatter.cu, and shaders/common/radix_sort.cu. Float 
 every device, and in targets/numpy/primitives.py. Under `strict`, a scatter adds floats in the order of the elements.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

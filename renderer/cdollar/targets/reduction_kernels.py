@@ -7,8 +7,6 @@ row, or neighboring columns (GroupShape). On CPUs, in folds, and under --strict 
 thread reduces a chunk. If an output has several chunks, a second kernel combines their partial results in order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import Node
@@ -42,7 +40,7 @@ class GroupShape:
     stride: int = 1
 
     @classmethod
-    def for_rows(cls, elements: int, group_size: int) -> GroupShape:
+    def for_rows(cls, elements: int, group_size: int) -> "GroupShape":
         """The shape for rows of neighboring elements: about a thread per ROW_ELEMENTS elements of a row."""
         threads = min(MIN_ROW_THREADS, group_size)
         while threads < group_size and 2 * threads * ROW_ELEMENTS <= elements:
@@ -50,7 +48,7 @@ class GroupShape:
         return cls(threads, group_size // threads)
 
     @classmethod
-    def for_columns(cls, group_size: int) -> GroupShape:
+    def for_columns(cls, group_size: int) -> "GroupShape":
         """The shape for neighboring columns: COLUMNS neighboring threads read neighboring elements of a row."""
         return cls(group_size // COLUMNS, COLUMNS, COLUMNS)
 

@@ -9,8 +9,6 @@ tile_rows = 64
 thread_rows = 4
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -7,8 +7,6 @@ among threads, if each thread takes complete blocks. The NumPy target reduces wi
 the same order (accumulator.py), with chunk_size() elements a thread (reduction_kernels.py).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from renderer.cdollar.ir.dag import Reduction

@@ -1,7 +1,5 @@
 """`rayfold cdollar`: formats programs, or serves an editor; what it imports at the top is light."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

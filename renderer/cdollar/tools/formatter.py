@@ -4,8 +4,6 @@ As in gofmt, line breaks stay where the author set them. Formatting is idempoten
 has the tokens and comments of the source.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span

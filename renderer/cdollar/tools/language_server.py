@@ -5,8 +5,6 @@ The server needs pygls (extra `lsp`). Positions of the protocol are lines and UT
 `rayfold run` checks it, with unknown arguments: sizes that depend on the arguments are shown as "?".
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import cached_property

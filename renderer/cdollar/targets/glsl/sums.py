@@ -4,8 +4,6 @@ A scatter combines the values of each key, as a histogram does. A fragment can w
 result of a key reads all keys, in order, and combines the values whose key is equal.
 """
 
-from __future__ import annotations
-
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local, ReturnOp

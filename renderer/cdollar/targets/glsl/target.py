@@ -5,8 +5,6 @@ Each component of a result has a render target; one more render target takes the
 the number of a failed bounds check, or 0. A reduction is two passes: partial results, and the pass that combines them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ hierarchical: over runs of 16 elements, over the totals of 16 runs (a group), ov
 4,096 elements), and then over the totals of blocks in the same way.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 BLOCK, RADIX = 4096, 16

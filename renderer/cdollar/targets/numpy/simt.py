@@ -4,8 +4,6 @@ A device function (ir/device_function.py) is a C$ function with branches and loo
 lanes at once; lanes may diverge at branches and loops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ A space is a box in the sense of the polyhedral model. A read outside of a funct
 in LLVM), which is an error only if the result of the program depends on it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,10 +29,10 @@ class IterationSpace:
     axes: dict[BoundVariable, int] = field(default_factory=dict)
     ranges: dict[BoundVariable, Range] = field(default_factory=dict)
     values: dict[BoundVariable, Any] = field(default_factory=dict)
-    outer: IterationSpace | None = None
+    outer: "IterationSpace | None" = None
     memo: dict[int, Any] = field(default_factory=dict)
 
-    def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> IterationSpace:
+    def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> "IterationSpace":
         """A space inside this one, with the axes of `variables` before its axes."""
         axes, all_ranges = dict(self.axes), dict(self.ranges)
         for variable, range_ in reversed(list(zip(variables, ranges, strict=True))):
@@ -51,7 +49,7 @@ class IterationSpace:
         """The shape of an array along some axes, which broadcasts over the space."""
         return tuple(self.sizes[a] if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
 
-    def hoist_target(self, node: Node) -> IterationSpace:
+    def hoist_target(self, node: Node) -> "IterationSpace":
         """The outermost space that binds all variables a node depends on."""
         space = self
         while space.outer is not None and node.free_variables <= space.outer.axes.keys() | space.outer.values.keys():
@@ -85,7 +83,7 @@ class Poison:
     node: Node
     index: str
 
-    def masked(self, mask: np.ndarray) -> Poison:
+    def masked(self, mask: np.ndarray) -> "Poison":
         """The poison at the points of a mask only."""
         return Poison(self.where & mask, self.node, self.index)
 

@@ -5,8 +5,6 @@ by box, to bound the size of temporary arrays. Sums of products run as einsum. P
 marks the points at which an index is out of bounds; it is an error only if the result depends on it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
