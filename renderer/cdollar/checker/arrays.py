@@ -14,7 +14,7 @@ import numpy as np
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir import types as ty
-from renderer.cdollar.ir.dag import Dag, Dimension, Range
+from renderer.cdollar.ir.dag import Box, Dag, Range
 from renderer.errors import InputError, reading
 from renderer.formats.npy import read_header
 from renderer.system.files import file_size, open_input
@@ -95,7 +95,7 @@ class BlockArray:
 
 
 def evaluated_array(
-    dag: Dag, components: list[np.ndarray], ranges: tuple[Dimension, ...], type_: ty.FunctionType, name: str
+    dag: Dag, components: list[np.ndarray], ranges: Box, type_: ty.FunctionType, name: str
 ) -> FunctionValue:
     """An evaluated function over `ranges`: one array a component."""
     array = type_.as_array_type

@@ -15,12 +15,11 @@ from typing import NoReturn
 from renderer.cdollar.checker.values import DomainValue
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Box, Dimension, Node, Range
 
 # Products, intersections and unions
 
 
-Box = tuple[Dimension, ...]
 MAX_BOXES = 64
 
 

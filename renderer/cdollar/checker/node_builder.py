@@ -8,7 +8,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile
 from renderer.cdollar.frontend.expression_parser import ExpressionParser
 from renderer.cdollar.ir import types as ty
-from renderer.cdollar.ir.dag import Dag, Node
+from renderer.cdollar.ir.dag import Dag, Node, Nodes
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 from renderer.cdollar.ir.primitives import SCATTERS
 
@@ -77,7 +77,7 @@ class NodeBuilder:
             return self.constant_fold(name, result, operands)
         return self.dag.apply(name, result, *operands)
 
-    def constant_fold(self, name: str, result: str, operands: tuple[Node, ...]) -> Node:
+    def constant_fold(self, name: str, result: str, operands: Nodes) -> Node:
         """The constant that an operation on constants yields; untyped ones are computed in double precision."""
         untyped = result == "float" and all(n.attribute.untyped or n.type in ("int", "bool") for n in operands)
         types = ["double" if untyped and node.type == "float" else node.type for node in operands]
@@ -164,7 +164,7 @@ class NodeBuilder:
         nodes = tuple(self.apply(name, type_, *row) for row in rows)
         return DataValue(ty.Vector(type_, size) if sizes else ty.Scalar(nodes[0].type), nodes)
 
-    def chain(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
+    def chain(self, name: str, nodes: Nodes) -> DataValue:
         """All nodes, of one scalar type, combined by an operator from the first to the last."""
         node = reduce(lambda a, b: self.apply(name, a.type, a, b), nodes)
         return DataValue(ty.Scalar(node.type), (node,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import INFINITE, Dimension, Node, Range, topological_order
+from renderer.cdollar.ir.dag import INFINITE, Borders, Box, Dimension, Node, Nodes, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Type
 
 # Values
@@ -17,7 +17,7 @@ class DataValue:
     """A scalar, vector or record: one node a component."""
 
     type: Data
-    nodes: tuple[Node, ...]
+    nodes: Nodes
 
     @property
     def node(self) -> Node:
@@ -48,11 +48,11 @@ class FunctionValue:
 
     type: FunctionType
     node: Node
-    fixed_domain: tuple[Dimension, ...] | None = None
-    borders: tuple[str | None, ...] | None = None
+    fixed_domain: Box | None = None
+    borders: Borders | None = None
 
     @property
-    def domain(self) -> tuple[Dimension, ...]:
+    def domain(self) -> Box:
         """A dimension for each parameter's component, without regard to border modes."""
         return tuple(v.range for v in self.node.attribute) if self.fixed_domain is None else self.fixed_domain
 
@@ -70,7 +70,7 @@ class FunctionValue:
         return tuple(is_small and e for e in extends)
 
     @property
-    def domain_with_borders(self) -> tuple[Dimension, ...]:
+    def domain_with_borders(self) -> Box:
         """The domain, infinite in the dimensions that have a border mode."""
         borders = self.borders or (None,) * len(self.domain)
         return tuple(INFINITE if b else r for b, r in zip(borders, self.domain, strict=True))
@@ -87,11 +87,11 @@ class OverloadSet:
 class DomainValue:
     """A range or the domain of a function; a union has `more` boxes, all of them disjoint."""
 
-    ranges: tuple[Dimension, ...]
-    more: tuple[tuple[Dimension, ...], ...] = ()
+    ranges: Box
+    more: tuple[Box, ...] = ()
 
     @property
-    def boxes(self) -> tuple[tuple[Dimension, ...], ...]:
+    def boxes(self) -> tuple[Box, ...]:
         """All boxes."""
         return (self.ranges, *self.more)
 

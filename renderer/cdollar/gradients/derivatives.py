@@ -16,8 +16,8 @@ from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import DTYPES, FLOATS, promoted_type
 
-Nodes = tuple[ir.Node, ...]
-Context = tuple[ir.BoundVariable, ...]  # the variables that an expression is evaluated over
+Nodes = ir.Nodes
+Context = ir.Variables  # the variables that an expression is evaluated over
 
 
 class NoDerivative(Exception):

@@ -9,12 +9,12 @@ import math
 from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes
-from renderer.cdollar.gradients.rewrites import data_type, read_once, renamed
+from renderer.cdollar.gradients.rewrites import read_once, renamed
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.passes import alpha_rename
-from renderer.cdollar.ir.types import Data, promoted_type
+from renderer.cdollar.ir.types import Data, data_type, promoted_type
 
 MAX_ELEMENTS = 1 << 16
 

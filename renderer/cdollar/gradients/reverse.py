@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, contribution, is_smooth
 from renderer.cdollar.gradients.folds import FoldGradient
-from renderer.cdollar.gradients.rewrites import LargeHoister, inline_calls, read, read_once
+from renderer.cdollar.gradients.rewrites import LargeHoister, inline_calls, read_once
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.gradients.transposition import FunctionRead, Transposer
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.contraction import contraction_factors
 from renderer.cdollar.ir.passes import cost, fuse, simplify
 from renderer.cdollar.ir.primitives import primitive
-from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Scalar, component_types, promoted_type
+from renderer.cdollar.ir.types import FLOATS, FunctionType, component_types, promoted_type
 
 
 class Leaf(NamedTuple):
@@ -74,7 +74,7 @@ class ReverseMode:
         self.outside: frozenset[ir.BoundVariable] = frozenset()
         self.marks: set[Leaf] = set()
 
-    def run(self, loss: ir.Node, leaves: list[tuple[ir.Node, tuple[ir.Range, ...]]]) -> list[ir.Node]:
+    def run(self, loss: ir.Node, leaves: list[tuple[ir.Node, ir.Ranges]]) -> list[ir.Node]:
         """The derivative of `loss` by each leaf: a number, or a function over the given domain; raises NoDerivative."""
         remarks: list[str] = []
         self.outside, self.marks = loss.free_variables, {leaf.attribute for leaf, _ in leaves}
@@ -105,7 +105,7 @@ class ReverseMode:
             if self.is_own_leaf(node) or depends and is_passed:
                 self.active.add(node)
 
-    def result(self, leaf: ir.Node, ranges: tuple[ir.Range, ...]) -> ir.Node:
+    def result(self, leaf: ir.Node, ranges: ir.Ranges) -> ir.Node:
         """The derivative by a leaf: a number, or a function over `ranges`."""
         if not isinstance(leaf.type, FunctionType):
             return self.total_value(leaf, (), 0, leaf.type)
@@ -353,12 +353,12 @@ class ReverseMode:
             span = self.dag.spans.get(node)
             raise NoDerivative(f"{name} has no gradient", span)
         elif len(node.inputs) > 1:
-            elements = new_variables(function_ranges(ir.without_lets(node.inputs[1])))
+            elements = new_variables(ir.domain_ranges(node.inputs[1]))
             indices = []
-            for element, range_ in zip(elements, function_ranges(ir.without_lets(node.inputs[0])), strict=True):
+            for element, range_ in zip(elements, ir.domain_ranges(node.inputs[0]), strict=True):
                 offset = self.algebra.number(range_.low - element.range.low, "int")
                 indices.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
-            key = read(self.dag, node.inputs[0], tuple(indices))
+            key = self.dag.access(node.inputs[0], tuple(indices))
             function = self.as_function(given, variables)
             self.add_read(node.inputs[1], elements, self.dag.access(function, (key,), ("zero",)))
 
@@ -367,8 +367,7 @@ class ReverseMode:
         element = self.evaluated_once(value, variables)
         if isinstance(element.attribute, ir.Access):
             return element.inputs[0]
-        type_ = FunctionType(Scalar(value.type), (INT,) * len(variables), True)
-        return self.dag.function(new_variables(tuple(v.range for v in variables)), (value,), type_)
+        return self.dag.abstraction(new_variables(tuple(v.range for v in variables)), (value,), is_array=True)
 
     def reverse_scan(self, node: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
         """The adjoint of a scan's elements, the sums from each element to the end: a scan of the reversed adjoint."""
@@ -377,7 +376,7 @@ class ReverseMode:
         mirrored = self.algebra.op("-", ends, self.dag.bound_variable(last))
         (backward,) = ir.substitute(self.dag, (given,), {last: mirrored})
         sums = primitive(self.dag, "scan", node.attribute.ranges, given.type, self.as_function(backward, variables))
-        return read(self.dag, sums, (*map(self.dag.bound_variable, variables[:-1]), mirrored))
+        return self.dag.access(sums, (*map(self.dag.bound_variable, variables[:-1]), mirrored))
 
     def scatter_by_order(self, order: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
         """The adjoint of the elements before a sort: each element gets the adjoint at its sorted position."""
@@ -386,24 +385,18 @@ class ReverseMode:
         values = self.as_function(given, variables)
         sums = primitive(self.dag, "scatter_add", (ir.Range(0, size),), given.type, order, values)
         low = self.algebra.number(variable.range.low, "int")
-        return read(self.dag, sums, (self.algebra.op("-", self.dag.bound_variable(variable), low),))
+        return self.dag.access(sums, (self.algebra.op("-", self.dag.bound_variable(variable), low),))
 
     def add_read(self, function: ir.Node, variables: Context, value: ir.Node) -> None:
         """Adds a read of each element of a function over `variables`, with the contribution `value`."""
         if function in self.active:
-            element = read(self.dag, function, tuple(map(self.dag.bound_variable, variables)))
+            element = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)))
             self.reads.setdefault(function, []).append((0, FunctionRead(variables, None, value, element)))
 
 
-def new_variables(ranges: tuple[ir.Range, ...]) -> Context:
+def new_variables(ranges: ir.Ranges) -> Context:
     """New int variables over ranges."""
     return tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
-
-
-def function_ranges(function: ir.Node) -> tuple[ir.Range, ...]:
-    """The domain of an array, a primitive or a function of bound variables."""
-    attribute = function.attribute
-    return tuple(v.range for v in attribute) if isinstance(attribute, tuple) else attribute.ranges
 
 
 def has_reduction(value: ir.Node) -> bool:

@@ -8,7 +8,6 @@ from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, is_computed_function
-from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar
 
 # Inlining
 
@@ -147,21 +146,7 @@ def read_once(dag: ir.Dag, values: Nodes, variables: Context) -> Nodes:
     The reductions in the function get new variables too.
     """
     new, bodies = renamed(dag, values, variables)
-    result = data_type(tuple(value.type for value in values))
-    type_ = FunctionType(result, tuple(Scalar(v.type) for v in variables), True)
-    function = dag.function(new, alpha_rename(dag, bodies), type_)
+    function = dag.abstraction(new, alpha_rename(dag, bodies), is_array=True)
     if not function.free_variables:
-        function = dag.intern("let", type_, (function,))
-    return dag.components(read(dag, function, tuple(map(dag.bound_variable, variables))))
-
-
-def read(dag: ir.Dag, function: ir.Node, indices: Nodes) -> ir.Node:
-    """A function at indices, without border modes."""
-    return dag.access(function, indices, (None,) * len(indices))
-
-
-def data_type(types: tuple[str, ...]) -> Data:
-    """A data type whose components have these scalar types."""
-    if len(types) == 1:
-        return Scalar(types[0])
-    return Record("values", tuple((f"c{k}", Scalar(t)) for k, t in enumerate(types)))
+        function = dag.intern("let", function.type, (function,))
+    return dag.components(dag.access(function, tuple(map(dag.bound_variable, variables))))

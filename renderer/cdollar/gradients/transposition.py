@@ -12,12 +12,11 @@ from itertools import product
 from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes
-from renderer.cdollar.gradients.rewrites import read, renamed
+from renderer.cdollar.gradients.rewrites import renamed
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import Affine, affine, index_bounds, value_bounds
 from renderer.cdollar.ir.passes import alpha_rename, open_inputs
 from renderer.cdollar.ir.primitives import primitive
-from renderer.cdollar.ir.types import INT, FunctionType, Scalar
 
 MAX_IMAGES = 6  # copies of an element that a read reaches under the border modes wrap and mirror
 
@@ -117,12 +116,10 @@ class Transposer:
         """A term over `subset` as a term over `targets`: an array, read with border mode zero where ranges differ."""
         if subset is targets:
             return term
-        type_ = FunctionType(Scalar(term.type), tuple(Scalar(v.type) for v in subset), True)
-        (body,) = alpha_rename(self.dag, (term,))
-        function = self.dag.function(subset, (body,), type_)
+        function = self.dag.abstraction(subset, alpha_rename(self.dag, (term,)), is_array=True)
         if function.free_variables:
             raise NoDerivative("a border mode depends on a bound variable outside")
-        function = self.dag.intern("let", type_, (function,))
+        function = self.dag.intern("let", function.type, (function,))
         borders = tuple(None if same_range(p, t) else "zero" for p, t in zip(subset, targets, strict=True))
         return self.dag.access(function, tuple(map(self.dag.bound_variable, targets)), borders)
 
@@ -144,11 +141,10 @@ class Transposer:
         if any(body.free_variables - frozenset(new) for body in bodies):
             reason = "a read at computed indices depends on a bound variable outside"
             raise NoDerivative(reason, self.dag.spans.get(use.read))
-        parameters = (INT,) * len(new)
-        functions = [self.dag.function(new, (b,), FunctionType(Scalar(b.type), parameters)) for b in bodies]
+        functions = [self.dag.abstraction(new, (b,)) for b in bodies]
         size = math.prod(target.range.size for target in targets)
         sums = primitive(self.dag, "scatter_add", (ir.Range(0, size),), value.type, *functions)
-        element = read(self.dag, sums, (linear,))
+        element = self.dag.access(sums, (linear,))
         if use.read in self.dag.spans:
             self.dag.spans.setdefault(element, self.dag.spans[use.read])
         return element
@@ -406,9 +402,8 @@ class Inversion:
         new = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
         points = tuple(map(self.dag.bound_variable, new))
         inner = self.dag.access(chosen.inputs[0], points, ("zero",) * len(points))
-        type_ = FunctionType(Scalar(chosen.type), (INT,) * len(new), True)
-        function = self.dag.intern("let", type_, (self.dag.function(new, (inner,), type_),))
-        value = self.dag.access(function, indices, (None,) * len(indices))
+        function = self.dag.abstraction(new, (inner,), is_array=True)
+        value = self.dag.access(self.dag.intern("let", function.type, (function,)), indices)
         if not is_summed:
             value = self.dag.access(chosen.inputs[0], indices, ("zero",) * len(indices))
         others = ir.substitute(self.dag, tuple(f for f in factors if f is not chosen), replacement)

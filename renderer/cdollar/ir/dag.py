@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, ProgramWarning, SourceFile, Span
-from renderer.cdollar.ir.types import FunctionType, Number, Record, Scalar, component_types
+from renderer.cdollar.ir.types import FunctionType, Number, Scalar, component_types, data_type
 
 # Budgets of a compilation, of about a second each, beyond which a program is an error (CS0603).
 MAX_NODES = 60_000
@@ -78,6 +78,12 @@ class BoundVariable:
         return f"{self.name}#{self.unique_id}"
 
 
+Variables = tuple[BoundVariable, ...]
+Ranges = tuple[Range, ...]
+Box = tuple[Dimension, ...]
+Borders = tuple[str | None, ...]  # the border mode of each index, or None
+
+
 @dataclass(frozen=True)
 class Constant:
     """A number of the program's text; `untyped` if it has no suffix that says float or double.
@@ -121,7 +127,7 @@ class ArraySource:
 class Access:
     """Application of a function to indices; `borders` holds the border mode of each index, or None."""
 
-    borders: tuple[str | None, ...]
+    borders: Borders
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ class Node:
         self,
         op: str,
         type_: NodeType,
-        inputs: "tuple[Node, ...]",
+        inputs: "Nodes",
         attribute: object,
         free_variables: frozenset[BoundVariable],
     ):
@@ -197,6 +203,9 @@ class Node:
     def is_constant(self) -> bool:
         """True for a number of the program's text."""
         return self.op == "scalar" and isinstance(self.attribute, Constant)
+
+
+Nodes = tuple[Node, ...]
 
 
 def without_lets(node: Node) -> Node:
@@ -254,7 +263,7 @@ class Dag:
         if self.expansions > MAX_EXPANSIONS:
             raise too_large(self.span)
 
-    def intern(self, op: str, type_: NodeType, inputs: tuple[Node, ...] = (), attribute: object = None) -> Node:
+    def intern(self, op: str, type_: NodeType, inputs: Nodes = (), attribute: object = None) -> Node:
         """Return the node with these properties, a new one only if there is none; raises CS0603 beyond MAX_NODES."""
         key = (op, type_, tuple(map(id, inputs)), attribute)
         node = self.intern_table.get(key)
@@ -285,31 +294,34 @@ class Dag:
         """A component of a node that yields several; the node itself if it yields one."""
         return self.apply(Component(index), node.type[index], node) if isinstance(node.type, tuple) else node
 
-    def components(self, node: Node) -> tuple[Node, ...]:
+    def components(self, node: Node) -> Nodes:
         """All components of a node."""
         return tuple(self.component(node, k) for k in range(len(scalar_types(node))))
 
-    def access(self, function: Node, indices: tuple[Node, ...], borders: tuple[str | None, ...]) -> Node:
-        """The access of a function at indices, with the border mode of each index or None."""
+    def access(self, function: Node, indices: Nodes, borders: Borders = ()) -> Node:
+        """The access of a function at indices, with the border mode of each index or None; () for no modes."""
         type_ = tuple_type(component_types(function.type.result))
-        return self.apply(Access(borders), type_, function, *indices)
+        return self.apply(Access(borders or (None,) * len(indices)), type_, function, *indices)
 
-    def function(self, variables: tuple[BoundVariable, ...], body: tuple[Node, ...], type_: FunctionType) -> Node:
+    def function(self, variables: Variables, body: Nodes, type_: FunctionType) -> Node:
         """The function of the variables; `body` has a node for each component of the result."""
         return self.intern("function", type_, body, variables)
 
-    def numbers(self, nodes: tuple[Node, ...]) -> Node:
-        """The function without variables whose components are the nodes: one kernel computes several numbers."""
-        fields = tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes))
-        return self.function((), nodes, FunctionType(Record("numbers", fields), ()))
+    def abstraction(self, variables: Variables, body: Nodes, is_array: bool = False) -> Node:
+        """The function of the variables whose result has the nodes of `body` as its components.
 
-    def array(self, type_: FunctionType, name: str, data: ArrayData | None, ranges: tuple[Dimension, ...]) -> Node:
+        Without variables, one kernel computes several numbers.
+        """
+        types = tuple(Scalar(v.type) for v in variables)
+        return self.function(variables, body, FunctionType(data_type(tuple(n.type for n in body)), types, is_array))
+
+    def array(self, type_: FunctionType, name: str, data: ArrayData | None, ranges: Box) -> Node:
         """The array `data` as a function over `ranges`."""
         source = ArraySource(next(unique_ids), name, data, ranges, len(component_types(type_.result)))
         return self.intern("function", type_, (), source)
 
 
-def free_variables(op: str, inputs: tuple[Node, ...], attribute: Any) -> frozenset[BoundVariable]:
+def free_variables(op: str, inputs: Nodes, attribute: Any) -> frozenset[BoundVariable]:
     """The bound variables that a node depends on."""
     if op == "variable":
         return frozenset((attribute,))
@@ -348,16 +360,16 @@ def reversed_inputs(node: Node) -> Iterable[Node]:
     return reversed(node.inputs)
 
 
-def inputs_outside_functions(node: Node) -> tuple[Node, ...]:
+def inputs_outside_functions(node: Node) -> Nodes:
     """The inputs of a node; none of functions, lets and primitives."""
     return () if node.op in ("function", "let", "primitive") else node.inputs
 
 
 def rewrite(
-    roots: tuple[Node, ...],
-    change: Callable[[Node, tuple[Node, ...]], Node],
+    roots: Nodes,
+    change: Callable[[Node, Nodes], Node],
     inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs,
-) -> tuple[Node, ...]:
+) -> Nodes:
     """Return the roots after `change(node, inputs)` has replaced each node under them, inputs first.
 
     `inputs` are the replaced inputs of the node. `inputs_of` returns all inputs of a node, or none to leave them
@@ -369,7 +381,7 @@ def rewrite(
     return tuple(new[root] for root in roots)
 
 
-def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...], attribute: object = None) -> Node:
+def with_inputs(dag: Dag, node: Node, inputs: Nodes, attribute: object = None) -> Node:
     """The node's operation on other inputs, with another attribute if one is given; the source span is kept."""
     if attribute is None and all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
@@ -379,7 +391,7 @@ def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...], attribute: objec
     return new
 
 
-def substitute(dag: Dag, roots: tuple[Node, ...], replacement: dict[BoundVariable, Node]) -> tuple[Node, ...]:
+def substitute(dag: Dag, roots: Nodes, replacement: dict[BoundVariable, Node]) -> Nodes:
     """The roots with bound variables replaced; nodes that do not depend on them stay the same."""
     targets = frozenset(replacement)
     new: dict[int, Node] = {}

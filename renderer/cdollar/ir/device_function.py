@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import Node, UserCall, too_large, topological_order, unique_ids
+from renderer.cdollar.ir.dag import Node, Nodes, UserCall, too_large, topological_order, unique_ids
 from renderer.cdollar.ir.types import Data
 
 # Operations of a function, counted again for each call: the interpreter takes half a second for as many.
@@ -29,7 +29,7 @@ class StoreOp(NamedTuple):
     """Assigns all `locals` at once: every node is computed before the first local changes."""
 
     locals: tuple[Local, ...]
-    nodes: tuple[Node, ...]
+    nodes: Nodes
 
 
 class BranchOp(NamedTuple):
@@ -58,7 +58,7 @@ class JumpOp(NamedTuple):
 class ReturnOp(NamedTuple):
     """Leaves the function with the components of its result."""
 
-    nodes: tuple[Node, ...]
+    nodes: Nodes
 
 
 Statement = StoreOp | BranchOp | LoopOp | JumpOp | ReturnOp
@@ -85,7 +85,7 @@ class DeviceFunction:
 
     def __post_init__(self) -> None:
         """Count the nodes of each statement."""
-        stack, roots, self.has_loops = list(self.body), list[tuple[Node, ...]](), False
+        stack, roots, self.has_loops = list(self.body), list[Nodes](), False
         while stack:
             statement = stack.pop()
             if isinstance(statement, (BranchOp, LoopOp)):

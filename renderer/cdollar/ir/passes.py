@@ -11,15 +11,13 @@ from functools import partial
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar
+from renderer.cdollar.ir.types import INTEGERS
 
-Pass = Callable[[ir.Dag, tuple[ir.Node, ...], list[str]], tuple[ir.Node, ...]]
+Pass = Callable[[ir.Dag, ir.Nodes, list[str]], ir.Nodes]
 INLINE_THRESHOLD = 40  # a function whose repetition costs more operations than this is evaluated once, into an array
 
 
-def run_passes(
-    dag: ir.Dag, roots: tuple[ir.Node, ...], passes: Sequence[Pass]
-) -> tuple[tuple[ir.Node, ...], list[str]]:
+def run_passes(dag: ir.Dag, roots: ir.Nodes, passes: Sequence[Pass]) -> tuple[ir.Nodes, list[str]]:
     """The roots after the passes, and their remarks."""
     remarks: list[str] = []
     for transform in passes:
@@ -27,10 +25,10 @@ def run_passes(
     return roots, remarks
 
 
-def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+def simplify(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """Remove x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
-    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+    def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
             name, is_integer = node.attribute, node.type in INTEGERS
             left, right = (n.attribute.number if n.is_constant else None for n in inputs)
@@ -48,12 +46,12 @@ def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tup
 # Fusion
 
 
-def nodes_outside_functions(body: tuple[ir.Node, ...]) -> list[ir.Node]:
+def nodes_outside_functions(body: ir.Nodes) -> list[ir.Node]:
     """All nodes reachable from `body` without entering functions and lets; the functions and lets are included."""
     return ir.topological_order(body, lambda node: () if node.op in ("function", "let") else node.inputs)
 
 
-def cost(body: tuple[ir.Node, ...]) -> int:
+def cost(body: ir.Nodes) -> int:
     """A rough count of operations outside of functions; a read of an array counts 2."""
     total = 0
     for node in nodes_outside_functions(body):
@@ -72,11 +70,11 @@ def is_computed_function(node: ir.Node) -> bool:
     return node.op == "function" and not isinstance(node.attribute, ir.ArraySource)
 
 
-def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+def fuse(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """Inline functions whose repetition costs little; leave others as functions, which are evaluated into arrays."""
     inlined, span = functions_to_inline(roots, remarks), dag.span
 
-    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+    def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
             body, dag.span = function.inputs, dag.spans.get(node, dag.span)
@@ -95,11 +93,11 @@ def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[i
 class TupleNode(ir.Node):
     """The components of an inlined function; each Component node over it is replaced by one of them."""
 
-    def __init__(self, components: tuple[ir.Node, ...]):
+    def __init__(self, components: ir.Nodes):
         super().__init__("tuple", None, components, None, frozenset())
 
 
-def functions_to_inline(roots: tuple[ir.Node, ...], remarks: list[str]) -> set[ir.Node]:
+def functions_to_inline(roots: ir.Nodes, remarks: list[str]) -> set[ir.Node]:
     """Choose the functions to inline, with a remark for each other one.
 
     Callees are visited before their callers, so that a caller's cost includes the callees that it inlines.
@@ -140,12 +138,12 @@ def describe(node: ir.Node) -> str:
     return f"function({format_ranges(node.attribute)})"
 
 
-def format_ranges(variables: tuple[ir.BoundVariable, ...]) -> str:
+def format_ranges(variables: ir.Variables) -> str:
     """The text of variables and their ranges: `i : 0..5, j : 0..7`."""
     return ", ".join(f"{v.name} : {v.range}" for v in variables)
 
 
-def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
+def alpha_rename(dag: ir.Dag, body: ir.Nodes) -> ir.Nodes:
     """The same expressions with new reduced variables, so that a copy may be used inside another copy.
 
     Functions without free variables stay the same: they are evaluated once, as arrays.
@@ -155,7 +153,7 @@ def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
         for variable in node.attribute[1] if node.op == "reduce" else ():
             renamed.setdefault(variable, ir.BoundVariable(variable.name, variable.type, variable.range, True))
 
-    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+    def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
         if node.op == "variable" and node.attribute in renamed:
             return dag.bound_variable(renamed[node.attribute])
         if node.op == "reduce":
@@ -166,7 +164,7 @@ def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
     return ir.rewrite(body, change, open_inputs)
 
 
-def open_inputs(node: ir.Node) -> tuple[ir.Node, ...]:
+def open_inputs(node: ir.Node) -> ir.Nodes:
     """The inputs of a node, the last one first; none of functions without free variables."""
     is_closed = node.op in ("function", "let", "primitive") and not node.free_variables
     return () if is_closed else node.inputs[::-1]
@@ -195,7 +193,7 @@ def order_within_space(root: ir.Node, evaluated: Collection[int] = ()) -> list[i
     return ir.topological_order([root], inputs_of)
 
 
-def hoist_reductions(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+def hoist_reductions(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """Hoist reductions out of the functions around them.
 
     A reduction that depends on only some of the enclosing bound variables becomes a function of these variables, which
@@ -244,13 +242,10 @@ class ReductionHoister:
     def _hoist(self, node: ir.Node) -> ir.Node:
         """Return a reduction as an access, at its free variables, of an array over these variables."""
         free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
-        fields = tuple((f"part{k}", Scalar(t)) for k, t in enumerate(ir.scalar_types(node)))
-        result: Data = Record("state", fields) if len(fields) > 1 else fields[0][1]
-        type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
-        function = self.dag.function(free, self.dag.components(node), type_)
+        function = self.dag.abstraction(free, self.dag.components(node), is_array=True)
         name = node.attribute[0].name
         self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")
-        return self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))
+        return self.dag.access(function, tuple(map(self.dag.bound_variable, free)))
 
 
 PASSES: list[Pass] = [simplify, fuse, hoist_reductions]

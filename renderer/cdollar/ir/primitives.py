@@ -33,13 +33,13 @@ class Primitive:
     """The name of a primitive and the domain of its result."""
 
     name: str
-    ranges: tuple[ir.Range, ...]
+    ranges: ir.Ranges
 
     def __str__(self) -> str:
         return f"{self.name} [{' x '.join(map(str, self.ranges))}]"
 
 
-def primitive(dag: ir.Dag, name: str, ranges: tuple[ir.Range, ...], scalar: str, *inputs: ir.Node) -> ir.Node:
+def primitive(dag: ir.Dag, name: str, ranges: ir.Ranges, scalar: str, *inputs: ir.Node) -> ir.Node:
     """Return the "primitive" node for the functions `inputs`, whose result has elements of scalar type `scalar`."""
     type_ = FunctionType(Scalar(scalar), (INT,) * len(ranges), True)
     arrays = tuple(_copied(function) or function for function in map(ir.without_plain_lets, inputs))
@@ -74,13 +74,13 @@ def identity(name: str, scalar: str) -> float | int:
     return int(limits.min if name == "scatter_max" else limits.max)
 
 
-def recognize(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+def recognize(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """Replace masked sums by prefix sums, and reductions of equal keys by scatters: O(n) in place of O(n^2).
 
     Adds a remark for each; see _as_scan() and _as_scatter() for the forms. Floats are then added in another order.
     """
 
-    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+    def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
         new = ir.with_inputs(dag, node, inputs)
         if new.op == "function":
             source = _copied(new)
@@ -105,7 +105,7 @@ def _masked(node: ir.Node) -> tuple[ir.Node, ir.Node, bool] | None:
     return None
 
 
-def _is_finite(variables: frozenset[ir.BoundVariable] | tuple[ir.BoundVariable, ...]) -> bool:
+def _is_finite(variables: frozenset[ir.BoundVariable] | ir.Variables) -> bool:
     return all(isinstance(v.range, ir.Range) and v.type == "int" and v.range.size for v in variables)
 
 
@@ -142,7 +142,7 @@ def _read_scan(
     node: ir.Node,
     value: ir.Node,
     k: ir.BoundVariable,
-    batch: tuple[ir.BoundVariable, ...],
+    batch: ir.Variables,
     operator: str,
     end: ir.Node,
 ) -> ir.Node:
@@ -163,13 +163,10 @@ def _read_scan(
         index = end if operator == "<=" else dag.apply("-", "int", end, number(1))
         nothing = dag.apply("<", "bool", end, number(low + (operator == "<")))
     variables = (*batch, new)
-    type_ = FunctionType(Scalar(node.type), (INT,) * len(variables))
-    scan = primitive(
-        dag, "scan", tuple(v.range for v in variables), node.type, dag.function(variables, (value,), type_)
-    )
+    scan = primitive(dag, "scan", tuple(v.range for v in variables), node.type, dag.abstraction(variables, (value,)))
     indices = (*map(dag.bound_variable, batch), index)
     if is_proven_in_bounds(index, k.range):
-        return dag.access(scan, indices, (None,) * len(indices))
+        return dag.access(scan, indices)
     read = dag.access(scan, indices, (None,) * len(batch) + ("clamp",))
     zero = dag.constant(0.0 if node.type in ("float", "double") else 0, node.type)
     return dag.apply("select", node.type, nothing, zero, read)
@@ -245,8 +242,8 @@ def _as_scatter(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         inside = (dag.apply(sign, "bool", key, end) for sign, end in zip((">=", "<"), ends, strict=True))
         value = dag.apply("select", node.type, dag.apply("&&", "bool", *inside), value, neutral)
     bodies = (key,) if is_count else (key, value)
-    functions = [dag.function(variables, (b,), FunctionType(Scalar(b.type), (INT,) * len(variables))) for b in bodies]
-    scattered = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,), (None,))
+    functions = [dag.abstraction(variables, (b,)) for b in bodies]
+    scattered = dag.access(primitive(dag, name, (bins,), node.type, *functions), (wanted,))
     if not is_extremum:
         return scattered
 

@@ -108,6 +108,13 @@ def component_types(type_: Data) -> tuple[str, ...]:
     return tuple(scalar for _, field in type_.fields for scalar in component_types(field))
 
 
+def data_type(types: tuple[str, ...]) -> Data:
+    """A data type whose components have these scalar types."""
+    if len(types) == 1:
+        return Scalar(types[0])
+    return Record("values", tuple((f"c{k}", Scalar(t)) for k, t in enumerate(types)))
+
+
 def element_type(type_: Type | str) -> Data:
     """The type of an array's elements, or of a number itself."""
     data = type_.result if isinstance(type_, FunctionType) else type_

@@ -25,7 +25,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Box, Dimension, Node, Range
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import BOOL, FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
 from renderer.cdollar.lowering.conversions import convert, resolve
@@ -250,9 +250,7 @@ def lower_range(body: Body, tree: ast.RangeExpression) -> DomainValue:
     return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
 
 
-def restriction_ranges(
-    body: Body, tree: ast.AstNode, rank: int, box: tuple[Dimension, ...] | None = None
-) -> list[Dimension]:
+def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: Box | None = None) -> list[Dimension]:
     """The ranges of a restriction's right side: a range, a function's domain, or `box`, one box of a union.
 
     Raises CS0314 or CS0323.
@@ -457,9 +455,7 @@ def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
     return range_end(body, ranges[0], name, tree.span)
 
 
-def selected_dimensions(
-    body: Body, ranges: tuple[Dimension, ...], dimension: ast.AstNode | None
-) -> tuple[Dimension, ...]:
+def selected_dimensions(body: Body, ranges: Box, dimension: ast.AstNode | None) -> Box:
     """All ranges, or the range of one dimension."""
     if dimension is None:
         return ranges
@@ -474,7 +470,7 @@ def apply_zero_test(body: Body, size: DataValue) -> DataValue:
     return DataValue(BOOL, (body.builder.apply("==", "int", size.node, body.dag.constant(0, "int")),))
 
 
-def hull(domain: DomainValue) -> tuple[Dimension, ...]:
+def hull(domain: DomainValue) -> Box:
     """The least box around a domain."""
     hulls: list[Dimension] = []
     for dimensions in zip(*domain.boxes, strict=True):

@@ -11,7 +11,18 @@ from renderer.cdollar.checker.program import Body
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Dag, Dimension, Node, Range, substitute
+from renderer.cdollar.ir.dag import (
+    INFINITE,
+    NOT_INFERRED,
+    Borders,
+    BoundVariable,
+    Dag,
+    Dimension,
+    Node,
+    Nodes,
+    Range,
+    substitute,
+)
 from renderer.cdollar.ir.types import INT, INTEGERS, Data, FunctionType, Record, Scalar, component_types
 
 SharedVariables = dict[tuple[str, int], tuple[BoundVariable, list[Dimension]]]
@@ -86,9 +97,7 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
     return DataValue(function.type.result, body.dag.components(node))
 
 
-def beta_reduce(
-    body: Body, function: FunctionValue, indices: tuple[Node, ...], borders: tuple[str | None, ...]
-) -> DataValue:
+def beta_reduce(body: Body, function: FunctionValue, indices: Nodes, borders: Borders) -> DataValue:
     """The body of a function that uses outer bound variables, with the indices in place of its parameters."""
     outside_tests: list[Node] = []
     inside = [

@@ -10,7 +10,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.derivatives import NoDerivative
 from renderer.cdollar.gradients.reverse import ReverseMode, mark
-from renderer.cdollar.ir.dag import Dag, Node, Range
+from renderer.cdollar.ir.dag import Dag, Node, Range, Ranges
 from renderer.cdollar.ir.types import FLOATS, INT, Data, DomainType, FunctionType, Scalar, component_types
 from renderer.cdollar.lowering.conversions import convert_data, materialize, resolve
 from renderer.cdollar.lowering.functions import access, operation_as_function
@@ -116,7 +116,7 @@ def mark_value(dag: Dag, value: DataValue) -> DataValue:
     return DataValue(value.type, tuple(mark(dag, n) if n.type in FLOATS else n for n in value.nodes))
 
 
-def derivatives(program: Program, loss: Node, leaves: list[tuple[Node, tuple[Range, ...]]], span: Span) -> list[Node]:
+def derivatives(program: Program, loss: Node, leaves: list[tuple[Node, Ranges]], span: Span) -> list[Node]:
     """The derivative of `loss` by each leaf, given with its domain; raises CS0321."""
     try:
         return ReverseMode(program.dag, program.tangents).run(loss, leaves)
@@ -127,7 +127,7 @@ def derivatives(program: Program, loss: Node, leaves: list[tuple[Node, tuple[Ran
 
 def data_gradient(program: Program, loss: Node, marked: DataValue, span: Span) -> DataValue:
     """The derivatives by the components of a number, vector or record; 0 by integers."""
-    leaves: list[tuple[Node, tuple[Range, ...]]] = [(n, ()) for n in marked.nodes if n.type in FLOATS]
+    leaves: list[tuple[Node, Ranges]] = [(n, ()) for n in marked.nodes if n.type in FLOATS]
     by_float = iter(derivatives(program, loss, leaves, span))
     pairs = zip(marked.nodes, program.builder.zero(marked.type).nodes, strict=True)
     return DataValue(marked.type, tuple(next(by_float) if n.type in FLOATS else zero for n, zero in pairs))

@@ -14,7 +14,7 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
-from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
+from renderer.cdollar.ir.dag import INFINITE, Nodes, Reduction, Variables, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.lowering.calls import call_overloaded
@@ -28,7 +28,6 @@ from renderer.cdollar.lowering.domains import (
 )
 from renderer.cdollar.lowering.functions import eta_expand
 
-Variables = list[BoundVariable]  # the variables that a reduction binds
 BOX_COMBINERS = ("+", "*", "min", "max", "&&", "||")
 
 
@@ -37,12 +36,12 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
     context = body.program.inference.current
     names = context.binders.get(id(tree), []) if context is not None else []
     with body.block():
-        variables = [v for r in tree.restrictions for v in reduced_variables(body, r)]
+        variables = tuple(v for r in tree.restrictions for v in reduced_variables(body, r))
         if names or variables:
             body.require_host()
         for name in names:
             declared = NameRestriction(type_from_first_use(body, name, operand), None, tree.span)
-            variables.append(new_bound_variable(body, name, tree.span, True, declared))
+            variables += (new_bound_variable(body, name, tree.span, True, declared),)
         with body.guarded(any(v in body.program.tests for v in variables)):
             return variables, lower_operand(body, operand)
 
@@ -65,7 +64,7 @@ def eta_expand_reduced(
         if variable.range is INFINITE:
             message = f"{operand.span.excerpt} is reduced, but its domain is infinite"
             raise ProgramError("CS0304", span, message, "restrict its variables: `var f(i : 0..n) = ...`")
-    return variables + added, data
+    return (*variables, *added), data
 
 
 def warn_of_inner_reduction(body: Body, tree: ast.Unary) -> None:
@@ -120,14 +119,14 @@ def reduce_boxes(
 
 
 def make_reduction(
-    body: Body, reduction: Reduction, variables: Variables, inputs: tuple[Node, ...], type_: ty.Data, span: Span
+    body: Body, reduction: Reduction, variables: Variables, inputs: Nodes, type_: ty.Data, span: Span
 ) -> DataValue:
     """One reduce node with the components of `type_`; raises CS0315 for functions over domains that are no boxes."""
     if reduction.function is not None and any(v in body.program.tests for v in variables):
         message = f"`{reduction.name}` reduces over boxes, and this domain is none"
         raise ProgramError("CS0315", span, message, "reductions by operators have such domains: `sum(a(j), j : 0..i)`")
     types = tuple_type(ty.component_types(type_))
-    node = body.dag.intern("reduce", types, inputs, (reduction, tuple(variables)))
+    node = body.dag.intern("reduce", types, inputs, (reduction, variables))
     body.dag.spans.setdefault(node, span)
     return DataValue(type_, body.dag.components(node))
 

@@ -158,7 +158,7 @@ def moved_bytes(node: ir.Node, target: GraphTarget) -> int:
     return sum(regions.values()) + box_bytes(outputs, output_types(node))
 
 
-def box_bytes(box: tuple[ir.Range, ...], types: tuple[str, ...]) -> int:
+def box_bytes(box: ir.Ranges, types: tuple[str, ...]) -> int:
     """The bytes of an array."""
     return math.prod(r.size for r in box) * sum(np.dtype(DTYPES[t]).itemsize for t in types)
 

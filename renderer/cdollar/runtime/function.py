@@ -300,7 +300,7 @@ class Function:
                 raise ProgramError("CS0306", span, f"the result is a {read.type}, which Python has no array of")
             return Array.of_host(read.type, read.array, read.origin)
         if isinstance(value, DataValue):
-            representation = target.run(compilation.dag.numbers(value.nodes))
+            representation = target.run(compilation.dag.abstraction((), value.nodes))
             return Array(value.type, value.type, (), target, representation, recording.checks)
         whole = materialize(compilation.body(), value, span)
         origin = tuple(r.low for r in whole.domain if isinstance(r, Range))

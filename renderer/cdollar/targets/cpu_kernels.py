@@ -8,7 +8,7 @@ convolution, sums of columns) therefore has the loop over columns inside the loo
 for each column of the tile stays in the first-level cache.
 """
 
-from renderer.cdollar.ir.dag import Access, BoundVariable, Node, UserCall, topological_order
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, UserCall, Variables, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator
 from renderer.cdollar.targets.dialects import CpuDialect, indented
@@ -111,7 +111,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
     return tiled_plan(emitter, node, columns, tile, context, body, False)
 
 
-def count_reads(bodies: tuple[Node, ...], variable: BoundVariable) -> tuple[int, int]:
+def count_reads(bodies: Nodes, variable: BoundVariable) -> tuple[int, int]:
     """Count the array reads that step by one element along a variable, and the reads that step by rows.
 
     A read steps by one element if its last index depends on the variable, by rows if another index does.
@@ -125,9 +125,7 @@ def count_reads(bodies: tuple[Node, ...], variable: BoundVariable) -> tuple[int,
     return last, others
 
 
-def column_loops(
-    emitter: Emitter, accumulator: Accumulator, column: BoundVariable, reduced: tuple[BoundVariable, ...]
-) -> list[str]:
+def column_loops(emitter: Emitter, accumulator: Accumulator, column: BoundVariable, reduced: Variables) -> list[str]:
     """The loops over the `reduced` variables, the last one innermost, and inside them the loop over the columns."""
     variable, *inner = reduced
     with emitter.scope() as scope:

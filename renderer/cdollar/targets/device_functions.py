@@ -8,7 +8,7 @@ LOOP_LIMIT_STATUS: an int beside the value, which a kernel reports to the host (
 import re
 
 from renderer.cdollar.ir import device_function
-from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
+from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topological_order
 from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import CDialect, indented, literal, operation_text
 
@@ -170,7 +170,7 @@ class DeviceFunctionEmitter:
         count, left = self._loops[-1]
         return f"{left} = {count} + 1; break;" if left else "break;"
 
-    def values(self, roots: tuple[Node, ...]) -> tuple[list[str], list[str]]:
+    def values(self, roots: Nodes) -> tuple[list[str], list[str]]:
         """Return lines that compute expressions, and the names of the variables that hold their values."""
         emitted: dict[int, tuple[str, ...]] = {}
         lines: list[str] = []

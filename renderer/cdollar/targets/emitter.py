@@ -48,7 +48,7 @@ class Emitter(ExpressionEmitter):
                 names = [self.declare(self.lines, accumulator.types[0], names[0])]
         return EmittedValue(tuple(names), accumulator.result_poison)
 
-    def combine_in_loops(self, accumulator: Accumulator, variables: tuple[ir.BoundVariable, ...]) -> None:
+    def combine_in_loops(self, accumulator: Accumulator, variables: ir.Variables) -> None:
         """Emit loops over the variables, the last one innermost, with the step of the reduction inside them."""
         if not variables:
             accumulator.combine_element()
@@ -97,20 +97,18 @@ class Emitter(ExpressionEmitter):
 
     # Elements of the result
 
-    def bind_element(self, variables: tuple[ir.BoundVariable, ...]) -> None:
+    def bind_element(self, variables: ir.Variables) -> None:
         """Bind the variables to the coordinates of the element at `linear_index`."""
         self.delinearize(variables, "linear_index")
 
-    def element(self, variables: tuple[ir.BoundVariable, ...], emit: Callable[[], None]) -> list[str]:
+    def element(self, variables: ir.Variables, emit: Callable[[], None]) -> list[str]:
         """Return what `emit` emits in a new scope, with `variables` bound to the element at `linear_index`."""
         with self.scope() as scope:
             self.bind_element(variables)
             emit()
         return scope.lines
 
-    def vector(
-        self, variables: tuple[ir.BoundVariable, ...], emit: Callable[[], None], outputs: tuple[str, ...] = ()
-    ) -> list[str]:
+    def vector(self, variables: ir.Variables, emit: Callable[[], None], outputs: tuple[str, ...] = ()) -> list[str]:
         """Return the lines for the four elements at `vector_index`; [] if elements are computed one by one."""
         return []
 
@@ -124,7 +122,7 @@ class Emitter(ExpressionEmitter):
         return poison
 
 
-def is_small(variables: tuple[ir.BoundVariable, ...]) -> bool:
+def is_small(variables: ir.Variables) -> bool:
     """True if a reduction has so few elements that the text may repeat each of them."""
     return 0 < math.prod(v.range.size for v in variables) <= MAX_ELEMENTS_IN_TEXT
 
@@ -163,14 +161,12 @@ class ElementwiseEmitter(Emitter):
             names.append(self.declare(scope.lines, type_, element))
         return EmittedValue(tuple(names))
 
-    def bind_element(self, variables: tuple[ir.BoundVariable, ...]) -> None:
+    def bind_element(self, variables: ir.Variables) -> None:
         """Bind all variables to `linear_index`: no text of an elementwise kernel needs their coordinates."""
         for variable in variables:
             self.bind(variable, "linear_index")
 
-    def vector(
-        self, variables: tuple[ir.BoundVariable, ...], emit: Callable[[], None], outputs: tuple[str, ...] = ()
-    ) -> list[str]:
+    def vector(self, variables: ir.Variables, emit: Callable[[], None], outputs: tuple[str, ...] = ()) -> list[str]:
         """Return vector loads, then the lines of each element; [] if a type is not one of VECTOR_TYPES."""
         types = [type_ for source in self.inputs.values() for type_ in source.types]
         if not all(type_ in VECTOR_TYPES for type_ in (*types, *outputs)):
@@ -188,9 +184,7 @@ class ElementwiseEmitter(Emitter):
         return [*loads, *elements]
 
 
-def is_elementwise(
-    variables: tuple[ir.BoundVariable, ...], bodies: tuple[ir.Node, ...], stored_ranges: StoredRanges
-) -> bool:
+def is_elementwise(variables: ir.Variables, bodies: ir.Nodes, stored_ranges: StoredRanges) -> bool:
     """True if all arrays are read at the index that is written, so that indices need no decoding."""
     box = [(v.range.low, v.range.high) for v in variables]
     nodes = [node for body in bodies for node in order_within_scope(body)]
@@ -212,7 +206,7 @@ def is_elementwise(
 
 
 def choose_emitter(
-    variables: tuple[ir.BoundVariable, ...], bodies: tuple[ir.Node, ...], stored_ranges: StoredRanges, dialect: CDialect
+    variables: ir.Variables, bodies: ir.Nodes, stored_ranges: StoredRanges, dialect: CDialect
 ) -> Emitter:
     """Return the emitter for a kernel that computes `bodies` at each point of the variables' box."""
     elementwise = is_elementwise(variables, bodies, stored_ranges)

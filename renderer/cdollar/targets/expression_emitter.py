@@ -21,7 +21,7 @@ from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 
 MAX_DRIVER_OPERATIONS = 10_000  # of inlined functions: llvmpipe takes a second for as many
 INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long
-StoredRanges = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
+StoredRanges = Callable[[ir.Node], ir.Ranges]  # the indices that the buffers of an array hold
 
 
 @dataclass
@@ -124,7 +124,7 @@ class ExpressionEmitter(FunctionTable):
         scope.variables = scope.variables | {variable}
         self.variable_names[variable] = name
 
-    def delinearize(self, variables: tuple[ir.BoundVariable, ...], linear_index: str) -> None:
+    def delinearize(self, variables: ir.Variables, linear_index: str) -> None:
         """Bind variables to the coordinates of a row-major linear index in the box of their ranges."""
         rest = linear_index
         for position in range(len(variables) - 1, -1, -1):

@@ -48,7 +48,7 @@ Compiled = TypeVar("Compiled")  # a kernel or a pass
 class Representation:
     """The result of a node on the device: a buffer per component, with its scalar type, over a box of indices."""
 
-    ranges: tuple[ir.Range, ...]
+    ranges: ir.Ranges
     buffers: list[Any]  # Buffers, or Textures of GLSL
     types: tuple[str, ...]
 
@@ -153,7 +153,7 @@ class GraphTarget(Target):
         self.dag = dag
         self.numpy = NumpyTarget(dag)  # for numbers that need no kernel
         self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
-        self.required_regions: WeakKeyDictionary[ir.Node, tuple[ir.Range, ...]] = WeakKeyDictionary()
+        self.required_regions: WeakKeyDictionary[ir.Node, ir.Ranges] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], None]] | None = None
         self.checks: list[PendingCheck] = []  # of this run
         self.recording: Recording | None = None  # records runs while it is set
@@ -184,7 +184,7 @@ class GraphTarget(Target):
         """The numbers of nodes without free variables; NumPy computes them if no node needs an array or a reduction."""
         if not any(node.needs_evaluation for node in nodes):
             return self.numpy.evaluate_scalars(nodes)
-        return [array.item() for array in self.evaluate(self.dag.numbers(tuple(nodes)))]
+        return [array.item() for array in self.evaluate(self.dag.abstraction((), tuple(nodes)))]
 
     def materialize(self, function: FunctionValue) -> FunctionValue:
         """Evaluate a function over its domain; return it as an array that stays on the device."""
@@ -298,7 +298,7 @@ class GraphTarget(Target):
 
         A region that has grown since the last run drops the uploaded one.
         """
-        regions: dict[ir.Node, list[tuple[ir.Range, ...]]] = {}
+        regions: dict[ir.Node, list[ir.Ranges]] = {}
         for node in ir.topological_order(roots):
             if node.op == "apply" and isinstance(node.attribute, ir.Access):
                 function = ir.without_lets(node.inputs[0])
@@ -317,7 +317,7 @@ class GraphTarget(Target):
                 self.required_regions[function] = hull
                 self.representations.pop(function, None)
 
-    def stored_ranges(self, function: ir.Node) -> tuple[ir.Range, ...]:
+    def stored_ranges(self, function: ir.Node) -> ir.Ranges:
         """The indices that a function's buffers hold."""
         if isinstance(function.attribute, ir.ArraySource):
             if function in self.representations:
@@ -341,7 +341,7 @@ class GraphTarget(Target):
                 self.recording.uploads.append(Upload(node, box, buffers))
         return self.representations[node]
 
-    def output_ranges(self, node: ir.Node) -> tuple[ir.Range, ...]:
+    def output_ranges(self, node: ir.Node) -> ir.Ranges:
         """The domain of a node to compute; raises if its array is too large or a reduction has no elements."""
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
         check_memory(tuple(r.size for r in ranges), output_types(node), "an array", self.max_memory_bytes)
@@ -453,7 +453,7 @@ def looping_function_under(node: ir.Node) -> DeviceFunction:
     raise AssertionError("no loop is under this node")
 
 
-def accessed_region(node: ir.Node, ranges: tuple[ir.Range, ...]) -> tuple[ir.Range, ...]:
+def accessed_region(node: ir.Node, ranges: ir.Ranges) -> ir.Ranges:
     """The box of indices that an access can read: in a dimension whose index has no known bounds, all of them."""
     region = []
     for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from renderer.cdollar.ir.dag import BoundVariable, Node, RuntimeScalar, scalar_types
+from renderer.cdollar.ir.dag import Node, RuntimeScalar, Variables, scalar_types
 from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.types import PROMOTED, FunctionType
 from renderer.cdollar.targets.dialects import ELEMENTARY, indented, storage_type
@@ -161,6 +161,6 @@ def finish_plan(
     )  # fmt: skip
 
 
-def volume(variables: tuple[BoundVariable, ...]) -> int:
+def volume(variables: Variables) -> int:
     """The number of points of the box of the variables' ranges."""
     return math.prod(v.range.size for v in variables)

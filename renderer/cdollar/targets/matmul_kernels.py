@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, Variables, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.dialects import CDialect, operation_text
@@ -36,7 +36,7 @@ BAND_TILES = 8  # tile rows that groups traverse together, so that the L2 cache 
 LOCAL_MEMORY_BYTES = 48 * 1024  # the local memory of a work-group that every GPU has
 MIN_OCCUPANCY = 0.9  # the fewest tiles per compute unit for which choose_tile_size() takes a tile size
 # Each entry: variables, and the name of the C variable that holds their row-major position.
-Indices = list[tuple[tuple[BoundVariable, ...], str]]
+Indices = list[tuple[Variables, str]]
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class MatrixProduct:
     """
 
     node: Node
-    left: tuple[Node, ...]
-    right: tuple[Node, ...]
-    batch: tuple[BoundVariable, ...]
-    rows: tuple[BoundVariable, ...]
-    columns: tuple[BoundVariable, ...]
-    inner: tuple[BoundVariable, ...]
+    left: Nodes
+    right: Nodes
+    batch: Variables
+    rows: Variables
+    columns: Variables
+    inner: Variables
 
     @property
     def type(self) -> str:
@@ -91,7 +91,7 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     if not rows - batch or not columns - batch or (rows | columns) != frozenset(node.attribute):
         return None
 
-    def in_order(variables: frozenset[BoundVariable]) -> tuple[BoundVariable, ...]:
+    def in_order(variables: frozenset[BoundVariable]) -> Variables:
         return tuple(v for v in node.attribute if v in variables)
 
     groups = in_order(batch), in_order(rows - batch), in_order(columns - batch)
@@ -119,7 +119,7 @@ def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple
     return operands[0], operands[1]
 
 
-def varies_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]) -> bool:
+def varies_along(factors: Nodes, variables: Variables) -> bool:
     """True if the last index of the first array that `factors` read depends on the last of `variables`.
 
     Threads that step along `variables` then usually read neighboring elements.
@@ -131,9 +131,7 @@ def varies_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]
     return False
 
 
-def emit_operand(
-    emitter: Emitter, factors: tuple[Node, ...], indices: Indices, checked: bool = True
-) -> tuple[list[str], str]:
+def emit_operand(emitter: Emitter, factors: Nodes, indices: Indices, checked: bool = True) -> tuple[list[str], str]:
     """Return lines that compute one element of an operand, the product of `factors`, and the C variable that holds it.
 
     If `checked`, the lines also write a read out of bounds to the status word, which the host reads after the run.
@@ -150,7 +148,7 @@ def emit_operand(
     return [*scope.lines, *(emitter.report_poison(poison) if checked else [])], name
 
 
-def operand_factors(product: MatrixProduct) -> list[tuple[tuple[Node, ...], Indices]]:
+def operand_factors(product: MatrixProduct) -> list[tuple[Nodes, Indices]]:
     """The factors of both operands: the left one at (batch, row, k), the right one at (batch, k, column)."""
     batch, k = (product.batch, "batch"), (product.inner, "k")
     return [

@@ -8,7 +8,7 @@ from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local, ReturnOp
 from renderer.cdollar.ir.primitives import SCATTERS, identity
-from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Scalar, component_types
+from renderer.cdollar.ir.types import FLOATS, Scalar, component_types
 
 OPERATORS = {name: operator for operator, name in SCATTERS.items()}
 
@@ -20,10 +20,10 @@ class SumsByKey:
         """`functions`: the combining functions, by operator and scalar type."""
         self.functions: dict[tuple[str, str], DeviceFunction] = {}
 
-    def __call__(self, dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
+    def __call__(self, dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
         """Return the roots without scatters; append a remark for each."""
 
-        def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+        def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
             new = ir.with_inputs(dag, node, inputs)
             if new.op != "primitive" or new.attribute.name not in OPERATORS:
                 return new
@@ -54,21 +54,21 @@ def fold_over_elements(dag: ir.Dag, node: ir.Node, combine: DeviceFunction) -> i
             if range_.low != first.low:
                 index = dag.apply("+", "int", index, dag.constant(range_.low - first.low, "int"))
             indices.append(index)
-        return dag.access(node.inputs[position], tuple(indices), (None,) * len(indices))
+        return dag.access(node.inputs[position], tuple(indices))
 
     has_key = dag.apply("==", "bool", element(0), dag.bound_variable(key))
     value = element(1) if len(node.inputs) > 1 else dag.constant(1, scalar)
     number = identity(name, scalar)
     start = dag.constant(float(number) if scalar in FLOATS else number, scalar)
     kept = dag.apply("select", scalar, has_key, value, start)
-    inputs: tuple[ir.Node, ...] = (kept,)
+    inputs: ir.Nodes = (kept,)
     reduction = ir.Reduction(OPERATORS[name])
     if scalar in FLOATS and name in ("scatter_add", "scatter_mul"):
         inputs, reduction = (start, kept), ir.Reduction("fold", combine, True)
     total = dag.intern("reduce", scalar, inputs, (reduction, elements))
     if scalar in FLOATS and name in ("scatter_max", "scatter_min"):
         total = without_nan(dag, total, start)
-    return dag.function((key,), (total,), FunctionType(Scalar(scalar), (INT,), True))
+    return dag.abstraction((key,), (total,), is_array=True)
 
 
 def without_nan(dag: ir.Dag, extremum: ir.Node, start: ir.Node) -> ir.Node:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Dag, Node
+from renderer.cdollar.ir.dag import Dag, Node, Nodes
 from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.passes import PASSES
 from renderer.cdollar.ir.types import promoted_type
@@ -365,7 +365,7 @@ def draw_product(target: GlslTarget, product: matmul_kernels.MatrixProduct, outp
 def pack(
     target: GlslTarget,
     product: matmul_kernels.MatrixProduct,
-    operand: tuple[tuple[Node, ...], matmul_kernels.Indices],
+    operand: tuple[Nodes, matmul_kernels.Indices],
     down: tuple[str, int],
     across: tuple[str, int],
 ) -> Texture:

@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir import device_function
-from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
+from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topological_order
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
 
@@ -152,7 +152,7 @@ class SimtInterpreter:
             return entered
         return np.sort(np.concatenate(exits.broken)) if exits.broken else np.empty(0, np.int64)
 
-    def values(self, roots: tuple[Node, ...], active: Lanes) -> list[np.ndarray]:
+    def values(self, roots: Nodes, active: Lanes) -> list[np.ndarray]:
         """The values of expressions in the active lanes."""
         key = tuple(map(id, roots))
         if key not in self.orders:

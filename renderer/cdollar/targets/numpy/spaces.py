@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import BoundVariable, Node, Range
+from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Ranges, Variables
 
 HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
 
@@ -32,7 +32,7 @@ class IterationSpace:
     outer: "IterationSpace | None" = None
     memo: dict[int, Any] = field(default_factory=dict)
 
-    def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> "IterationSpace":
+    def inner(self, variables: Variables, ranges: Ranges) -> "IterationSpace":
         """A space inside this one, with the axes of `variables` before its axes."""
         axes, all_ranges = dict(self.axes), dict(self.ranges)
         for variable, range_ in reversed(list(zip(variables, ranges, strict=True))):
@@ -57,7 +57,7 @@ class IterationSpace:
         return space
 
 
-def split_box(ranges: list[Range], max_points: int) -> Iterator[tuple[Range, ...]]:
+def split_box(ranges: list[Range], max_points: int) -> Iterator[Ranges]:
     """Boxes of at most `max_points` points that partition a box, in row-major order."""
     total = math.prod(range_.size for range_ in ranges)
     if total <= max_points or not ranges:

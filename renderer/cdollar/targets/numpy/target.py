@@ -190,9 +190,7 @@ class NumpyTarget(Target):
         poison = merge_poison([p for _, p in operands] + [p for _, p in results])
         return as_node_value(node, [v for v, _ in results]), poison
 
-    def gathered(
-        self, node: ir.Node, ranges: tuple[ir.Range, ...], data: ir.ArrayData, space: IterationSpace
-    ) -> Evaluated:
+    def gathered(self, node: ir.Node, ranges: ir.Ranges, data: ir.ArrayData, space: IterationSpace) -> Evaluated:
         """An array's elements at any indices, by border modes; poison where an index without mode is out of bounds."""
         operands = [self.value(index, space) for index in node.inputs[1:]]
         poisons = [poison for _, poison in operands]
@@ -329,7 +327,7 @@ def variable_values(node: ir.Node, space: IterationSpace) -> np.ndarray:
 
 
 def access_slices(
-    indices: tuple[ir.Node, ...], ranges: tuple[ir.Range, ...], space: IterationSpace
+    indices: ir.Nodes, ranges: ir.Ranges, space: IterationSpace
 ) -> tuple[tuple[int | slice, ...], list[int], tuple[int, ...]] | None:
     """NumPy slices, axis order and shape of an access; None unless each index runs along another axis, in bounds."""
     box: list[int | slice] = []
