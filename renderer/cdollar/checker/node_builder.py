@@ -207,9 +207,13 @@ class NodeBuilder:
             if_true, if_false = self.convert(if_true, type_), self.convert(if_false, type_)
             if if_true.type != if_false.type:
                 return None
-        pairs = zip(if_true.nodes, if_false.nodes, strict=True)
-        nodes = (a if a is b else self.apply("select", a.type, condition.node, a, b) for a, b in pairs)
-        return DataValue(if_true.type, tuple(nodes))
+        return self.where(condition.node, if_true, if_false)
+
+    def where(self, condition: Node, value: DataValue, other: DataValue) -> DataValue:
+        """`condition ? value : other` of two values of one type."""
+        pairs = zip(value.nodes, other.nodes, strict=True)
+        nodes = (a if a is b else self.apply("select", a.type, condition, a, b) for a, b in pairs)
+        return DataValue(value.type, tuple(nodes))
 
     def with_default_type(self, value: DataValue) -> DataValue:
         """A variable's value: constants whose suffix leaves float or double open become float."""

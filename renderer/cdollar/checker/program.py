@@ -17,16 +17,7 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.tangents import TangentFunctions
-from renderer.cdollar.ir.dag import (
-    UNKNOWN,
-    ArraySource,
-    BoundVariable,
-    Dag,
-    Node,
-    Range,
-    RuntimeScalar,
-    topological_order,
-)
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
@@ -47,14 +38,14 @@ class HostEvaluator:
         self.abstract_depth = 0
         self.keeps_expressions = False  # while a function is differentiated: an array would hide its inputs
         self.statement_count = 0  # statements that ran on the host
-        self.scalars_read: set[RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
-        self.known: WeakKeyDictionary[Node, float] = WeakKeyDictionary()
+        self.scalars_read: set[ir.RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
+        self.known: WeakKeyDictionary[ir.Node, float] = WeakKeyDictionary()
 
-    def node_number(self, node: Node) -> float | None:
+    def node_number(self, node: ir.Node) -> float | None:
         """The number of a node without bound variables; None if it is unknown."""
         if not self.abstract_depth:
-            leaves = (n.attribute for n in topological_order([node]) if n.op == "scalar")
-            self.scalars_read |= {leaf for leaf in leaves if isinstance(leaf, RuntimeScalar)}
+            leaves = (n.attribute for n in ir.topological_order([node]) if n.op == "scalar")
+            self.scalars_read |= {leaf for leaf in leaves if isinstance(leaf, ir.RuntimeScalar)}
         if node.op == "scalar":
             number: float | None = node.attribute.number
             return number
@@ -86,19 +77,19 @@ class HostEvaluator:
             value = variable.value
             if not isinstance(value, FunctionValue):
                 continue
-            is_finite = all(isinstance(r, Range) for r in value.domain) and not value.borders
+            is_finite = all(isinstance(r, ir.Range) for r in value.domain) and not value.borders
             if value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite:
                 variable.value = self.target.materialize(value)
 
 
-def has_unknown(node: Node) -> bool:
+def has_unknown(node: ir.Node) -> bool:
     """True if a node depends on an abstract argument or on a bound variable."""
-    for child in topological_order([node]):
+    for child in ir.topological_order([node]):
         if child.op == "scalar" and child.attribute.number is None or child.op == "variable":
             return True
-        if child.op == "function" and isinstance(child.attribute, ArraySource) and child.attribute.data is None:
+        if child.op == "function" and isinstance(child.attribute, ir.ArraySource) and child.attribute.data is None:
             return True
-        if child.op == "reduce" and not all(isinstance(v.range, Range) for v in child.attribute[1]):
+        if child.op == "reduce" and not all(isinstance(v.range, ir.Range) for v in child.attribute[1]):
             return True
     return False
 
@@ -123,8 +114,8 @@ class Rules(NamedTuple):
 class Program:
     """All tables of one compilation, its DAG and its inference contexts."""
 
-    def __init__(self, rules: Rules, make_target: Callable[[Dag], Target], folder: Path | None = None):
-        self.rules, self.make_target, self.dag = rules, make_target, Dag()
+    def __init__(self, rules: Rules, make_target: Callable[[ir.Dag], Target], folder: Path | None = None):
+        self.rules, self.make_target, self.dag = rules, make_target, ir.Dag()
         self.builder = NodeBuilder(self.dag)
         self.types = TypeTable()
         self.functions = FunctionTable(self.types)
@@ -134,7 +125,7 @@ class Program:
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered
         self.called: dict[Hashable, Value] = {}  # the values of calls since start(), by function, arguments and context
-        self.tests: dict[BoundVariable, Node] = {}  # by a variable of a domain that is no box: true at its points
+        self.tests: dict[ir.BoundVariable, ir.Node] = {}  # by a variable of a domain that is no box: true at its points
         self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
         self.declared: dict[Span, Value] | None = None  # by the span of a name, the value of the variable: for editors
@@ -174,13 +165,13 @@ class Program:
         if isinstance(type_, FunctionType):
             return self.abstract_function(name, type_)
         if isinstance(type_, DomainType):
-            return DomainValue((UNKNOWN,) * type_.rank)
+            return DomainValue((ir.UNKNOWN,) * type_.rank)
         assert isinstance(type_, Data)
         return DataValue(type_, tuple(self.dag.runtime_scalar(None, t, name) for t in component_types(type_)))
 
     def abstract_function(self, name: str, type_: FunctionType) -> FunctionValue:
         """An unknown function of the type."""
-        ranges = (UNKNOWN,) * sum(len(component_types(p)) for p in type_.parameters)
+        ranges = (ir.UNKNOWN,) * sum(len(component_types(p)) for p in type_.parameters)
         return FunctionValue(type_, self.dag.array(type_, name, None, ranges), ranges)
 
 

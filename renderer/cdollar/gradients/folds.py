@@ -6,7 +6,6 @@ about the time of a few folds.
 """
 
 import math
-from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes
 from renderer.cdollar.gradients.rewrites import read_once, renamed
@@ -17,16 +16,6 @@ from renderer.cdollar.ir.passes import alpha_rename
 from renderer.cdollar.ir.types import Data, data_type, promoted_type
 
 MAX_ELEMENTS = 1 << 16
-
-
-class FoldAdjoints(NamedTuple):
-    """The contributions of a fold to each component of its start and of its elements; None for no contribution.
-
-    Contributions to starts are over the free variables, those to elements over the free and the reduced variables.
-    """
-
-    starts: list[ir.Node | None]
-    elements: list[ir.Node | None]
 
 
 class FoldGradient:
@@ -45,11 +34,15 @@ class FoldGradient:
             reason = f"a fold of {size} elements has no gradient, which would take the square of that many steps"
             raise NoDerivative(f"{reason}; at most {MAX_ELEMENTS}", dag.spans.get(node))
 
-    def run(self, given: list[ir.Node], active: set[ir.Node]) -> FoldAdjoints:
-        """The contributions, where `given` are the adjoints of the smooth components of the result."""
+    def run(self, given: list[ir.Node], active: set[ir.Node]) -> tuple[list[ir.Node | None], list[ir.Node | None]]:
+        """The contributions to each component of the starts and of the elements; None for no contribution.
+
+        `given` are the adjoints of the smooth components of the result. Contributions to starts are over the free
+        variables, contributions to elements over the free and the reduced variables.
+        """
         count, here = len(self.types), self.variables
         states = self.states(here)
-        adjoints = self.adjoints(here, given, states)
+        adjoints = read_once(self.dag, self.adjoints_after(here, given, states), (*self.free, *here))
         starts: list[ir.Node | None] = [None] * count
         if any(start in active for start in self.starts):
             first = self.adjoints_after((), given, states)
@@ -58,12 +51,12 @@ class FoldGradient:
         elements: list[ir.Node | None] = [None] * len(self.elements)
         wanted = tuple(k for k, element in enumerate(self.elements) if element in active)
         if wanted:
-            call = self.dag.apply(ir.UserCall(self.step), ir.tuple_type(self.types), *states, *self.elements)
+            call = self.step_call((*states, *self.elements))
             derivatives = called_derivatives(self.tangents, call, tuple(count + k for k in wanted))
             for column, k in enumerate(wanted):
                 type_ = promoted_type(self.elements[k].type)
                 elements[k] = self.weighted_sum(adjoints, derivatives, column, len(wanted), type_)
-        return FoldAdjoints(starts, elements)
+        return starts, elements
 
     def weighted_sum(self, adjoints: Nodes, derivatives: Nodes, column: int, columns: int, type_: str) -> ir.Node:
         """The sum of the adjoints of the results times their derivatives by one argument."""
@@ -78,15 +71,11 @@ class FoldGradient:
     def states(self, here: Context) -> Nodes:
         """The state before each element."""
         names, elements = self.over_new_variables(self.elements)
-        mask = self.precedes(names, here)
-        result = self.step.result_type
-        function = masked(self.dag, self.step, len(self.types), result)
+        mask, parameters = self.precedes(names, here), self.step.parameters
+        new = self.dag.components(self.step_call(tuple(map(self.local, parameters))))
+        function = self.masked_step("masked", parameters[: len(self.types)], new, self.step.result_type)
         fold = self.fold(function, self.types, (*self.starts, mask, *elements), names)
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
-
-    def adjoints(self, here: Context, given: list[ir.Node], states: Nodes) -> Nodes:
-        """The adjoints of the state after each element."""
-        return read_once(self.dag, self.adjoints_after(here, given, states), (*self.free, *here))
 
     def adjoints_after(self, here: Context, given: list[ir.Node], states: Nodes) -> Nodes:
         """The adjoints of the state after the element `here`: a fold from the last element down.
@@ -105,29 +94,36 @@ class FoldGradient:
         return self.dag.components(self.fold(function, types, (*given, *inputs), names))
 
     def backward_step(self, types: tuple[str, ...]) -> device.DeviceFunction:
-        """The device function that maps the adjoints of a step's result to the adjoints of its state.
-
-        Where the mask is false it returns the adjoints unchanged.
-        """
-        dag = self.dag
+        """The device function that maps the adjoints of a step's result to the adjoints of its state."""
         adjoints = tuple(device.Local(f"adjoint{k}", type_) for k, type_ in enumerate(types))
-        mask = device.Local("mask", "bool")
-        parameters = self.step.parameters
-        arguments = tuple(device.Local(p.name, p.type) for p in parameters)
-        call = dag.apply(ir.UserCall(self.step), ir.tuple_type(self.types), *map(self.local, arguments))
+        call = self.step_call(tuple(map(self.local, self.step.parameters)))
         derivatives = called_derivatives(self.tangents, call, tuple(self.smooth))
         given, columns = tuple(map(self.local, adjoints)), len(self.smooth)
         new = tuple(self.weighted_sum(given, derivatives, k, columns, type_) for k, type_ in enumerate(types))
-        body = device.BranchOp(self.local(mask), (device.ReturnOp(new),), (device.ReturnOp(given),))
-        span = self.step.span
-        result = data_type(types)
-        return device.DeviceFunction(f"back_{self.step.name}", (*adjoints, mask, *arguments), result, span, (body,), [])
+        return self.masked_step("back", adjoints, new, data_type(types))
+
+    def masked_step(
+        self, name: str, state: tuple[device.Local, ...], new: Nodes, result: Data
+    ) -> device.DeviceFunction:
+        """The step from `state` to `new`; where its mask, a parameter after the state, is false the state stays.
+
+        The last parameters are the elements, or the state and the elements before a step backwards.
+        """
+        mask, old = device.Local("mask", "bool"), tuple(map(self.local, state))
+        rest = tuple(p for p in self.step.parameters if p not in state)
+        body = device.BranchOp(self.local(mask), (device.ReturnOp(new),), (device.ReturnOp(old),))
+        name = f"{name}_{self.step.name}"
+        return device.DeviceFunction(name, (*state, mask, *rest), result, self.step.span, (body,), [])
 
     # Nodes
 
     def local(self, local: device.Local) -> ir.Node:
         """The value of a local."""
         return self.dag.intern("local", local.type, (), local)
+
+    def step_call(self, arguments: Nodes) -> ir.Node:
+        """A call of the fold's step."""
+        return self.dag.apply(ir.UserCall(self.step), ir.tuple_type(self.types), *arguments)
 
     def fold(
         self, function: device.DeviceFunction, types: tuple[str, ...], inputs: Nodes, variables: Context
@@ -155,18 +151,3 @@ class FoldGradient:
             result = less
         assert result is not None, "a fold has variables"
         return result
-
-
-def masked(dag: ir.Dag, step: device.DeviceFunction, count: int, result: Data) -> device.DeviceFunction:
-    """A step that leaves the state as it is where its mask, after the state, is false."""
-    state, elements = step.parameters[:count], step.parameters[count:]
-    parameters = tuple(device.Local(p.name, p.type) for p in (*state, *elements))
-    mask = device.Local("mask", "bool")
-    nodes = tuple(dag.intern("local", p.type, (), p) for p in parameters)
-    types = tuple(p.type for p in state)
-    stepped = dag.components(dag.apply(ir.UserCall(step), ir.tuple_type(types), *nodes))
-    test = dag.intern("local", "bool", (), mask)
-    body = device.BranchOp(test, (device.ReturnOp(stepped),), (device.ReturnOp(nodes[:count]),))
-    return device.DeviceFunction(
-        f"masked_{step.name}", (*parameters[:count], mask, *parameters[count:]), result, step.span, (body,), []
-    )

@@ -294,14 +294,11 @@ class ReverseMode:
         fold, given = FoldGradient(self.dag, self.tangents, node, free), []
         for component in fold.smooth:
             given.append(self.total_value(node, free, component, fold.types[component]))
-        passed = fold.run(given, self.active)
-        for inputs, values, context in (
-            (fold.starts, passed.starts, free),
-            (fold.elements, passed.elements, (*free, *fold.variables)),
-        ):
-            for child, value in zip(inputs, values, strict=True):
-                if value is not None:
-                    self.add(child, 0, context, Adjoint(None, value))
+        starts, elements = fold.run(given, self.active)
+        contexts = [free] * len(starts) + [(*free, *fold.variables)] * len(elements)
+        for child, value, context in zip(node.inputs, starts + elements, contexts, strict=True):
+            if value is not None:
+                self.add(child, 0, context, Adjoint(None, value))
 
     def min_max_adjoint(self, node: ir.Node, free: Context, given: Adjoint) -> Adjoint:
         """The adjoint of an element under min or max: the first extreme element gets all of the result's."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes
 from renderer.cdollar.gradients.rewrites import renamed
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import Affine, affine, index_bounds, value_bounds
+from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bounds, value_bounds
 from renderer.cdollar.ir.passes import alpha_rename, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 
@@ -181,21 +181,14 @@ class Transposer:
 
     def bordered(self, index: ir.Node, range_: ir.Range, border: str | None) -> tuple[ir.Node, ir.Node | None]:
         """The index that a border mode reads, and the condition under which it reads an element (None: always)."""
-        a, type_ = self.algebra, index.type
-        low, last, size = (a.number(n, type_) for n in (range_.low, range_.high - 1, range_.size))
+
+        def number(value: int) -> ir.Node:
+            return self.algebra.number(value, index.type)
+
         if border == "zero":
-            inside = a.both(a.compare(">=", index, low), a.compare("<=", index, last))
-            return index, inside
-        if border == "clamp":
-            return a.op("min", a.op("max", index, low), last), None
-        if border in ("wrap", "mirror"):
-            period = size if border == "wrap" else a.number(2 * range_.size, type_)
-            offset = a.op("-", index, low)
-            offset = a.op("%", a.op("+", a.op("%", offset, period), period), period)
-            if border == "mirror":
-                offset = a.op("min", offset, a.op("-", a.number(2 * range_.size - 1, type_), offset))
-            return a.op("+", offset, low), None
-        return index, None
+            ends = (">=", number(range_.low)), ("<=", number(range_.high - 1))
+            return index, self.algebra.both(*(self.algebra.compare(name, index, end) for name, end in ends))
+        return bordered_index(self.algebra.op, number, index, range_, border) if border else index, None
 
     # Expressions
 

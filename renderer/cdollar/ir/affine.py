@@ -5,6 +5,7 @@ the polyhedral model). Domain inference (checker/) solves such indices for the r
 their bounds to omit bounds checks and to upload only the region of an array that a kernel reads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +88,23 @@ def index_bounds(index: Node) -> tuple[int, int] | None:
     """The least and the greatest value of an index; None if they are not known."""
     form = affine(index)
     return value_bounds(form) if form is not None and form.is_known else None
+
+
+def bordered_index(
+    op: Callable[[str, Node, Node], Node], number: Callable[[int], Node], index: Node, range_: Range, border: str
+) -> Node:
+    """The index in `range_` that a border mode reads in place of `index`; mode zero clamps it, as mode clamp does.
+
+    `op` and `number` make the nodes of operations and numbers of the index's type.
+    """
+    low, last = number(range_.low), number(range_.high - 1)
+    if border in ("clamp", "zero"):
+        return op("min", op("max", index, low), last)
+    period = number(range_.size if border == "wrap" else 2 * range_.size)
+    offset = op("%", op("+", op("%", op("-", index, low), period), period), period)
+    if border == "mirror":
+        offset = op("min", offset, op("-", number(2 * range_.size - 1), offset))
+    return op("+", offset, low)
 
 
 def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[int, int] | None:

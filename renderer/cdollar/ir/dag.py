@@ -228,6 +228,13 @@ def domain_ranges(function: Node) -> tuple[Any, ...]:
     return tuple(v.range for v in attribute) if isinstance(attribute, tuple) else attribute.ranges
 
 
+def reads_in_place(access: Node, variables: Variables, ranges: Ranges) -> bool:
+    """True if an access reads an array over `ranges` at the variables, which run over the same ranges."""
+    indices = [index.attribute if index.op == "variable" else None for index in access.inputs[1:]]
+    pairs = zip(variables, ranges, strict=False)
+    return indices == list(variables) and all((v.range.low, v.range.high) == (r.low, r.high) for v, r in pairs)
+
+
 def scalar_types(node: Node) -> tuple[str, ...]:
     """The scalar types of the components of a node that is not a function."""
     return node.type if isinstance(node.type, tuple) else (node.type,)

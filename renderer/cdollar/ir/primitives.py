@@ -56,10 +56,9 @@ def _copied(function: ir.Node) -> ir.Node | None:
     array = ir.without_plain_lets(body.inputs[0])
     stored = ir.without_lets(array)
     if stored.op == "primitive" or isinstance(stored.attribute, ir.ArraySource):
-        ranges = [(r.low, r.high) for r in stored.attribute.ranges if isinstance(r, ir.Range)]
-        indices = [index.attribute if index.op == "variable" else None for index in body.inputs[1:]]
-        is_whole = all(isinstance(v.range, ir.Range) for v in variables)
-        if indices == list(variables) and is_whole and ranges == [(v.range.low, v.range.high) for v in variables]:
+        ranges = stored.attribute.ranges
+        is_finite = all(isinstance(dimension, ir.Range) for dimension in (*ranges, *(v.range for v in variables)))
+        if is_finite and ir.reads_in_place(body, variables, ranges):
             return array
     return None
 

@@ -69,9 +69,7 @@ def _rows(body: Body, tree: ast.ArrayLiteral, rows: list[FunctionValue]) -> Func
         result = values[-1]
         for k in range(len(values) - 2, -1, -1):
             is_row = body.builder.apply("==", "int", index, body.dag.constant(k, "int"))
-            selected = body.builder.select(DataValue(ty.BOOL, (is_row,)), values[k], result)
-            assert selected is not None, "rows have one type"
-            result = selected
+            result = body.builder.where(is_row, values[k], result)
         return result
 
     columns = promote(body, list(rows), chosen, tree.span)

@@ -123,9 +123,7 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
         value = conversions.convert_data(body, element, subject.type.result, tree.value.span)
         old = access(body, subject, points, tree.span)
         if conditions:
-            chosen = body.builder.select(body.builder.chain("&&", tuple(conditions)), value, old)
-            assert chosen is not None, "both have the type of the elements"
-            value = chosen
+            value = body.builder.where(body.builder.chain("&&", tuple(conditions)).node, value, old)
     return make_function(body.dag, variables, value)
 
 

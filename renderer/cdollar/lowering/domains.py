@@ -308,11 +308,7 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
 def reduced_variables(body: Body, restriction: ast.Restriction) -> list[BoundVariable]:
     """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
     declared_at, test = (restriction.domain or restriction).span, restriction_test(body, restriction.domain)
-    if test is not None:
-        type_ = body.program.types.resolve(restriction.type) if restriction.type is not None else None
-        declared = [NameRestriction(type_, test.box, declared_at)] * len(restriction.names)
-    else:
-        declared = declared_restrictions(body, restriction, declared_at, len(restriction.names))
+    declared = declared_restrictions(body, restriction, declared_at, len(restriction.names), test)
     variables = []
     for (name, span), declaration in zip(restriction.names, declared, strict=True):
         if has_value(body, name):
@@ -377,10 +373,19 @@ def range_test(body: Body, low: Node, high: Node, span: Span) -> RestrictionTest
 
 
 def declared_restrictions(
-    body: Body, tree: ast.Restriction | ast.BoundParameter, span: Span, rank: int = 1
+    body: Body,
+    tree: ast.Restriction | ast.BoundParameter,
+    span: Span,
+    rank: int = 1,
+    test: RestrictionTest | None = None,
 ) -> list[NameRestriction]:
-    """The restrictions of `rank` bound variables by the type and domain of their declaration, if these are written."""
+    """The restrictions of `rank` bound variables by the type and domain of their declaration, if these are written.
+
+    With a `test` the domain is no box: the range is the box of the test.
+    """
     type_ = body.program.types.resolve(tree.type) if tree.type is not None else None
+    if test is not None:
+        return [NameRestriction(type_, test.box, span)] * rank
     box = body.chosen_boxes.get(id(tree))
     ranges = restriction_ranges(body, tree.domain, rank, box) if tree.domain is not None else [None] * rank
     return [NameRestriction(type_, range_, span) for range_ in ranges]
@@ -396,11 +401,7 @@ def lower_bound_function(
         variables = []
         for position, parameter in enumerate(parameters):
             test = restriction_test(body, parameter.domain)
-            if test is not None:
-                type_ = body.program.types.resolve(parameter.type) if parameter.type is not None else None
-                declared = NameRestriction(type_, test.box, parameter.span)
-            else:
-                (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span)
+            (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span, 1, test)
             type_ = declared.type
             if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                 type_ = expected.parameters[position]
@@ -415,15 +416,9 @@ def lower_bound_function(
         if isinstance(value, FunctionValue):
             rest, value = eta_expand(body, value, tree.span)
         if tests:
-            value = where(body, tests, value, body.builder.zero(value.type))
+            condition = body.builder.chain("&&", tuple(tests)).node
+            value = body.builder.where(condition, value, body.builder.zero(value.type))
     return make_function(body.dag, variables + rest, value)
-
-
-def where(body: Body, tests: list[Node], value: DataValue, other: DataValue) -> DataValue:
-    """The value where all tests are true, elsewhere the other value, which has its type."""
-    chosen = body.builder.select(body.builder.chain("&&", tuple(tests)), value, other)
-    assert chosen is not None, "both have one type"
-    return chosen
 
 
 def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
@@ -440,14 +435,12 @@ def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
             raise ProgramError("CS0408", span, f"{span.excerpt} is {function.type}, not a function")
         domain = DomainValue(function.domain_with_borders)
     if len(tree.arguments) > 1:
-        if domain.more:
-            raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
-        domain = DomainValue(selected_dimensions(body, domain.ranges, tree.arguments[1]))
+        domain = selected_dimension(body, domain, tree.arguments[1])
     if name == "domain":
         return domain
     if name in ("size", "empty"):
-        size = domain_size(body, domain, tree.span)
-        return size if name == "size" else apply_zero_test(body, size)
+        size, zero = domain_size(body, domain, tree.span), body.dag.constant(0, "int")
+        return size if name == "size" else DataValue(BOOL, (body.builder.apply("==", "int", size.node, zero),))
     ranges = hull(domain)
     if len(ranges) != 1:
         message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
@@ -455,19 +448,14 @@ def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
     return range_end(body, ranges[0], name, tree.span)
 
 
-def selected_dimensions(body: Body, ranges: Box, dimension: ast.AstNode | None) -> Box:
-    """All ranges, or the range of one dimension."""
-    if dimension is None:
-        return ranges
+def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) -> DomainValue:
+    """The range of one dimension of a domain; raises CS0316, or CS0323 for a union."""
+    if domain.more:
+        raise ProgramError("CS0323", dimension.span, "a union of boxes has no dimensions of its own")
     number = host_int(body, dimension)
-    if number is not None and not 0 <= number < len(ranges):
-        raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(ranges)}")
-    return (ranges[number or 0],)
-
-
-def apply_zero_test(body: Body, size: DataValue) -> DataValue:
-    """`size == 0`."""
-    return DataValue(BOOL, (body.builder.apply("==", "int", size.node, body.dag.constant(0, "int")),))
+    if number is not None and not 0 <= number < len(domain.ranges):
+        raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(domain.ranges)}")
+    return DomainValue((domain.ranges[number or 0],))
 
 
 def hull(domain: DomainValue) -> Box:
@@ -484,15 +472,11 @@ def domain_size(body: Body, domain: DomainValue, span: Span) -> DataValue:
     """The number of points of a domain; raises CS0314 or CS0316."""
     if any(INFINITE in box for box in domain.boxes):
         raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
-    return runtime_int(body, check_size(count_points(domain), span), "size")
-
-
-def check_size(total: int | None, span: Span) -> int | None:
-    """The size; raises CS0316 if it does not fit into int."""
+    total = count_points(domain)
     if total is not None and total >= 2**31:
         message = f"the size {total} does not fit into int"
         raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
-    return total
+    return runtime_int(body, total, "size")
 
 
 def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
@@ -521,6 +505,4 @@ def domain_index(body: Body, domain: DomainValue, tree: ast.Call) -> DomainValue
     """`domain(f)[k]`."""
     if len(tree.arguments) != 1:
         raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
-    if domain.more:
-        raise ProgramError("CS0323", tree.span, "a union of boxes has no dimensions of its own")
-    return DomainValue(selected_dimensions(body, domain.ranges, tree.arguments[0]))
+    return selected_dimension(body, domain, tree.arguments[0])

@@ -279,8 +279,8 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
         if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
-            ranges = domains.selected_dimensions(body, subject.domain_with_borders, tree.arguments[0])
-            return domains.domain_size(body, DomainValue(ranges), tree.span)
+            whole = DomainValue(subject.domain_with_borders)
+            return domains.domain_size(body, domains.selected_dimension(body, whole, tree.arguments[0]), tree.span)
         called = call_method(body, subject, callee, tree)
         if called is not None:
             return called

@@ -11,38 +11,29 @@ from renderer.cdollar.checker.program import Body
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
-from renderer.cdollar.ir.dag import (
-    INFINITE,
-    NOT_INFERRED,
-    Borders,
-    BoundVariable,
-    Dag,
-    Dimension,
-    Node,
-    Nodes,
-    Range,
-    substitute,
-)
+from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.ir.affine import bordered_index
 from renderer.cdollar.ir.types import INT, INTEGERS, Data, FunctionType, Record, Scalar, component_types
 
-SharedVariables = dict[tuple[str, int], tuple[BoundVariable, list[Dimension]]]
+PointOperation = Callable[[list[DataValue]], DataValue]  # promotion applies it point by point
+SharedVariables = dict[tuple[str, int], tuple[ir.BoundVariable, list[ir.Dimension]]]
 
 
-def make_function(dag: Dag, variables: list[BoundVariable], value: DataValue) -> FunctionValue:
+def make_function(dag: ir.Dag, variables: list[ir.BoundVariable], value: DataValue) -> FunctionValue:
     """The function of bound variables that yields a value (lambda abstraction)."""
     type_ = FunctionType(value.type, tuple(Scalar(v.type) for v in variables))
     return FunctionValue(type_, dag.function(tuple(variables), value.nodes, type_))
 
 
 def operation_as_function(
-    body: Body, names: Iterable[str], types: tuple[Data, ...], operation: Callable[[list[DataValue]], DataValue]
+    body: Body, names: Iterable[str], types: tuple[Data, ...], operation: PointOperation
 ) -> FunctionValue:
     """An operation on data as a function over infinite domains."""
     body.require_host()
-    variables: list[BoundVariable] = []
+    variables: list[ir.BoundVariable] = []
     values = []
     for name, type_ in zip(names, types, strict=False):
-        components = [BoundVariable(name, scalar, INFINITE) for scalar in component_types(type_)]
+        components = [ir.BoundVariable(name, scalar, ir.INFINITE) for scalar in component_types(type_)]
         variables += components
         values.append(DataValue(type_, tuple(map(body.dag.bound_variable, components))))
     result = operation(values)
@@ -50,27 +41,26 @@ def operation_as_function(
     return FunctionValue(function, body.dag.function(tuple(variables), result.nodes, function))
 
 
-def eta_expand(body: Body, function: FunctionValue, span: Span) -> tuple[list[BoundVariable], DataValue]:
+def eta_expand(body: Body, function: FunctionValue, span: Span) -> tuple[list[ir.BoundVariable], DataValue]:
     """A function applied to new variables that run over its domain."""
     dimensions = iter(function.domain_with_borders)
-    variables: list[BoundVariable] = []
+    variables: list[ir.BoundVariable] = []
 
-    def variable(type_: str) -> Node:
-        variables.append(BoundVariable("ijkmnp"[len(variables) % 6], type_, next(dimensions)))
+    def variable(type_: str) -> ir.Node:
+        variables.append(ir.BoundVariable("ijkmnp"[len(variables) % 6], type_, next(dimensions)))
         return body.dag.bound_variable(variables[-1])
 
     return variables, apply_to_variables(body, function, variable, span)
 
 
-def apply_to_variables(body: Body, function: FunctionValue, variable: Callable[[str], Node], span: Span) -> DataValue:
-    """A function applied to one variable for each component of its parameters."""
-    types = function.type.parameters
-    arguments = [DataValue(type_, tuple(map(variable, component_types(type_)))) for type_ in types]
+def apply_to_variables(body: Body, function: FunctionValue, new: Callable[[str], ir.Node], span: Span) -> DataValue:
+    """A function applied to one variable for each component of its parameters; `new` makes one of a scalar type."""
+    arguments = [DataValue(type_, tuple(map(new, component_types(type_)))) for type_ in function.type.parameters]
     return access(body, function, arguments, span)
 
 
 def apply_at(
-    body: Body, function: FunctionValue, arguments: list[DataValue], span: Span, free: frozenset[BoundVariable]
+    body: Body, function: FunctionValue, arguments: list[DataValue], span: Span, free: frozenset[ir.BoundVariable]
 ) -> DataValue:
     """A function at a point. Each index but the `free` variables constrains the inference of domains."""
     indices = [node for argument in arguments for node in argument.nodes]
@@ -78,7 +68,7 @@ def apply_at(
     for position, index in enumerate(indices):
         range_ = function.domain[position]
         is_free = index.op == "variable" and index.attribute in free
-        if not is_free and index.type in INTEGERS and range_ is not NOT_INFERRED:
+        if not is_free and index.type in INTEGERS and range_ is not ir.NOT_INFERRED:
             has_border = bool(function.borders and function.borders[position]) or extends[position]
             constraint = IndexConstraint(index, range_, span, body.guard_depth > 0, has_border)
             body.program.inference.add_constraint(constraint)
@@ -97,47 +87,35 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
     return DataValue(function.type.result, body.dag.components(node))
 
 
-def beta_reduce(body: Body, function: FunctionValue, indices: Nodes, borders: Borders) -> DataValue:
+def beta_reduce(body: Body, function: FunctionValue, indices: ir.Nodes, borders: ir.Borders) -> DataValue:
     """The body of a function that uses outer bound variables, with the indices in place of its parameters."""
-    outside_tests: list[Node] = []
-    inside = [
-        apply_border_mode(body, index, border, range_, outside_tests) if border and isinstance(range_, Range) else index
-        for index, border, range_ in zip(indices, borders, function.domain, strict=True)
-    ]
-    replacement = dict(zip(function.node.attribute, inside, strict=True))
-    value = DataValue(function.type.result, substitute(body.dag, function.node.inputs, replacement))
+    outside_tests: list[ir.Node] = []
+    replacement: dict[ir.BoundVariable, ir.Node] = {}
+    for variable, index, border, range_ in zip(function.node.attribute, indices, borders, function.domain, strict=True):
+        has_border = border and isinstance(range_, ir.Range)
+        replacement[variable] = apply_border_mode(body, index, border, range_, outside_tests) if has_border else index
+    value = DataValue(function.type.result, ir.substitute(body.dag, function.node.inputs, replacement))
     if not outside_tests:
         return value
-    result = body.builder.select(body.builder.chain("||", tuple(outside_tests)), body.builder.zero(value.type), value)
-    assert result is not None
-    return result
+    is_outside = body.builder.chain("||", tuple(outside_tests))
+    return body.builder.where(is_outside.node, body.builder.zero(value.type), value)
 
 
-def apply_border_mode(body: Body, index: Node, border: str, range_: Range, outside_tests: list[Node]) -> Node:
+def apply_border_mode(
+    body: Body, index: ir.Node, border: str, range_: ir.Range, outside_tests: list[ir.Node]
+) -> ir.Node:
     """The index that a border mode reads in place of `index`; mode zero adds its test to `outside_tests`."""
-    type_ = index.type
 
-    def op(name: str, a: Node, b: Node) -> Node:
-        return body.builder.apply(name, type_, a, b)
+    def op(name: str, a: ir.Node, b: ir.Node) -> ir.Node:
+        return body.builder.apply(name, index.type, a, b)
 
-    def runtime(number: int) -> Node:
-        return body.dag.runtime_scalar(number, type_, "border")
+    def number(value: int) -> ir.Node:
+        return body.dag.runtime_scalar(value, index.type, "border")
 
-    def modulo(a: Node, b: Node) -> Node:
-        return op("%", op("+", op("%", a, b), b), b)
-
-    low, high, size = runtime(range_.low), runtime(range_.high - 1), runtime(range_.size)
-    offset = op("-", index, low)
-    if border == "wrap":
-        return op("+", modulo(offset, size), low)
-    if border == "mirror":
-        last = runtime(2 * range_.size - 1)
-        offset = modulo(offset, runtime(2 * range_.size))
-        return op("+", op("min", offset, op("-", last, offset)), low)
     if border == "zero":
-        tests = (body.builder.apply(name, type_, index, end) for name, end in (("<", low), (">", high)))
-        outside_tests.append(body.builder.chain("||", tuple(tests)).node)
-    return op("min", op("max", index, low), high)
+        tests = op("<", index, number(range_.low)), op(">", index, number(range_.high - 1))
+        outside_tests.append(body.builder.chain("||", tests).node)
+    return bordered_index(op, number, index, range_, border)
 
 
 def with_border_mode(function: FunctionValue, tree: ast.MemberAccess) -> FunctionValue:
@@ -145,8 +123,8 @@ def with_border_mode(function: FunctionValue, tree: ast.MemberAccess) -> Functio
     if any(p != INT for p in function.type.parameters):
         message = f"a border mode needs int indices, but this is {function.type}"
         raise ProgramError("CS0309", tree.name_span, message)
-    if INFINITE in function.domain_with_borders:
-        dimension = ordinal(function.domain_with_borders.index(INFINITE))
+    if ir.INFINITE in function.domain_with_borders:
+        dimension = ordinal(function.domain_with_borders.index(ir.INFINITE))
         message = f"the {dimension} dimension of {tree.subject.span.excerpt} is infinite: it has no border"
         raise ProgramError("CS0309", tree.name_span, message)
     result = function.type.result
@@ -156,9 +134,7 @@ def with_border_mode(function: FunctionValue, tree: ast.MemberAccess) -> Functio
     return FunctionValue(function.type.as_function_type, function.node, function.fixed_domain, borders)
 
 
-def promote(
-    body: Body, values: Sequence[Operand], operation: Callable[[list[DataValue]], DataValue], span: Span
-) -> Operand:
+def promote(body: Body, values: Sequence[Operand], operation: PointOperation, span: Span) -> Operand:
     """Applies `operation(data) -> data` to functions point by point (the paper's promotion).
 
     The k-th parameters of one type of all functions become one variable, whose range is the intersection of theirs.
@@ -179,16 +155,16 @@ def eta_expand_shared(body: Body, function: FunctionValue, shared: SharedVariabl
     counts: dict[str, int] = {}
     dimensions = iter(function.domain_with_borders)
 
-    def variable(type_: str) -> Node:
+    def variable(type_: str) -> ir.Node:
         dimension = next(dimensions)
-        if isinstance(dimension, Range) and not dimension.provenance:
+        if isinstance(dimension, ir.Range) and not dimension.provenance:
             dimension = replace(dimension, provenance=span.provenance)
         position = counts[type_] = counts.get(type_, -1) + 1
         if (type_, position) not in shared:
             name = ("ijkmnp" if type_ in INTEGERS else "xyzuvw")[position % 6]
-            shared[type_, position] = BoundVariable(name, type_), []
+            shared[type_, position] = ir.BoundVariable(name, type_), []
         bound, dimensions_to_fit = shared[type_, position]
-        dimensions_to_fit.append(INFINITE if dimension is NOT_INFERRED else dimension)
+        dimensions_to_fit.append(ir.INFINITE if dimension is ir.NOT_INFERRED else dimension)
         return body.dag.bound_variable(bound)
 
     return apply_to_variables(body, function, variable, span)

@@ -24,7 +24,6 @@ from renderer.cdollar.lowering.domains import (
     new_bound_variable,
     reduced_variables,
     type_from_first_use,
-    where,
 )
 from renderer.cdollar.lowering.functions import eta_expand
 
@@ -139,9 +138,7 @@ def reduce_by_operator(body: Body, name: str, variables: Variables, value: DataV
         return reduce_by_function(body, "operator" + name, variables, value, span)
     builder, value = body.builder, body.builder.promoted(value)
     if name == "+" and value.type == ty.BOOL:
-        counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
-        assert counted is not None
-        value = counted
+        value = builder.where(value.node, builder.constant(1, "int"), builder.constant(0, "int"))
     if ty.scalar_type_of(value.type) not in OPERATIONS[name].types():
         allowed = "allowed: " + ", ".join(OPERATIONS[name].types())
         raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
@@ -157,7 +154,8 @@ def at_tested_points(body: Body, name: str, variables: Variables, value: DataVal
         return value
     types = ty.component_types(value.type)
     numbers = (body.dag.constant(neutral_element(name, t), t) for t in types)
-    return where(body, tests, value, DataValue(value.type, tuple(numbers)))
+    condition = body.builder.chain("&&", tuple(tests)).node
+    return body.builder.where(condition, value, DataValue(value.type, tuple(numbers)))
 
 
 def neutral_element(name: str, type_: str) -> ty.Number:

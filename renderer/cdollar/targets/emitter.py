@@ -186,7 +186,6 @@ class ElementwiseEmitter(Emitter):
 
 def is_elementwise(variables: ir.Variables, bodies: ir.Nodes, stored_ranges: StoredRanges) -> bool:
     """True if all arrays are read at the index that is written, so that indices need no decoding."""
-    box = [(v.range.low, v.range.high) for v in variables]
     nodes = [node for body in bodies for node in order_within_scope(body)]
     reads = 0
     for node in nodes:
@@ -194,9 +193,7 @@ def is_elementwise(variables: ir.Variables, bodies: ir.Nodes, stored_ranges: Sto
             return False
         if node.op != "apply" or not isinstance(node.attribute, ir.Access):
             continue
-        indices = [index.attribute if index.op == "variable" else None for index in node.inputs[1:]]
-        ranges = stored_ranges(ir.without_lets(node.inputs[0]))
-        if indices != list(variables) or [(r.low, r.high) for r in ranges] != box:
+        if not ir.reads_in_place(node, variables, stored_ranges(ir.without_lets(node.inputs[0]))):
             return False
         reads += 1
     users = [node for node in nodes for child in node.inputs if child.op == "variable"]

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, Variables, without_lets
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, Variables, reads_in_place, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.dialects import CDialect, operation_text
@@ -109,11 +109,9 @@ def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple
     for factors, wanted in ((left, (row, k)), (right, (k, column))):
         if len(factors) != 1 or not isinstance(factors[0].attribute, Access):
             return None
-        array, *indices = factors[0].inputs
-        array = without_lets(array)
-        is_read_whole = [i.attribute if i.op == "variable" else None for i in indices] == list(wanted)
-        boxes = [[(r.low, r.high) for r in box] for box in (stored_ranges(array), [v.range for v in wanted])]
-        if not is_read_whole or boxes[0] != boxes[1] or component_types(array.type.result) != (product.type,):
+        array = without_lets(factors[0].inputs[0])
+        is_read_in_place = reads_in_place(factors[0], wanted, stored_ranges(array))
+        if not is_read_in_place or component_types(array.type.result) != (product.type,):
             return None
         operands.append(array)
     return operands[0], operands[1]
