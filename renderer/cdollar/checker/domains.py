@@ -166,21 +166,18 @@ class InferenceStack:
         self.log += inference.log
         solved = context.variables.keys()
         if outer is not None:
-            outer.constraints += [
-                c for c, form in inference.forms if form is None or any(v not in solved for v, _ in form.terms)
-            ]
+            forms = inference.forms
+            outer.constraints += [c for c, f in forms if f is None or any(v not in solved for v, _ in f.terms)]
         for variable, span in context.variables.items():
             if variable.range is not NOT_INFERRED:
                 continue
             if outer is not None and inference.depends_on_outer(variable, solved):
                 outer.variables[variable] = span
             elif variable.reduced:
-                raise ProgramError(
-                    "CS0304", span,
-                    f"the reduction over `{variable.name}` has an infinite domain:"
-                    " no function or restriction bounds it",
-                    f"restrict it: `{variable.name} : 0..n`, or `{variable.name} : f` for the domain of a function f",
-                )  # fmt: skip
+                name = variable.name
+                message = f"the reduction over `{name}` has an infinite domain: no function or restriction bounds it"
+                hint = f"restrict it: `{name} : 0..n`, or `{name} : f` for the domain of a function f"
+                raise ProgramError("CS0304", span, message, hint)
             else:
                 variable.range = INFINITE
 
@@ -284,19 +281,14 @@ class Inference:
     def _check(self) -> None:
         for use, form, range_, bounds in self._violations():
             if not form.terms:
-                raise ProgramError(
-                    "CS0303", use.span, f"the index {form.constant} is outside of {range_} in {use.span.excerpt}",
-                    "use an index of the domain, or a border mode: `f.clamp(...)`",
-                )  # fmt: skip
-            names = " and ".join(
-                f"`{v.name}` is {v.range}" + (f" from {v.range.provenance}" if v.range.provenance else "")
-                for v, _ in form.terms
-            )
-            raise ProgramError(
-                "CS0303", use.span,
-                f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed",
-                "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero",
-            )  # fmt: skip
+                message = f"the index {form.constant} is outside of {range_} in {use.span.excerpt}"
+                hint = "use an index of the domain, or a border mode: `f.clamp(...)`"
+                raise ProgramError("CS0303", use.span, message, hint)
+            origins = [(v, f" from {v.range.provenance}" if v.range.provenance else "") for v, _ in form.terms]
+            names = " and ".join(f"`{v.name}` is {v.range}{origin}" for v, origin in origins)
+            message = f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed"
+            hint = "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero"
+            raise ProgramError("CS0303", use.span, message, hint)
 
 
 def intersect(a: Range, b: Range) -> Range:
@@ -309,10 +301,9 @@ def intersect(a: Range, b: Range) -> Range:
 def fail_range_conflict(name: str, first: Range, second: Range, span: Span) -> NoReturn:
     """Raises CS0301: two direct indices need different ranges."""
     smaller = first if first.size <= second.size else second
-    raise ProgramError(
-        "CS0301", span, f"`{name}` is {first} from {first.provenance} but {second} from {second.provenance}",
-        f"restrict it to what both have, `{name} : {smaller}`, or give functions of equal size",
-    )  # fmt: skip
+    message = f"`{name}` is {first} from {first.provenance} but {second} from {second.provenance}"
+    hint = f"restrict it to what both have, `{name} : {smaller}`, or give functions of equal size"
+    raise ProgramError("CS0301", span, message, hint)
 
 
 def unify_ranges(position: int, dimensions: list[Dimension], span: Span) -> Dimension:

@@ -105,6 +105,9 @@ class TypeTable:
         if isinstance(item, ast.TypeAlias):
             self.types[item.name] = self.resolve(item.type)
             return
+        built_in = self.types.get(item.name)
+        if built_in is not None and (item.base is not None or not isinstance(built_in, ty.Vector)):
+            raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         if item.base is not None:
             self._declare_function_class(item, item.base)
             return
@@ -122,14 +125,11 @@ class TypeTable:
         if count > MAX_RECORD_COMPONENTS:
             message = f"{item.name} has {count} components, more than {MAX_RECORD_COMPONENTS}"
             raise ProgramError("CS0210", item.name_span, message)
-        built_in = self.types.get(item.name)
         if isinstance(built_in, ty.Vector):
             if fields != [("xyzw"[k], ty.Scalar(built_in.scalar_type)) for k in range(built_in.size)]:
                 message = f"{item.name} is built in, with other fields"
                 raise ProgramError("CS0211", item.name_span, message, "use another name")
             return
-        if item.name in self.types:
-            raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         self.types[item.name] = record
         self.mutable_classes |= {item.name} if item.is_mutable else set()
 
@@ -139,8 +139,6 @@ class TypeTable:
         if not isinstance(type_, ty.FunctionType) or type_.is_array:
             message = f"{item.name} is derived from {type_}: only functional types can be derived from"
             raise ProgramError("CS0115", base.span, message, "`final class Ramp : float(int) { ... }`")
-        if item.name in self.types:
-            raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         for _, written, _ in item.fields:
             self.resolve(written)
         self.types[item.name], self.function_classes[item.name] = type_, item
@@ -271,10 +269,10 @@ def check_operator(function: UserFunction) -> None:
 Types = dict[str, ty.Data]
 
 
-def instances_for_values(functions: FunctionTable, name: str, values: Sequence[Argument]) -> Overloads:
-    """The instances of the generic functions of a name that fit the values of a call."""
+def overloads_for_values(functions: FunctionTable, name: str, values: Sequence[Argument]) -> Overloads:
+    """The functions of a name, and the instances of its generic functions that fit the values of a call."""
     types = [v.type if isinstance(v, (DataValue, FunctionValue)) else None for v in values]
-    return instances_for_types(functions, name, types)
+    return functions.get(name) + instances_for_types(functions, name, types)
 
 
 def instances_for_types(functions: FunctionTable, name: str, types: Sequence[ty.Type | None]) -> Overloads:

@@ -68,9 +68,8 @@ def _finite_slice(tree: ast.Slice, range_: Range, low: int | None, high: int | N
     size = max(0, -((first - end) // step))
     last = first + step * (size - 1)
     if size and not (range_.low <= min(first, last) and max(first, last) < range_.high):
-        message = (
-            f"the slice {tree.span.excerpt} reads {min(first, last)}..{max(first, last) + 1} where {range_} is allowed"
-        )
+        low, end = min(first, last), max(first, last) + 1
+        message = f"the slice {tree.span.excerpt} reads {low}..{end} where {range_} is allowed"
         raise ProgramError("CS0322", tree.span, message, "an omitted end is the end of the domain: `a[1:]`")
     return SliceArgument(first, step, size)
 
@@ -192,12 +191,8 @@ def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceInd
 def lower_indices(body: Body, function: FunctionValue, tree: ast.Call) -> list[Argument]:
     """The arguments of an index into a function, whose domain bounds slices."""
     dimensions = function.domain_with_borders
-    return [
-        lower_slice(body, argument, dimensions[k] if k < len(dimensions) else INFINITE)
-        if isinstance(argument, ast.Slice)
-        else lower_argument(body, argument)
-        for k, argument in enumerate(tree.arguments)
-    ]
+    pairs = zip(tree.arguments, chain(dimensions, repeat(INFINITE)), strict=False)
+    return [lower_slice(body, t, d) if isinstance(t, ast.Slice) else lower_argument(body, t) for t, d in pairs]
 
 
 def lower_argument(body: Body, tree: ast.AstNode, expected: ty.Type | None = None) -> Argument:
@@ -321,7 +316,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     if masks and function.type.parameters[masks[0]] == ty.INT:
         span, name = tree.arguments[masks[0]].span, tree.callee.span.excerpt
         hint = (
-            f"where it holds, `sum({name}(i), i : k => ...)` reduces; elsewhere, `var r(i) = ... ? {name}(i) : 0` is 0"
+            f"where it holds, `sum({name}(i), i : k => ...)` reduces; `var r(i) = ... ? {name}(i) : 0` is 0 there"
         )
         raise ProgramError("CS0401", span, f"{span.excerpt} is a mask, but an index is int", hint)
     if any(isinstance(value, Omitted) for value in values):

@@ -74,18 +74,20 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
     given = format_names("(blank)" if isinstance(v, Omitted) else describe(v) for v in values)
     generics = body.program.functions.generics.get(name)
     if not overloads and generics:
-        message = f"the generic function {name} does not take ({given})"
-        raise ProgramError("CS0411", span, message, f"it is `{generics[0].span.excerpt}`")
-    if not overloads and name in REDUCER_NAMES and len(values) == 2:
-        hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`"
-        raise ProgramError("CS0411", span, f"{name} does not take ({given})", hint)
-    if not overloads and name in FUNCTIONS:
-        raise ProgramError("CS0411", span, f"{name} does not take ({given})", FUNCTIONS[name])
-    if len(overloads) == 1:
-        message = f"{overloads[0].signature} does not take ({given})"
-        raise ProgramError("CS0411", span, message, explain_mismatch(body, overloads[0], values))
-    known = "; ".join(f.signature for f in overloads[:6])
-    raise ProgramError("CS0411", span, f"no overload of {name} takes ({given})", f"known: {known}")
+        message, hint = f"the generic function {name} does not take ({given})", f"it is `{generics[0].span.excerpt}`"
+    elif not overloads and name in FUNCTIONS:
+        is_axis = name in REDUCER_NAMES and len(values) == 2
+        hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`" if is_axis else FUNCTIONS[name]
+        message = f"{name} does not take ({given})"
+    elif len(overloads) == 1:
+        message, hint = (
+            f"{overloads[0].signature} does not take ({given})",
+            explain_mismatch(body, overloads[0], values),
+        )
+    else:
+        message, hint = f"no overload of {name} takes ({given})", "known: "
+        hint += "; ".join(f.signature for f in overloads[:6])
+    raise ProgramError("CS0411", span, message, hint)
 
 
 def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argument]) -> str:
@@ -141,11 +143,8 @@ def overload_as_function(body: Body, value: OverloadSet, expected: ty.FunctionTy
         return user_function_value(body, overloads[0], span)
     if not overloads and value.name in OPERATIONS:
         return builtin_function_value(body, value.name, (ty.FLOAT,) * len(OPERATIONS[value.name].parameters), span)
-    raise ProgramError(
-        "CS0412", span,
-        f"the function {value.name} cannot stand alone here: it has several overloads or takes functions",
-        "call it, or cast it: `(float(float)) f`",
-    )  # fmt: skip
+    message = f"the function {value.name} cannot stand alone here: it has several overloads or takes functions"
+    raise ProgramError("CS0412", span, message, "call it, or cast it: `(float(float)) f`")
 
 
 def user_function_value(body: Body, function: UserFunction, span: Span) -> FunctionValue:

@@ -63,10 +63,9 @@ def fail_unknown(body: Body, tree: ast.Name) -> NoReturn:
     if find_variable(body, tree.name) is not None:
         raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
     if tree.name == body.defining:
-        raise ProgramError(
-            "CS0216", tree.span, f"`{tree.name}` is defined by itself, which no point can be computed from",
-            "sum to each point, `var s(i : a) = sum(k <= i ? a(k) : 0, k : a)`, or `fold` for the last alone",
-        )  # fmt: skip
+        message = f"`{tree.name}` is defined by itself, which no point can be computed from"
+        hint = "sum to each point, `var s(i : a) = sum(k <= i ? a(k) : 0, k : a)`, or `fold` for the last alone"
+        raise ProgramError("CS0216", tree.span, message, hint)
     scopes = (body.scope, body.program.globals)
     names = {name for scope in scopes for name, _ in scope.variables()} | body.program.functions.overloads.keys()
     names |= body.program.functions.generics.keys()
@@ -117,10 +116,9 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
         if not any(in_index for _, _, in_index in uses) and body.scope.restriction(text) is None:
             fail_unknown(body, first)
         if not common:
-            raise ProgramError(
-                "CS0302", first.span, f"the bound variable `{text}` is neither declared on the left nor reduced",
-                f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses reduces it",
-            )  # fmt: skip
+            message = f"the bound variable `{text}` is neither declared on the left nor reduced"
+            hint = f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses reduces it"
+            raise ProgramError("CS0302", first.span, message, hint)
         context.binders.setdefault(id(common[-1]), []).append(text)
 
 
@@ -233,11 +231,10 @@ def host_int(body: Body, tree: ast.AstNode) -> int | None:
         raise ProgramError("CS0314", tree.span, message)
     body.require_host()
     if not value.is_closed:
+        message = f"the end of a range cannot depend on `{value.variable_names()}` here: this domain is a box"
         raise ProgramError(
-            "CS0315", tree.span,
-            f"the end of a range cannot depend on `{value.variable_names()}` here: this domain is a box",
-            "reductions by operators have such ranges: `sum(a(j), j : 0..i)`",
-        )  # fmt: skip
+            "CS0315", tree.span, message, "reductions by operators have such ranges: `sum(a(j), j : 0..i)`"
+        )
     number = body.program.host.node_number(value.node)
     return None if number is None else int(number)
 

@@ -16,7 +16,7 @@ from renderer.cdollar.checker.arrays import BlockArray
 from renderer.cdollar.checker.domains import combine
 from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
-from renderer.cdollar.checker.tables import instances_for_values
+from renderer.cdollar.checker.tables import overloads_for_values
 from renderer.cdollar.checker.values import (
     DataValue,
     DomainValue,
@@ -271,10 +271,8 @@ def call_builtin(body: Body, name: str, tree: ast.Call) -> Value | None:
 def lower_call(body: Body, tree: ast.Call) -> Value:
     """`f(i)`: a call by name, a call of a method, an array or function value at indices, or a domain's dimension."""
     if tree.restrictions and not domains.is_reduction_call(body, tree):
-        raise ProgramError(
-            "CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction",
-            "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`",
-        )  # fmt: skip
+        hint = "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`"
+        raise ProgramError("CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction", hint)
     callee = tree.callee
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
@@ -303,7 +301,7 @@ def call_method(body: Body, subject: Operand, callee: ast.MemberAccess, tree: as
     if name not in body.program.functions:
         return None
     values = [subject, *(calls.lower_argument(body, argument) for argument in tree.arguments)]
-    overloads = body.program.functions.get(name) + instances_for_values(body.program.functions, name, values)
+    overloads = overloads_for_values(body.program.functions, name, values)
     call = ast.Call(tree.span, callee, [callee.subject, *tree.arguments])
     return calls.call_overloaded(body, name, overloads, values, call)
 
@@ -325,8 +323,7 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
     expected = overloads[0].parameter_types if len(overloads) == 1 else ()
     pairs = zip_longest(tree.arguments, expected[: len(tree.arguments)])
     values = [calls.lower_argument(body, argument, type_) for argument, type_ in pairs]
-    overloads = overloads + instances_for_values(body.program.functions, name, values)
-    return calls.call_overloaded(body, name, overloads, values, tree)
+    return calls.call_overloaded(body, name, overloads_for_values(body.program.functions, name, values), values, tree)
 
 
 SCANS = ("scan", "exclusive_scan", "segmented_scan")  # of the prelude: they group elements as they like

@@ -213,10 +213,9 @@ def reduce_call(body: Body, name: str, overloads: Overloads, tree: ast.Call) -> 
     if not variables:
         if overloads:
             return call_overloaded(body, name, overloads, [value], tree)
-        raise ProgramError(
-            "CS0308", tree.span, f"{name} reduces a function, but {operand.span.excerpt} is one {value.type}",
-            "its bound variables are reduced or declared elsewhere; `sum(a(i, j), int j)` names the one to reduce",
-        )  # fmt: skip
+        message = f"{name} reduces a function, but {operand.span.excerpt} is one {value.type}"
+        hint = "its bound variables are reduced or declared elsewhere; `sum(a(i, j), int j)` names the one to reduce"
+        raise ProgramError("CS0308", tree.span, message, hint)
     if not overloads:
         return reduce_by_operator(body, REDUCER_NAMES[name], variables, data, tree.span)
     operators = [f for f in overloads if f.is_reduction_operator]
