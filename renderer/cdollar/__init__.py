@@ -6,8 +6,9 @@
 `assets/guides/cdollar.md` has the language, `assets/guides/api.md` its use from Python.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from renderer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
@@ -15,21 +16,15 @@ if TYPE_CHECKING:
     from renderer.cdollar.runtime.function import Function, grad
 
 __all__ = ["Array", "Function", "function", "grad"]
-_HOMES = {"Array": "array", "Function": "function", "function": "decorator", "grad": "function"}
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
-
+_HOMES = dict.fromkeys(("Function", "grad"), "runtime.function")
+_HOMES |= {"Array": "runtime.array", "function": "runtime.decorator"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module 'renderer.cdollar' has no attribute {name!r}")
-        return getattr(import_module(f"renderer.cdollar.runtime.{_HOMES[name]}"), name)
+    __dir__, __getattr__ = lazy_names(__name__, _HOMES)
 
 
 def load_ipython_extension(shell: Any) -> None:
     """The cell magic `%%cdollar`: `%load_ext renderer.cdollar`."""
-    import_module("renderer.cdollar.runtime.notebook").load_ipython_extension(shell)
+    from renderer.cdollar.runtime.notebook import register_magic
+
+    register_magic(shell)

@@ -8,8 +8,9 @@ their first use (guide: `assets/guides/flames.md`):
     flames.write("loop.flame", flames.loop(flames.breed(first, second, seed=7), 48))
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from renderer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.flames.animation import edge, loop, rotated, sequence
@@ -27,14 +28,5 @@ _MODULES = {
     "KeyFrame": "interpolation",
 }
 
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
-
-
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
-            raise AttributeError(f"module 'renderer.flames' has no attribute {name!r}")
-        return getattr(import_module(f"renderer.flames.{_MODULES[name]}"), name)
+    __dir__, __getattr__ = lazy_names(__name__, _MODULES)

@@ -4,8 +4,9 @@ The package's names are imported lazily, at their first use, so that ahead.py ca
 """
 
 import os
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from renderer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.gpu.device import Buffer, Device
@@ -37,16 +38,8 @@ __all__ = [
 # Disables PyOpenCL's caches, databases and pickles without checksums: a damaged one would end every command. PyOpenCL
 # reads the variable when it is imported, which only modules of this package do.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-_HOMES = {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
-
+_HOMES = dict.fromkeys(__all__, "opening")
+_HOMES |= {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module 'renderer.gpu' has no attribute {name!r}")
-        return getattr(import_module(f"renderer.gpu.{_HOMES.get(name, 'opening')}"), name)
+    __dir__, __getattr__ = lazy_names(__name__, _HOMES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph
+from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph, ordered_layers
 from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture
 from renderer.images.lines import draw_lines
 
@@ -21,7 +21,6 @@ COLORS: dict[str, Rgba] = {
 }  # fmt: skip
 OTHER: Rgba = (0.93, 0.90, 0.75, 1.0)
 DIM = 0.25  # alpha of nodes of other kernels
-SWEEPS = 4  # passes over the layers, in turn right to left and left to right, that order the nodes of each layer
 
 
 def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
@@ -61,36 +60,12 @@ def layout(nodes: Sequence[GraphNode]) -> np.ndarray:
     x is the layer: the longest path from an input. y is the order in the layer, by the mean position of a node's
     neighbors (K. Sugiyama et al. 1981).
     """
-    first = max(len(nodes) - MAX_NODES, 0)
-    layer = np.zeros(len(nodes), int)
-    for index in range(first, len(nodes)):
-        layer[index] = 1 + max((layer[i] for i in nodes[index].inputs if i >= first), default=-1)
-    users: list[list[int]] = [[] for _ in nodes]
-    for index, node in enumerate(nodes):
-        for child in node.inputs:
-            users[child].append(index)
-    for index in reversed(range(first, len(nodes))):  # inputs next to their users
-        if not [i for i in nodes[index].inputs if i >= first] and users[index]:
-            layer[index] = max(min(layer[user] for user in users[index]) - 1, 0)
-    members = [[i for i in range(first, len(nodes)) if layer[i] == k] for k in range(layer.max(initial=0) + 1)]
-    y = np.full(len(nodes), np.nan)
-
-    def spread() -> None:
-        for row in members:
-            for position, index in enumerate(row):
-                y[index] = (position + 0.5) / len(row)
-
-    spread()
-    for sweep in range(SWEEPS):
-        for row in members if sweep % 2 else members[::-1]:
-            neighbors = {
-                i: [y[j] for j in (nodes[i].inputs if sweep % 2 else users[i]) if np.isfinite(y[j])] or [y[i]]
-                for i in row
-            }
-            row.sort(key=lambda i: float(np.mean(neighbors[i])))
-        spread()
-    x = (layer + 0.5) / (layer.max(initial=0) + 1)
-    return np.stack([np.where(np.isfinite(y), x, np.nan), y], 1)
+    positions = np.full((len(nodes), 2), np.nan)
+    layers = ordered_layers([node.inputs for node in nodes], max(len(nodes) - MAX_NODES, 0))
+    for depth, layer in enumerate(layers):
+        for order, index in enumerate(layer):
+            positions[index] = (depth + 0.5) / len(layers), (order + 0.5) / len(layer)
+    return positions
 
 
 def graph_picture(

@@ -8,21 +8,18 @@
 #define DEVICE
 #define INT_OF(x) int(x)
 #define UINT_OF(x) uint(x)
+#define FLOAT_OF(x) float(x)
+#define AS_UINT floatBitsToUint
+#define AS_FLOAT uintBitsToFloat
 #else
 #define INT_OF(x) ((int)(x))
 #define UINT_OF(x) ((uint)(x))
+#define FLOAT_OF(x) ((float)(x))
+#define AS_UINT as_uint
+#define AS_FLOAT as_float
 #endif
 
 // A C$ `half` value is a float rounded to the nearest IEEE half, ties to even; arrays store the half's 16 bits.
-#ifdef GLSL
-#define AS_UINT floatBitsToUint
-#define AS_FLOAT uintBitsToFloat
-#define FLOAT_OF(x) float(x)
-#else
-#define AS_UINT as_uint
-#define AS_FLOAT as_float
-#define FLOAT_OF(x) ((float)(x))
-#endif
 #ifdef HAS_HALF_CONVERSIONS  // common/portable.h has float_to_half and half_to_float
 DEVICE float round_to_half(float x) { return half_to_float(float_to_half(x)); }
 #else

@@ -80,7 +80,7 @@ def test_kernels_share_out_the_nodes_that_explain_lists(device, tmp_path):
     target = picture._compilation.target
     _, node = picture._value(scene.settings, (32, 24), 0.0, None)
     assert view.rows[0]["nodes"] == len(topological_order([node])) == len(graph(node))
-    assert target.trace is None and target.captured_launches is None
+    assert target.trace is None and target.launch_seconds is None
     kernels = view.rows[2:]
     reductions = [row["does"] for row in kernels].count("reduction")
     assert reductions == 1 + device.properties.scalar_threads  # on GPUs a thread sums each column of `main`: a map

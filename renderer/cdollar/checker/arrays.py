@@ -138,7 +138,7 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
         wanted = wanted or ty.FunctionType(ty.Scalar(element), (ty.INT,) * array.ndim, True)
     if wanted is None:
         raise InputError(f"{shown}: is a structured array; give main a parameter of a class with its fields")
-    if not isinstance(wanted, ty.FunctionType) or any(p != ty.INT for p in wanted.parameters):
+    if not isinstance(wanted, ty.FunctionType) or not wanted.takes_indices:
         raise ArgumentError(f"{shown}: is an array, but the parameter is {wanted}")
     result, rank, types = wanted.result, len(wanted.parameters), ty.component_types(wanted.result)
     has_components = isinstance(result, ty.Vector) and not is_structured

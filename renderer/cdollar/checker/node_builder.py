@@ -1,16 +1,17 @@
 """Builds the nodes of operations and built-in functions on data values, and folds constants (as LLVM's IRBuilder)."""
 
 import math
-from functools import cache, reduce
+from functools import reduce
 
 from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile
-from renderer.cdollar.frontend.expression_parser import ExpressionParser
+from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node, Nodes
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 from renderer.cdollar.ir.primitives import SCATTERS
+from renderer.paths import SHADERS
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
@@ -20,33 +21,18 @@ FUNCTIONS = {
     for name, operation in OPERATIONS.items()
     if name.isalnum() and name != "neg"
 }
-# Functions that are defined in C$: name -> (usage, definition). `real` converts integers to float.
+SOURCE = SourceFile("builtins.cb", (SHADERS / "cdollar" / "builtins.cb").read_text(encoding="utf-8"))
+# The functions that are defined in C$, by name.
 COMPOSED = {
-    "length": ("length(float3)", "v => sqrt(dot(v, v))"),
-    "distance": ("distance(float3, float3)", "(a, b) => length(a - b)"),
-    "normalize": ("normalize(float3)", "v => real(v) / length(v)"),
-    "reflect": ("reflect(float3, float3)", "(v, normal) => v - 2.0 * dot(normal, v) * normal"),
-    "lerp": ("lerp(from, to, t)", "(a, b, t) => real(a) + (real(b) - real(a)) * t"),
-    "mix": ("mix(from, to, t)", "(a, b, t) => lerp(a, b, t)"),
-    "clamp": ("clamp(x, low, high)", "(x, low, high) => min(max(x, low), high)"),
-    "saturate": ("saturate(x)", "x => clamp(real(x), 0.0, 1.0)"),
-    "smoothstep": (
-        "smoothstep(from, to, x)",
-        "(a, b, x) => let t = saturate((real(x) - a) / (real(b) - a)) in t * t * (3.0 - 2.0 * t)",
-    ),
-    "fract": ("fract(x)", "x => real(x) - floor(x)"),
-    "mod": ("mod(x, y), the sign of y", "(a, b) => real(a) - real(b) * floor(real(a) / real(b))"),
-    "rsqrt": ("rsqrt(x)", "x => 1.0 / sqrt(x)"),
-    "radians": ("radians(degrees)", "x => pi / 180.0 * x"),
-    "square": ("square(x)", "x => x * x"),
+    d.name: d.value for d in parse(SOURCE) if isinstance(d, ast.VariableDeclaration) and isinstance(d.value, ast.Lambda)
 }
 PRIMITIVES = {
     "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
     **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()},
 }  # fmt: skip
-FUNCTIONS |= {name: usage for name, (usage, _) in COMPOSED.items()}
+FUNCTIONS |= {name: f"{name}({', '.join(p.name for p in value.parameters)})" for name, value in COMPOSED.items()}
 FUNCTIONS |= PRIMITIVES | {
-    "dot": "dot(float3, float3)", "cross": "cross(float3, float3)",
+    "dot": "dot(float3, float3)", "cross": "cross(float3, float3)", "mod": "mod(x, y), the sign of y",
     "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
     "high": "high(f, 0)", "empty": "empty(f)", "file": 'file("big.npy")', "grad": "grad(f)(a) or grad(f, parameter)(a)",
@@ -232,7 +218,7 @@ class NodeBuilder:
             return None
         if name in ("dot", "cross"):
             return getattr(self, name)(*values) if len(values) == 2 else None
-        definition = composed(name)
+        definition = COMPOSED.get(name)
         if definition is None or len(definition.parameters) != len(values):
             return None
         names = (parameter.name for parameter in definition.parameters)
@@ -278,16 +264,6 @@ class NodeBuilder:
         a2, b2 = (DataValue(x.type, x.nodes[2:] + x.nodes[:2]) for x in (a, b))
         left, right = self.binary("*", a1, b2), self.binary("*", a2, b1)
         return self.binary("-", left, right) if left and right else None
-
-
-@cache
-def composed(name: str) -> ast.Lambda | None:
-    """The definition of a function in COMPOSED, parsed; None for other names."""
-    if name not in COMPOSED:
-        return None
-    definition = ExpressionParser(SourceFile(name, COMPOSED[name][1])).expression()
-    assert isinstance(definition, ast.Lambda)
-    return definition
 
 
 def operand_types(name: str) -> tuple[str, ...]:

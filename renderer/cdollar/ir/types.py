@@ -75,6 +75,11 @@ class FunctionType:
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
     @property
+    def takes_indices(self) -> bool:
+        """True if all parameters are int, as the indices of an array are."""
+        return all(p == INT for p in self.parameters)
+
+    @property
     def as_function_type(self) -> "FunctionType":
         """The same type, not evaluated."""
         return FunctionType(self.result, self.parameters)

@@ -170,7 +170,7 @@ def _function(body: Body, name: str, tree: ast.AstNode) -> FunctionValue:
     if not isinstance(value, FunctionValue):
         hint = f"`var f(i) = ...; {name}(f)`"
         raise ProgramError("CS0319", tree.span, f"{name} takes whole functions, but {excerpt} is {value.type}", hint)
-    if any(p != ty.INT for p in value.type.parameters):
+    if not value.type.takes_indices:
         raise ProgramError("CS0319", tree.span, f"{name} takes functions of int indices, not {value.type}")
     scalar = value.type.result.name if isinstance(value.type.result, ty.Scalar) else ""
     if scalar in ty.PROMOTED:

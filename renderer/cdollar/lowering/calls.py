@@ -98,7 +98,7 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
     """
     body.require_host()
     subject = lower_operand(body, tree.subject)
-    if not isinstance(subject, FunctionValue) or subject.borders or any(p != ty.INT for p in subject.type.parameters):
+    if not isinstance(subject, FunctionValue) or subject.borders or not subject.type.takes_indices:
         message = f"{tree.subject.span.excerpt} is {subject.type}, whose elements cannot be assigned"
         raise ProgramError("CS0324", tree.span, message, "the elements of functions of int indices can")
     if len(tree.indices) != len(subject.domain):
@@ -170,7 +170,7 @@ def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceInd
         value = lower_operand(body, tree.value)
         if isinstance(value, DataValue):
             return value
-        if len(value.type.parameters) != len(slice_indices) or any(p != ty.INT for p in value.type.parameters):
+        if len(value.type.parameters) != len(slice_indices) or not value.type.takes_indices:
             wanted = f"a function of {len(slice_indices)} indices" if slice_indices else "one value"
             message = f"{tree.value.span.excerpt} is {value.type}, but {wanted} is assigned"
             raise ProgramError("CS0324", tree.value.span, message, "slices take a function: `a[1:3] = b`")
@@ -315,9 +315,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     masks = [k for k, value in enumerate(values) if isinstance(value, FunctionValue) and value.type.result == ty.BOOL]
     if masks and function.type.parameters[masks[0]] == ty.INT:
         span, name = tree.arguments[masks[0]].span, tree.callee.span.excerpt
-        hint = (
-            f"where it holds, `sum({name}(i), i : k => ...)` reduces; `var r(i) = ... ? {name}(i) : 0` is 0 there"
-        )
+        hint = f"where it holds, `sum({name}(i), i : k => ...)` reduces; `var r(i) = ... ? {name}(i) : 0` is 0 there"
         raise ProgramError("CS0401", span, f"{span.excerpt} is a mask, but an index is int", hint)
     if any(isinstance(value, Omitted) for value in values):
         return curry(body, function, values, tree)

@@ -59,9 +59,7 @@ def lower_unary(body: Body, tree: ast.Unary) -> Value:
 def apply_unary(body: Body, tree: ast.Unary, value: DataValue) -> DataValue:
     """A unary operator on data; raises CS0308 or CS0403."""
     result = body.builder.unary(tree.operator, value) if tree.operator != "*" else None
-    if result is None:
-        result = call_user_operator(body, tree, [value])
-    if result is not None:
+    if result := result or call_user_operator(body, tree, [value]):
         return result
     if tree.operator == "*":
         message = "`*` before a value reduces by products, but nothing here is reduced"
@@ -116,8 +114,7 @@ def apply_binary(body: Body, tree: ast.Binary, operands: list[DataValue]) -> Dat
         pairs = zip(a.nodes, b.nodes, strict=True)
         nodes = tuple(body.builder.apply(name, x.type, x, y) for x, y in pairs)
         return body.builder.chain("&&" if name == "==" else "||", nodes)
-    if result is None:
-        result = call_user_operator(body, tree, [a, b])
+    result = result or call_user_operator(body, tree, [a, b])
     if result is None:
         hint = operator_hint(name, a.type, b.type)
         if scalars == set(ty.INTEGERS):

@@ -13,7 +13,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import bordered_index
-from renderer.cdollar.ir.types import INT, INTEGERS, Data, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar, component_types
 
 PointOperation = Callable[[list[DataValue]], DataValue]  # promotion applies it point by point
 SharedVariables = dict[tuple[str, int], tuple[ir.BoundVariable, list[ir.Dimension]]]
@@ -120,7 +120,7 @@ def apply_border_mode(
 
 def with_border_mode(function: FunctionValue, tree: ast.MemberAccess) -> FunctionValue:
     """`f.clamp`, `f.wrap`, `f.mirror`, `f.zero`; raises CS0309 where the mode does not fit."""
-    if any(p != INT for p in function.type.parameters):
+    if not function.type.takes_indices:
         message = f"a border mode needs int indices, but this is {function.type}"
         raise ProgramError("CS0309", tree.name_span, message)
     if ir.INFINITE in function.domain_with_borders:

@@ -11,7 +11,7 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.derivatives import NoDerivative
 from renderer.cdollar.gradients.reverse import ReverseMode, mark
 from renderer.cdollar.ir.dag import Dag, Node, Range, Ranges
-from renderer.cdollar.ir.types import FLOATS, INT, Data, DomainType, FunctionType, Scalar, component_types
+from renderer.cdollar.ir.types import FLOATS, Data, DomainType, FunctionType, Scalar, component_types
 from renderer.cdollar.lowering.conversions import convert_data, materialize, resolve
 from renderer.cdollar.lowering.functions import access, operation_as_function
 
@@ -75,7 +75,7 @@ def gradient_function(function: UserFunction, parameter: str | None, span: Span)
     position = names.index(parameter) if parameter is not None else 0
     type_ = function.parameter_types[position]
     data = type_.result if isinstance(type_, FunctionType) else type_
-    is_indexed = not isinstance(type_, FunctionType) or all(p == INT for p in type_.parameters)
+    is_indexed = not isinstance(type_, FunctionType) or type_.takes_indices
     if not is_indexed or isinstance(data, DomainType) or not any(t in FLOATS for t in component_types(data)):
         message = f"there is no gradient by `{names[position]}`, {type_}"
         hint = "a parameter to differentiate by holds float or double, or is a function of int indices of such"

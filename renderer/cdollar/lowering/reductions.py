@@ -19,12 +19,7 @@ from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.lowering.calls import call_overloaded
 from renderer.cdollar.lowering.conversions import conversion_cost, convert_data, resolve, resolve_overload
-from renderer.cdollar.lowering.domains import (
-    lower_operand,
-    new_bound_variable,
-    reduced_variables,
-    type_from_first_use,
-)
+from renderer.cdollar.lowering.domains import lower_operand, new_bound_variable, reduced_variables, type_from_first_use
 from renderer.cdollar.lowering.functions import eta_expand
 
 BOX_COMBINERS = ("+", "*", "min", "max", "&&", "||")

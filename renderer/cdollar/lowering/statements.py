@@ -89,11 +89,8 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
 
 def require_mutable(body: Body, variable: Variable, target: ast.AstNode) -> None:
     """Raises CS0113 unless the fields and elements of a variable, or the fields of its class, may be assigned."""
-    if (
-        variable.is_mutable
-        or isinstance(variable.type, Record)
-        and variable.type.name in body.program.types.mutable_classes
-    ):
+    type_name = variable.type.name if isinstance(variable.type, Record) else ""
+    if variable.is_mutable or type_name in body.program.types.mutable_classes:
         return
     hint = "make a new value, `v = float3(1, v.y, v.z);`, or declare it `mutable`"
     if isinstance(target, ast.Call):
@@ -119,9 +116,8 @@ def always_returns(body: list[ast.AstNode]) -> bool:
 def is_infinite_loop(tree: ast.Loop) -> bool:
     """True if only a return can leave the loop."""
     is_true = tree.condition is None or isinstance(tree.condition, ast.Literal) and tree.condition.value is True
-    return is_true and not any(
-        isinstance(t, ast.Jump) and t.kind == "break" for statement in tree.body for t in ast.walk(statement)
-    )
+    trees = (t for statement in tree.body for t in ast.walk(statement))
+    return is_true and not any(isinstance(t, ast.Jump) and t.kind == "break" for t in trees)
 
 
 def fail_missing_return(function: UserFunction) -> NoReturn:

@@ -23,14 +23,7 @@ from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Type, Ve
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.functions import make_function
-from renderer.cdollar.runtime.parameters import (
-    PICTURE_PARAMETERS,
-    Given,
-    bind_parameters,
-    cached_array,
-    parse_number,
-    picture_parameter,
-)
+from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, Given, bind_parameters, parse_number, picture_value
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import InputError
 from renderer.paths import SHADERS
@@ -149,14 +142,8 @@ def build_picture(
     """
     function = main_function(compilation)
     compilation.restart(compilation.source)
-    values: list[Value | None] = []
-    for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
-        if name in ("x", "y"):
-            values.append(None)
-        elif isinstance(type_, Data):
-            values.append(picture_parameter(compilation.dag, given[name], type_, name))
-        else:
-            values.append(cached_array(compilation, name, given[name], type_))
+    pairs = zip(function.parameter_names, function.parameter_types, strict=True)
+    values = [None if name in ("x", "y") else picture_value(compilation, name, given[name], t) for name, t in pairs]
     return over_pixels(compilation, function, values, tile)
 
 

@@ -17,10 +17,14 @@ def graph(root: ir.Node) -> list[str]:
     lines = []
     for node in ir.topological_order([root]):
         names[id(node)] = f"%{len(names)}"
-        type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
-        inputs = " ".join(names[id(child)] for child in node.inputs)
-        lines.append(f"{names[id(node)]:>5} {node.op} {label(node)}{' ' + inputs if inputs else ''} : {type_}")
+        inputs = "".join(f" {names[id(child)]}" for child in node.inputs)
+        lines.append(f"{names[id(node)]:>5} {node.op} {label(node)}{inputs} : {type_text(node)}")
     return lines
+
+
+def type_text(node: ir.Node) -> str:
+    """The text of a node's type."""
+    return f"({', '.join(node.type)})" if isinstance(node.type, tuple) else str(node.type)
 
 
 # The text of a node's attribute, by the class of the attribute.

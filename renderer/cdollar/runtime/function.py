@@ -23,13 +23,7 @@ from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.gradients import gradient_function
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
-from renderer.cdollar.runtime.parameters import (
-    PICTURE_PARAMETERS,
-    default_value,
-    is_array_type,
-    parse_number,
-    runtime_value,
-)
+from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value, parse_number, runtime_value
 from renderer.cdollar.runtime.recorded_call import RecordedCall
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.graph_target import DeviceArray, Recording, Representation
@@ -264,7 +258,7 @@ class Function:
             return default_value(compilation, default, type_, name)
         if isinstance(type_, Data):
             return runtime_value(compilation.dag, _numbers(value, type_, name), type_, name)
-        if not isinstance(type_, FunctionType) or not is_array_type(type_):
+        if not isinstance(type_, FunctionType) or not type_.takes_indices:
             raise ArgumentError(f"{name}: is {type_}; from Python only functions of int indices are given, as arrays")
         if isinstance(value, Array):
             on_device = self._device_function(name, type_, value)

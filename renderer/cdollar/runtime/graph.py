@@ -1,8 +1,7 @@
 """Draws the DAG of a run as an SVG file, for `rayfold run --graph`.
 
-Nodes are boxes in layers, inputs above their users: layers by longest paths, the order of a layer by barycenters
-(Sugiyama, Tagawa, Toda 1981). The color of a node names the kernel or primitive that computes it; runtime/costs.py
-measures their costs.
+Nodes are boxes in layers, inputs above their users. The color of a node names the kernel or primitive that computes
+it; runtime/costs.py measures their costs.
 """
 
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from xml.sax.saxutils import escape
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.runtime.costs import Ceilings, KernelCost, is_separate, table
-from renderer.cdollar.runtime.explain import label
+from renderer.cdollar.runtime.explain import label, type_text
+from renderer.cdollar.runtime.program_graph import ordered_layers
 from renderer.errors import UserError
 
 MAX_NODES = 600
-SWEEPS = 6
 CHARACTER, PADDING, HEIGHT, GAP_X, GAP_Y = 7.2, 18.0, 26.0, 16.0, 44.0  # pixels
 MAX_TEXT = 48  # characters of a node
 COLORS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#edc948", "#9c755f")
@@ -30,7 +29,6 @@ class GraphNode:
     type: str
     kernel: int | None
     inputs: tuple[int, ...]
-    layer: int = 0
     x: float = 0.0
     y: float = 0.0
 
@@ -59,12 +57,11 @@ def layered_graph(root: ir.Node, kernels: list[KernelCost]) -> Graph:
     owners = kernels_by_node(kernels)
     nodes = []
     for node in order:
-        type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
         text = f"{node.op} {label(node)}".strip()
         text = text.removeprefix("apply ").removeprefix("scalar ").removeprefix("primitive ")
         text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
         inputs = tuple(numbers[id(child)] for child in node.inputs)
-        nodes.append(GraphNode(text, str(type_), owners.get(id(node)), inputs))
+        nodes.append(GraphNode(text, type_text(node), owners.get(id(node)), inputs))
     graph = Graph(nodes, kernels)
     lay_out(graph)
     return graph
@@ -86,25 +83,9 @@ def kernels_by_node(kernels: list[KernelCost]) -> dict[int, int]:
 
 
 def lay_out(graph: Graph) -> None:
-    """Set the layers and positions of the nodes."""
+    """Set the positions of the nodes."""
     nodes = graph.nodes
-    users: list[list[int]] = [[] for _ in nodes]
-    for number, node in enumerate(nodes):
-        node.layer = 1 + max((nodes[k].layer for k in node.inputs), default=-1)
-        for k in node.inputs:
-            users[k].append(number)
-    for number in reversed(range(len(nodes))):  # inputs move down to their first user: shorter lines
-        if users[number]:
-            nodes[number].layer = min(nodes[k].layer for k in users[number]) - 1
-    layers: list[list[int]] = [[] for _ in range(max((n.layer for n in nodes), default=0) + 1)]
-    for number, node in enumerate(nodes):
-        layers[node.layer].append(number)
-    position = {number: float(k) for layer in layers for k, number in enumerate(layer)}
-    for sweep in range(SWEEPS):
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
-            neighbors = {n: (nodes[n].inputs if sweep % 2 == 0 else users[n]) or [n] for n in layer}
-            layer.sort(key=lambda n: sum(position[k] for k in neighbors[n]) / len(neighbors[n]))  # noqa: B023  used at once
-            position.update({number: float(k) for k, number in enumerate(layer)})
+    layers = ordered_layers([node.inputs for node in nodes])
     widths = [sum(nodes[n].width + GAP_X for n in layer) for layer in layers]
     graph.width = max(widths, default=0.0) + 2 * GAP_X
     graph.height = len(layers) * (HEIGHT + GAP_Y)

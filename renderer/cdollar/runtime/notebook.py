@@ -66,7 +66,7 @@ def split_arguments(line: str) -> dict[str, str]:
     return {name: line[first:end].strip() for (_, first, name), end in zip(starts, ends, strict=True)}
 
 
-def load_ipython_extension(shell: Shell) -> None:
+def register_magic(shell: Shell) -> None:
     """Register the magic; IPython calls this for `%load_ext renderer.cdollar`."""
 
     def cdollar(line: str, cell: str) -> Array | Picture | None:

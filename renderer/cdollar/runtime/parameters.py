@@ -12,21 +12,8 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, V
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.frontend.expression_parser import MAX_FLOAT
+from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag
-from renderer.cdollar.ir.types import (
-    DTYPES,
-    FLOATS,
-    INT,
-    INTEGERS,
-    Data,
-    FunctionType,
-    Number,
-    Record,
-    Scalar,
-    Type,
-    component_types,
-    promoted_type,
-)
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.domains import lower_as
 from renderer.cdollar.runtime.pictures import HALF_OVERFLOW, READ_SUFFIXES, read_picture
@@ -79,48 +66,56 @@ def bind_parameters(
         elif name in files:
             values.append(value_from_file(compilation, files[name], type_, name))
         elif name in numbers:
-            if not isinstance(type_, Data):
+            if not isinstance(type_, ty.Data):
                 raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
             values.append(runtime_value(compilation.dag, parse_number(numbers[name], type_, name), type_, name))
         elif (default := defaults[name]) is not None:
             values.append(default_value(compilation, default, type_, name))
-        elif free and name in PICTURE_PARAMETERS and isinstance(type_, Data):
+        elif free and name in PICTURE_PARAMETERS and isinstance(type_, ty.Data):
             values.append(picture_parameter(compilation.dag, PICTURE_PARAMETERS[name], type_, name))
         else:
             raise_missing(name, type_)
     return values
 
 
-def picture_parameter(dag: Dag, number: Given, type_: Data, name: str) -> DataValue:
+def picture_parameter(dag: Dag, number: Given, type_: ty.Data, name: str) -> DataValue:
     """A number, or a tuple of them, as the value of a picture's parameter."""
-    numbers, types = number if isinstance(number, tuple) else (number,), component_types(type_)
+    numbers, types = number if isinstance(number, tuple) else (number,), ty.component_types(type_)
     if len(types) != len(numbers):
         wanted = "float2" if len(numbers) == 2 else "a number"
         raise ArgumentError(f"--set {name}: a picture's `{name}` is {wanted}, not {type_}")
-    converted = tuple(int(n) if promoted_type(t) in INTEGERS else float(n) for n, t in zip(numbers, types, strict=True))
+    pairs = zip(numbers, types, strict=True)
+    converted = tuple(int(n) if ty.promoted_type(t) in ty.INTEGERS else float(n) for n, t in pairs)
     return runtime_value(dag, converted, type_, name)
 
 
-def raise_missing(name: str, type_: Type) -> NoReturn:
+def picture_value(compilation: Compilation, name: str, given: Given, type_: ty.Type) -> Value:
+    """The value of a picture's parameter: numbers, or the array of a file, which is opened once for each path."""
+    if isinstance(type_, ty.Data):
+        return picture_parameter(compilation.dag, given, type_, name)
+    if not given:
+        raise_missing(name, type_)
+    key, opened = f"parameter {name} {given}", compilation.program.opened_files
+    if key not in opened:
+        opened[key] = open_array(compilation.dag, Path(given), type_, given)
+    return opened[key]
+
+
+def raise_missing(name: str, type_: ty.Type) -> NoReturn:
     """Raise ArgumentError for a parameter that is not given."""
-    if isinstance(type_, Data):
+    if isinstance(type_, ty.Data):
         raise ArgumentError(f"--set {name}: is missing; main needs `{name}`, {type_}")
-    if not is_array_type(type_):
+    if not isinstance(type_, ty.FunctionType) or not type_.takes_indices:
         raise ArgumentError(
             f"--in {name}: main's `{name}` is {type_}; only functions of int indices are filled from files"
         )
     raise ArgumentError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
 
 
-def is_array_type(type_: Type) -> bool:
-    """True if an array can have this type: a function of int indices."""
-    return isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters)
-
-
-def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, type_: Type, name: str) -> Value:
+def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, type_: ty.Type, name: str) -> Value:
     """A parameter from the path of a .npy file, or from an array."""
-    if isinstance(type_, FunctionType):
-        if not is_array_type(type_):
+    if isinstance(type_, ty.FunctionType):
+        if not type_.takes_indices:
             raise_missing(name, type_)
         if isinstance(source, np.ndarray):
             return array_function(compilation.dag, source, type_, f"--in {name}")
@@ -130,57 +125,45 @@ def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, t
         if path.suffix.lower() == ".csv":
             return array_function(compilation.dag, array_of_table(path, type_, shown), type_, shown)
         return open_array(compilation.dag, path, type_, shown)
-    assert isinstance(type_, Data) and not isinstance(source, np.ndarray), "arrays are for functions"
+    assert isinstance(type_, ty.Data) and not isinstance(source, np.ndarray), "arrays are for functions"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
     array = np.asarray(value.node.attribute.data.array)
-    count = len(component_types(type_))
+    count = len(ty.component_types(type_))
     if array.shape != (() if count == 1 else (count,)):
         raise InputError(f"--in {name}={source}: has shape {array.shape}, but `{name}` is {type_}")
     text = ",".join(str(x) for x in array.reshape(-1).tolist())
     return runtime_value(compilation.dag, parse_number(text, type_, name), type_, name)
 
 
-def array_of_table(path: Path, type_: FunctionType, shown: str) -> np.ndarray:
+def array_of_table(path: Path, type_: ty.FunctionType, shown: str) -> np.ndarray:
     """The array of a .csv file for a parameter: a column or a line for one dimension, records by their names."""
     names, table = read_table(path, shown)
     element, rank = type_.result, len(type_.parameters)
-    if isinstance(element, Record):
-        if any(not isinstance(field, Scalar) for _, field in element.fields) or rank != 1:
+    if isinstance(element, ty.Record):
+        if any(not isinstance(field, ty.Scalar) for _, field in element.fields) or rank != 1:
             raise InputError(f"{shown}: a table gives records of numbers in one dimension, not {type_}")
         wanted = [name for name, _ in element.fields]
         if sorted(names) != sorted(wanted):
             raise InputError(f"{shown}: has the columns {', '.join(names) or '(no names)'}, wanted {', '.join(wanted)}")
-        given = zip(wanted, component_types(element), strict=True)
+        given = zip(wanted, ty.component_types(element), strict=True)
         columns = {name: _as_scalar(table[:, names.index(name)], scalar) for name, scalar in given}
         records = np.empty(len(table), [(name, column.dtype) for name, column in columns.items()])
         for name, column in columns.items():
             records[name] = column
         return records
-    table = _as_scalar(table, component_types(element)[0])
-    return table.reshape(-1) if rank == 1 and isinstance(element, Scalar) and 1 in table.shape else table
+    table = _as_scalar(table, ty.component_types(element)[0])
+    return table.reshape(-1) if rank == 1 and isinstance(element, ty.Scalar) and 1 in table.shape else table
 
 
 def _as_scalar(values: np.ndarray, scalar: str) -> np.ndarray:
     """Decimal numbers as floats of a type; integers and too large numbers stay, for array_function() to check."""
-    dtype = DTYPES[scalar]
-    if promoted_type(scalar) in FLOATS and not np.any(np.isfinite(values) & (np.abs(values) >= MAX_NUMBER[scalar])):
-        return values.astype(dtype)
-    if scalar == "bool" and values.dtype.kind == "i" and np.isin(values, (0, 1)).all():
-        return values.astype(dtype)
-    return values
+    fits = scalar == "bool" and values.dtype.kind == "i" and np.isin(values, (0, 1)).all()
+    if ty.promoted_type(scalar) in ty.FLOATS:
+        fits = not np.any(np.isfinite(values) & (np.abs(values) >= MAX_NUMBER[scalar]))
+    return values.astype(ty.DTYPES[scalar]) if fits else values
 
 
-def cached_array(compilation: Compilation, name: str, path: str, type_: Type) -> FunctionValue:
-    """An array parameter's file, opened once for each path."""
-    if not path:
-        raise_missing(name, type_)
-    key, opened = f"parameter {name} {path}", compilation.program.opened_files
-    if key not in opened:
-        opened[key] = open_array(compilation.dag, Path(path), type_, path)
-    return opened[key]
-
-
-def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Operand:
+def default_value(compilation: Compilation, expression: AstNode, type_: ty.Type, name: str) -> Operand:
     """The default of a parameter; its numbers are passed to kernels as arguments."""
     value = lower_as(compilation.body(), expression, type_)
     if not isinstance(value, DataValue):
@@ -190,15 +173,15 @@ def default_value(compilation: Compilation, expression: AstNode, type_: Type, na
     return runtime_value(compilation.dag, numbers, value.type, name)
 
 
-def runtime_value(dag: Dag, numbers: tuple[Number | None, ...], type_: Data, name: str) -> DataValue:
+def runtime_value(dag: Dag, numbers: tuple[ty.Number | None, ...], type_: ty.Data, name: str) -> DataValue:
     """Numbers of the host as a value whose components are kernel arguments."""
-    nodes = tuple(dag.runtime_scalar(n, t, name) for n, t in zip(numbers, component_types(type_), strict=True))
+    nodes = tuple(dag.runtime_scalar(n, t, name) for n, t in zip(numbers, ty.component_types(type_), strict=True))
     return DataValue(type_, nodes)
 
 
-def parse_number(text: str, type_: Data, name: str) -> tuple[Number, ...]:
+def parse_number(text: str, type_: ty.Data, name: str) -> tuple[ty.Number, ...]:
     """The components of a parameter written as text: `5`, `1.5`, `true`, `1,2,3`; raises ArgumentError."""
-    types = component_types(type_)
+    types = ty.component_types(type_)
     parts = [part.strip() for part in text.strip().strip("()").split(",")]
     if len(parts) != len(types):
         raise ArgumentError(f"--set {name}={text}: {type_} needs {len(types)} numbers, found {len(parts)}")
@@ -212,12 +195,12 @@ def parse_component(text: str, type_: str, option: str) -> bool | int | float:
             raise ArgumentError(f"{option}: bool is true or false")
         return text.lower() in ("true", "1")
     try:
-        if promoted_type(type_) not in INTEGERS:
+        if ty.promoted_type(type_) not in ty.INTEGERS:
             return float(text)
         number = int(text, 0)
     except ValueError:
         raise ArgumentError(f"{option}: `{text}` is not a valid {type_}") from None
-    limits = np.iinfo(DTYPES[type_])
+    limits = np.iinfo(ty.DTYPES[type_])
     if not limits.min <= number <= limits.max:
         raise ArgumentError(f"{option}: {type_} is {limits.min}..{limits.max}")
     return number

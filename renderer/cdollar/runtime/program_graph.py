@@ -3,9 +3,9 @@
 The window's algorithm view of a C$ picture draws it (images/graph_picture.py).
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple
 
 from renderer.cdollar.ir import dag as ir
@@ -13,6 +13,7 @@ from renderer.cdollar.runtime.explain import label
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 
+SWEEPS = 4  # passes over the layers, in turn up and down, that order the nodes of each layer
 MAX_TEXT = 28  # characters of a node's text
 
 
@@ -60,26 +61,50 @@ def graph_nodes(order: list[ir.Node]) -> tuple[GraphNode, ...]:
     return tuple(out)
 
 
+def ordered_layers(inputs: Sequence[tuple[int, ...]], first: int = 0) -> list[list[int]]:
+    """The nodes of each layer in their order, without the nodes before `first`.
+
+    A layer is the longest path from an input, the order the mean position of a node's neighbors (K. Sugiyama et al.
+    1981). `inputs` holds the inputs of each node, in topological order.
+    """
+    layer = [0] * len(inputs)
+    for index in range(first, len(inputs)):
+        layer[index] = 1 + max((layer[i] for i in inputs[index] if i >= first), default=-1)
+    users: list[list[int]] = [[] for _ in inputs]
+    for index, children in enumerate(inputs):
+        for child in children:
+            users[child].append(index)
+    for index in reversed(range(first, len(inputs))):  # inputs next to their users
+        if not [i for i in inputs[index] if i >= first] and users[index]:
+            layer[index] = max(min(layer[user] for user in users[index]) - 1, 0)
+    layers = [[i for i in range(first, len(inputs)) if layer[i] == k] for k in range(max(layer, default=0) + 1)]
+    for sweep in range(SWEEPS):
+        order = {i: (position + 0.5) / len(row) for row in layers for position, i in enumerate(row)}
+        for row in layers if sweep % 2 else layers[::-1]:
+            neighbors = {i: [order[j] for j in (inputs[i] if sweep % 2 else users[i]) if j in order] for i in row}
+            row.sort(key=lambda i: fmean(neighbors[i] or [order[i]]))  # noqa: B023  used at once
+    return layers
+
+
 def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGraph:
-    """Run the node that build() returns; then repeat each launch once, to time it.
+    """Run the node that build() returns, and time each launch.
 
     build() may run other graphs, for numbers and arrays that are inputs of the last graph. Their kernels are listed
     too, without nodes, since `nodes` counts the nodes of the last graph.
     """
-    launches: list[Callable[[], None]] = []
+    seconds: list[float] = []
     target.representations.clear()  # a cached result would not be computed again
-    target.trace, target.captured_launches = [], launches
+    target.trace, target.launch_seconds = [], seconds
     try:
         root = build()
         before = graph_nodes(ir.topological_order([root]))
         target.run(root)
     finally:
-        trace, target.trace, target.captured_launches = target.trace, None, None
+        trace, target.trace, target.launch_seconds = target.trace, None, None
     passes = [(node, remarks) for kind, node, remarks in trace if kind == "passes"]
     final, remarks = passes[-1]
     order = ir.topological_order([final])
     numbers = {id(node): index for index, node in enumerate(order)}
-    seconds = [_timed(target, launch) for launch in launches]
     kernels, first = [], 0
     taken: set[int] = set()
     for kind, node, entry in trace:
@@ -101,11 +126,3 @@ def _described(
         return GraphKernel(f"primitive {node.attribute.name}", nodes, 0, 0, launches, seconds)
     threads, lines = entry.group_count * entry.group_size, len(entry.text.splitlines())
     return GraphKernel(entry.kind.replace("_", " "), nodes, threads, lines, launches, seconds)
-
-
-def _timed(target: DeviceTarget, launch: Callable[[], None]) -> float:
-    target.device.finish()
-    started = time.perf_counter()
-    launch()
-    target.device.finish()
-    return time.perf_counter() - started

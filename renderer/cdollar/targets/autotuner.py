@@ -16,16 +16,8 @@ from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.cdollar.targets.map_kernels import plan_kernel
-from renderer.cdollar.targets.schedule import (
-    DEFAULT,
-    MAP_CANDIDATES,
-    MATMUL_CANDIDATES,
-    Schedule,
-    read_schedules,
-    schedule_text,
-)
+from renderer.cdollar.targets.schedule import DEFAULT, MAP_CANDIDATES, MATMUL_CANDIDATES, Schedule, update_schedules
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.system.outputs import atomic_write
 
 REPEATS = 5
 
@@ -89,7 +81,5 @@ def write_schedule(target: Target, path: Path) -> None:
     if not isinstance(target, DeviceTarget):
         raise UserError(f"--tune: the {target.name} target has no schedules to tune; use --target opencl or cuda")
     schedules, comments = tune_kernels(target)
-    merged = {**read_schedules(path), **schedules}
-    with atomic_write(path) as temporary:
-        temporary.write_text(schedule_text(merged, comments), encoding="utf-8")
+    update_schedules(path, schedules, comments)
     print(f"{path}: {len(schedules)} kernels", file=sys.stderr)

@@ -16,6 +16,7 @@ from pathlib import Path
 from renderer.errors import InputError
 from renderer.plain import format_value
 from renderer.system.files import read_toml
+from renderer.system.outputs import atomic_write
 from renderer.system.trust import named_file
 
 
@@ -101,6 +102,13 @@ def parse_schedule(location: str, entries: object) -> Schedule:
             f"{location}: a tile of {s.tile_rows} x {s.tile_columns} x {s.tile_depth} by {threads} threads does not fit"
         )
     return s
+
+
+def update_schedules(path: Path, schedules: dict[str, Schedule], comments: dict[str, str]) -> None:
+    """Write schedules to a schedule file; other kernels in the file keep their schedules."""
+    merged = {**read_schedules(path), **schedules}
+    with atomic_write(path) as temporary:
+        temporary.write_text(schedule_text(merged, comments), encoding="utf-8")
 
 
 def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str]) -> str:
