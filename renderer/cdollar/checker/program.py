@@ -9,7 +9,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from renderer.cdollar.checker.arrays import open_array
-from renderer.cdollar.checker.domains import Box, InferenceStack
+from renderer.cdollar.checker.domains import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
 from renderer.cdollar.checker.tables import FunctionTable, TypeTable, UserFunction
 from renderer.cdollar.checker.target import Target
@@ -189,7 +189,7 @@ class Body:
     guard_depth: int = 0  # the number of enclosing conditions
     loop_depth: int = 0
     defining: str = ""  # the function whose parameters and body are being lowered
-    chosen_boxes: dict[int, Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
+    chosen_boxes: dict[int, ir.Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
     domains: dict[int, Value] = field(default_factory=dict)  # by id of a restriction's domain: its value, used once
     locals: list[Local] = field(default_factory=list)  # of device code
 

@@ -35,13 +35,13 @@ def remainder(a: Operand, b: Operand) -> np.ndarray:
 def shift_left(a: Operand, b: Operand) -> np.ndarray:
     """Shifts a left by b modulo its bits."""
     a, bits = _shifted(a, b)
-    return (a.astype(bits.dtype) << bits).astype(a.dtype)
+    return np.asarray(a.astype(bits.dtype) << bits).astype(a.dtype)
 
 
 def shift_right(a: Operand, b: Operand) -> np.ndarray:
     """Shifts a right by b modulo its bits; arithmetic for int and long."""
     a, bits = _shifted(a, b)
-    return a >> bits.astype(a.dtype)
+    return np.asarray(a >> bits.astype(a.dtype))
 
 
 def _shifted(a: Operand, b: Operand) -> tuple[np.ndarray, np.ndarray]:
@@ -185,14 +185,16 @@ def kernel_argument(number: Number, type_: str) -> np.generic:
         return np.int32(bool(number))
     with np.errstate(over="ignore"):
         stored = np.float16(np.float32(number)) if type_ == "half" else wrap_int32(number, type_)
-        return DTYPES[promoted_type(type_)](stored)
+        argument: np.generic = DTYPES[promoted_type(type_)](stored)
+    return argument
 
 
 def evaluate_numbers(name: str, type_: str, numbers: list[Number], types: list[str]) -> Number:
     """evaluate() for Python numbers of scalar types; returns a Python number."""
     operands = [DTYPES[t](wrap_int32(number, t)) for number, t in zip(numbers, types, strict=True)]
     with np.errstate(all="ignore"):
-        return np.asarray(evaluate(name, type_, operands)).item()
+        number: Number = np.asarray(evaluate(name, type_, operands)).item()
+    return number
 
 
 def evaluate(name: str, type_: str, operands: Sequence[Operand]) -> np.ndarray:

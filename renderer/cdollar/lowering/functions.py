@@ -92,8 +92,9 @@ def beta_reduce(body: Body, function: FunctionValue, indices: ir.Nodes, borders:
     outside_tests: list[ir.Node] = []
     replacement: dict[ir.BoundVariable, ir.Node] = {}
     for variable, index, border, range_ in zip(function.node.attribute, indices, borders, function.domain, strict=True):
-        has_border = border and isinstance(range_, ir.Range)
-        replacement[variable] = apply_border_mode(body, index, border, range_, outside_tests) if has_border else index
+        replacement[variable] = index
+        if border and isinstance(range_, ir.Range):
+            replacement[variable] = apply_border_mode(body, index, border, range_, outside_tests)
     value = DataValue(function.type.result, ir.substitute(body.dag, function.node.inputs, replacement))
     if not outside_tests:
         return value

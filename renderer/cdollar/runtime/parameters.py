@@ -157,7 +157,7 @@ def array_of_table(path: Path, type_: ty.FunctionType, shown: str) -> np.ndarray
 
 def _as_scalar(values: np.ndarray, scalar: str) -> np.ndarray:
     """Decimal numbers as floats of a type; integers and too large numbers stay, for array_function() to check."""
-    fits = scalar == "bool" and values.dtype.kind == "i" and np.isin(values, (0, 1)).all()
+    fits = scalar == "bool" and values.dtype.kind == "i" and bool(np.isin(values, (0, 1)).all())
     if ty.promoted_type(scalar) in ty.FLOATS:
         fits = not np.any(np.isfinite(values) & (np.abs(values) >= MAX_NUMBER[scalar]))
     return values.astype(ty.DTYPES[scalar]) if fits else values

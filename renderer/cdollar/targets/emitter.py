@@ -124,7 +124,7 @@ class Emitter(ExpressionEmitter):
 
 def is_small(variables: ir.Variables) -> bool:
     """True if a reduction has so few elements that the text may repeat each of them."""
-    return 0 < math.prod(v.range.size for v in variables) <= MAX_ELEMENTS_IN_TEXT
+    return math.prod(v.range.size for v in variables) in range(1, MAX_ELEMENTS_IN_TEXT + 1)
 
 
 def unrolled_loop(type_: str, name: str, low: str, high: str, body: list[str], first: str, poison: str) -> list[str]:

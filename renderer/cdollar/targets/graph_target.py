@@ -231,7 +231,8 @@ class GraphTarget(Target):
             self.kernels[key] = compile_()
             self.counters.compiled += 1
             self.counters.compile_seconds += time.perf_counter() - started
-        return self.kernels[key]
+        kernel: Compiled = self.kernels[key]
+        return kernel
 
     def launch(self, launch: Callable[[], None]) -> None:
         """Launch a kernel or pass, and keep it while launches are captured."""
@@ -447,7 +448,7 @@ def looping_function_under(node: ir.Node) -> DeviceFunction:
     """A device function with loops that a node calls."""
     for operand in ir.topological_order([node]):
         caller = operand.attribute[0] if operand.op == "reduce" else operand.attribute
-        function = caller.function if isinstance(caller, (ir.UserCall, ir.Reduction)) else None
+        function: DeviceFunction | None = caller.function if isinstance(caller, (ir.UserCall, ir.Reduction)) else None
         if function is not None and function.has_loops:
             return function
     raise AssertionError("no loop is under this node")

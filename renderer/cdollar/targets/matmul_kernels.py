@@ -13,7 +13,16 @@ from typing import Any, cast
 import numpy as np
 
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, Variables, reads_in_place, without_lets
+from renderer.cdollar.ir.dag import (
+    Access,
+    BoundVariable,
+    Node,
+    Nodes,
+    Variables,
+    reads_in_place,
+    scalar_types,
+    without_lets,
+)
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.dialects import CDialect, operation_text
@@ -58,7 +67,7 @@ class MatrixProduct:
     @property
     def type(self) -> str:
         """The scalar type: float or double."""
-        return self.node.inputs[0].type
+        return scalar_types(self.node.inputs[0])[0]
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -266,7 +266,8 @@ def build() -> Any:
     server = import_optional("pygls.lsp.server", _need()).LanguageServer("rayfold-cdollar", __version__)
 
     def document_text(uri: str) -> str:
-        return server.workspace.get_text_document(uri).source
+        text: str = server.workspace.get_text_document(uri).source
+        return text
 
     def text_and_position(parameters: Any) -> tuple[str, str, int, int]:
         uri, position = parameters.text_document.uri, parameters.position

@@ -32,7 +32,7 @@ def _scan_rows(rows: np.ndarray) -> np.ndarray:
         base[:, 1:] = _scan_rows(outer[..., -1])[:, :-1]
     total = _exclusive(middle)[..., None] + inner
     total = _exclusive(outer)[..., None, None] + total
-    return (base[..., None, None, None] + total).reshape(count, -1)[:, :length]
+    return np.asarray(base[..., None, None, None] + total).reshape(count, -1)[:, :length]
 
 
 def _exclusive(sums: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ class SimtInterpreter:
         self.function = function
         self.count = 0  # lanes
         self.iterations = 0
-        self.locals: dict[device_function.Local, Any] = {}
+        self.locals: dict[device_function.Local, np.ndarray] = {}
         self.results: list[np.ndarray] = []
         self.orders: dict[tuple[int, ...], list[Node]] = {}
 
@@ -59,7 +59,7 @@ class SimtInterpreter:
         """Call the function; return the components of the result, in the common shape of the arguments."""
         shape = np.broadcast_shapes(*(np.shape(a) for a in arguments)) if arguments else ()
         self.count, self.iterations = int(np.prod(shape)), 0
-        self.locals = dict.fromkeys(self.function.locals)
+        self.locals = {}
         for local, argument in zip(self.function.parameters, arguments, strict=True):
             self.locals[local] = np.array(np.broadcast_to(argument, shape), DTYPES[local.type]).reshape(-1)
         self.results = [np.zeros(self.count, DTYPES[t]) for t in component_types(self.function.result_type)]
@@ -106,7 +106,7 @@ class SimtInterpreter:
             if active is None:
                 self.locals[local] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[local.type])
                 continue
-            if self.locals[local] is None:
+            if local not in self.locals:
                 self.locals[local] = np.zeros(self.count, DTYPES[local.type])
             self.locals[local][active] = value
 
@@ -170,7 +170,8 @@ class SimtInterpreter:
             values = self.locals[node.attribute]
             return values if active is None else values[active]
         if isinstance(node.attribute, Component):
-            return operands[0][node.attribute.index]
+            component: np.ndarray = operands[0][node.attribute.index]
+            return component
         if isinstance(node.attribute, UserCall):
             components = SimtInterpreter(node.attribute.function).call(operands)
             return components if isinstance(node.type, tuple) else components[0]

@@ -28,9 +28,9 @@ class IterationSpace:
 
     axes: dict[BoundVariable, int] = field(default_factory=dict)
     ranges: dict[BoundVariable, Range] = field(default_factory=dict)
-    values: dict[BoundVariable, Any] = field(default_factory=dict)
+    values: dict[BoundVariable, np.ndarray] = field(default_factory=dict)
     outer: "IterationSpace | None" = None
-    memo: dict[int, Any] = field(default_factory=dict)
+    memo: dict[int, "tuple[Any, Poison | None]"] = field(default_factory=dict)
 
     def inner(self, variables: Variables, ranges: Ranges) -> "IterationSpace":
         """A space inside this one, with the axes of `variables` before its axes."""

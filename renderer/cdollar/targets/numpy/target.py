@@ -92,7 +92,8 @@ class NumpyTarget(Target):
         """The components of a functional node over its domain, cached."""
         node = ir.without_lets(node)
         if isinstance(node.attribute, ir.ArraySource):
-            return node.attribute.data.read((slice(None),) * len(node.attribute.ranges))
+            data: ir.ArrayData = node.attribute.data
+            return data.read((slice(None),) * len(node.attribute.ranges))
         if node not in self.arrays:
             is_primitive = node.op == "primitive"
             self.arrays[node] = [self.primitive(node)] if is_primitive else self.materialize_function(node)
@@ -107,7 +108,8 @@ class NumpyTarget(Target):
         if name in SCATTERS.values():
             values, start = inputs[1] if len(inputs) > 1 else None, DTYPES[result](identity(name, result))
             return numpy_primitives.scatter(name, inputs[0], values, ranges[0].low, ranges[0].size, start)
-        return getattr(numpy_primitives, node.attribute.name)(inputs[0])
+        functions = {"scan": numpy_primitives.scan, "sort": numpy_primitives.sort, "argsort": numpy_primitives.argsort}
+        return functions[name](inputs[0])
 
     def materialize_function(self, node: ir.Node) -> list[np.ndarray]:
         """The components of a function of bound variables at every point of its domain, computed box by box."""
@@ -364,7 +366,7 @@ def apply_border(position: np.ndarray, size: int, border: str | None) -> np.ndar
     if border == "mirror":
         around = position % (2 * size)
         return np.where(around < size, around, 2 * size - 1 - around)
-    return np.clip(position, 0, size - 1)
+    return np.asarray(np.clip(position, 0, size - 1))
 
 
 def arg_extremum(name: str, state: list[np.ndarray] | None, full: list[np.ndarray], axes: int) -> list[np.ndarray]:
