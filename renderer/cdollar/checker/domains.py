@@ -10,6 +10,7 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from typing import NoReturn
 
 from renderer.cdollar.checker.values import DomainValue
@@ -54,15 +55,8 @@ def combine(operator: str, a: DomainValue, b: DomainValue, span: Span) -> Domain
 
 def count_points(domain: DomainValue) -> int | None:
     """The number of points of a domain; None if it is infinite or not known yet."""
-    total = 0
-    for box in domain.boxes:
-        points = 1
-        for dimension in box:
-            if not isinstance(dimension, Range):
-                return None
-            points *= dimension.size
-        total += points
-    return total
+    sizes = [[dimension.size for dimension in box if isinstance(dimension, Range)] for box in domain.boxes]
+    return sum(map(prod, sizes)) if all(len(each) == len(domain.ranges) for each in sizes) else None
 
 
 def _is_empty(box: Box) -> bool:

@@ -34,10 +34,10 @@ HINTS_BY_WORDS = {
 WORDS = {word: hint for words, hint in HINTS_BY_WORDS.items() for word in words.split()}
 # Members that arrays have elsewhere.
 MEMBERS = {
-    "T": "the transpose is `var t(j, i) = a(i, j);`", "transpose": "the transpose is `var t(j, i) = a(i, j);`",
-    "shape": "the size is `size(a, 0)`", "size": "the size is `size(a)`", "length": "the size is `size(a)`",
-    "Length": "the size is `size(a)`", "len": "the size is `size(a)`", "dot": "the product is `+ (a(i, k) * b(k, j))`",
-    "copy": "values never change, so nothing needs a copy", "astype": "a cast is `(int) x`",
+    **dict.fromkeys(("T", "transpose"), "the transpose is `var t(j, i) = a(i, j);`"),
+    "copy": "values never change, so nothing needs a copy",
+    **dict.fromkeys(("size", "length", "Length", "len"), WORDS["len"]), "shape": WORDS["shape"],
+    "dot": "the product is `+ (a(i, k) * b(k, j))`", "astype": "a cast is `(int) x`",
 }  # fmt: skip
 MEMBERS |= {
     name: f"a reduction is `{name}(a)`" for name in ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all")

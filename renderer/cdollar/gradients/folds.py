@@ -13,7 +13,7 @@ from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivat
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.passes import alpha_rename
-from renderer.cdollar.ir.types import Data, data_type, promoted_type
+from renderer.cdollar.ir.types import Data, component_types, data_type, promoted_type
 
 MAX_ELEMENTS = 1 << 16
 
@@ -60,11 +60,9 @@ class FoldGradient:
 
     def weighted_sum(self, adjoints: Nodes, derivatives: Nodes, column: int, columns: int, type_: str) -> ir.Node:
         """The sum of the adjoints of the results times their derivatives by one argument."""
-        products = (
-            self.algebra.convert(self.algebra.op("*", self.algebra.convert(adjoint, d.type), d), type_)
-            for adjoint, d in zip(adjoints, derivatives[column::columns], strict=True)
-        )
-        return self.algebra.sum(products) or self.algebra.number(0, type_)
+        a, pairs = self.algebra, zip(adjoints, derivatives[column::columns], strict=True)
+        products = (a.convert(a.op("*", a.convert(adjoint, d.type), d), type_) for adjoint, d in pairs)
+        return a.sum(products) or a.number(0, type_)
 
     # States and their adjoints at an element
 
@@ -74,7 +72,7 @@ class FoldGradient:
         mask, parameters = self.precedes(names, here), self.step.parameters
         new = self.dag.components(self.step_call(tuple(map(self.local, parameters))))
         function = self.masked_step("masked", parameters[: len(self.types)], new, self.step.result_type)
-        fold = self.fold(function, self.types, (*self.starts, mask, *elements), names)
+        fold = self.fold(function, (*self.starts, mask, *elements), names)
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
 
     def adjoints_after(self, here: Context, given: list[ir.Node], states: Nodes) -> Nodes:
@@ -91,7 +89,7 @@ class FoldGradient:
         inputs = ir.substitute(self.dag, (mask, *values), mirrors)
         types = tuple(promoted_type(self.types[k]) for k in self.smooth)
         function = self.backward_step(types)
-        return self.dag.components(self.fold(function, types, (*given, *inputs), names))
+        return self.dag.components(self.fold(function, (*given, *inputs), names))
 
     def backward_step(self, types: tuple[str, ...]) -> device.DeviceFunction:
         """The device function that maps the adjoints of a step's result to the adjoints of its state."""
@@ -125,12 +123,11 @@ class FoldGradient:
         """A call of the fold's step."""
         return self.dag.apply(ir.UserCall(self.step), ir.tuple_type(self.types), *arguments)
 
-    def fold(
-        self, function: device.DeviceFunction, types: tuple[str, ...], inputs: Nodes, variables: Context
-    ) -> ir.Node:
+    def fold(self, function: device.DeviceFunction, inputs: Nodes, variables: Context) -> ir.Node:
         """A fold over variables."""
         attribute = ir.Reduction("fold", function, True), variables
-        node = self.dag.intern("reduce", ir.tuple_type(types), inputs, attribute)
+        types = ir.tuple_type(component_types(function.result_type))
+        node = self.dag.intern("reduce", types, inputs, attribute)
         self.dag.spans.setdefault(node, self.dag.spans[self.node])
         return node
 

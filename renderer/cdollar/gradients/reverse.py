@@ -71,7 +71,7 @@ class ReverseMode:
         self.adjoints: dict[tuple[ir.Node, int], dict[Context, Adjoint]] = {}
         self.reads: dict[ir.Node, list[tuple[int, FunctionRead]]] = {}
         self.active: set[ir.Node] = set()
-        self.outside: frozenset[ir.BoundVariable] = frozenset()
+        self.outside: ir.VariableSet = frozenset()
         self.marks: set[Leaf] = set()
 
     def run(self, loss: ir.Node, leaves: list[tuple[ir.Node, ir.Ranges]]) -> list[ir.Node]:
@@ -271,7 +271,7 @@ class ReverseMode:
     def visit_reduction(self, node: ir.Node) -> None:
         """A reduction: its contribution to its elements; raises NoDerivative for a function of the program."""
         reduction, variables = node.attribute
-        free = tuple(sorted(node.free_variables - self.outside, key=lambda v: v.unique_id))
+        free = ir.in_order(node.free_variables - self.outside)
         if reduction.name == "fold":
             self.visit_fold(node, free)
             return
@@ -398,9 +398,8 @@ def new_variables(ranges: ir.Ranges) -> Context:
 
 def has_reduction(value: ir.Node) -> bool:
     """True if an expression contains a reduction that depends on bound variables."""
-    return any(
-        n.op == "reduce" and n.free_variables for n in ir.topological_order([value], ir.inputs_outside_functions)
-    )
+    nodes = ir.topological_order([value], ir.inputs_outside_functions)
+    return any(node.op == "reduce" and node.free_variables for node in nodes)
 
 
 def is_read(value: ir.Node) -> bool:

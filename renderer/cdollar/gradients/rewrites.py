@@ -69,13 +69,11 @@ class Inliner:
             elif isinstance(statement, device.BranchOp):
                 condition, rest = self.value(statement.condition, environment), statements[position + 1 :]
                 if may_leave(statement):
-                    ends = [
-                        self.execute([*branch, *rest], dict(environment))
-                        for branch in (statement.if_true, statement.if_false)
-                    ]
-                    if ends[0] is None or ends[1] is None:
+                    if_true = self.execute([*statement.if_true, *rest], dict(environment))
+                    if_false = self.execute([*statement.if_false, *rest], dict(environment))
+                    if if_true is None or if_false is None:
                         raise NotInlined
-                    return tuple(self.algebra.select(condition, a, b) for a, b in zip(ends[0], ends[1], strict=True))
+                    return tuple(self.algebra.select(condition, a, b) for a, b in zip(if_true, if_false, strict=True))
                 self.merge(statement, condition, environment)
             else:
                 raise NotInlined
@@ -105,10 +103,8 @@ class Inliner:
 
 def may_leave(branch: device.BranchOp) -> bool:
     """True if a branch may leave the function or a loop."""
-    return any(
-        isinstance(s, (device.ReturnOp, device.JumpOp)) or isinstance(s, device.BranchOp) and may_leave(s)
-        for s in (*branch.if_true, *branch.if_false)
-    )
+    leaves, inside = (device.ReturnOp, device.JumpOp), (*branch.if_true, *branch.if_false)
+    return any(isinstance(s, leaves) or isinstance(s, device.BranchOp) and may_leave(s) for s in inside)
 
 
 # Hoisting
@@ -120,14 +116,14 @@ class LargeHoister(ReductionHoister):
     A reduction that is the body of a function stays.
     """
 
-    def _with_scope(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+    def _with_scope(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
         if is_computed_function(node) and all(n.op == "reduce" for n in node.inputs):
             inner = [scope | frozenset(n.attribute[1]) for n in node.inputs]
             parts = [super(LargeHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
             return ir.with_inputs(self.dag, node, tuple(parts))
         return super()._with_scope(node, scope)
 
-    def _reduction(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+    def _reduction(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
         free = node.free_variables
         if free and free <= scope and all(isinstance(v.range, ir.Range) for v in free):
             return self._hoist(self._with_scope(node, free | frozenset(node.attribute[1])))

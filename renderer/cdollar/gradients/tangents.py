@@ -7,7 +7,7 @@ parameter; every statement that stores the local stores the tangents too.
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, Nodes, contribution, is_smooth
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
-from renderer.cdollar.ir.types import FLOATS, Record, Scalar, component_types, promoted_type
+from renderer.cdollar.ir.types import FLOATS, component_types, data_type, promoted_type
 
 MAX_TANGENTS = 64  # derivatives of one function: its floating-point results times the differentiated parameters
 Tangents = tuple[ir.Node | None, ...]  # one for each differentiated parameter; None is 0
@@ -59,8 +59,7 @@ class _TangentBuilder:
             for k, tangent in zip(self.active, self.tangents.get(parameter, ()), strict=False):
                 seeds.append((tangent, self.algebra.number(k == position, parameter.type)))
         types = component_types(self.function.result_type)
-        fields = tuple((f"d{o}_{k}", Scalar(promoted_type(types[o]))) for o in self.outputs for k in self.active)
-        result = fields[0][1] if len(fields) == 1 else Record("tangents", fields)
+        result = data_type(tuple(promoted_type(types[o]) for o in self.outputs for _ in self.active))
         start = device.StoreOp(tuple(local for local, _ in seeds), tuple(node for _, node in seeds))
         others = [*self.function.locals, *(t for tangents in self.tangents.values() for t in tangents)]
         body = (start, *self.block(self.function.body))
@@ -126,7 +125,7 @@ class _TangentBuilder:
 
     def call(self, node: ir.Node, known: dict[tuple[ir.Node, int], Tangents]) -> None:
         """The tangents of a call's results: the call's derivatives times the tangents of its arguments."""
-        called, count = node.attribute.function, len(self.active)
+        called, count, a = node.attribute.function, len(self.active), self.algebra
         arguments = [known.get((child, 0), (None,) * count) for child in node.inputs]
         active = tuple(p for p, tangents in enumerate(arguments) if any(t is not None for t in tangents))
         outputs = smooth_outputs(called)
@@ -135,14 +134,9 @@ class _TangentBuilder:
         derivatives = called_derivatives(self.functions, node, active)
         for row, output in enumerate(outputs):
             by_argument = list(zip(derivatives[row * len(active) :], (arguments[p] for p in active), strict=False))
-            known[node, output] = tuple(
-                self.algebra.sum(
-                    self.algebra.op("*", derivative, self.algebra.convert(given, derivative.type))
-                    for derivative, tangents in by_argument
-                    if (given := tangents[k]) is not None
-                )
-                for k in range(count)
-            )
+            given = [[(d, t) for d, tangents in by_argument if (t := tangents[k]) is not None] for k in range(count)]
+            products = ([a.op("*", d, a.convert(t, d.type)) for d, t in pairs] for pairs in given)
+            known[node, output] = tuple(map(a.sum, products))
 
 
 def called_derivatives(functions: TangentFunctions, call: ir.Node, active: tuple[int, ...]) -> Nodes:

@@ -46,6 +46,9 @@ class ReadImage:
     edge: str = ""
 
 
+Images = tuple[ReadImage, ...]  # one for each dimension
+
+
 def read_images(form: Affine, range_: ir.Range, border: str | None) -> list[ReadImage] | None:
     """The images of a dimension's elements that an index reads under a border mode; None if there are too many."""
     bounds = value_bounds(form)
@@ -105,7 +108,7 @@ class Transposer:
                     return
         yield self.scatter_by_key(use, targets)
 
-    def reached_variables(self, targets: Context, images: tuple[ReadImage, ...]) -> Context:
+    def reached_variables(self, targets: Context, images: Images) -> Context:
         """The targets; new variables over the image if in some dimension it holds at most half of the elements."""
         ranges = [image.range for image in images]
         if all(2 * r.size > t.range.size for r, t in zip(ranges, targets, strict=True)):
@@ -229,15 +232,8 @@ class Inversion:
     Variables that are solved for become forms of the targets and the other variables, which are summed over.
     """
 
-    def __init__(
-        self,
-        transposer: Transposer,
-        use: FunctionRead,
-        forms: list[Affine],
-        targets: Context,
-        images: tuple[ReadImage, ...],
-    ) -> None:
-        self.transposer, self.algebra, self.dag = transposer, transposer.algebra, transposer.dag
+    def __init__(self, parent: Transposer, use: FunctionRead, forms: list[Affine], targets: Context, images: Images):
+        self.transposer, self.algebra, self.dag = parent, parent.algebra, parent.dag
         self.use, self.targets = use, targets
         self.renamed = {v: ir.BoundVariable(v.name, v.type, v.range, reduced=True) for v in use.context}
         self.solved: dict[ir.BoundVariable, Affine] = {}  # by renamed variable

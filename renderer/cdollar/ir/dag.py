@@ -79,6 +79,7 @@ class BoundVariable:
 
 
 Variables = tuple[BoundVariable, ...]
+VariableSet = frozenset[BoundVariable]
 Ranges = tuple[Range, ...]
 Box = tuple[Dimension, ...]
 Borders = tuple[str | None, ...]  # the border mode of each index, or None
@@ -182,14 +183,7 @@ class Node:
     type: Any  # each operation knows its own
     attribute: Any
 
-    def __init__(
-        self,
-        op: str,
-        type_: NodeType,
-        inputs: "Nodes",
-        attribute: object,
-        free_variables: frozenset[BoundVariable],
-    ):
+    def __init__(self, op: str, type_: NodeType, inputs: "Nodes", attribute: object, free_variables: VariableSet):
         self.op, self.type, self.inputs, self.attribute = op, type_, inputs, attribute
         self.free_variables = free_variables
         # True if the node depends on a reduction or an array: the host does not evaluate such a node.
@@ -206,6 +200,7 @@ class Node:
 
 
 Nodes = tuple[Node, ...]
+InputsOf = Callable[[Node], Iterable[Node]]  # the inputs through which a traversal goes on
 
 
 def without_lets(node: Node) -> Node:
@@ -328,7 +323,7 @@ class Dag:
         return self.intern("function", type_, (), source)
 
 
-def free_variables(op: str, inputs: Nodes, attribute: Any) -> frozenset[BoundVariable]:
+def free_variables(op: str, inputs: Nodes, attribute: Any) -> VariableSet:
     """The bound variables that a node depends on."""
     if op == "variable":
         return frozenset((attribute,))
@@ -345,7 +340,7 @@ def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
     return types[0] if len(types) == 1 else types
 
 
-def topological_order(roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] | None = None) -> list[Node]:
+def topological_order(roots: Iterable[Node], inputs_of: InputsOf | None = None) -> list[Node]:
     """All nodes reachable from the roots through `inputs_of`, inputs first; iterative, as DAGs are deep."""
     inputs_of = inputs_of or reversed_inputs
     seen: set[int] = set()
@@ -372,11 +367,7 @@ def inputs_outside_functions(node: Node) -> Nodes:
     return () if node.op in ("function", "let", "primitive") else node.inputs
 
 
-def rewrite(
-    roots: Nodes,
-    change: Callable[[Node, Nodes], Node],
-    inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs,
-) -> Nodes:
+def rewrite(roots: Nodes, change: Callable[[Node, Nodes], Node], inputs_of: InputsOf = reversed_inputs) -> Nodes:
     """Return the roots after `change(node, inputs)` has replaced each node under them, inputs first.
 
     `inputs` are the replaced inputs of the node. `inputs_of` returns all inputs of a node, or none to leave them
@@ -396,6 +387,11 @@ def with_inputs(dag: Dag, node: Node, inputs: Nodes, attribute: object = None) -
     if node in dag.spans:
         dag.spans.setdefault(new, dag.spans[node])
     return new
+
+
+def in_order(variables: Iterable[BoundVariable]) -> Variables:
+    """Variables in the order in which they were made."""
+    return tuple(sorted(variables, key=lambda v: v.unique_id))
 
 
 def substitute(dag: Dag, roots: Nodes, replacement: dict[BoundVariable, Node]) -> Nodes:

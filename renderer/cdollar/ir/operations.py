@@ -4,6 +4,7 @@ The checker takes types from it, the NumPy target functions, the emitters texts 
 targets/dialects.py), the fusing pass costs.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -169,6 +170,16 @@ REDUCER_NAMES = {
     "sum": "+", "prod": "*", "min": "min", "max": "max", "all": "&&", "any": "||",
     "argmin": "argmin", "argmax": "argmax",
 }  # fmt: skip
+
+
+def neutral_element(name: str, type_: str) -> Number:
+    """The number that changes no result of the operator `name`, a reducer but argmin and argmax."""
+    if name not in ("min", "max"):
+        return NEUTRAL_ELEMENTS[name]
+    if type_ in FLOATS:
+        return math.inf if name == "min" else -math.inf
+    limits = np.iinfo(DTYPES[type_])
+    return int(limits.max if name == "min" else limits.min)
 
 
 def wrap_int32(number: Number, type_: str) -> Number:

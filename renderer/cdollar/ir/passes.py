@@ -209,9 +209,9 @@ class ReductionHoister:
 
     def __init__(self, dag: ir.Dag, remarks: list[str]):
         self.dag, self.remarks = dag, remarks
-        self.rewritten: dict[tuple[ir.Node, frozenset[ir.BoundVariable]], ir.Node] = {}
+        self.rewritten: dict[tuple[ir.Node, ir.VariableSet], ir.Node] = {}
 
-    def rewrite(self, root: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+    def rewrite(self, root: ir.Node, scope: ir.VariableSet) -> ir.Node:
         """Return the expression with its reductions hoisted; `scope` is the set of bound variables around it."""
         if (root, scope) not in self.rewritten:
             new: dict[ir.Node, ir.Node] = {}
@@ -225,10 +225,10 @@ class ReductionHoister:
             self.rewritten[root, scope] = new[root]
         return self.rewritten[root, scope]
 
-    def _with_scope(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+    def _with_scope(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
         return ir.with_inputs(self.dag, node, tuple(map(partial(self.rewrite, scope=scope), node.inputs)))
 
-    def _reduction(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+    def _reduction(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
         reduction, variables = node.attribute
         free = node.free_variables
         if not (free < scope and all(isinstance(v.range, ir.Range) for v in free)):
@@ -241,7 +241,7 @@ class ReductionHoister:
 
     def _hoist(self, node: ir.Node) -> ir.Node:
         """Return a reduction as an access, at its free variables, of an array over these variables."""
-        free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
+        free = ir.in_order(node.free_variables)
         function = self.dag.abstraction(free, self.dag.components(node), is_array=True)
         name = node.attribute[0].name
         self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")

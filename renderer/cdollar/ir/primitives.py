@@ -12,18 +12,17 @@ condition. The primitives are:
                   NaN, and a zero is +0. The result of a key without values is identity().
 """
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds, is_proven_in_bounds
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INT, FunctionType, Scalar
+from renderer.cdollar.ir.operations import neutral_element
+from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Number, Scalar
 
 SUMMED = ("int", "uint", "float", "double")
 SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 SCATTERS = {"+": "scatter_add", "*": "scatter_mul", "max": "scatter_max", "min": "scatter_min"}
+OPERATORS = {name: operator for operator, name in SCATTERS.items()}
 WORDS = {"+": "a sum", "*": "a product", "max": "a maximum", "min": "a minimum"}  # in remarks
 NEGATED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
 
@@ -63,14 +62,9 @@ def _copied(function: ir.Node) -> ir.Node | None:
     return None
 
 
-def identity(name: str, scalar: str) -> float | int:
+def identity(name: str, scalar: str) -> Number:
     """The result of a scatter for a key without values."""
-    if name in ("scatter_add", "scatter_mul"):
-        return int(name == "scatter_mul")
-    if scalar in FLOATS:
-        return -math.inf if name == "scatter_max" else math.inf
-    limits = np.iinfo(DTYPES[scalar])
-    return int(limits.min if name == "scatter_max" else limits.max)
+    return neutral_element(OPERATORS[name], scalar)
 
 
 def recognize(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
@@ -104,7 +98,7 @@ def _masked(node: ir.Node) -> tuple[ir.Node, ir.Node, bool] | None:
     return None
 
 
-def _is_finite(variables: frozenset[ir.BoundVariable] | ir.Variables) -> bool:
+def _is_finite(variables: ir.VariableSet | ir.Variables) -> bool:
     return all(isinstance(v.range, ir.Range) and v.type == "int" and v.range.size for v in variables)
 
 
@@ -125,28 +119,19 @@ def _as_scan(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     if not (left.op == "variable" and left.attribute is k) or k in right.free_variables:
         return None
     operator = NEGATED[operator] if negated else operator
-    batch = tuple(sorted(value.free_variables - {k}, key=lambda v: v.unique_id))
+    batch = value.free_variables - {k}
     if not (right.free_variables - value.free_variables) or not _is_finite(batch) or not _is_finite((k,)):
         return None
     if not (_reaches_all(operator, index_bounds(right), k.range) or _may_run_anywhere(value)):
         return None
-    remarks.append(
-        f"a prefix sum along `{k.name} : {k.range}`: `{k.name} {operator} ...` masks a sum, O(n) in place of O(n^2)"
-    )
-    return _read_scan(dag, node, value, k, batch, operator, right)
+    mask = f"`{k.name} {operator} ...` masks a sum"
+    remarks.append(f"a prefix sum along `{k.name} : {k.range}`: {mask}, O(n) in place of O(n^2)")
+    return _read_scan(dag, value, k, operator, right)
 
 
-def _read_scan(
-    dag: ir.Dag,
-    node: ir.Node,
-    value: ir.Node,
-    k: ir.BoundVariable,
-    batch: ir.Variables,
-    operator: str,
-    end: ir.Node,
-) -> ir.Node:
-    """Return the prefix sum of value(batch, k), read at the last k of the mask; for > and >=, from the last k down."""
-    low, high = k.range.low, k.range.high
+def _read_scan(dag: ir.Dag, value: ir.Node, k: ir.BoundVariable, operator: str, end: ir.Node) -> ir.Node:
+    """Return the prefix sum of `value`, read at the last k of the mask; for > and >=, from the last k down."""
+    low, high, batch = k.range.low, k.range.high, ir.in_order(value.free_variables - {k})
 
     def number(n: int) -> ir.Node:
         return dag.constant(n, "int")
@@ -162,13 +147,13 @@ def _read_scan(
         index = end if operator == "<=" else dag.apply("-", "int", end, number(1))
         nothing = dag.apply("<", "bool", end, number(low + (operator == "<")))
     variables = (*batch, new)
-    scan = primitive(dag, "scan", tuple(v.range for v in variables), node.type, dag.abstraction(variables, (value,)))
+    scan = primitive(dag, "scan", tuple(v.range for v in variables), value.type, dag.abstraction(variables, (value,)))
     indices = (*map(dag.bound_variable, batch), index)
     if is_proven_in_bounds(index, k.range):
         return dag.access(scan, indices)
     read = dag.access(scan, indices, (None,) * len(batch) + ("clamp",))
-    zero = dag.constant(0.0 if node.type in ("float", "double") else 0, node.type)
-    return dag.apply("select", node.type, nothing, zero, read)
+    zero = dag.constant(0.0 if value.type in ("float", "double") else 0, value.type)
+    return dag.apply("select", value.type, nothing, zero, read)
 
 
 def _reaches_all(operator: str, ends: tuple[int, int] | None, range_: ir.Range) -> bool:
@@ -176,9 +161,8 @@ def _reaches_all(operator: str, ends: tuple[int, int] | None, range_: ir.Range) 
     if ends is None:
         return False
     (least, greatest), last = ends, range_.high - 1
-    return {
-        "<=": greatest >= last, "<": greatest > last, ">=": least <= range_.low, ">": least < range_.low
-    }[operator]  # fmt: skip
+    reached = {"<=": greatest >= last, "<": greatest > last, ">=": least <= range_.low, ">": least < range_.low}
+    return reached[operator]
 
 
 def _may_run_anywhere(value: ir.Node) -> bool:
@@ -225,15 +209,11 @@ def _as_scatter(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
     is_neutral = other.is_constant and other.attribute.number == identity(name, node.type)
     if other.free_variables & reduced or not (is_extremum or is_neutral):
         return None
-    is_count = (
-        name == "scatter_add" and value.is_constant and value.attribute.number == 1 and node.type in ("int", "uint")
-    )
+    is_one = value.is_constant and value.attribute.number == 1
+    is_count = name == "scatter_add" and is_one and node.type in ("int", "uint")
     bins = wanted.attribute.range
-    description = "a histogram" if name == "scatter_add" else name
-    remarks.append(
-        f"{description} over `{wanted.attribute.name} : {bins}`: {WORDS[reduction.name]} of equal keys, "
-        "O(n) in place of O(n^2)"
-    )
+    description = f"{'a histogram' if name == 'scatter_add' else name} over `{wanted.attribute.name} : {bins}`"
+    remarks.append(f"{description}: {WORDS[reduction.name]} of equal keys, O(n) in place of O(n^2)")
     if not _may_run_anywhere(value):  # compute the value only where its key is a bin, as the program does
         start = identity(name, node.type)
         neutral = dag.constant(float(start) if node.type in FLOATS else start, node.type)

@@ -126,11 +126,8 @@ def _literal_array(
             message = f"the elements of an array are known before arrays are computed, but one {reason}"
             raise ProgramError("CS0320", tree.span, message, "`var a(i : 0..n) = ...` computes elements")
         numbers.append(known)
-    columns = zip(*numbers, strict=True)
-    parts: list[np.ndarray] = [
-        np.array(column, ty.DTYPES[scalar]).reshape(shape)
-        for column, scalar in zip(columns, ty.component_types(element), strict=True)
-    ]
+    pairs = zip(zip(*numbers, strict=True), ty.component_types(element), strict=True)
+    parts: list[np.ndarray] = [np.array(column, ty.DTYPES[scalar]).reshape(shape) for column, scalar in pairs]
     return evaluated_array(program.dag, parts, tuple(Range(0, n) for n in shape), type_, "array literal")
 
 

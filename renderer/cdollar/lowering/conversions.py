@@ -80,10 +80,8 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
         hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`" if is_axis else FUNCTIONS[name]
         message = f"{name} does not take ({given})"
     elif len(overloads) == 1:
-        message, hint = (
-            f"{overloads[0].signature} does not take ({given})",
-            explain_mismatch(body, overloads[0], values),
-        )
+        message = f"{overloads[0].signature} does not take ({given})"
+        hint = explain_mismatch(body, overloads[0], values)
     else:
         message, hint = f"no overload of {name} takes ({given})", "known: "
         hint += "; ".join(f.signature for f in overloads[:6])

@@ -232,9 +232,8 @@ def host_int(body: Body, tree: ast.AstNode) -> int | None:
     body.require_host()
     if not value.is_closed:
         message = f"the end of a range cannot depend on `{value.variable_names()}` here: this domain is a box"
-        raise ProgramError(
-            "CS0315", tree.span, message, "reductions by operators have such ranges: `sum(a(j), j : 0..i)`"
-        )
+        hint = "reductions by operators have such ranges: `sum(a(j), j : 0..i)`"
+        raise ProgramError("CS0315", tree.span, message, hint)
     number = body.program.host.node_number(value.node)
     return None if number is None else int(number)
 

@@ -60,7 +60,7 @@ def apply_to_variables(body: Body, function: FunctionValue, new: Callable[[str],
 
 
 def apply_at(
-    body: Body, function: FunctionValue, arguments: list[DataValue], span: Span, free: frozenset[ir.BoundVariable]
+    body: Body, function: FunctionValue, arguments: list[DataValue], span: Span, free: ir.VariableSet
 ) -> DataValue:
     """A function at a point. Each index but the `free` variables constrains the inference of domains."""
     indices = [node for argument in arguments for node in argument.nodes]

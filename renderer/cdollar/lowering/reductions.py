@@ -3,10 +3,7 @@
 `sum(a(i), i : 0..n)`, `+ (a(i, k) * b(k, j))`, `argmax(a)`; `fold(step, start, a(i))` combines in order, from a start.
 """
 
-import math
 from collections.abc import Callable
-
-import numpy as np
 
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.tables import Overloads, UserFunction
@@ -16,7 +13,7 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, Nodes, Reduction, Variables, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, REDUCER_NAMES
+from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, neutral_element
 from renderer.cdollar.lowering.calls import call_overloaded
 from renderer.cdollar.lowering.conversions import conversion_cost, convert_data, resolve, resolve_overload
 from renderer.cdollar.lowering.domains import lower_operand, new_bound_variable, reduced_variables, type_from_first_use
@@ -151,16 +148,6 @@ def at_tested_points(body: Body, name: str, variables: Variables, value: DataVal
     numbers = (body.dag.constant(neutral_element(name, t), t) for t in types)
     condition = body.builder.chain("&&", tuple(tests)).node
     return body.builder.where(condition, value, DataValue(value.type, tuple(numbers)))
-
-
-def neutral_element(name: str, type_: str) -> ty.Number:
-    """The number that changes no result of the operator `name`."""
-    if name not in ("min", "max"):
-        return NEUTRAL_ELEMENTS[name]
-    if type_ in ty.FLOATS:
-        return math.inf if name == "min" else -math.inf
-    limits = np.iinfo(ty.DTYPES[type_])
-    return int(limits.max if name == "min" else limits.min)
 
 
 def reduce_to_index(body: Body, name: str, variables: Variables, value: DataValue, span: Span) -> DataValue:

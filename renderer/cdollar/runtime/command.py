@@ -14,24 +14,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     add = parser.add_argument
     add("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
-    add(
-        "--in",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="NAME=FILE",
-        help="fills a parameter: .npy, .csv or a picture",
-    )
+    files = "fills a parameter: .npy, .csv or a picture"
+    add("--in", action="append", default=[], dest="inputs", metavar="NAME=FILE", help=files)
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
     add("--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)")
     add("-o", "--output", metavar="FILE", help="write the result: .npy, .png, .exr or .csv")
     add("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
     add("--tune", action="store_true", help="measure schedules, save the fastest in PROGRAM.schedule.toml")
-    add(
-        "--explain",
-        action="store_true",
-        help="show the DAG, why it was split, the kernels, what each costs and a roofline",
-    )
+    shown = "show the DAG, why it was split, the kernels, what each costs and a roofline"
+    add("--explain", action="store_true", help=shown)
     add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
     trust.add_arguments(parser, ("program", "inputs"))
@@ -60,9 +51,8 @@ def run(options: argparse.Namespace) -> int:
             return run_repl(target_factory(options.target, None, options.strict))
         actions = (options.strict, options.tune, options.explain, options.json, options.graph)
         with claimed(options.output, options.graph):
-            return run_program(
-                find_input(name, (".cb",)), options.inputs, options.set, options.target, options.output, *actions
-            )
+            given = options.inputs, options.set, options.target, options.output
+            return run_program(find_input(name, (".cb",)), *given, *actions)
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -136,7 +136,7 @@ def is_separate(node: ir.Node) -> bool:
     return not node.free_variables and node.op in ("function", "reduce", "primitive")
 
 
-def volume(variables: frozenset[ir.BoundVariable]) -> int:
+def volume(variables: ir.VariableSet) -> int:
     """The number of points of the box of some variables."""
     return math.prod(v.range.size for v in variables if isinstance(v.range, ir.Range))
 

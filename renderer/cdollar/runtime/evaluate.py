@@ -23,7 +23,14 @@ from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Type, Ve
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.functions import make_function
-from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, Given, bind_parameters, parse_number, picture_value
+from renderer.cdollar.runtime.parameters import (
+    PICTURE_PARAMETERS,
+    Files,
+    Given,
+    bind_parameters,
+    parse_number,
+    picture_value,
+)
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import InputError
 from renderer.paths import SHADERS
@@ -34,6 +41,7 @@ from renderer.system.trust import Limits
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
 MAX_PICTURE_SIDE = 1 << 17
+Tile = tuple[int, int, int, int]  # left, top, width and height of some pixels
 MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressions
 
 
@@ -110,9 +118,7 @@ def is_picture(function: UserFunction) -> bool:
     return types.get("x") == INT and types.get("y") == INT and function.result_type in PIXEL_TYPES
 
 
-def build_main(
-    compilation: Compilation, files: Mapping[str, str | Path | np.ndarray], numbers: Mapping[str, str]
-) -> Value:
+def build_main(compilation: Compilation, files: Files, numbers: Mapping[str, str]) -> Value:
     """The value of main; a picture becomes a function of (y, x).
 
     `files` gives array parameters by name (paths or arrays), `numbers` scalar parameters (texts of --set).
@@ -121,11 +127,8 @@ def build_main(
     if not is_picture(function) or {"x", "y"} & numbers.keys():  # no picture, or one pixel of it: x or y is given
         bound = bind_parameters(compilation, function, files, numbers)
         return compilation.call_main(function, [value for value in bound if value is not None])
-    sizes = {
-        n: int(parse_number(numbers[n], INT, n)[0])
-        for n in ("width", "height")
-        if n in numbers and n not in function.parameter_names
-    }
+    names = ({"width", "height"} & numbers.keys()) - set(function.parameter_names)
+    sizes = {name: int(parse_number(numbers[name], INT, name)[0]) for name in names}
     others = {name: text for name, text in numbers.items() if name not in sizes}
     values = bind_parameters(compilation, function, files, others, ("x", "y"))
     parameters = dict(zip(function.parameter_names, values, strict=True))
@@ -133,9 +136,7 @@ def build_main(
     return over_pixels(compilation, function, values, (0, 0, width, height))
 
 
-def build_picture(
-    compilation: Compilation, given: Mapping[str, Given], tile: tuple[int, int, int, int]
-) -> FunctionValue:
+def build_picture(compilation: Compilation, given: Mapping[str, Given], tile: Tile) -> FunctionValue:
     """The picture of main over a tile (left, top, width, height) of its pixels.
 
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.
@@ -148,7 +149,7 @@ def build_picture(
 
 
 def over_pixels(
-    compilation: Compilation, function: UserFunction, values: list[Value | None], tile: tuple[int, int, int, int]
+    compilation: Compilation, function: UserFunction, values: list[Value | None], tile: Tile
 ) -> FunctionValue:
     """The call main(x, y) at all pixels of a tile (left, top, width, height), as a function of (y, x)."""
     left, top, width, height = tile
@@ -192,10 +193,8 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
 
 def pack_components(components: list[np.ndarray], type_: Data) -> np.ndarray:
     """Components as .npy stores them: a last axis for vectors, a structured dtype for records."""
-    types = component_types(type_)
-    arrays: list[np.ndarray] = [
-        np.asarray(c).astype(DTYPES[t], copy=False) for c, t in zip(components, types, strict=True)
-    ]
+    pairs = zip(components, component_types(type_), strict=True)
+    arrays: list[np.ndarray] = [np.asarray(c).astype(DTYPES[t], copy=False) for c, t in pairs]
     if isinstance(type_, Record):
         return np.rec.fromarrays(arrays).view(record_dtype(type_), np.ndarray)
     return np.stack(arrays, axis=-1) if isinstance(type_, Vector) else arrays[0]

@@ -69,9 +69,8 @@ def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None =
     lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
     spans = compilation.dag.spans
     reduced = [n for n in ir.topological_order([root]) if n.op == "reduce" and n in spans]
-    lines += section(
-        "reductions", [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
-    )
+    ranges = [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
+    lines += section("reductions", ranges)
     if not target.trace:
         return "\n".join(lines + section("graph", graph(root)))
     seen = set()
@@ -91,8 +90,6 @@ def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None =
     if ceilings is not None:
         lines.append(f"roofline of {target.device_name}: {ceilings}")
     counters = target.counters
-    lines.append(
-        f"kernels: {counters.launches} launches, {counters.compiled} compiled in "
-        f"{counters.compile_seconds * 1000:.1f} ms, {counters.cache_hits} cache hits"
-    )
+    compiled = f"{counters.compiled} compiled in {counters.compile_seconds * 1000:.1f} ms"
+    lines.append(f"kernels: {counters.launches} launches, {compiled}, {counters.cache_hits} cache hits")
     return "\n".join(lines)

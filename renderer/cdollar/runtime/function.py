@@ -106,15 +106,13 @@ class Function:
         """
         compilation, names = self._compilation, self.names
         if not is_picture(self.declaration):
-            raise ArgumentError(
-                f"{self!r} is no picture: it takes int x and int y, and returns float, float3 or float4"
-            )
+            wanted = "it takes int x and int y, and returns float, float3 or float4"
+            raise ArgumentError(f"{self!r} is no picture: {wanted}")
         sizes = {"width": width, "height": height}
         for name, size in sizes.items():
             if not isinstance(size, int) or not 1 <= size <= MAX_PICTURE_SIDE:
-                raise ArgumentError(
-                    f"{name}={format_value(size)}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side"
-                )
+                allowed = f"a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side"
+                raise ArgumentError(f"{name}={format_value(size)}: {allowed}")
         for name in named.keys() - set(names):
             raise ArgumentError(f"{name}: {self!r} has no such parameter; it has {', '.join(names)}")
         with self._lock:
@@ -156,9 +154,7 @@ class Function:
         if isinstance(value, np.ma.MaskedArray):
             raise ArgumentError(f"{name}: is a masked array; C$ has no masks, `.filled(x)` gives an array")
         if isinstance(type_, Data):
-            is_number = isinstance(value, (bool, int, np.bool_, np.number)) and not isinstance(
-                value, np.complexfloating
-            )
+            is_number = isinstance(value, (bool, int, np.bool_, np.integer, np.floating))
             parts: tuple[Any, ...] = (value,) if is_number else _components(value, type_, name)
             if not isinstance(type_, Scalar) or len(parts) != 1:
                 return _numbers(parts, type_, name)
@@ -198,9 +194,8 @@ class Function:
             self._borrowed_last[name] = tensor.pointer, tensor.shape, tensor.dtype, array
             return array
         if tensor.device_type != CPU:
-            raise ArgumentError(
-                f"{name}: the tensor is on another device than {self.target.device_name}; move it there"
-            )
+            here = self.target.device_name
+            raise ArgumentError(f"{name}: the tensor is on another device than {here}; move it there")
         return np.from_dlpack(value)
 
     @staticmethod

@@ -22,6 +22,7 @@ from renderer.formats.tables import read_table
 
 # The absolute value that decimal numbers of a table must stay below, by scalar type.
 MAX_NUMBER = {"half": HALF_OVERFLOW, "float": MAX_FLOAT, "double": MAX_FLOAT}
+Files = Mapping[str, str | Path | np.ndarray]  # of array parameters, by name: paths or arrays
 Given = Any  # a parameter of a picture: a number, a tuple of numbers, or the path of an array
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
 PICTURE_PARAMETERS: dict[str, Given] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
@@ -41,11 +42,7 @@ def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 def bind_parameters(
-    compilation: Compilation,
-    function: UserFunction,
-    files: Mapping[str, str | Path | np.ndarray],
-    numbers: Mapping[str, str],
-    free: tuple[str, ...] = (),
+    compilation: Compilation, function: UserFunction, files: Files, numbers: Mapping[str, str], free: Sequence[str] = ()
 ) -> list[Value | None]:
     """A value for each parameter of main; None for parameters that stay free (a picture's x and y).
 
@@ -106,9 +103,8 @@ def raise_missing(name: str, type_: ty.Type) -> NoReturn:
     if isinstance(type_, ty.Data):
         raise ArgumentError(f"--set {name}: is missing; main needs `{name}`, {type_}")
     if not isinstance(type_, ty.FunctionType) or not type_.takes_indices:
-        raise ArgumentError(
-            f"--in {name}: main's `{name}` is {type_}; only functions of int indices are filled from files"
-        )
+        fillable = "only functions of int indices are filled from files"
+        raise ArgumentError(f"--in {name}: main's `{name}` is {type_}; {fillable}")
     raise ArgumentError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
 
 

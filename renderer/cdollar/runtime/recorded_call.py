@@ -46,11 +46,8 @@ class RecordedCall:
         self._checks = [(check.plan, uses.get(id(check.word), [])) for check in recording.checks]
         self._outputs = [uses.get(id(buffer), []) for buffer in self._buffers]
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
-        self._uploads = [
-            (nodes[id(u.node)], u, is_whole_upload(u, values[nodes[id(u.node)]]))
-            for u in recording.uploads
-            if id(u.node) in nodes
-        ]
+        uploads = [(nodes[id(u.node)], u) for u in recording.uploads if id(u.node) in nodes]
+        self._uploads = [(k, u, is_whole_upload(u, values[k])) for k, u in uploads]
         self._whole = {id(u): uses.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
         self._borrowed: dict[int, list[Uses]] = {
             k: [uses.get(id(buffer), []) for buffer in value.representation.buffers]
@@ -151,9 +148,8 @@ def set_argument(uses: Uses, buffer: Buffer) -> None:
 
 def is_whole_upload(upload: Upload, array: np.ndarray) -> bool:
     """True if an upload copied the array as it is: one buffer, of the same type and size."""
-    return (
-        len(upload.buffers) == 1 and upload.buffers[0].dtype == array.dtype and upload.buffers[0].nbytes == array.nbytes
-    )
+    first = upload.buffers[0]
+    return len(upload.buffers) == 1 and first.dtype == array.dtype and first.nbytes == array.nbytes
 
 
 def write_region(upload: Upload, array: np.ndarray) -> None:

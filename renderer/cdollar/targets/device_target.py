@@ -34,12 +34,7 @@ class DeviceTarget(GraphTarget):
     """Evaluates nodes of one program on one compute device (renderer.gpu.Device)."""
 
     def __init__(
-        self,
-        dag: Dag,
-        device: Device,
-        name: str,
-        schedules: dict[str, Schedule] | None = None,
-        strict: bool = False,
+        self, dag: Dag, device: Device, name: str, schedules: dict[str, Schedule] | None = None, strict: bool = False
     ) -> None:
         """Evaluate nodes of `dag`; `name` is the device's backend, `schedules` are by KernelPlan.key.
 
@@ -179,6 +174,5 @@ class DeviceTarget(GraphTarget):
 def check_index_range(count: int, name: str) -> None:
     """Raise UnavailableError for more elements than a primitive's kernels count."""
     if count >= MAX_INDEX:
-        raise UnavailableError(
-            f"{name} would take {count} elements; devices take less than {MAX_INDEX}, --target numpy more"
-        )
+        limit = f"devices take less than {MAX_INDEX}, --target numpy more"
+        raise UnavailableError(f"{name} would take {count} elements; {limit}")

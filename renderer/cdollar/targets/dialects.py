@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS
-from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, Number, promoted_type
+from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, neutral_element
+from renderer.cdollar.ir.types import FLOATS, INTEGERS, Number, promoted_type
 
 # Operations that are spelled differently for a scalar type than in ir/operations.py.
 INTEGER_TEXTS = {
@@ -168,12 +168,10 @@ class GlslDialect(CDialect):
 def neutral_text(name: str, type_: str, dialect: CDialect) -> str:
     """The start value of reduction `name`, as a literal; NaN for min and max of floats, which ignore a NaN operand."""
     type_ = promoted_type(type_)
-    if name not in ("min", "max"):
-        return literal(NEUTRAL_ELEMENTS.get(name, 0), type_, dialect)
-    if type_ in INTEGERS:
-        limits = np.iinfo(DTYPES[type_])
-        return literal(limits.max if name == "min" else limits.min, type_, dialect)
-    return dialect.nan
+    if name in ("min", "max") and type_ in FLOATS:
+        return dialect.nan
+    has_neutral = name in ("min", "max", *NEUTRAL_ELEMENTS)  # else a variable only needs a value
+    return literal(neutral_element(name, type_) if has_neutral else 0, type_, dialect)
 
 
 def literal(number: Number, type_: str, dialect: CDialect) -> str:

@@ -41,7 +41,7 @@ class KernelInput:
 class Scope:
     """A nesting level of the text: its bound variables, its lines, and the values computed in it, by id() of a node."""
 
-    variables: frozenset[ir.BoundVariable] = frozenset()
+    variables: ir.VariableSet = frozenset()
     lines: list[str] = field(default_factory=list)
     values: "dict[int, EmittedValue]" = field(default_factory=dict)
 
@@ -168,9 +168,8 @@ class ExpressionEmitter(FunctionTable):
         if node.op == "scalar":
             return EmittedValue((self.number(node),), bounds=affine.bounds_of_number(node))
         if node.op == "variable":
-            return EmittedValue(
-                (self.variable_names[node.attribute],), bounds=affine.bounds_of_range(node.attribute.range)
-            )
+            name, range_ = self.variable_names[node.attribute], node.attribute.range
+            return EmittedValue((name,), bounds=affine.bounds_of_range(range_))
         if node.op == "let":
             return self.lookup(node.inputs[0])
         if node.op == "reduce":

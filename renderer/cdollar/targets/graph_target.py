@@ -257,10 +257,8 @@ class GraphTarget(Target):
         """Copy the components to NumPy arrays of the representation's shape."""
         self.interrupt_recording()
         flat = [buffer.read().reshape(-1)[: representation.size] for buffer in representation.buffers]
-        return [
-            array.astype(DTYPES[type_], copy=False).reshape(representation.shape)
-            for array, type_ in zip(flat, representation.types, strict=True)
-        ]
+        pairs, shape = zip(flat, representation.types, strict=True), representation.shape
+        return [array.astype(DTYPES[type_], copy=False).reshape(shape) for array, type_ in pairs]
 
     def interrupt_recording(self) -> None:
         """Mark the recording incomplete: the host takes part in this run, so it cannot be repeated."""
@@ -310,9 +308,8 @@ class GraphTarget(Target):
                     if is_host_array(function):
                         regions.setdefault(function, []).append(function.attribute.ranges)
         for function, accessed in regions.items():
-            hull = tuple(
-                ir.Range(min(r.low for r in dim), max(r.high for r in dim)) for dim in zip(*accessed, strict=True)
-            )
+            dimensions = zip(*accessed, strict=True)
+            hull = tuple(ir.Range(min(r.low for r in each), max(r.high for r in each)) for each in dimensions)
             known = self.required_regions.get(function)
             if known is None or any(k.low > h.low or k.high < h.high for k, h in zip(known, hull, strict=True)):
                 self.required_regions[function] = hull
@@ -384,9 +381,8 @@ class GraphTarget(Target):
         """The representation of a closed reduction whose value the host knows."""
         components, types = value if isinstance(node.type, tuple) else [value], output_types(node)
         self.interrupt_recording()
-        return Representation(
-            (), [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)], types
-        )
+        buffers = [self.upload(np.reshape(c, 1), t) for c, t in zip(components, types, strict=True)]
+        return Representation((), buffers, types)
 
     def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
         """Split the range of the first reduced variable, so that each chunk reads about CHUNK_BYTES of the host.

@@ -46,6 +46,7 @@ LOCAL_MEMORY_BYTES = 48 * 1024  # the local memory of a work-group that every GP
 MIN_OCCUPANCY = 0.9  # the fewest tiles per compute unit for which choose_tile_size() takes a tile size
 # Each entry: variables, and the name of the C variable that holds their row-major position.
 Indices = list[tuple[Variables, str]]
+Operand = tuple[Nodes, Indices]  # the factors of an operand, and the indices of its elements
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def emit_operand(emitter: Emitter, factors: Nodes, indices: Indices, checked: bo
     return [*scope.lines, *(emitter.report_poison(poison) if checked else [])], name
 
 
-def operand_factors(product: MatrixProduct) -> list[tuple[Nodes, Indices]]:
+def operand_factors(product: MatrixProduct) -> list[Operand]:
     """The factors of both operands: the left one at (batch, row, k), the right one at (batch, k, column)."""
     batch, k = (product.batch, "batch"), (product.inner, "k")
     return [

@@ -21,6 +21,7 @@ SUM_TYPES = {"int": "uint", "uint": "uint", "float": "float", "double": "double"
 STORED = {"int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
 OPERATIONS = {"scatter_add": 0, "scatter_mul": 1, "scatter_max": 2, "scatter_min": 3}
 Constants = dict[str, int | str]
+Sizes = tuple[int, int, int]  # of a scatter: the number of elements, the number of keys (bins), the least key
 
 
 class PrimitiveKernels:
@@ -77,9 +78,7 @@ class PrimitiveKernels:
 
     # Scatters
 
-    def scatter(
-        self, name: str, keys: Buffer, values: Buffer | None, sizes: tuple[int, int, int], scalar: str
-    ) -> Buffer:
+    def scatter(self, name: str, keys: Buffer, values: Buffer | None, sizes: Sizes, scalar: str) -> Buffer:
         """The sums (or products, maxima, minima: `name`) of the values, 1 without values, of each key.
 
         `sizes`: the number of elements, the number of keys (bins), and the least key.
@@ -120,9 +119,7 @@ class PrimitiveKernels:
             self.scatter_sorted(keys, elements, out, sizes, constants)
         return out
 
-    def scatter_on_cpu(
-        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: Constants
-    ) -> None:
+    def scatter_on_cpu(self, keys: Buffer, values: Buffer, out: Buffer, sizes: Sizes, constants: Constants) -> None:
         """Scatter with a row of all bins for each work-item, then add the rows; or divide many bins among work-items.
 
         In `strict` order one work-item adds all values: several would each have to read every key to find theirs.
@@ -138,9 +135,7 @@ class PrimitiveKernels:
         if sums is not out:
             self.launch_scatter("add_rows", bins, [bins, items, sums, out], constants)
 
-    def scatter_sorted(
-        self, keys: Buffer, values: Buffer, out: Buffer, sizes: tuple[int, int, int], constants: Constants
-    ) -> None:
+    def scatter_sorted(self, keys: Buffer, values: Buffer, out: Buffer, sizes: Sizes, constants: Constants) -> None:
         """Sort the elements by bin; then a thread, or a warp for float sums, combines each bin in order."""
         count, bins, low = sizes
         element_bins, bits = self.device.buffer(count, "u4"), max(1, math.ceil(math.log2(bins + 1)))

@@ -55,13 +55,9 @@ TILE_SIZES: tuple[dict[str, int], ...] = (
 )  # fmt: skip
 # Candidates of the autotuner, for matrix products and for all other kernels.
 MATMUL_CANDIDATES: list[dict[str, int]] = [
-    {}, {"tile_depth": 8}, {"tile_depth": 32}, {"tile_rows": 256, "tile_depth": 8},
-    {"tile_columns": 256, "tile_depth": 8},
-    {"tile_rows": 64, "tile_columns": 64, "thread_rows": 4, "thread_columns": 4},
-    {"tile_rows": 64, "thread_rows": 4}, {"tile_columns": 64, "thread_columns": 4},
+    {}, *TILE_SIZES, {"tile_depth": 32}, {"tile_columns": 256, "tile_depth": 8}, {"tile_rows": 64, "thread_rows": 4},
     {"tile_columns": 256, "thread_columns": 16}, {"tile_rows": 256, "thread_rows": 16},
     {"tile_rows": 64, "tile_columns": 64},
-    {"tile_rows": 32, "tile_columns": 32, "thread_rows": 4, "thread_columns": 4},
 ]  # fmt: skip
 MAP_CANDIDATES: list[dict[str, int]] = [
     {}, {"items_per_thread": 1}, {"items_per_thread": 2}, {"items_per_thread": 8}, {"group_size": 128},

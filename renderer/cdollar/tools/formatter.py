@@ -27,43 +27,42 @@ class Piece:
     spaces: int
 
     @property
-    def spaced(self) -> bool:
-        """True if the source has a space before the piece."""
-        return self.spaces > 0
-
-    @property
     def written_gap(self) -> str:
         """One space if the source has spaces before the piece, else none."""
-        return " " if self.spaced else ""
+        return " " if self.spaces else ""
+
+
+@dataclass
+class Bracket:
+    """An open bracket; `questions` counts the `?` in it without their `:`."""
+
+    text: str
+    is_control: bool  # True if it belongs to `if`, `for` or `while`
+    questions: int = 0
 
 
 class Context:
-    """State between tokens: open brackets, pending `?`, and kinds of the last parenthesis and operator."""
+    """State between tokens: open brackets behind an entry for the text outside of them, and the last operator."""
 
     def __init__(self) -> None:
-        self.brackets: list[str] = []
-        self.questions = [0]  # the number of `?` without their `:`, outside of brackets and in each open bracket
-        self.control_ends: list[bool] = []  # for each open bracket: True if it belongs to `if`, `for` or `while`
-        self.last_control = False  # the entry of control_ends for the last closed bracket
+        self.brackets = [Bracket("", False)]
+        self.last_control = False  # True if the last closed bracket belongs to `if`, `for` or `while`
         self.last_unary = False  # True if the last operator is unary
 
-    def enter(self, text: str, is_control: bool) -> None:
-        """Enters an opening bracket."""
-        self.brackets.append(text)
-        self.questions.append(0)
-        self.control_ends.append(is_control)
+    @property
+    def innermost(self) -> Bracket:
+        """The innermost open bracket."""
+        return self.brackets[-1]
 
     def leave(self) -> None:
         """Leaves the innermost bracket."""
-        if self.brackets:
-            self.brackets.pop()
-            self.questions.pop()
-            self.last_control = self.control_ends.pop()
+        if len(self.brackets) > 1:
+            self.last_control = self.brackets.pop().is_control
 
     @property
     def in_slice(self) -> bool:
         """True if a colon here belongs to a slice: in square brackets, without a pending `?`."""
-        return bool(self.brackets) and self.brackets[-1] == "[" and not self.questions[-1]
+        return self.innermost.text == "[" and not self.innermost.questions
 
 
 def format_text(text: str, name: str = "program") -> str:
@@ -85,7 +84,7 @@ def format_text(text: str, name: str = "program") -> str:
         lines.append(" " * (depth * INDENT + extra) + join(pieces, context))
         words = [piece for piece in pieces if piece.kind != "comment"]
         if words:
-            inside = bool(context.brackets) and context.brackets[-1] != "{"
+            inside = context.innermost.text not in ("", "{")
             is_continued = not inside and words[-1].text not in (";", "{", "}", ",")
     result = "\n".join(lines).rstrip("\n") + "\n" if any(lines) else ""
     if tokens_and_comments(given) != tokens_and_comments(split_lines(result)):
@@ -155,13 +154,13 @@ def update_context(pieces: list[Piece], k: int, context: Context) -> None:
         return
     context.last_unary = piece.text in UNARY and not is_operand(before, context)
     if piece.text in OPEN:
-        context.enter(piece.text, before is not None and before.text in CONTROL)
+        context.brackets.append(Bracket(piece.text, before is not None and before.text in CONTROL))
     elif piece.text in CLOSE:
         context.leave()
     elif piece.text == "?":
-        context.questions[-1] += 1
-    elif piece.text == ":" and context.questions[-1]:
-        context.questions[-1] -= 1
+        context.innermost.questions += 1
+    elif piece.text == ":" and context.innermost.questions:
+        context.innermost.questions -= 1
 
 
 def is_operand(piece: Piece | None, context: Context) -> bool:
@@ -181,11 +180,11 @@ def gap(pieces: list[Piece], k: int, context: Context) -> str:
     if left.kind == "comment":
         return " "
     if left.text == "operator":
-        return " " if left.spaced or right.spaced else ""
+        return " " if left.spaces or right.spaces else ""
     if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
         return ""
     first = pieces[k - 2] if k > 1 else left
-    if left.text in ("<", ">") and (first.text == ")" or first.kind in OPERANDS and left.spaced):
+    if left.text in ("<", ">") and (first.text == ")" or first.kind in OPERANDS and left.spaces):
         return " "  # a comparison: type parameters follow a name, without a space
     if left.kind == right.kind == "punctuator":
         return gap_between_punctuators(left, right, context)
@@ -205,7 +204,7 @@ def gap_between_punctuators(left: Piece, right: Piece, context: Context) -> str:
     if left.text in NO_SPACE_AFTER or right.text in NO_SPACE_BEFORE:
         return ""
     if left.text in (")", "]") and right.text in ("[", "("):
-        return " " if left.text == ")" and (context.last_control or right.spaced) else ""
+        return " " if left.text == ")" and (context.last_control or right.spaces) else ""
     if left.text == "]" and right.text in ("<", ">") or left.text in ("<", ">") and right.text in ("[", "("):
         return right.written_gap
     if right.text == "{" or left.text == "," and right.text == ":":

@@ -38,7 +38,7 @@ MAX_CHARACTERS = 1 << 16  # of a program that is checked while it is typed
 
 @dataclass(frozen=True)
 class Completion:
-    """A word that may be typed, its kind ("keyword", "type", "function", "variable" or "member"), and its type."""
+    """A word that may be typed, its kind ("keyword", "class", "function", "variable" or "field"), and its type."""
 
     name: str
     kind: str
@@ -117,12 +117,12 @@ class Analysis:
         begun = re.search(r"[A-Za-z_][A-Za-z_0-9]*\Z", text)
         typed = begun[0] if begun else ""
         if re.search(r"[\w\])]\s*\.\Z", text[: len(text) - len(typed)]):
-            found = [Completion(name, "member") for name in MEMBERS]
+            found = [Completion(name, "field") for name in MEMBERS]
         else:
             found = [Completion(n, "variable", d) for n, d in self.variables_at(offset).items()]
             found += [Completion(n, "function", "\n".join(s)) for n, s in self.signatures.items()]
             found += [Completion(n, "function", use) for n, use in FUNCTIONS.items() if n not in self.signatures]
-            found += [Completion(name, "type") for name in TYPES]
+            found += [Completion(name, "class") for name in TYPES]
             found += [Completion(word, "keyword") for word in sorted(KEYWORDS)]
         return [c for c in found if c.name.startswith(typed) and c.name != typed]
 
@@ -174,19 +174,11 @@ def utf16_position(text: str, offset: int) -> tuple[int, int]:
 
 def character_offset(text: str, line: int, column: int) -> int:
     """The offset of the character at a line and UTF-16 column; the end of the line or text if it is shorter."""
-    start = 0
-    for _ in range(line):
-        found = text.find("\n", start)
-        if found < 0:
-            return len(text)
-        start = found + 1
-    end = text.find("\n", start)
-    units = 0
-    for offset in range(start, len(text) if end < 0 else end):
-        if units >= column:
-            return offset
-        units += 2 if ord(text[offset]) > 0xFFFF else 1
-    return len(text) if end < 0 else end
+    lines = text.split("\n")
+    if line >= len(lines):
+        return len(text)
+    before = lines[line].encode("utf-16-le", "surrogatepass")[: 2 * column].decode("utf-16-le", "surrogatepass")
+    return sum(len(each) + 1 for each in lines[:line]) + len(before)
 
 
 class Server:
@@ -238,15 +230,9 @@ class Server:
 
     def completions(self, uri: str, text: str, line: int, column: int) -> list[Any]:
         """The completions at a position."""
-        kinds = self.types.CompletionItemKind
-        by_kind = {
-            "keyword": kinds.Keyword, "type": kinds.Class, "function": kinds.Function, "variable": kinds.Variable,
-            "member": kinds.Field,
-        }  # fmt: skip
+        item, kinds = self.types.CompletionItem, self.types.CompletionItemKind
         completions = self.analysis(uri, text).completions(character_offset(text, line, column))
-        return [
-            self.types.CompletionItem(label=c.name, kind=by_kind[c.kind], detail=c.detail or None) for c in completions
-        ]
+        return [item(label=c.name, kind=kinds[c.kind.capitalize()], detail=c.detail or None) for c in completions]
 
     def formatting(self, text: str) -> list[Any] | None:
         """The edit that formats a text; None for one that has characters without a meaning."""
@@ -254,9 +240,8 @@ class Server:
             new = format_text(text)
         except ProgramError:
             return None
-        line, column = utf16_position(text, len(text))
-        start, end = (self.types.Position(line=y, character=x) for y, x in ((0, 0), (line, column)))
-        edit = self.types.TextEdit(range=self.types.Range(start=start, end=end), new_text=new)
+        whole = Span(SourceFile("", text), 0, len(text))
+        edit = self.types.TextEdit(range=self.protocol_range(whole), new_text=new)
         return [] if new == text else [edit]
 
 

@@ -7,10 +7,8 @@ result of a key reads all keys, in order, and combines the values whose key is e
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local, ReturnOp
-from renderer.cdollar.ir.primitives import SCATTERS, identity
+from renderer.cdollar.ir.primitives import OPERATORS, identity
 from renderer.cdollar.ir.types import FLOATS, Scalar, component_types
-
-OPERATORS = {name: operator for operator, name in SCATTERS.items()}
 
 
 class SumsByKey:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Dag, Node, Nodes
+from renderer.cdollar.ir.dag import Dag, Node
 from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.passes import PASSES
 from renderer.cdollar.ir.types import promoted_type
@@ -50,6 +50,7 @@ WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array whose last dimension is
 MAX_RENDER_TARGETS = 8
 MAX_SAMPLERS = 16
 MIN_REDUCED_PER_TEXEL = 64  # the fewest elements that a fragment of a reduction's first pass combines
+Index = tuple[str, int]  # the name of an index and its extent
 Uniform = tuple[str, Any]  # its GLSL type, and a number or Texture
 
 
@@ -65,6 +66,11 @@ class TextureLayout:
     row_wrapped: bool = False
 
 
+def unavailable(reason: str) -> UnavailableError:
+    """The error of a program that this target cannot run."""
+    return UnavailableError(f"--target glsl: {reason}")
+
+
 def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayout:
     """The layout of an array; raises UnavailableError if it does not fit into a texture."""
     count = math.prod(sizes)
@@ -75,9 +81,7 @@ def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayo
     width = min(WRAPPED_ROW_TEXELS, max(1, count))
     height = max(1, -(-count // width))
     if height > max_texture_size:
-        raise UnavailableError(
-            f"--target glsl: an array of {count} elements does not fit into a texture of this driver"
-        )
+        raise unavailable(f"an array of {count} elements does not fit into a texture of this driver")
     return TextureLayout(width, height, True)
 
 
@@ -234,9 +238,7 @@ class GlslTarget(GraphTarget):
         """A texture with one component of an array."""
         layout = texture_layout(sizes, self.gl.max_texture_size)
         if type_ in ("double", "long"):
-            raise UnavailableError(
-                f"--target glsl: the program uses {type_}, which textures do not hold; use opencl, cuda or numpy"
-            )
+            raise unavailable(f"the program uses {type_}, which textures do not hold; use opencl, cuda or numpy")
         return self.gl.texture((layout.width, layout.height), 1, TEXEL_TYPES[type_].dtype)
 
     def upload(self, array: np.ndarray, type_: str) -> Texture:
@@ -293,13 +295,11 @@ class GlslTarget(GraphTarget):
             uniforms[zero] = ("float", 0.0)
         samplers = sum(type_.endswith("sampler2D") for type_, _ in uniforms.values())
         if samplers > MAX_SAMPLERS:
-            raise UnavailableError(
-                f"--target glsl: a pass reads {samplers} textures, more than {MAX_SAMPLERS}; use `let` to split it"
-            )
+            raise unavailable(f"a pass reads {samplers} textures, more than {MAX_SAMPLERS}; use `let` to split it")
         declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
         declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
         if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
-            raise UnavailableError("--target glsl: the program uses long; use opencl, cuda or numpy")
+            raise unavailable("the program uses long; use opencl, cuda or numpy")
         head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
         text = in_registers("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
         self.check_text(text)
@@ -365,9 +365,9 @@ def draw_product(target: GlslTarget, product: matmul_kernels.MatrixProduct, outp
 def pack(
     target: GlslTarget,
     product: matmul_kernels.MatrixProduct,
-    operand: tuple[Nodes, matmul_kernels.Indices],
-    down: tuple[str, int],
-    across: tuple[str, int],
+    operand: matmul_kernels.Operand,
+    down: Index,
+    across: Index,
 ) -> Texture:
     """A texture of an operand, four values of the index `across` per texel; `down` is the index along texel rows."""
     texture = target.gl.texture((-(-across[1] // 4), down[1] * volume(product.batch)), 4)

@@ -110,9 +110,8 @@ def propagate_poison(operation: str, operands: list[tuple[np.ndarray, Poison | N
     condition = operands[0][0]
     if operation == "select":
         if_true, if_false = poisons[1], poisons[2]
-        return merge_poison(
-            [poisons[0], if_true and if_true.masked(condition), if_false and if_false.masked(~condition)]
-        )
+        taken = if_true and if_true.masked(condition), if_false and if_false.masked(~condition)
+        return merge_poison([poisons[0], *taken])
     if operation in ("&&", "||") and poisons[1]:
         return merge_poison([poisons[0], poisons[1].masked(condition if operation == "&&" else ~condition)])
     return merge_poison(poisons)

@@ -40,6 +40,7 @@ from renderer.host import available_memory, format_bytes
 PASSES = (simplify, recognize, fuse)
 MAX_TEMPORARY_ELEMENTS = 1 << 22
 MAX_EINSUM_AXES = 52  # np.einsum's letters
+Shape = tuple[int, ...]
 State = Any  # the state of a reduction between boxes: an array, one array per component, or a BlockTree
 NodeValue = Any  # an array, or a list of one array per component
 Evaluated = tuple[NodeValue, Poison | None]  # the poison marks points whose values are errors
@@ -122,9 +123,8 @@ class NumpyTarget(Target):
         temporaries = max(temporary_factor(body, frozenset(variables)) for body in node.inputs)
         for box in split_box([v.range for v in variables], max(1, MAX_TEMPORARY_ELEMENTS // temporaries)):
             space = IterationSpace().inner(variables, box)
-            target = tuple(
-                slice(r.low - v.range.low, r.high - v.range.low) for r, v in zip(box, variables, strict=True)
-            )
+            pairs = zip(box, variables, strict=True)
+            target = tuple(slice(r.low - v.range.low, r.high - v.range.low) for r, v in pairs)
             for array, body in zip(arrays, node.inputs, strict=True):
                 value, poison = self.value(body, space)
                 raise_if_poisoned(poison, self.dag.spans)
@@ -259,9 +259,7 @@ class NumpyTarget(Target):
             return as_node_value(node, [self.value(child, IterationSpace())[0] for child in starts])
         return np.asarray(NEUTRAL_ELEMENTS[reduction.name]).astype(DTYPES[node.type])
 
-    def combine_box(
-        self, node: ir.Node, state: State, values: list[np.ndarray], shape: tuple[int, ...], depth: int
-    ) -> State:
+    def combine_box(self, node: ir.Node, state: State, values: list[np.ndarray], shape: Shape, depth: int) -> State:
         """The state after one more box of the reduced variables, which are the first axes of the values."""
         full = [np.broadcast_to(v, np.broadcast_shapes(np.shape(v), shape + (1,) * depth)) for v in values]
         reduction, axes = node.attribute[0], tuple(range(len(shape)))
@@ -427,7 +425,7 @@ def as_node_value(node: ir.Node, components: list[np.ndarray]) -> NodeValue:
     return components if isinstance(node.type, tuple) else components[0]
 
 
-def temporary_factor(body: ir.Node, outer: frozenset[ir.BoundVariable]) -> int:
+def temporary_factor(body: ir.Node, outer: ir.VariableSet) -> int:
     """The temporary elements that the reductions under a node need per point of the space of `outer`."""
     factor = 1
     for node in ir.topological_order([body], lambda node: node.inputs if node.free_variables & outer else ()):
@@ -450,6 +448,5 @@ def check_memory(sizes: tuple[int, ...], types: tuple[str, ...], name: str, limi
     free = available_memory() if limit is None else limit
     if needed > free * 3 // 4:
         shape = " x ".join(map(str, sizes))
-        raise UnavailableError(
-            f"{name} of {shape} elements needs {format_bytes(needed)}, but {format_bytes(free)} of memory are free"
-        )
+        available = f"{format_bytes(free)} of memory are free"
+        raise UnavailableError(f"{name} of {shape} elements needs {format_bytes(needed)}, but {available}")
