@@ -166,7 +166,6 @@ class Program:
             return self.abstract_function(name, type_)
         if isinstance(type_, DomainType):
             return DomainValue((ir.UNKNOWN,) * type_.rank)
-        assert isinstance(type_, Data)
         return DataValue(type_, tuple(self.dag.runtime_scalar(None, t, name) for t in component_types(type_)))
 
     def abstract_function(self, name: str, type_: FunctionType) -> FunctionValue:

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
@@ -31,8 +30,7 @@ TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token; `kind` is the name of a group of TOKEN, or "eof"."""
 
     kind: str

@@ -11,6 +11,7 @@ from renderer.cdollar.frontend.lexer import KEYWORDS, Token
 FOREIGN = ("def", "fn", "func", "function")  # words that begin functions in other languages
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
+Attributes = dict[str, Span]  # of a function, by name
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 
 
@@ -108,7 +109,7 @@ class Parser(ExpressionParser):
         return names
 
     def function(
-        self, start: Span, result: ast.AstNode, name: Token, attributes: dict[str, Span]
+        self, start: Span, result: ast.AstNode, name: Token, attributes: Attributes
     ) -> ast.FunctionDeclaration:
         """A function, method or operator after its name: optional type parameters, parameters and body."""
         types = self.type_parameters() if self.at("<") else []

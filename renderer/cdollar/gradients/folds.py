@@ -13,7 +13,7 @@ from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivat
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.passes import alpha_rename
-from renderer.cdollar.ir.types import Data, component_types, data_type, promoted_type
+from renderer.cdollar.ir.types import component_types, data_type, promoted_type
 
 MAX_ELEMENTS = 1 << 16
 
@@ -71,7 +71,7 @@ class FoldGradient:
         names, elements = self.over_new_variables(self.elements)
         mask, parameters = self.precedes(names, here), self.step.parameters
         new = self.dag.components(self.step_call(tuple(map(self.local, parameters))))
-        function = self.masked_step("masked", parameters[: len(self.types)], new, self.step.result_type)
+        function = self.masked_step("masked", parameters[: len(self.types)], new)
         fold = self.fold(function, (*self.starts, mask, *elements), names)
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
 
@@ -98,11 +98,9 @@ class FoldGradient:
         derivatives = called_derivatives(self.tangents, call, tuple(self.smooth))
         given, columns = tuple(map(self.local, adjoints)), len(self.smooth)
         new = tuple(self.weighted_sum(given, derivatives, k, columns, type_) for k, type_ in enumerate(types))
-        return self.masked_step("back", adjoints, new, data_type(types))
+        return self.masked_step("back", adjoints, new)
 
-    def masked_step(
-        self, name: str, state: tuple[device.Local, ...], new: Nodes, result: Data
-    ) -> device.DeviceFunction:
+    def masked_step(self, name: str, state: tuple[device.Local, ...], new: Nodes) -> device.DeviceFunction:
         """The step from `state` to `new`; where its mask, a parameter after the state, is false the state stays.
 
         The last parameters are the elements, or the state and the elements before a step backwards.
@@ -110,7 +108,7 @@ class FoldGradient:
         mask, old = device.Local("mask", "bool"), tuple(map(self.local, state))
         rest = tuple(p for p in self.step.parameters if p not in state)
         body = device.BranchOp(self.local(mask), (device.ReturnOp(new),), (device.ReturnOp(old),))
-        name = f"{name}_{self.step.name}"
+        name, result = f"{name}_{self.step.name}", data_type(tuple(local.type for local in state))
         return device.DeviceFunction(name, (*state, mask, *rest), result, self.step.span, (body,), [])
 
     # Nodes

@@ -7,7 +7,6 @@ which reads and never writes. Reads at other indices become sums by key, in the 
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
@@ -33,8 +32,7 @@ class FunctionRead(NamedTuple):
     read: ir.Node  # its inputs are the function and the indices, its attribute the Access
 
 
-@dataclass(frozen=True)
-class ReadImage:
+class ReadImage(NamedTuple):
     """The elements y in `range` are read where the index is sign * y + offset.
 
     `edge` is "below" or "above" for the indices that the border mode clamp moves to the first or last element.

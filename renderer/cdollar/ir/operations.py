@@ -6,7 +6,7 @@ targets/dialects.py), the fusing pass costs.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,8 +81,7 @@ def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((b > a) | np.isnan(a), b, a)
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """An operation on scalars of one type.
 
     `parameters` has one letter an operand: n number, r floating point, i integer, b bool. `c` and `glsl` are formats

@@ -10,7 +10,7 @@ from renderer.cdollar.checker.node_builder import PRIMITIVES
 from renderer.cdollar.checker.program import Body
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import UNKNOWN, BoundVariable, Range
 from renderer.cdollar.ir.primitives import SCATTERS, SUMMED, primitive
@@ -45,7 +45,7 @@ def lower_array_literal(body: Body, tree: ast.ArrayLiteral, expected: ty.Type | 
         message = f"the elements of this array have the types {types}"
         raise ProgramError("CS0320", tree.span, message, "cast them to one")
     converted = [convert_data(body, value, element, leaf.span) for value, leaf in zip(data, leaves, strict=True)]
-    return _literal_array(body, tree, shape, converted)
+    return _literal_array(body, tree.span, shape, converted)
 
 
 def _rows(body: Body, tree: ast.ArrayLiteral, rows: list[FunctionValue]) -> FunctionValue:
@@ -108,12 +108,9 @@ def _flatten(tree: ast.ArrayLiteral) -> tuple[tuple[int, ...], list[ast.AstNode]
     return tuple(shape), level
 
 
-def _literal_array(
-    body: Body, tree: ast.ArrayLiteral, shape: tuple[int, ...], values: list[DataValue]
-) -> FunctionValue:
+def _literal_array(body: Body, span: Span, shape: tuple[int, ...], values: list[DataValue]) -> FunctionValue:
     """The array of values of one type, evaluated on the host; raises CS0320 for values that are not known yet."""
     program, element = body.program, values[0].type
-    assert isinstance(element, ty.Data), "elements are data"
     type_ = ty.FunctionType(element, (ty.INT,) * len(shape), True)
     numbers: list[list[float]] = []
     for value in values:
@@ -124,7 +121,7 @@ def _literal_array(
             names = value.variable_names()
             reason = f"depends on `{names}`" if names else "is computed from arrays"
             message = f"the elements of an array are known before arrays are computed, but one {reason}"
-            raise ProgramError("CS0320", tree.span, message, "`var a(i : 0..n) = ...` computes elements")
+            raise ProgramError("CS0320", span, message, "`var a(i : 0..n) = ...` computes elements")
         numbers.append(known)
     pairs = zip(zip(*numbers, strict=True), ty.component_types(element), strict=True)
     parts: list[np.ndarray] = [np.array(column, ty.DTYPES[scalar]).reshape(shape) for column, scalar in pairs]

@@ -196,7 +196,6 @@ def convert(body: Body, value: Value, target: ty.Type, span: Span) -> Value:
         return DomainValue(value.domain) if isinstance(value, FunctionValue) else value
     if isinstance(target, ty.FunctionType):
         return convert_function(body, value, target, span)
-    assert isinstance(target, ty.Data)
     return convert_data(body, value, target, span)
 
 

@@ -5,8 +5,8 @@ The inference of checker/domains.py then finds its range.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import NoReturn
+from dataclasses import replace
+from typing import NamedTuple, NoReturn
 
 from renderer.cdollar.checker.domains import InferenceContext, count_points
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
@@ -316,8 +316,7 @@ def reduced_variables(body: Body, restriction: ast.Restriction) -> list[BoundVar
     return variables
 
 
-@dataclass(frozen=True)
-class RestrictionTest:
+class RestrictionTest(NamedTuple):
     """A domain that is no box: the points of a box at which `of`, a bool of its variables, is true.
 
     `box` is the range of a variable; None if its uses give it.

@@ -5,9 +5,8 @@ the statements of a function of data to a device function, whose loops and branc
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from renderer.cdollar.checker.program import Body, NotDeviceCode
 from renderer.cdollar.checker.tables import UserFunction
@@ -29,15 +28,13 @@ MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variab
 DEVICE_HINT = "put the loop into a device function"
 
 
-@dataclass(frozen=True)
-class Returned:
+class Returned(NamedTuple):
     """The value of a `return` that was reached."""
 
     value: Value
 
 
-@dataclass(frozen=True)
-class ScopeEnd:
+class ScopeEnd(NamedTuple):
     """The end of a block in the stack of statements: restores the scope outside of the block."""
 
     scope: Scope

@@ -8,6 +8,7 @@ least that a kernel must move: each region that it reads once, and its result (W
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,8 +55,7 @@ KERNEL multiply_add(int rounds, float a, GLOBAL WIDE *out) {
 """
 
 
-@dataclass(frozen=True)
-class Ceilings:
+class Ceilings(NamedTuple):
     """Measured rates of a device: bytes a second of a copy, operations a second of float multiply-adds (two each)."""
 
     bandwidth: float

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from renderer.cdollar.ir import affine
 from renderer.cdollar.ir import dag as ir
@@ -24,8 +25,7 @@ INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long
 StoredRanges = Callable[[ir.Node], ir.Ranges]  # the indices that the buffers of an array hold
 
 
-@dataclass
-class KernelInput:
+class KernelInput(NamedTuple):
     """An array that a kernel reads: its function node, the name of its buffers, and the types of its components."""
 
     function: ir.Node
@@ -46,8 +46,7 @@ class Scope:
     values: "dict[int, EmittedValue]" = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class EmittedValue:
+class EmittedValue(NamedTuple):
     """The variables of a value's components, and the variable that holds its poison, or None.
 
     `bounds`: the least and the greatest number that an integer can be, if they are known.

@@ -12,7 +12,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -78,8 +78,7 @@ class DeviceArray:
         return [array[box] for array in self.host]
 
 
-@dataclass(frozen=True)
-class PendingCheck:
+class PendingCheck(NamedTuple):
     """A kernel's status word, to be read after the run: the number of a failed bounds check, a loop limit, or 0."""
 
     read_status: Callable[[], int]

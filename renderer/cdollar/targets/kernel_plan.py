@@ -9,7 +9,7 @@ import hashlib
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from renderer.cdollar.ir.dag import Node, RuntimeScalar, Variables, scalar_types
 from renderer.cdollar.ir.operations import kernel_argument
@@ -23,8 +23,7 @@ BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "matmul", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
 
 
-@dataclass(frozen=True)
-class PlanContext:
+class PlanContext(NamedTuple):
     """The input of every planner beside the node.
 
     `stored_ranges` returns the index ranges of the buffer that holds an array or the result of another kernel.
@@ -43,8 +42,7 @@ class PlanContext:
         return self.properties.scalar_threads
 
 
-@dataclass(frozen=True)
-class BufferArgument:
+class BufferArgument(NamedTuple):
     """A buffer parameter of a kernel; DeviceTarget passes the buffer at the launch.
 
     A value of several components (a record, a vector) has a buffer for each; `component` is the number of this one,

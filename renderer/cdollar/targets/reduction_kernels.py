@@ -7,7 +7,7 @@ row, or neighboring columns (GroupShape). On CPUs, in folds, and under --strict 
 thread reduces a chunk. If an output has several chunks, a second kernel combines their partial results in order.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.accumulator import Accumulator
@@ -31,8 +31,7 @@ MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # the fewest threads of a GPU that reduce 
 COLUMNS = 32  # neighboring columns of a group
 
 
-@dataclass(frozen=True)
-class GroupShape:
+class GroupShape(NamedTuple):
     """A GPU's group: `outputs` outputs with `threads` threads each, `stride` apart in the group."""
 
     threads: int
@@ -66,8 +65,7 @@ class GroupShape:
         return [f"const int {first} = (int)local_index() / {inner}, {second} = (int)local_index() % {inner};"]
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """The division of each output's elements into `partials` chunks of `chunk` elements, each with a partial result.
 
     `threads` threads of a group reduce a chunk; 1 is an independent thread. `in_blocks`: the chunks are complete blocks

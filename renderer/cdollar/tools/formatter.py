@@ -5,6 +5,7 @@ has the tokens and comments of the source.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, TOKEN, tokenize
@@ -18,8 +19,7 @@ NO_SPACE_AFTER, NO_SPACE_BEFORE = ("(", "[", ".", "!", "~"), (")", "]", ",", ";"
 OPERANDS = ("identifier", "integer", "real", "hex", "string")
 
 
-@dataclass
-class Piece:
+class Piece(NamedTuple):
     """A token or comment of a line, with the spaces that the source has before it."""
 
     kind: str  # of the lexer, or "comment"

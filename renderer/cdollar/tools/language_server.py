@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from renderer import __version__
@@ -36,8 +36,7 @@ TYPES = (*ast.PRIMITIVES, *ast.VECTORS)
 MAX_CHARACTERS = 1 << 16  # of a program that is checked while it is typed
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(NamedTuple):
     """A word that may be typed, its kind ("keyword", "class", "function", "variable" or "field"), and its type."""
 
     name: str

@@ -8,7 +8,6 @@ the number of a failed bounds check, or 0. A reduction is two passes: partial re
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,8 +53,7 @@ Index = tuple[str, int]  # the name of an index and its extent
 Uniform = tuple[str, Any]  # its GLSL type, and a number or Texture
 
 
-@dataclass(frozen=True)
-class TextureLayout:
+class TextureLayout(NamedTuple):
     """The layout of an array in a texture of `width` x `height` texels.
 
     A row of texels is the array's last dimension; if `row_wrapped`, elements follow one another across rows instead.
