@@ -5,9 +5,8 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ Steps = tuple[str | int, ...]  # the path to a component of an element: field na
 Indices = tuple[slice | np.ndarray, ...]
 
 
-@dataclass(frozen=True)
-class InputArray:
+class InputArray(NamedTuple):
     """A file's array of shape (sizes...), (sizes..., components), or of records."""
 
     name: str
@@ -68,8 +66,7 @@ class InputArray:
         return converted
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluatedArray:
+class EvaluatedArray(NamedTuple):
     """Arrays in memory, one a component."""
 
     arrays: list[np.ndarray]
@@ -79,8 +76,7 @@ class EvaluatedArray:
         return [array[box] for array in self.arrays]
 
 
-@dataclass(frozen=True, eq=False)
-class BlockArray:
+class BlockArray(NamedTuple):
     """A function over `range` whose class reads blocks: `read_block(low, high)` gives the components at low..high."""
 
     range: Range

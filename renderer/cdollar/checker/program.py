@@ -11,16 +11,17 @@ from weakref import WeakKeyDictionary
 from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.domains import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
+from renderer.cdollar.checker.scopes import Scope
 from renderer.cdollar.checker.tables import FunctionTable, TypeTable, UserFunction
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Scope, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
-from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type, component_types
+from renderer.cdollar.ir.types import DomainType, FunctionType, Type, component_types
 from renderer.errors import InputError
 from renderer.system.trust import named_file
 

@@ -61,8 +61,7 @@ class ExpressionParser(TokenStream):
             type_ = self.type() if self.peek().is_identifier else None
             name = self.expect_identifier("a bound variable")
             domain = self.expression() if self.accept(":") else None
-            if any(other.name == name.text for other in parameters):
-                self.fail("CS0109", f"the bound variable `{name.text}` is declared twice", span=name.span)
+            self.check_new(name, [other.name for other in parameters], "bound variable")
             parameters.append(ast.BoundParameter(self.span_from(start), name.text, type_, domain))
         return parameters
 

@@ -1,7 +1,7 @@
 """The lexer of C$ (.cb files), and the stream of tokens that the parser reads."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
@@ -143,6 +143,11 @@ class TokenStream:
     def fail(self, code: str, message: str, hint: str = "", span: Span | None = None) -> NoReturn:
         """Raises an error at a span, or at the next token."""
         raise ProgramError(code, span or self.token.span, message, hint)
+
+    def check_new(self, name: Token, known: Collection[str], kind: str) -> None:
+        """Raises CS0109 for a name that is declared already."""
+        if name.text in known:
+            self.fail("CS0109", f"the {kind} `{name.text}` is declared twice", span=name.span)
 
     def missing_token_span(self, text: str) -> Span:
         """A missing `;` is marked after the token before it, not at the start of the next line."""

@@ -103,8 +103,7 @@ class Parser(ExpressionParser):
         names: list[str] = []
         for _ in self.items(">", "between type parameters"):
             name = self.expect_identifier("a type parameter")
-            if name.text in names or name.text in self.type_names:
-                self.fail("CS0109", f"the type `{name.text}` is declared twice", span=name.span)
+            self.check_new(name, {*names, *self.type_names}, "type")
             names.append(name.text)
         return names
 
@@ -136,8 +135,7 @@ class Parser(ExpressionParser):
             type_ = self.type()
             name = self.variable_name(type_.span.excerpt)
             default = self.expression() if self.accept("=") else None
-            if any(other.name == name.text for other in parameters):
-                self.fail("CS0109", f"the parameter `{name.text}` is declared twice", span=name.span)
+            self.check_new(name, [other.name for other in parameters], "parameter")
             parameters.append(ast.Parameter(self.span_from(start), type_, name.text, default))
         return parameters
 
@@ -182,8 +180,7 @@ class Parser(ExpressionParser):
                     self.fail("CS0115", message, "`float[] read(int low, int high) => ...`", name.span)
                 item.block_read = method
                 return
-            if any(other[0] == name.text for other in item.fields):
-                self.fail("CS0109", f"the field `{name.text}` is declared twice", span=name.span)
+            self.check_new(name, [field for field, _, _ in item.fields], "field")
             item.fields.append((name.text, type_, name.span))
         self.expect(";", "after the field")
 

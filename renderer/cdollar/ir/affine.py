@@ -6,7 +6,7 @@ their bounds to omit bounds checks and to upload only the region of an array tha
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ Bounds = tuple[int, int] | None  # the least and the greatest value of an intege
 INDICES = ("int", "uint")  # conversions between these types keep the indices of arrays
 
 
-@dataclass(frozen=True)
-class Affine:
+class Affine(NamedTuple):
     """constant + sum of coefficient * variable, where `terms` holds pairs (variable, coefficient).
 
     `is_known` is False while the constant or a coefficient contains a number that the host has not passed yet.

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -145,8 +145,7 @@ class UserCall:
     function: Any
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """The combiner of elements: an operator of REDUCER_NAMES or a DeviceFunction; `ordered` keeps their order."""
 
     name: str

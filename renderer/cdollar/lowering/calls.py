@@ -11,6 +11,7 @@ from typing import Any
 from renderer.cdollar.checker.domains import IndexConstraint
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body, lower
+from renderer.cdollar.checker.scopes import Variable
 from renderer.cdollar.checker.tables import Overloads, UserFunction
 from renderer.cdollar.checker.values import (
     Argument,
@@ -21,7 +22,6 @@ from renderer.cdollar.checker.values import (
     Operand,
     SliceArgument,
     Value,
-    Variable,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span

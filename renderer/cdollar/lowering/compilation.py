@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Rules
+from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import UserFunction, class_functions
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, Scope, Value, Variable
+from renderer.cdollar.checker.values import DataValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span, raise_first
 from renderer.cdollar.ir.dag import Dag, UserCall, tuple_type

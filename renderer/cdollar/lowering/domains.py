@@ -11,16 +11,8 @@ from typing import NamedTuple, NoReturn
 from renderer.cdollar.checker.domains import InferenceContext, count_points
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
 from renderer.cdollar.checker.program import Body, lower
-from renderer.cdollar.checker.values import (
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    NameRestriction,
-    Operand,
-    OverloadSet,
-    Value,
-    Variable,
-)
+from renderer.cdollar.checker.scopes import NameRestriction, Variable
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
@@ -400,7 +392,7 @@ def lower_bound_function(
             type_ = declared.type
             if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                 type_ = expected.parameters[position]
-            declared = replace(declared, type=type_ or type_from_first_use(body, parameter.name, tree))
+            declared = declared._replace(type=type_ or type_from_first_use(body, parameter.name, tree))
             variables.append(new_bound_variable(body, parameter.name, parameter.span, False, declared))
             if test is not None:
                 body.program.tests[variables[-1]] = test.of(variables[-1:])

@@ -16,17 +16,9 @@ from renderer.cdollar.checker.arrays import BlockArray
 from renderer.cdollar.checker.domains import combine
 from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
+from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
-from renderer.cdollar.checker.values import (
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    Operand,
-    OverloadSet,
-    Scope,
-    Value,
-    Variable,
-)
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS

@@ -6,8 +6,9 @@
 from collections.abc import Callable
 
 from renderer.cdollar.checker.program import Body, lower
+from renderer.cdollar.checker.scopes import NameRestriction
 from renderer.cdollar.checker.tables import Overloads, UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, NameRestriction, Operand, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty

@@ -9,8 +9,9 @@ from itertools import count
 from typing import Any, NamedTuple, NoReturn
 
 from renderer.cdollar.checker.program import Body, NotDeviceCode
+from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Scope, Value, Variable
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import device_function as device

@@ -7,7 +7,6 @@ least that a kernel must move: each region that it reads once, and its result (W
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,40 +18,12 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.graph_target import GraphTarget, accessed_region
 from renderer.cdollar.targets.kernel_plan import output_types
 from renderer.gpu import Device
-from renderer.gpu.kernel_source import GeneratedSource
 
 NOT_COUNTED = ("convert",)  # operations that count 0
 PROBE_BYTES = 64 << 20  # bytes that the copy reads and writes to measure the memory of a CPU
 GPU_PROBE_BYTES = 1 << 30  # of a GPU: many times its caches
 PROBE_ROUNDS = 2048  # rounds of multiply-adds of a thread
-CHAINS = 8  # independent multiply-adds a round, of WIDE numbers: vectors on CPUs
-PROBE = """
-#if SCALAR
-#define WIDE float8
-#define ALL(x) SPLAT(float8, x)
-#else
-#define WIDE float
-#define ALL(x) (x)
-#endif
-KERNEL copy(int count, GLOBAL const float4 *RESTRICT in, GLOBAL float4 *RESTRICT out) {
-#if SCALAR
-    const int each = count / (int)group_count(), begin = (int)thread_index() * each;
-    for (int i = begin; i < begin + each; i++) out[i] = in[i];
-#else
-    for (int i = (int)thread_index(); i < count; i += (int)(group_count() * GROUP_SIZE)) out[i] = in[i];
-#endif
-}
-KERNEL multiply_add(int rounds, float a, GLOBAL WIDE *out) {
-    WIDE x[CHAINS];
-    for (int k = 0; k < CHAINS; k++) x[k] = ALL(a + (float)k);
-    const WIDE factor = ALL(a), more = ALL(1.0f - a);
-    for (int i = 0; i < rounds; i++) {
-        UNROLL for (int k = 0; k < CHAINS; k++) x[k] = x[k] * factor + more;
-    }
-    for (int k = 1; k < CHAINS; k++) x[0] = x[0] + x[k];
-    out[thread_index()] = x[0];
-}
-"""
+CHAINS = 8  # independent multiply-adds a round of shaders/cdollar/roofline.cu
 
 
 class Ceilings(NamedTuple):
@@ -65,8 +36,7 @@ class Ceilings(NamedTuple):
         return f"{count_text(self.bandwidth)}B/s of a copy, {count_text(self.operations)} float operations/s"
 
 
-@dataclass(frozen=True)
-class KernelCost:
+class KernelCost(NamedTuple):
     """A kernel or primitive of a run; `operations` is None for primitives, whose operations no program states."""
 
     name: str
@@ -101,7 +71,7 @@ def kernel_costs(target: Target) -> list[KernelCost]:
         moved = moved_bytes(node, target)
         cost = KernelCost(name, what, node, operations, moved, sum(times) if times else None)
         if repeated and cost.seconds is not None:
-            costs[-1] = replace(costs[-1], seconds=(costs[-1].seconds or 0) + cost.seconds)
+            costs[-1] = costs[-1]._replace(seconds=(costs[-1].seconds or 0) + cost.seconds)
         elif not repeated:
             costs.append(cost)
     return costs
@@ -166,11 +136,10 @@ def box_bytes(box: ir.Ranges, types: tuple[str, ...]) -> int:
 def measure_ceilings(device: Device) -> Ceilings:
     """Measure a device in some 50 ms: the best of a few copies and loops of multiply-adds."""
     is_scalar, units = device.properties.scalar_threads, device.properties.compute_units
-    source = GeneratedSource("roofline.cu", PROBE)
     group = 1 if is_scalar else 256
     constants = {"CHAINS": CHAINS, "SCALAR": int(is_scalar)}
-    copy = device.kernel(source, "copy", group_size=group, **constants)
-    arithmetic = device.kernel(source, "multiply_add", group_size=group, **constants)
+    copy = device.kernel("cdollar/roofline.cu", "copy", group_size=group, **constants)
+    arithmetic = device.kernel("cdollar/roofline.cu", "multiply_add", group_size=group, **constants)
     moved = PROBE_BYTES if is_scalar else min(GPU_PROBE_BYTES, device.properties.memory_bytes // 8)
     count = moved // 32
     given, out = device.buffer(4 * count).fill(0), device.buffer(4 * count)

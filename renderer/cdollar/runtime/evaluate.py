@@ -5,9 +5,9 @@ Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lesso
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,7 @@ Tile = tuple[int, int, int, int]  # left, top, width and height of some pixels
 MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressions
 
 
-@dataclass
-class Result:
+class Result(NamedTuple):
     """The result of main: a number, an array with the indices of its first element, or a domain (as text)."""
 
     type: Type | str  # a text for a domain

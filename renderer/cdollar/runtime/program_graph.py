@@ -11,7 +11,6 @@ from typing import NamedTuple
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.runtime.explain import label
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.kernel_plan import KernelPlan
 
 SWEEPS = 4  # passes over the layers, in turn up and down, that order the nodes of each layer
 MAX_TEXT = 28  # characters of a node's text
@@ -110,19 +109,13 @@ def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGrap
     for kind, node, entry in trace:
         if kind == "passes":
             continue
-        count = entry if kind == "primitive" else 1 + (entry.combine is not None)
+        if kind == "primitive":
+            name, threads, lines, count = f"primitive {node.attribute.name}", 0, 0, entry
+        else:
+            name, threads = entry.kind.replace("_", " "), entry.group_count * entry.group_size
+            lines, count = len(entry.text.splitlines()), 1 + (entry.combine is not None)
         computed = {numbers[id(part)] for part in ir.topological_order([node]) if id(part) in numbers} - taken
         taken |= computed
-        spent = sum(seconds[first : first + count])
-        first += count
-        kernels.append(_described(node, entry, frozenset(computed), count, spent))
+        spent, first = sum(seconds[first : first + count]), first + count
+        kernels.append(GraphKernel(name, frozenset(computed), threads, lines, count, spent))
     return ProgramGraph(before, graph_nodes(order), tuple(map(str, remarks or ())), tuple(kernels))
-
-
-def _described(
-    node: ir.Node, entry: KernelPlan | int, nodes: frozenset[int], launches: int, seconds: float
-) -> GraphKernel:
-    if isinstance(entry, int):
-        return GraphKernel(f"primitive {node.attribute.name}", nodes, 0, 0, launches, seconds)
-    threads, lines = entry.group_count * entry.group_size, len(entry.text.splitlines())
-    return GraphKernel(entry.kind.replace("_", " "), nodes, threads, lines, launches, seconds)

@@ -5,7 +5,6 @@ function.py makes a RecordedCall from the Recording of the first call (targets/g
 
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,8 +31,7 @@ class RecordedCall:
     """
 
     def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array) -> None:
-        self._recording, self._target, self._result = recording, result.target, result
-        self._launches = recording.launches
+        self._target, self._launches = result.target, recording.launches
         representation = result.representation
         assert representation is not None and isinstance(self._target, DeviceTarget)
         self._device = self._target.device
@@ -41,7 +39,6 @@ class RecordedCall:
         self._buffers = representation.buffers
         self._holder = weakref.ref(representation)  # alive while a caller holds the last result
         self._facts = result.type, result.result, result.origin
-        del self._result
         uses = self._uses()
         self._checks = [(check.plan, uses.get(id(check.word), [])) for check in recording.checks]
         self._outputs = [uses.get(id(buffer), []) for buffer in self._buffers]
@@ -155,5 +152,5 @@ def is_whole_upload(upload: Upload, array: np.ndarray) -> bool:
 def write_region(upload: Upload, array: np.ndarray) -> None:
     """Upload an array's region into the buffers of the first call."""
     source = upload.node.attribute.data
-    for buffer, part in zip(upload.buffers, replace(source, array=array).read(upload.box), strict=True):
+    for buffer, part in zip(upload.buffers, source._replace(array=array).read(upload.box), strict=True):
         buffer.write(np.ascontiguousarray(part, buffer.dtype).reshape(-1))

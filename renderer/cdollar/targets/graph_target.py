@@ -119,8 +119,7 @@ class RecordedLaunch:
             self.kernel(self.threads, *self.arguments)
 
 
-@dataclass
-class Upload:
+class Upload(NamedTuple):
     """A region of an array parameter that was uploaded: `box` are NumPy indices, one buffer a component."""
 
     node: ir.Node

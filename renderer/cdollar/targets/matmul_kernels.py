@@ -6,9 +6,9 @@ tiles in local memory on GPUs (shaders/cdollar/tiled_matmul.h), by register bloc
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -49,8 +49,7 @@ Indices = list[tuple[Variables, str]]
 Operand = tuple[Nodes, Indices]  # the factors of an operand, and the indices of its elements
 
 
-@dataclass(frozen=True)
-class MatrixProduct:
+class MatrixProduct(NamedTuple):
     """A function that is a sum of products of left factors (batch, rows, k) and right factors (batch, k, columns).
 
     The fields `batch`, `rows`, `columns` and `inner` (k) are groups of bound variables; a group may be empty or have
@@ -69,6 +68,11 @@ class MatrixProduct:
     def type(self) -> str:
         """The scalar type: float or double."""
         return scalar_types(self.node.inputs[0])[0]
+
+    @property
+    def description(self) -> str:
+        """The sizes of the operands, for --explain."""
+        return "a product of {rows} x {depth} and {depth} x {columns}".format(**self.sizes)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -215,7 +219,7 @@ def plan_plain_matmul(product: MatrixProduct, context: PlanContext) -> KernelPla
     return KernelPlan(
         product.node, "matmul", f'{text}#include "{variant.file}"\n', variant.group, groups, arguments,
         has_doubles=product.type == "double", entry=variant.entry, local_bytes=variant.local_bytes,
-        reason=f"a product of {rows} x {depth} and {depth} x {columns}",
+        reason=product.description,
     )  # fmt: skip
 
 
@@ -239,8 +243,7 @@ def plan_tiled_matmul(product: MatrixProduct, context: PlanContext, schedule: Sc
     group_count = -(-sizes["rows"] // s.tile_rows) * -(-sizes["columns"] // s.tile_columns) * batch
     group_size = threads_across * threads_down
     plan = plan_product(product, context, "tiled_matmul", constants, group_size, group_count)
-    plan.reason = f"a product of {sizes['rows']} x {sizes['depth']} and {sizes['depth']} x {sizes['columns']}"
-    plan.reason += f", {batch} times" if product.batch else ""
+    plan.reason = product.description + (f", {batch} times" if product.batch else "")
     return plan
 
 
@@ -251,7 +254,7 @@ def plan_cpu_matmul(product: MatrixProduct, context: PlanContext) -> KernelPlan:
     """
     if product.node.attribute[-1] in product.rows:  # swap the sides: vectors run along the last dimension of the output
         left, right, rows, columns = product.right, product.left, product.columns, product.rows
-        product = replace(product, left=left, right=right, rows=rows, columns=columns)
+        product = product._replace(left=left, right=right, rows=rows, columns=columns)
     lanes = 16 if product.type == "float" and context.properties.simd_width >= 16 else 8
     panels = -(-volume(product.columns) // (2 * lanes)) * volume(product.batch)
     parts = max(1, min(-(-8 * context.properties.compute_units // panels), volume(product.rows) // MIN_CPU_ROWS))
