@@ -91,10 +91,10 @@ class Algebra:
 
 
 class Term(NamedTuple):
-    """A contribution to an adjoint or tangent: `node` where `condition` holds (None: everywhere), else 0."""
+    """An adjoint or tangent, or a contribution to one: `value` where `guard` holds (None: everywhere), else 0."""
 
-    node: ir.Node
-    condition: ir.Node | None = None
+    value: ir.Node
+    guard: ir.Node | None = None
 
 
 # (algebra, operands, result, given adjoint or tangent) -> the contribution for one operand

@@ -9,7 +9,7 @@ or function to differentiate by. Source: Griewank and Walther, Evaluating Deriva
 from itertools import combinations
 from typing import NamedTuple
 
-from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, contribution, is_smooth
+from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, Term, contribution, is_smooth
 from renderer.cdollar.gradients.folds import FoldGradient
 from renderer.cdollar.gradients.rewrites import LargeHoister, inline_calls, read_once
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
@@ -50,13 +50,6 @@ INLINE_COST = 6  # operations: a cheaper adjoint is computed at each use instead
 MAX_ARGMAX_VARIABLES = 4
 
 
-class Adjoint(NamedTuple):
-    """The derivative of the loss by a node: `value` where `guard` holds (None: everywhere), else 0."""
-
-    guard: ir.Node | None
-    value: ir.Node
-
-
 class ReverseMode:
     """One differentiation of one number.
 
@@ -68,7 +61,7 @@ class ReverseMode:
     def __init__(self, dag: ir.Dag, tangents: TangentFunctions):
         self.dag, self.algebra, self.tangents = dag, Algebra(dag), tangents
         self.transposer = Transposer(dag)
-        self.adjoints: dict[tuple[ir.Node, int], dict[Context, Adjoint]] = {}
+        self.adjoints: dict[tuple[ir.Node, int], dict[Context, Term]] = {}
         self.reads: dict[ir.Node, list[tuple[int, FunctionRead]]] = {}
         self.active: set[ir.Node] = set()
         self.outside: ir.VariableSet = frozenset()
@@ -82,15 +75,15 @@ class ReverseMode:
         (loss,) = (LargeHoister(self.dag, remarks).rewrite(root, self.outside) for root in roots)
         order = ir.topological_order([loss])
         self.find_active(order)
-        self.add(loss, 0, (), Adjoint(None, self.algebra.number(1, loss.type)))
+        self.add(loss, 0, (), Term(self.algebra.number(1, loss.type)))
         for node in reversed(order):
-            if node in self.active and not self.is_own_leaf(node):
+            if node in self.active and not self.is_leaf_here(node):
                 self.visit(node)
-        by_mark = {node.attribute: node for node in order if self.is_own_leaf(node)}  # the passes renew nodes
+        by_mark = {node.attribute: node for node in order if self.is_leaf_here(node)}  # the passes renew nodes
         results = tuple(self.result(by_mark.get(leaf.attribute, leaf), ranges) for leaf, ranges in leaves)
         return list(without_leaf_marks(self.dag, results, self.marks))
 
-    def is_own_leaf(self, node: ir.Node) -> bool:
+    def is_leaf_here(self, node: ir.Node) -> bool:
         """True if a node is a leaf of this differentiation, and not of a differentiation around it."""
         return is_leaf(node) and node.attribute in self.marks
 
@@ -102,7 +95,7 @@ class ReverseMode:
                 inputs = inputs[:1] if is_read else inputs[1:]  # an index and a condition have no derivative
             depends = any(child in self.active for child in inputs)
             is_passed = is_read or node.op in ("function", "primitive", "let") or is_smooth(node)
-            if self.is_own_leaf(node) or depends and is_passed:
+            if self.is_leaf_here(node) or depends and is_passed:
                 self.active.add(node)
 
     def result(self, leaf: ir.Node, ranges: ir.Ranges) -> ir.Node:
@@ -115,7 +108,7 @@ class ReverseMode:
 
     # Adjoints
 
-    def add(self, node: ir.Node, component: int, context: Context, new: Adjoint) -> None:
+    def add(self, node: ir.Node, component: int, context: Context, new: Term) -> None:
         """Adds a contribution to the adjoint of a component of a node."""
         if node not in self.active or new.value.is_constant and new.value.attribute.number == 0:
             return
@@ -126,19 +119,19 @@ class ReverseMode:
             if old.guard is not new.guard:
                 values = a.where(old.guard, old.value), a.where(new.guard, new.value)
                 guard = None if old.guard is None or new.guard is None else a.compare("||", old.guard, new.guard)
-            new = Adjoint(guard, a.op("+", *values))
+            new = Term(a.op("+", *values), guard)
         known[context] = new
 
-    def total(self, node: ir.Node, wanted: Context, component: int = 0) -> Adjoint | None:
+    def total(self, node: ir.Node, wanted: Context, component: int = 0) -> Term | None:
         """The adjoint of a node over the `wanted` variables: the sum of its adjoints over all contexts."""
-        total: Adjoint | None = None
+        total: Term | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
             if any(v not in wanted for v in context):
                 use = FunctionRead(context, adjoint.guard, adjoint.value, node)
-                adjoint = Adjoint(None, self.transposer.summed_contribution(use, wanted))
+                adjoint = Term(self.transposer.summed_contribution(use, wanted))
             if total is not None:
                 values = (self.algebra.where(a.guard, a.value) for a in (total, adjoint))
-                adjoint = Adjoint(None, self.algebra.op("+", *values))
+                adjoint = Term(self.algebra.op("+", *values))
             total = adjoint
         return total
 
@@ -219,20 +212,20 @@ class ReverseMode:
             for context, given in self.adjoints.get((node, 0), {}).items():
                 self.visit_operation(node, context, given)
 
-    def visit_operation(self, node: ir.Node, context: Context, given: Adjoint) -> None:
+    def visit_operation(self, node: ir.Node, context: Context, given: Term) -> None:
         """A component, a let, a conversion, or an elementary operation with the derivatives of derivatives.py."""
         first = node.inputs[0]
         if isinstance(node.attribute, ir.Component):
             self.add(first, node.attribute.index, context, given)
         elif node.op == "let" or node.attribute == "convert":
-            self.add(first, 0, context, Adjoint(given.guard, self.algebra.convert(given.value, first.type)))
+            self.add(first, 0, context, Term(self.algebra.convert(given.value, first.type), given.guard))
         else:
             if node.attribute == "sqrt" and given.guard is None and first in self.active:
                 warn_of_zero(self.dag, node)
             for position, child in enumerate(node.inputs):
                 term = contribution(self.algebra, node, position, given.value) if child in self.active else None
                 if term is not None:
-                    self.add(child, 0, context, Adjoint(self.algebra.both(given.guard, term.condition), term.node))
+                    self.add(child, 0, context, Term(term.value, self.algebra.both(given.guard, term.guard)))
 
     def visit_call(self, node: ir.Node) -> None:
         """A call of a device function: the derivatives are computed by its tangent function."""
@@ -244,7 +237,7 @@ class ReverseMode:
                 for column, position in enumerate(active):
                     child, derivative = node.inputs[position], derivatives[row * len(active) + column]
                     value = self.algebra.op("*", given.value, derivative)
-                    self.add(child, 0, context, Adjoint(given.guard, self.algebra.convert(value, child.type)))
+                    self.add(child, 0, context, Term(self.algebra.convert(value, child.type), given.guard))
 
     def visit_access(self, node: ir.Node) -> None:
         """A read of a function: its contribution is kept until all reads of the function are visited."""
@@ -264,7 +257,7 @@ class ReverseMode:
                 is_costly = body.op == "reduce" or has_reduction(value) or cost((value,)) > INLINE_COST
                 if is_costly and not is_read(value):
                     value = self.evaluated_once(value, variables)
-                self.add(body, 0, variables, Adjoint(None, value))
+                self.add(body, 0, variables, Term(value))
 
     # Reductions
 
@@ -284,7 +277,7 @@ class ReverseMode:
         elif reduction.name in ("min", "max"):
             self.add(body, 0, context, self.min_max_adjoint(node, free, total))
         elif reduction.name == "*":
-            self.add(body, 0, context, Adjoint(total.guard, self.product_adjoint(node, free, total.value)))
+            self.add(body, 0, context, Term(self.product_adjoint(node, free, total.value), total.guard))
         else:
             name = reduction.name if reduction.function is None else reduction.function.name
             raise NoDerivative(f"the reduction by `{name}` has no gradient", self.dag.spans.get(node))
@@ -298,9 +291,9 @@ class ReverseMode:
         contexts = [free] * len(starts) + [(*free, *fold.variables)] * len(elements)
         for child, value, context in zip(node.inputs, starts + elements, contexts, strict=True):
             if value is not None:
-                self.add(child, 0, context, Adjoint(None, value))
+                self.add(child, 0, context, Term(value))
 
-    def min_max_adjoint(self, node: ir.Node, free: Context, given: Adjoint) -> Adjoint:
+    def min_max_adjoint(self, node: ir.Node, free: Context, given: Term) -> Term:
         """The adjoint of an element under min or max: the first extreme element gets all of the result's."""
         reduction, variables = node.attribute
         if len(variables) > MAX_ARGMAX_VARIABLES:
@@ -314,7 +307,7 @@ class ReverseMode:
         for index, first in zip(indices, self.dag.components(extreme), strict=True):
             here = self.evaluated_once(first, free)
             guard = self.algebra.both(guard, self.algebra.compare("==", index, here))
-        return Adjoint(guard, given.value)
+        return Term(given.value, guard)
 
     def product_adjoint(self, node: ir.Node, free: Context, given: ir.Node) -> ir.Node:
         """The derivative of a product by an element: the product of the others, 0 if two elements are 0."""

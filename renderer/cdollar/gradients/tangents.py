@@ -120,7 +120,7 @@ class _TangentBuilder:
                 result.append(self.algebra.sum(self.algebra.convert(t, node.type) for _, t in given if t is not None))
                 continue
             terms = [contribution(self.algebra, node, position, t) for position, t in given if t is not None]
-            result.append(self.algebra.sum(self.algebra.where(t.condition, t.node) for t in terms if t is not None))
+            result.append(self.algebra.sum(self.algebra.where(t.guard, t.value) for t in terms if t is not None))
         return tuple(result)
 
     def call(self, node: ir.Node, known: dict[tuple[ir.Node, int], Tangents]) -> None:

@@ -179,7 +179,7 @@ class Node:
 
     __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "needs_evaluation", "unique_id", "__weakref__")
 
-    type: Any  # each operation knows its own
+    type: Any  # a NodeType; users of an operation know which
     attribute: Any
 
     def __init__(self, op: str, type_: NodeType, inputs: "Nodes", attribute: object, free_variables: VariableSet):

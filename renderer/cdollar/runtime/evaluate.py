@@ -98,11 +98,11 @@ def main_function(compilation: Compilation) -> UserFunction:
     overloads = compilation.program.functions.get("main")
     if not overloads:
         functions = compilation.program.functions
-        own = {f.name: f for f in functions.all() if f not in functions.prelude_functions}
-        close = did_you_mean("main", own)
+        declared = {f.name: f for f in functions.all() if f not in functions.prelude_functions}
+        close = did_you_mean("main", declared)
         span, hint = Span(compilation.source, 0, 1), close or "`float main(float[] a) { return sum(a); }`"
         if close:
-            span = next(f.declaration.name_span for name, f in own.items() if f"`{name}`" in close)
+            span = next(f.declaration.name_span for name, f in declared.items() if f"`{name}`" in close)
             hint = "name it `main`"
         raise ProgramError("CS0215", span, "the program has no `main`", hint)
     if len(overloads) > 1:

@@ -299,14 +299,14 @@ class Function:
 
 def _entry(functions: list[UserFunction], source: SourceFile, name: str, compilation: Compilation) -> UserFunction:
     """The function to call: `main`, the one of this name, or the only one of the program."""
-    own = [f for f in functions if f not in compilation.program.functions.prelude_functions]
+    declared = [f for f in functions if f not in compilation.program.functions.prelude_functions]
     for wanted in ("main", name):
-        found = [f for f in own if f.name == wanted]
+        found = [f for f in declared if f.name == wanted]
         if len(found) == 1:
             return found[0]
-    if len(own) == 1:
-        return own[0]
-    names = ", ".join(dict.fromkeys(f.name for f in own)) or "none"
+    if len(declared) == 1:
+        return declared[0]
+    names = ", ".join(dict.fromkeys(f.name for f in declared)) or "none"
     raise ArgumentError(f"{source.name}: has the functions {names}; one must be `main`, or name=... must name one")
 
 

@@ -91,9 +91,9 @@ class CDialect:
         if self.strict and name in exact:
             return exact[name]
         text = OPERATIONS[name].c
-        return text.replace(name, f"{name}_float") if type_ == "float" and name in self.own_functions() else text
+        return text.replace(name, f"{name}_float") if type_ == "float" and name in self.replaced_functions() else text
 
-    def own_functions(self) -> Sequence[str]:
+    def replaced_functions(self) -> Sequence[str]:
         """The operations on floats for which shaders/cdollar/elementary.h replaces the driver's functions."""
         return ELEMENTARY if self.strict else ()
 
@@ -119,7 +119,7 @@ class CpuDialect(CDialect):
 
     unrolls_loops = True
 
-    def own_functions(self) -> Sequence[str]:
+    def replaced_functions(self) -> Sequence[str]:
         """All of them."""
         return ELEMENTARY
 

@@ -33,7 +33,7 @@ class Emitter(ExpressionEmitter):
     # Reductions
 
     def reduce(self, node: ir.Node) -> EmittedValue:
-        """Emit a reduction as loops. One without free variables has a kernel of its own: load its result instead."""
+        """Emit a reduction as loops; without free variables a separate kernel computes it, whose result is loaded."""
         if not node.free_variables:
             return self.load_scalar_result(node)
         with self.within(self.hoist_target(node)):  # the outermost scope that binds all free variables of the node

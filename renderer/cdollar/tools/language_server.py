@@ -62,25 +62,25 @@ class Analysis:
             found.setdefault(function.name, []).append(f"{function.result_type} {function.signature}")
         return found
 
-    def own_functions(self) -> list[UserFunction]:
+    def program_functions(self) -> list[UserFunction]:
         """The functions of the program, in its order."""
-        own = [f for f in self.functions if f.declaration.span.source is self.source]
-        return sorted(own, key=lambda function: function.declaration.span.start)
+        declared = [f for f in self.functions if f.declaration.span.source is self.source]
+        return sorted(declared, key=lambda function: function.declaration.span.start)
 
     def function_at(self, offset: int) -> UserFunction | None:
         """The function that contains a character, or the last one before it; None before the first."""
-        before = [f for f in self.own_functions() if f.declaration.span.start <= offset]
+        before = [f for f in self.program_functions() if f.declaration.span.start <= offset]
         return before[-1] if before else None
 
     def all_variables(self) -> dict[str, str]:
         """The types of all variables and parameters of the program, by name."""
-        ends = [f.declaration.span.start for f in self.own_functions()[1:]] + [len(self.source.text)]
+        ends = [f.declaration.span.start for f in self.program_functions()[1:]] + [len(self.source.text)]
         return {name: text for end in ends for name, text in self.variables_at(max(0, end - 1)).items()}
 
     def variables_at(self, offset: int) -> dict[str, str]:
         """The types of the variables and parameters that are declared before a character, by name."""
         function, found = self.function_at(offset), dict(self.remembered)
-        starts = [f.declaration.span.start for f in self.own_functions()]
+        starts = [f.declaration.span.start for f in self.program_functions()]
         begin = function.declaration.span.start if function is not None else 0
         for span, value in sorted(self.declared.items(), key=lambda item: item[0].start):
             is_global = not any(start <= span.start for start in starts)
@@ -194,7 +194,7 @@ class Server:
         if known is None or known[0] != text:
             path = Path(unquote(urlparse(uri).path))
             found = analyze(text, path.name or "program", path.parent)
-            if known is not None and not found.own_functions():
+            if known is not None and not found.program_functions():
                 # The text does not parse while it is typed: keep the names.
                 found.remembered = known[1].all_variables() or known[1].remembered
             self.analyses[uri] = text, found
