@@ -126,7 +126,7 @@ def build_main(compilation: Compilation, files: Files, numbers: Mapping[str, str
     if not is_picture(function) or {"x", "y"} & numbers.keys():  # no picture, or one pixel of it: x or y is given
         bound = bind_parameters(compilation, function, files, numbers)
         return compilation.call_main(function, [value for value in bound if value is not None])
-    names = ({"width", "height"} & numbers.keys()) - set(function.parameter_names)
+    names = sorted(({"width", "height"} & numbers.keys()) - set(function.parameter_names))
     sizes = {name: int(parse_number(numbers[name], INT, name)[0]) for name in names}
     others = {name: text for name, text in numbers.items() if name not in sizes}
     values = bind_parameters(compilation, function, files, others, ("x", "y"))
