@@ -258,8 +258,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self._noise if self._settings.noise_threshold else float("inf")
 
     def _scene_args(self) -> SceneArgs:
-        lights = self._lights
-        return SceneArgs((*self._geometry.kernel_args, *self._guide), self._materials, lights.buffer, lights.count)
+        return *self._geometry.kernel_args, *self._guide, self._materials, self._lights.buffer
 
     def _update_geometry(self, settings: Settings, ray_count: int) -> None:
         """Rebuilds the geometry if its shapes changed, else moves its instances and distance fields."""

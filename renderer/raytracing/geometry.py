@@ -120,7 +120,7 @@ class Geometry:
 
     @property
     def kernel_args(self) -> tuple[Buffer, ...]:
-        """The kernel arguments SCENE_PARAMS of shaders/raytracing/scene.h."""
+        """The kernel arguments GEOMETRY_PARAMS of shaders/raytracing/scene.h."""
         instances = self._instances.kernel_args if self._instances else ()
         fields = (self._fields,) if self._field_count else ()
         return self.bvh.nodes, self.bvh.primitives, *instances, *fields, *self._attributes, *self._textures

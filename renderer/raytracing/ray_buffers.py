@@ -61,9 +61,7 @@ class RayBuffers:
             self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
             self.bounces_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # of kernel `bounces`
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
-            sizes = [self.padded_count] * 5 + [self.padded_count * float4s_per_contribution]
-            float4s = [device.buffer((count, 4)).fill(0) for count in sizes]
-            self.path = self.origins, self.directions, self.throughputs, self.radiances = float4s[:4]
-            self.shadow_rays = float4s[4:]  # directions and contributions
+            counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]  # float4s of a ray
+            self.state = tuple(device.buffer((self.padded_count * count, 4)).fill(0) for count in counts)
+            self.origins, _, _, self.radiances, self.hits, *self.shadow_rays = self.state
             self.shadows_have_origins = float4s_per_contribution > 1
-            self.hits = device.buffer((self.padded_count * float4s_per_hit, 4)).fill(0)

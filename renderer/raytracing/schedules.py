@@ -16,7 +16,7 @@ Schedule.draw_sample().
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,9 +44,9 @@ REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
 ONE_BY_ONE = "one by one"  # the wavefront's entry for the kernels of its single stages
 # Kernels of the wavefront of a GPU with a stencil of bits: depth 0 (first_bounce.h), all later depths (bounces.h), and
 # the film's update by the paths that continued after depth 0.
-FIRST_BOUNCE, BOUNCES, FINISH_PATHS = FUSED_WAVEFRONT = "first_bounce", "bounces", "finish_paths"
+FIRST_BOUNCE, BOUNCES, ACCUMULATE = FUSED_WAVEFRONT = "first_bounce", "bounces", "accumulate"
 # GPUs compile the wavefront in programs of parts, in parallel; PART_RAYS has the kernels that PARTS does not list.
-PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, FINISH_PATHS: 4, BEGIN_SAMPLE: 4}, 1  # see wavefront.h
+PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4}, 1  # see wavefront.h
 SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; each traces a stencil word, 32 paths
 
 
@@ -81,13 +81,7 @@ def rival_schedule(device: Device, settings: Settings, schedule: str, ray_count:
     return "megakernel" if schedule == "wavefront" else "wavefront" if fits_wavefront(device, ray_count) else None
 
 
-class SceneArgs(NamedTuple):
-    """The kernels' arguments that describe a scene."""
-
-    geometry: tuple[Buffer, ...]  # SCENE_PARAMS
-    materials: Buffer
-    lights: Buffer
-    light_count: int
+SceneArgs = tuple[Buffer, ...]  # SCENE_PARAMS of shaders/raytracing/scene.h
 
 
 class Schedule:
@@ -141,41 +135,42 @@ class Schedule:
 
         `merge` launches the kernels that follow each sample; a graph records them with the sample.
         """
+        index, first = int(params["sample_index"]), int(params["first_sample"])
+        sample = settings, params, scene, merge
         if not self._device.has_graphs:
-            self._launch_and_merge(settings, (params[()],), scene, merge)
+            self._launch_sample(index, first, *sample)
             return
         if self._recorded != (scene, merge):
             self._recorded, self._graph, self._launched = (scene, merge), None, 0
         if self._launched == RECORDED_FROM:
             clone = type(self)(self._device, self._kernels, self._rays)  # the graph must not refer to its owner
-            self._graph = self._device.capture_graph(partial(clone._launch_next, settings, params[()], scene, merge))
+            self._graph = self._device.capture_graph(partial(clone._launch_sample, -1, 0, *sample))
         self._launched += 1
-        index, first = int(params["sample_index"]), int(params["first_sample"])
         if self._graph is None:
-            self._begin_sample(index, first)
-            self._launch_and_merge(settings, (params[()], self._rays.sample), scene, merge)
+            self._launch_sample(index, first, *sample)
             return
         if self._sample != (index - 1, first):
             self._begin_sample(index - 1, first)
         self._sample = index, first
         self._graph()
 
-    def _begin_sample(self, index: int, first: int) -> None:
-        """Sets the device's sample number to `index`, in the range that begins with `first`; -1 increments it."""
+    def _begin_sample(self, index: int, first: int) -> tuple[Buffer, ...]:
+        """Sets the device's sample number to `index`, in the range that begins with `first`; -1 increments it.
+
+        Returns the arguments that follow the launch parameters in SAMPLE_PARAMS (begin_sample.h).
+        """
+        if not self._device.has_graphs:
+            return ()
         self._sample = index, first
         self._kernels[BEGIN_SAMPLE](1, index, first, self._rays.sample, self._rays.counts)
+        return (self._rays.sample,)
 
-    def _launch_next(
-        self, settings: Settings, params: np.ndarray, scene: SceneArgs, merge: Callable[[], None] | None
-    ) -> None:
-        """Launches the next sample; a graph records these launches."""
-        self._begin_sample(-1, 0)
-        self._launch_and_merge(settings, (params, self._rays.sample), scene, merge)
-
-    def _launch_and_merge(
-        self, settings: Settings, params: tuple[object, ...], scene: SceneArgs, merge: Callable[[], None] | None
-    ) -> None:
-        self._launch(settings, params, scene)
+    def _launch_sample(
+        self, index: int, first: int, settings: Settings, params: np.ndarray, scene: SceneArgs,
+        merge: Callable[[], None] | None,
+    ) -> None:  # fmt: skip
+        """Launches a sample, numbered as for _begin_sample(), and what follows it; a graph records these launches."""
+        self._launch(settings, (params[()], *self._begin_sample(index, first)), scene)
         if merge:
             merge()
 
@@ -230,52 +225,40 @@ class Wavefront(Schedule):
             for _ in self._stages(settings, params, scene):
                 pass
             return
-        run, rays, scene_args = self._kernels, self._rays, (*scene.geometry, scene.materials, scene.lights)
-        masks = rays.active_masks[:2]
-        run[FIRST_BOUNCE](rays.padded_count, *params, *rays.film, *masks, *rays.path, *scene_args)
+        run, rays, masks = self._kernels, self._rays, self._rays.active_masks[:2]
+        run[FIRST_BOUNCE](rays.padded_count, *params, *rays.film, *masks, *rays.state, *scene)
         if settings.max_depth > 1:
-            run[BOUNCES](
-                rays.bounces_threads, *params, 1, masks[1], rays.bounces_masks, *rays.path, rays.hits,
-                *rays.shadow_rays, *scene_args,
-            )  # fmt: skip
-            run[FINISH_PATHS](rays.padded_count, *params, masks[1], rays.radiances, *rays.film)
+            run[BOUNCES](rays.bounces_threads, *params, 1, masks[1], rays.bounces_masks, *rays.state, *scene)
+            run[ACCUMULATE](rays.padded_count, *params, masks[1], rays.radiances, *rays.film)
 
     def stages(
         self, settings: Settings, params: np.ndarray, scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages of a sample one by one; yields each stage's name, depth and the mask it wrote or None."""
-        if not self._device.has_graphs:
-            return self._stages(settings, (params[()],), scene)
-        self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
-        return self._stages(settings, (params[()], self._rays.sample), scene)
+        sample = self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
+        return self._stages(settings, (params[()], *sample), scene)
 
     def _stages(
         self, settings: Settings, params: tuple[object, ...], scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
         self._clear(masks[0])
-        run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.path)
+        run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.state)
         yield "generate", 0, masks[0]
+        has_connect = settings.direct_lighting != "bsdf" and params[0]["light_count"] > 0
         for depth in range(settings.max_depth):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
-            run["trace"](
-                rays.launch_threads, *params, depth, masks[depth], rays.hit_mask, *rays.path, rays.hits,
-                *scene.geometry, scene.lights,
-            )  # fmt: skip
-            yield "trace", depth, rays.hit_mask
-            run["shade"](
-                rays.launch_threads, *params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
-                rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
-            )  # fmt: skip
-            yield "shade", depth, masks[depth + 1]
-            if settings.direct_lighting != "bsdf" and scene.light_count:
-                run["connect"](
-                    rays.launch_threads, *params, depth, rays.shadow_mask, *rays.path, *rays.shadow_rays,
-                    *scene.geometry, scene.lights,
-                )  # fmt: skip
-                yield "connect", depth, rays.shadow_mask
-        run["accumulate"](rays.padded_count, *params, rays.radiances, *rays.film)
-        yield "accumulate", settings.max_depth, None
+            stages: dict[str, tuple[Buffer, ...]] = {  # masks that a stage reads and writes
+                "trace": (masks[depth], rays.hit_mask),
+                "shade": (rays.hit_mask, masks[depth + 1], rays.shadow_mask),
+                "connect": (rays.shadow_mask,),
+            }
+            for name, used in stages.items():
+                if name != "connect" or has_connect:
+                    run[name](rays.launch_threads, *params, depth, *used, *rays.state, *scene)
+                    yield name, depth, used[:2][-1]
+        run[ACCUMULATE](rays.padded_count, *params, masks[0], rays.radiances, *rays.film)
+        yield ACCUMULATE, settings.max_depth, None
 
     def _clear(self, *masks: Buffer) -> None:
         """Empties lists of compacted rays; kernels overwrite every word of the other stencils."""
@@ -304,8 +287,7 @@ class Regenerate(Schedule):
         if not self._device.has_graphs:  # with graphs, begin_sample clears the counts
             rays.counts.fill(0)
         threads = min(rays.padded_count, PERSISTENT_THREADS)
-        film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
-        self._kernels["regenerate"](threads, *params, rays.counts, *film_and_scene)
+        self._kernels["regenerate"](threads, *params, rays.counts, *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth."""
@@ -323,8 +305,7 @@ class Megakernel(Schedule):
     def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
         rays = self._rays
         threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
-        film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
-        self._kernels["megakernel"](threads, *params, rays.active_masks[0], *film_and_scene)
+        self._kernels["megakernel"](threads, *params, rays.active_masks[0], *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth."""

@@ -7,7 +7,7 @@
 // samples that miss count as black. Depth and primitive id belong to the ray through the pixel's center: depth is the
 // distance along that ray, infinite for a miss; the id counts from 1, and is 0 for a miss.
 KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos, GLOBAL float4 *normals,
-                 GLOBAL float *depths, GLOBAL uint *primitive_ids, SCENE_PARAMS, GLOBAL const Material *materials) {
+                 GLOBAL float *depths, GLOBAL uint *primitive_ids, GEOMETRY_PARAMS, GLOBAL const Material *materials) {
     uint i = thread_index();
     int x, y;
     if (!pixel_of_ray(params, i, &x, &y)) return;
@@ -17,25 +17,25 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
         LaunchParams sample_params = params;
         sample_params.sample_index = sample;
         Path path = start_path(sample_params, x, y, sampler_of_ray(sample_params, i));
-        Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
+        Hit hit = scene_closest_hit(GEOMETRY_ARGS, path.origin, xyz(path.direction));
         if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) continue;
-        Surface s = surface_at(SCENE_ARGS, hit, path.origin, xyz(path.direction));
-        albedo = albedo + material_albedo(material_at(SCENE_ARGS, materials, s), s);
+        Surface s = surface_at(GEOMETRY_ARGS, hit, path.origin, xyz(path.direction));
+        albedo = albedo + material_albedo(material_at(GEOMETRY_ARGS, materials, s), s);
         normal = normal + s.normal;
     }
     float cosine;
-    Hit hit = camera_hit(params, SCENE_ARGS, (float)x + 0.5f, (float)y + 0.5f, &cosine);
+    Hit hit = camera_hit(params, GEOMETRY_ARGS, (float)x + 0.5f, (float)y + 0.5f, &cosine);
     albedos[pixel] = with_w(albedo * (1.0f / (float)samples), 1.0f);
     normals[pixel] = with_w(normal * (1.0f / (float)samples), 0.0f);
     depths[pixel] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t;
-    primitive_ids[pixel] = hit.primitive < 0 ? 0u : primitive_id(SCENE_ARGS, hit);
+    primitive_ids[pixel] = hit.primitive < 0 ? 0u : primitive_id(GEOMETRY_ARGS, hit);
 }
 
 // Stores the depth of the surface visible at (x, y), in pixels from the upper left corner: the distance along the view
 // axis, or along the ray for fisheye and equirectangular; infinite for a miss.
-KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, SCENE_PARAMS) {
+KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, GEOMETRY_PARAMS) {
     if (thread_index() > 0) return;
     float cosine;
-    Hit hit = camera_hit(params, SCENE_ARGS, x, y, &cosine);
+    Hit hit = camera_hit(params, GEOMETRY_ARGS, x, y, &cosine);
     distance[0] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t * cosine;
 }

@@ -38,8 +38,7 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
 // and the mean in full shadow is 0, although single samples may be negative there. Lights at a finite distance are
 // ignored. Returns true if the path continues: from below, the ground is invisible, and the ray goes on.
 DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sampler sampler, uint dimension,
-                                 Path *path, ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
-                                 GLOBAL const float4 *lights) {
+                                 Path *path, ShadowRay *shadow, SCENE_PARAMS) {
     shadow->valid = false;
     path->origin = offset_ray_origin(s, !s.front_face, path->origin.w);
     path->direction.w = DELTA_PDF;  // next-event estimation cannot pass the ground: the background's MIS weight is 1

@@ -35,13 +35,13 @@
 #define VOLUME_BASE 0x7fffffff
 #define collide(params, depth, sampler, lights, origin, direction, hit)
 #define attenuate(params, depth, sampler, lights, origin, shadow)
-#define shade_volume(params, depth, sampler, hit, path, shadow, scene, materials, lights) false
+#define shade_volume(params, depth, sampler, hit, path, shadow, scene) false
 #endif
 
 // Returns the closest hit of a path's ray number `depth`: a surface, or a collision in a volume before it.
 DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float4 origin, float4 direction,
-                    SCENE_PARAMS, GLOBAL const float4 *lights) {
-    Hit hit = scene_closest_hit(SCENE_ARGS, origin, xyz(direction));
+                    SCENE_PARAMS) {
+    Hit hit = scene_closest_hit(GEOMETRY_ARGS, origin, xyz(direction));
     collide(params, depth, sampler, lights, origin, direction, &hit);
     return hit;
 }
@@ -49,7 +49,7 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float
 #if SHADOW_CATCHER
 #include "raytracing/catch_shadows.h"
 #else
-#define shade_shadow_catcher(params, s, sampler, dimension, path, shadow, scene, materials, lights) false
+#define shade_shadow_catcher(params, s, sampler, dimension, path, shadow, scene) false
 #endif
 
 // VECTOR_SHADING: CPUs shade eight neighboring hits at once (packets/shade_simd8.h). LEAVES_CATCHERS: that code leaves
@@ -65,19 +65,19 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float
 // triangles of some materials, and must give the same bits: on CPUs a sample of the Cornell box takes 38 ms with it and
 // 126 ms without. Change both together.
 DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
-                      ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+                      ShadowRay *shadow, SCENE_PARAMS) {
     if (MEDIA) path->throughput = path->throughput * medium_transmittance(materials, path->radiance, hit.t);
     if (VOLUMES && hit.primitive >= VOLUME_BASE)
-        return shade_volume(params, depth, sampler, hit, path, shadow, SCENE_ARGS, materials, lights);
+        return shade_volume(params, depth, sampler, hit, path, shadow, SCENE_ARGS);
     float3 ray_direction = xyz(path->direction);
     float bsdf_pdf = path->direction.w;
-    Surface s = surface_at(SCENE_ARGS, hit, path->origin, ray_direction);
-    Material m = material_at(SCENE_ARGS, materials, s);
+    Surface s = surface_at(GEOMETRY_ARGS, hit, path->origin, ray_direction);
+    Material m = material_at(GEOMETRY_ARGS, materials, s);
     bend_normals(&s, m);
     find_guide(guide, m, geometric_normal(s), &s);
     if (SHADOW_CATCHER && is_shadow_catcher(m)) {
         uint first = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
-        return shade_shadow_catcher(params, s, sampler, first, path, shadow, SCENE_ARGS, materials, lights) &&
+        return shade_shadow_catcher(params, s, sampler, first, path, shadow, SCENE_ARGS) &&
                depth + 1 < params.max_depth;
     }
     shadow->valid = false;
@@ -89,7 +89,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     if (s.front_face && m.emission.w > 0.0f) {
         float light_pdf = 0.0f;
         if (s.in_light_table) {
-            Primitive p = primitive_of(SCENE_ARGS, hit);
+            Primitive p = primitive_of(GEOMETRY_ARGS, hit);
             float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
@@ -103,8 +103,8 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     bool non_delta = !material_is_delta(m, s);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
-        shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
-                                      dimension + 4, shadow);
+        shadow->valid =
+            sample_direct(params, m, s, xyz(path->origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, shadow);
         if (shadow->valid) {
             float3 throughput = light_throughput(materials, m, s, path->throughput, path->radiance, shadow->direction);
             shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
@@ -136,14 +136,14 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
 // Shades a path's hit as shade_hit does, and samples the light that point lights scatter along the ray's segment before
 // it.
 DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
-                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+                       ShadowRay *shadow, SCENE_PARAMS) {
     Path before_hit = *path;
     bool continues = false;
     shadow->valid = false;
     if (hit.primitive == ESCAPED)
         path->radiance = add_escaped_radiance(params, depth, lights, before_hit);
     else
-        continues = shade_hit(params, depth, sampler, hit, path, shadow, SCENE_ARGS, materials, lights);
+        continues = shade_hit(params, depth, sampler, hit, path, shadow, SCENE_ARGS);
     shadow->origin = path->origin;
     sample_segment(params, depth, sampler, hit, before_hit, shadow, materials, lights);
     return continues;
@@ -155,6 +155,25 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
 #define SHADOW_ORIGIN(path, shadow) (path).origin
 #endif
 
+// Traces a path's ray number `depth` and shades what it hits. Returns true if the path continues; *shadow becomes the
+// shadow ray, which is not valid if there is none.
+DEVICE bool trace_and_shade(const LaunchParams params, int depth, Sampler sampler, Path *path, ShadowRay *shadow,
+                            SCENE_PARAMS) {
+    Hit hit = path_hit(params, depth, sampler, path->origin, path->direction, SCENE_ARGS);
+    shadow->valid = false;
+    if (hit.primitive >= 0) return shade_path(params, depth, sampler, hit, path, shadow, SCENE_ARGS);
+    path->radiance = add_escaped_radiance(params, depth, lights, *path);
+    return false;
+}
+
+// Traces a shadow ray and adds its contribution to the path's radiance if it is unoccluded.
+DEVICE void connect_path(Path *path, const ShadowRay shadow, GEOMETRY_PARAMS) {
+    float t_min = shadow.valid ? shadow.contribution.w : 0.0f;
+    float4 origin = shadow_ray_origin(SHADOW_ORIGIN(*path, shadow), shadow.direction, t_min);
+    if (shadow.valid && !scene_any_hit(GEOMETRY_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
+        path->radiance = add_contribution(path->radiance, shadow.contribution);
+}
+
 #include "raytracing/begin_sample.h"
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
@@ -163,8 +182,7 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
 // Each thread keeps its path in registers, and starts the path of another ray when it ends. A warp takes new rays when
 // at most REGENERATE_AT_MOST of its paths are active. counts[0] is the next ray; counts[1 + depth] receives the number
 // of rays traced at each depth.
-KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-                  GLOBAL const float4 *lights) {
+KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS) {
     LOCAL_ARRAY(uint, by_depth, MAX_DEPTHS);
     if (local_index() < MAX_DEPTHS) by_depth[local_index()] = 0;
     BARRIER();
@@ -205,19 +223,9 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
 #endif
         if (!active) continue;
         if (depth < MAX_DEPTHS) atomic_add(&by_depth[depth], 1u);
-        Hit hit = path_hit(params, depth, sampler, path.origin, path.direction, SCENE_ARGS, lights);
-        if (hit.primitive < 0) {
-            path.radiance = add_escaped_radiance(params, depth, lights, path);
-            active = false;
-        } else {
-            ShadowRay shadow;
-            active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-            float4 origin = shadow_ray_origin(SHADOW_ORIGIN(path, shadow), shadow.direction,
-                                              shadow.valid ? shadow.contribution.w : 0.0f);
-            if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
-                path.radiance = add_contribution(path.radiance, shadow.contribution);
-            depth++;
-        }
+        ShadowRay shadow;
+        active = trace_and_shade(params, depth++, sampler, &path, &shadow, SCENE_ARGS);
+        connect_path(&path, shadow, GEOMETRY_ARGS);
         if (!active) add_sample(AT_SAMPLE(params), x, y, path.radiance, FILM_ARGS);
     }
     BARRIER();
@@ -230,8 +238,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
 #elif SCHEDULE == SCHEDULE_MEGAKERNEL
 // The stencil word stays in a register from stage to stage. active_masks[16 * word + depth] receives it for each depth,
 // for the picture's report of active rays.
-KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-                  GLOBAL const float4 *lights) {
+KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(i) {
         int x, y;
@@ -250,18 +257,8 @@ KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_P
 #endif
             ShadowRay shadow;
             shadow.valid = false;
-            if (active) {
-                Hit hit = path_hit(params, depth, sampler, path.origin, path.direction, SCENE_ARGS, lights);
-                active = hit.primitive >= 0;
-                if (active)
-                    active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-                else
-                    path.radiance = add_escaped_radiance(params, depth, lights, path);
-            }
-            float4 origin = shadow_ray_origin(SHADOW_ORIGIN(path, shadow), shadow.direction,
-                                              shadow.valid ? shadow.contribution.w : 0.0f);
-            if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
-                path.radiance = add_contribution(path.radiance, shadow.contribution);
+            active = active && trace_and_shade(params, depth, sampler, &path, &shadow, SCENE_ARGS);
+            connect_path(&path, shadow, GEOMETRY_ARGS);
             word = ballot_word(active, scratch);
         }
 #if HAS_BALLOT

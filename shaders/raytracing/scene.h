@@ -1,8 +1,9 @@
 // The geometry of a scene: the BVH of static shapes, instances, distance fields and textures. Its functions intersect
 // rays with the scene (scene_closest_hit, scene_any_hit, scene_packet_hits), and return the surface point (surface_at)
 // and the material (material_at) of a hit, for all kernels of the ray tracer. SCENE_PARAMS lists the scene's buffers
-// among the parameters of kernels and functions, SCENE_ARGS among the arguments; MAYBE_ macros are parts of these
-// lists: they begin with a comma, and are empty if the scene lacks the feature. Points, normals and unit ray directions
+// among the parameters of kernels and functions, SCENE_ARGS among the arguments; GEOMETRY_PARAMS and GEOMETRY_ARGS leave
+// out materials and lights. MAYBE_ macros are items of these lists: they begin with a comma, and are empty if the scene
+// lacks the feature. Points, normals and unit ray directions
 // are in world space, unless stated; an `origin` holds in w the time in the shutter interval, 0 to 1.
 #include "bvh/geometry.h"
 #if TEXTURED
@@ -41,10 +42,12 @@
 #define MAYBE_GUIDE_PARAMS
 #define MAYBE_GUIDE_ARGS
 #endif
-#define SCENE_PARAMS                                                                                     \
+#define GEOMETRY_PARAMS                                                                                  \
     GLOBAL const float4 *nodes, GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS \
                                     MAYBE_TEXTURE_PARAMS MAYBE_GUIDE_PARAMS
-#define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS MAYBE_GUIDE_ARGS
+#define GEOMETRY_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS MAYBE_GUIDE_ARGS
+#define SCENE_PARAMS GEOMETRY_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights
+#define SCENE_ARGS GEOMETRY_ARGS, materials, lights
 
 #define FIELD_PRIM_BASE 0x40000000  // Hit.primitive of distance field k is FIELD_PRIM_BASE + k
 #define USE_BVH8 (BVH8 && HAS_MOVEMASK)
@@ -60,7 +63,7 @@
 
 // Returns the primitive of a hit, in world space or, for an instance, in the space of its shape; not for distance
 // fields.
-DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
+DEVICE Primitive primitive_of(GEOMETRY_PARAMS, const Hit hit) {
 #if INSTANCES
     if (hit.instance >= 0) return primitive_at(blas_primitives, hit.primitive);
 #endif
@@ -70,7 +73,7 @@ DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
 #if DEFORMS
 // Returns the index into closing_primitives, the primitives when the shutter closes, of a hit on a shape that deforms;
 // else -1.
-DEVICE int closing_of(SCENE_PARAMS, const Hit hit) {
+DEVICE int closing_of(GEOMETRY_PARAMS, const Hit hit) {
     if (hit.instance < 0 || instance_records[hit.instance].closing < 0) return -1;
     InstanceRecord record = instance_records[hit.instance];
     return hit.primitive - record.primitive + record.closing;
@@ -78,7 +81,7 @@ DEVICE int closing_of(SCENE_PARAMS, const Hit hit) {
 #endif
 
 // Returns the index of a hit's material; an instance's material replaces its shape's.
-DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
+DEVICE int material_of(GEOMETRY_PARAMS, const Hit hit) {
 #if INSTANCES
     if (hit.instance >= 0 && instance_records[hit.instance].material >= 0)
         return instance_records[hit.instance].material;
@@ -86,12 +89,12 @@ DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 #if DISTANCE_FIELDS
     if (hit.primitive >= FIELD_PRIM_BASE) return fields[hit.primitive - FIELD_PRIM_BASE].material;
 #endif
-    return as_int(primitive_of(SCENE_ARGS, hit).edge1.w);
+    return as_int(primitive_of(GEOMETRY_ARGS, hit).edge1.w);
 }
 
 // Intersects distance fields and instances with a ray; replaces *hit, the closest hit in the static BVH, by a closer
 // one.
-DEVICE void hit_fields_and_instances(SCENE_PARAMS, float4 origin, float3 direction, Hit *hit) {
+DEVICE void hit_fields_and_instances(GEOMETRY_PARAMS, float4 origin, float3 direction, Hit *hit) {
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS; k++) {
         float t = sphere_trace(fields[k], xyz(origin), direction, hit->t);
@@ -108,9 +111,9 @@ DEVICE void hit_fields_and_instances(SCENE_PARAMS, float4 origin, float3 directi
 }
 
 // Returns the closest hit of a ray of unit direction; primitive -1 for a miss.
-DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
+DEVICE Hit scene_closest_hit(GEOMETRY_PARAMS, float4 origin, float3 direction) {
     Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX FILTER_ARGS_OF(-1));
-    hit_fields_and_instances(SCENE_ARGS, origin, direction, &hit);
+    hit_fields_and_instances(GEOMETRY_ARGS, origin, direction, &hit);
     return hit;
 }
 
@@ -121,7 +124,7 @@ DEVICE float3 primitive_normal(const Primitive p, float3 point) {
 }
 
 // True if the ray hits a distance field or an instance before t_max.
-DEVICE bool any_field_or_instance(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
+DEVICE bool any_field_or_instance(GEOMETRY_PARAMS, float4 origin, float3 direction, float t_max) {
     bool is_hit = false;
 #if INSTANCES
     Hit end = {t_max, 0.0f, 0.0f, -1};
@@ -136,15 +139,15 @@ DEVICE bool any_field_or_instance(SCENE_PARAMS, float4 origin, float3 direction,
 }
 
 // True if the ray hits anything before t_max.
-DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t_max) {
+DEVICE bool scene_any_hit(GEOMETRY_PARAMS, float4 origin, float3 direction, float t_max) {
     return TRAVERSE(any_hit)(NODE_POINTER, primitives, xyz(origin), direction, t_max FILTER_ARGS_OF(-1)) ||
-           any_field_or_instance(SCENE_ARGS, origin, direction, t_max);
+           any_field_or_instance(GEOMETRY_ARGS, origin, direction, t_max);
 }
 
 #if HAS_MOVEMASK
 // Intersects a packet's rays in the bit mask `active` with the scene, and stores the hits in the packet (bvh/packet.h):
 // the closest ones, or with accept_first_hit any, of which only prim_index is valid, below 0 for a miss.
-DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
+DEVICE void scene_packet_hits(GEOMETRY_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
 #if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit FILTER_ARGS_OF(-1));
 #else
@@ -153,9 +156,9 @@ DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool ac
         float4 origin = with_w(float3_at(packet->origin, j), packet->time[j]);
         float3 direction = float3_at(packet->direction, j);
         if (!accept_first_hit)
-            packet_set_hit(packet, j, scene_closest_hit(SCENE_ARGS, origin, direction));
+            packet_set_hit(packet, j, scene_closest_hit(GEOMETRY_ARGS, origin, direction));
         else
-            packet->prim_index.s[j] = scene_any_hit(SCENE_ARGS, origin, direction, packet->t.s[j]) ? 0 : -1;
+            packet->prim_index.s[j] = scene_any_hit(GEOMETRY_ARGS, origin, direction, packet->t.s[j]) ? 0 : -1;
     }
 #endif
 }
@@ -208,9 +211,9 @@ DEVICE void set_horizontal_tangent(Surface *s) {
 
 // Returns the surface point of a hit of the ray (origin, direction): the primitive at the ray's time, interpolated
 // vertex attributes, transformed to world space, then normal maps. The normals are flipped to the ray's side.
-DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 direction) {
+DEVICE Surface surface_at(GEOMETRY_PARAMS, const Hit hit, float4 origin, float3 direction) {
     Surface s;
-    s.material = material_of(SCENE_ARGS, hit);
+    s.material = material_of(GEOMETRY_ARGS, hit);
     s.in_light_table = true;
     s.offset = 0.0f;
 #if TEXTURED
@@ -229,9 +232,9 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     } else
 #endif
     {
-        Primitive p = primitive_of(SCENE_ARGS, hit);
+        Primitive p = primitive_of(GEOMETRY_ARGS, hit);
 #if DEFORMS
-        int closing = closing_of(SCENE_ARGS, hit);
+        int closing = closing_of(GEOMETRY_ARGS, hit);
         Primitive end = closing >= 0 ? primitive_at(closing_primitives, closing) : p;
         p.v0 = lerp_xyz(p.v0, end.v0, origin.w);
         p.edge1 = lerp_xyz(p.edge1, end.edge1, origin.w);
@@ -303,7 +306,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
 }
 
 // Returns the material at a surface point: its record, multiplied by textures and vertex colors.
-DEVICE Material material_at(SCENE_PARAMS, GLOBAL const Material *materials, const Surface s) {
+DEVICE Material material_at(GEOMETRY_PARAMS, GLOBAL const Material *materials, const Surface s) {
     Material m = materials[s.material];
 #if TEXTURED
     m = apply_textures(TEXTURE_ARGS, m, s.material, s.texcoords);
@@ -318,7 +321,7 @@ DEVICE float3 geometric_normal(const Surface s) { return TEXTURED ? s.geometric_
 #if TEXTURED
 // Returns the emission texture times alpha at a point of an emitter, by which its radiance is multiplied: at
 // barycentric coordinates (u, v) of a triangle, or at the unit normal `normal` of a sphere.
-DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v, float3 normal) {
+DEVICE float3 emission_texture_at(GEOMETRY_PARAMS, const Primitive p, float u, float v, float3 normal) {
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
     Texcoords texcoords = texcoords_at(attributes, as_uint(p.v0.w), u, v);
 #if SPHERE_TEXTURES
@@ -349,7 +352,7 @@ DEVICE float4 offset_ray_origin(const Surface s, bool transmits, float time) {
 
 // Returns the id, from 1, of a hit primitive: its index before the BVH sorted the primitives, plus 1. Instances of a
 // shape share its ids.
-DEVICE uint primitive_id(SCENE_PARAMS, const Hit hit) {
+DEVICE uint primitive_id(GEOMETRY_PARAMS, const Hit hit) {
     if (DISTANCE_FIELDS && hit.primitive >= FIELD_PRIM_BASE) return (uint)hit.primitive + 1u;
-    return as_uint(primitive_of(SCENE_ARGS, hit).v0.w) + 1u;
+    return as_uint(primitive_of(GEOMETRY_ARGS, hit).v0.w) + 1u;
 }

@@ -8,11 +8,11 @@
 
 // Writes the counts of pixel thread_index(), counted in rows from the top.
 KERNEL traversal_cost(const LaunchParams params, GLOBAL uint *nodes_visited, GLOBAL uint *primitives_tested,
-                      SCENE_PARAMS) {
+                      GEOMETRY_PARAMS) {
     uint i = thread_index();
     if (i >= (uint)(params.width * params.height)) return;
     float x = (float)(i % (uint)params.width) + 0.5f, y = (float)(i / (uint)params.width) + 0.5f, cosine;
-    Hit hit = camera_hit(params, SCENE_ARGS, x, y, &cosine);
+    Hit hit = camera_hit(params, GEOMETRY_ARGS, x, y, &cosine);
     nodes_visited[i] = hit.nodes_visited;
     primitives_tested[i] = hit.primitives_tested;
 }

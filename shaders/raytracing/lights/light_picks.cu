@@ -13,8 +13,7 @@
 #define PICK_LIT 4
 
 // Takes light sample number thread_index() of pixel (x, y) and writes its four rows.
-KERNEL light_picks(const LaunchParams params, int x, int y, int samples, GLOBAL float4 *picks, SCENE_PARAMS,
-                   GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+KERNEL light_picks(const LaunchParams params, int x, int y, int samples, GLOBAL float4 *picks, SCENE_PARAMS) {
     uint sample = thread_index();
     if (sample >= (uint)samples) return;
     LaunchParams indexed = params;
@@ -24,10 +23,10 @@ KERNEL light_picks(const LaunchParams params, int x, int y, int samples, GLOBAL 
     float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     GLOBAL float4 *out = picks + 4 * sample;
     out[0] = out[1] = out[2] = out[3] = zero;
-    Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
+    Hit hit = scene_closest_hit(GEOMETRY_ARGS, path.origin, xyz(path.direction));
     if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) return;
-    Surface s = surface_at(SCENE_ARGS, hit, path.origin, xyz(path.direction));
-    Material m = material_at(SCENE_ARGS, materials, s);
+    Surface s = surface_at(GEOMETRY_ARGS, hit, path.origin, xyz(path.direction));
+    Material m = material_at(GEOMETRY_ARGS, materials, s);
     uint dimension = DIMENSIONS_PER_BOUNCE;
     BsdfSample bsdf;
     bool continues =
@@ -37,15 +36,15 @@ KERNEL light_picks(const LaunchParams params, int x, int y, int samples, GLOBAL 
     light.light_id = LIGHT_TREE_ID;
     light.choice = light.pdf = light.distance = 0.0f;
     light.direction = xyz(zero);
-    bool valid = sample_light(indexed, xyz(origin), lights, primitives, materials, sampler, dimension + 4, &light);
+    bool valid = sample_light(indexed, xyz(origin), SCENE_ARGS, sampler, dimension + 4, &light);
     ShadowRay shadow;
-    bool used = valid && sample_direct(indexed, m, s, xyz(origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
-                                       dimension + 4, &shadow);
+    bool used =
+        valid && sample_direct(indexed, m, s, xyz(origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, &shadow);
     float outcome = (float)(valid ? PICK_UNUSED : PICK_FAILED);
     if (used) {
         float3 throughput = light_throughput(materials, m, s, path.throughput, path.radiance, shadow.direction);
         float4 start = shadow_ray_origin(origin, shadow.direction, shadow.contribution.w);
-        bool blocked = scene_any_hit(SCENE_ARGS, start, xyz(shadow.direction), shadow.direction.w);
+        bool blocked = scene_any_hit(GEOMETRY_ARGS, start, xyz(shadow.direction), shadow.direction.w);
         outcome = (float)(blocked ? PICK_BLOCKED : PICK_LIT);
         if (!blocked) out[2] = with_w(throughput * xyz(shadow.contribution), 0.0f);
     }

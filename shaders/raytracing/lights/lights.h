@@ -180,9 +180,8 @@ DEVICE float hit_light_probability(const LaunchParams params, GLOBAL const float
 // Samples a light by its selection probability, and a point or direction on it; returns false if the light cannot light
 // the point `from`. Uses the dimensions `dimension` and + 1, and + 2 for lights of selection probability below 2^-12
 // and for lights of the tree.
-DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
-                         GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
-                         uint dimension, LightSample *light) {
+DEVICE bool sample_light(const LaunchParams params, float3 from, SCENE_PARAMS, Sampler sampler, uint dimension,
+                         LightSample *light) {
     light->point_light = -1;
     uint u32 = get_1d_bits(sampler, dimension), begin, width;
     float u2 = get_1d(sampler, dimension + 1);
@@ -212,18 +211,17 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
 
 #if TEXTURED
 // Returns the factor by which textures scale the radiance of a light sample seen from `from`.
-DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, GLOBAL const float4 *lights,
-                               const LightSample light, float3 from) {
+DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, const LightSample light, float3 from) {
     if (light.light_id < 0) return make_float3(1.0f, 1.0f, 1.0f);
     Primitive p = light_primitive(params, lights, primitives, light.light_id);
     bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
     float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
     float3 normal = make_float3(0.0f, 0.0f, 0.0f);
     if (SPHERE_TEXTURES && p.edge2.w > 0.0f) normal = primitive_normal(p, madd(light.direction, light.distance, from));
-    return emission_texture_at(SCENE_ARGS, p, u, v, normal);
+    return emission_texture_at(GEOMETRY_ARGS, p, u, v, normal);
 }
 #else
-#define light_texture_at(params, scene, lights, light, from) 1.0f
+#define light_texture_at(params, scene, light, from) 1.0f
 #endif
 
 // A shadow ray, and the contribution that it adds if it is unoccluded. direction.xyz is unit; direction.w is t_max.
@@ -240,14 +238,13 @@ typedef struct {
 // throughput. Returns false if the light contributes nothing. `origin` is the ray's offset origin. With `use_mis` the
 // contribution has the MIS weight against BSDF sampling.
 DEVICE bool sample_direct(const LaunchParams params, const Material m, const Surface s, float3 origin, bool use_mis,
-                          GLOBAL const float4 *lights, SCENE_PARAMS, GLOBAL const Material *materials, Sampler sampler,
-                          uint dimension, ShadowRay *ray) {
+                          SCENE_PARAMS, Sampler sampler, uint dimension, ShadowRay *ray) {
     LightSample light;
-    if (!sample_light(params, origin, lights, primitives, materials, sampler, dimension, &light)) return false;
+    if (!sample_light(params, origin, SCENE_ARGS, sampler, dimension, &light)) return false;
     float4 bsdf = eval_bsdf_pdf(m, s, light.direction);
     float cosine = dot_fma(light.direction, s.normal);
     if (!(bsdf.w > 0.0f) || !on_geometric_side(s, light.direction, cosine < 0.0f)) return false;
-    light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, lights, light, origin);
+    light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, light, origin);
     bool has_bsdf_pdf = use_mis && DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta;
     float inverse_pdf = 1.0f / (light.pdf + (has_bsdf_pdf ? bsdf.w : 0.0f));  // MIS weight (balance heuristic) over pdf
     float offset = dot_fma(origin - s.point, s.normal);

@@ -14,7 +14,7 @@
 
 // Traces photon number thread_index() through at most max_depth hits.
 KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const float4 *starts, GLOBAL float4 *records,
-                     SCENE_PARAMS, GLOBAL const Material *materials) {
+                     GEOMETRY_PARAMS, GLOBAL const Material *materials) {
     uint i = thread_index();
     if (i >= (uint)photon_count) return;
     Sampler sampler = make_sampler((uint)seed, 0xffffffffu, i);
@@ -23,11 +23,11 @@ KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const flo
     float4 throughput = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     int recorded = 0;
     for (int depth = 0; depth < max_depth && recorded < PHOTON_RECORDS; depth++) {
-        Hit hit = scene_closest_hit(SCENE_ARGS, origin, direction);
+        Hit hit = scene_closest_hit(GEOMETRY_ARGS, origin, direction);
         if (hit.primitive < 0) return;
         if (MEDIA) throughput = throughput * medium_transmittance(materials, medium, hit.t);
-        Surface s = surface_at(SCENE_ARGS, hit, origin, direction);
-        Material m = material_at(SCENE_ARGS, materials, s);
+        Surface s = surface_at(GEOMETRY_ARGS, hit, origin, direction);
+        Material m = material_at(GEOMETRY_ARGS, materials, s);
         uint dimension = (uint)(depth + 1) * PHOTON_DIMENSIONS;
         bend_normals(&s, m);
         if (is_shadow_catcher(m)) return;

@@ -185,8 +185,7 @@ DEVICE int8 sample_triangle8(const LaunchParams params, const Triangle8 *p, Floa
 // Samples lights as sample_direct does, for the lanes whose light is a triangle or the environment; *remaining becomes
 // the other lanes. Returns the lanes that have a shadow ray.
 DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint lanes,
-                           const SurfaceHit8 *s, SCENE_PARAMS, GLOBAL const Material *materials,
-                           GLOBAL const float4 *lights, uint *remaining) {
+                           const SurfaceHit8 *s, SCENE_PARAMS, uint *remaining) {
     const float *cache = packet->sample_cache + begin;
     uint8 u32 = as_uint8(vload8(0, cache + CACHE_PATHS * CACHE_DIMENSIONS)), light_begin, width;
     int8 entry = choose_light(params, lights, u32, &light_begin, &width);
@@ -240,8 +239,7 @@ DEVICE float3 get_float3(Float3x8 p, uint k) {
 
 // Samples a light for lane k by sample_direct, as for a single path; false if it has no shadow ray.
 DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int depth, PathPacket *packet, uint begin,
-                                               uint k, const SurfaceHit8 *s, SCENE_PARAMS,
-                                               GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+                                               uint k, const SurfaceHit8 *s, SCENE_PARAMS) {
     uint j = begin + k, dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
     Surface surface;
     surface.point = get_float3(s->point, k);
@@ -261,8 +259,8 @@ DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int de
 #endif
     ShadowRay shadow;
     float3 origin = get_float3(s->origin, k);
-    if (!sample_direct(params, material, surface, origin, true, lights, SCENE_ARGS, materials,
-                       packet_sampler(packet, j), dimension, &shadow))
+    if (!sample_direct(params, material, surface, origin, true, SCENE_ARGS, packet_sampler(packet, j), dimension,
+                       &shadow))
         return false;
     float3 throughput = float3_at(packet->throughput, j);
     shadow.contribution =
@@ -275,8 +273,8 @@ DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int de
 // Sets the shading normals of eight triangles, and multiplies their colors and, with METALLIC, roughness and metallic
 // by textures and vertex colors, in the lanes of the mask `shaded`. On entry s->normal is the geometric normal of the
 // front, s->geometric_normal the normal on the ray's side. (u, v) are barycentric coordinates.
-DEVICE void texture_surface8(SCENE_PARAMS, const Triangle8 *p, float8 u, float8 v, Float3x8 ray_direction, int8 shaded,
-                             SurfaceHit8 *s) {
+DEVICE void texture_surface8(GEOMETRY_PARAMS, const Triangle8 *p, float8 u, float8 v, Float3x8 ray_direction,
+                             int8 shaded, SurfaceHit8 *s) {
     Float3x8 smooth = smooth_normal(interpolated_normal(attributes, p->id, u, v), s->normal);
     s->normal = clamp_shading_normal(select3_8(s->front_face, smooth, negate3(smooth)), ray_direction);
     if (SURFACE_TEXTURES)
@@ -294,8 +292,7 @@ DEVICE void texture_surface8(SCENE_PARAMS, const Triangle8 *p, float8 u, float8 
 
 // Sets *s to the surfaces that *lanes hit. Removes from *lanes the lanes left to shade_hit; *catchers becomes the
 // remaining lanes on shadow catchers.
-DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catchers, SCENE_PARAMS,
-                        GLOBAL const Material *materials, SurfaceHit8 *s) {
+DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catchers, SCENE_PARAMS, SurfaceHit8 *s) {
     Packet *rays = &packet->rays;
     GLOBAL const float4 *columns = (GLOBAL const float4 *)materials;
     // lanes of ended paths may hold any index: they read primitive 0
@@ -334,7 +331,7 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
 #endif
     s->geometric_normal = side;
     if (movemask8(shaded))
-        texture_surface8(SCENE_ARGS, &p, rays->u.v8[begin >> 3], rays->v.v8[begin >> 3], ray_direction, shaded, s);
+        texture_surface8(GEOMETRY_ARGS, &p, rays->u.v8[begin >> 3], rays->v.v8[begin >> 3], ray_direction, shaded, s);
 #if SHADOW_RAYS_CROSS  // left to shade_hit: the offset origin is below the shading normal's plane
     shaded &= dot_fma(sub3(s->origin, s->point), s->normal) >= 0.0f;
 #endif
@@ -384,10 +381,10 @@ DEVICE uint continue_paths8(const LaunchParams params, int depth, PathPacket *pa
 // Shades the paths in *lanes that hit triangles of the materials above; *lanes becomes the mask of those it shaded.
 // Returns the lanes whose paths continue; *shadows becomes those with a shadow ray.
 DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint *lanes,
-                        uint *shadows, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+                        uint *shadows, SCENE_PARAMS) {
     SurfaceHit8 s;
     uint catchers;
-    surface_at8(packet, begin, lanes, &catchers, SCENE_ARGS, materials, &s);
+    surface_at8(packet, begin, lanes, &catchers, SCENE_ARGS, &s);
     uint shaded = *lanes & ~catchers;
 #if CATCHES_SHADOWS8
     if (params.sun_count > 0)
@@ -399,9 +396,9 @@ DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet
     if (!shaded || last_bounce) return 0;
     if (DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0) {
         uint remaining;
-        *shadows |= sample_direct8(params, depth, packet, begin, shaded, &s, SCENE_ARGS, materials, lights, &remaining);
+        *shadows |= sample_direct8(params, depth, packet, begin, shaded, &s, SCENE_ARGS, &remaining);
         for (; remaining; remaining &= remaining - 1u)
-            if (sample_direct_lane(params, depth, packet, begin, ctz(remaining), &s, SCENE_ARGS, materials, lights))
+            if (sample_direct_lane(params, depth, packet, begin, ctz(remaining), &s, SCENE_ARGS))
                 *shadows |= 1u << ctz(remaining);
     }
     return continue_paths8(params, depth, packet, begin, shaded, &s);

@@ -31,64 +31,53 @@ DEVICE void set_bit(LOCAL uint *words, uint listed_ray) {
 #if HAS_BALLOT && !INSTANCES
 // Keeps the closest hit of a listed ray in the static BVH, or with `is_shadow` connects the ray if nothing is hit.
 DEVICE void finish_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint listed_ray, float4 origin, float4 direction,
-                          Hit best, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits, SHADOW_PARAMS,
-                          SCENE_PARAMS, GLOBAL const float4 *lights) {
+                          Hit best, LOCAL uint *hit_words, STATE_PARAMS, SCENE_PARAMS) {
     uint i = RAY_OF(listed_ray);
     if (is_shadow) {
-        if (best.primitive < 0 && !any_field_or_instance(SCENE_ARGS, origin, xyz(direction), direction.w))
-            connect_ray(i, SHADOW_ARGS, radiances);
+        if (best.primitive < 0 && !any_field_or_instance(GEOMETRY_ARGS, origin, xyz(direction), direction.w))
+            connect_ray(i, STATE_ARGS);
         return;
     }
-    hit_fields_and_instances(SCENE_ARGS, origin, xyz(direction), &best);
+    hit_fields_and_instances(GEOMETRY_ARGS, origin, xyz(direction), &best);
     collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
-    if (keep_hit(params, depth, i, best, PATH_ARGS, hits, lights)) set_bit(hit_words, listed_ray);
+    if (keep_hit(params, depth, i, best, STATE_ARGS, lights)) set_bit(hit_words, listed_ray);
 }
+#endif
 
 // Traces the `count` listed rays and sets the bits of rays that hit, or with `is_shadow` traces their shadow rays and
 // adds the unoccluded contributions.
 DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
-                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
-                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
+                         LOCAL const ushort *listed, LOCAL uint *hit_words, STATE_PARAMS, SCENE_PARAMS) {
+#if HAS_BALLOT && !INSTANCES
 #define QUEUE_COUNT count
 #define QUEUE_NEXT &counts[1]
 #define QUEUE_ANY_HIT is_shadow
-#define QUEUE_LOAD                                                               \
-    uint i = RAY_OF(listed[queue_index]);                                        \
-    origin = is_shadow ? origin_of_shadow(i, origins, SHADOW_ARGS) : origins[i]; \
-    direction = is_shadow ? shadow_directions[i] : directions[i];                \
+#define QUEUE_LOAD                                                     \
+    uint i = RAY_OF(listed[queue_index]);                              \
+    origin = is_shadow ? origin_of_shadow(i, STATE_ARGS) : origins[i]; \
+    direction = is_shadow ? shadow_directions[i] : directions[i];      \
     best.t = is_shadow ? direction.w : FLT_MAX;
-#define QUEUE_FINISH                                                                                                 \
-    finish_listed(SAMPLE_ARGS, depth, is_shadow, listed[queue_index], origin, direction, best, hit_words, PATH_ARGS, \
-                  hits, SHADOW_ARGS, SCENE_ARGS, lights);
+#define QUEUE_FINISH                                                                                                  \
+    finish_listed(SAMPLE_ARGS, depth, is_shadow, listed[queue_index], origin, direction, best, hit_words, STATE_ARGS, \
+                  SCENE_ARGS);
 #include_again "bvh/trace_queue.h"
-}
 #else
-DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
-                         LOCAL const ushort *listed, LOCAL uint *hit_words, PATH_PARAMS, GLOBAL float4 *hits,
-                         SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const float4 *lights) {
     for (uint k = local_index(); k < count; k += GROUP_SIZE) {
         uint i = RAY_OF(listed[k]);
-        if (is_shadow) {
-            float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
-            if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
-        } else {
-            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
-            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
-            if (keep_hit(params, depth, i, hit, PATH_ARGS, hits, lights)) set_bit(hit_words, listed[k]);
-        }
+        if (is_shadow)
+            trace_shadow_ray(i, STATE_ARGS, SCENE_ARGS);
+        else if (trace_ray(SAMPLE_ARGS, depth, i, STATE_ARGS, SCENE_ARGS))
+            set_bit(hit_words, listed[k]);
     }
-}
 #endif
+}
 
 // Shades the hits of the `count` listed rays; sets the bits of the paths that continue and of those with a shadow ray.
 DEVICE void shade_listed(SAMPLE_PARAMS, int depth, uint count, LOCAL const ushort *listed, LOCAL uint *active_words,
-                         LOCAL uint *shadow_words, PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS,
-                         GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+                         LOCAL uint *shadow_words, STATE_PARAMS, SCENE_PARAMS) {
     for (uint k = local_index(); k < count; k += GROUP_SIZE) {
-        uint i = RAY_OF(listed[k]);
         bool has_shadow_ray;
-        if (shade_ray(params, depth, sampler_of_ray(AT_SAMPLE(params), i), i, &has_shadow_ray, PATH_ARGS,
-                      stored_hit(hits, i), SHADOW_ARGS, SCENE_ARGS, materials, lights))
+        if (shade_ray(SAMPLE_ARGS, depth, RAY_OF(listed[k]), &has_shadow_ray, STATE_ARGS, SCENE_ARGS))
             set_bit(active_words, listed[k]);
         if (has_shadow_ray) set_bit(shadow_words, listed[k]);
     }
@@ -109,9 +98,8 @@ DEVICE void store_words(LOCAL const uint *words, GLOBAL uint *stencil) {
 // Runs the stages of all depths from `first_depth` on: no group waits for another one, and no stage is launched for few
 // rays. `active_mask` is the stencil of active rays at first_depth; later_masks[depth * words + word] receives the
 // stencils of all depths, for the report.
-KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, GLOBAL uint *later_masks, PATH_PARAMS,
-               GLOBAL float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-               GLOBAL const float4 *lights) {
+KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, GLOBAL uint *later_masks, STATE_PARAMS,
+               SCENE_PARAMS) {
     GROUP_LIST;
     LOCAL_ARRAY(uint, active_words, WORDS_PER_GROUP);
     LOCAL_ARRAY(uint, hit_words, WORDS_PER_GROUP);
@@ -124,17 +112,14 @@ KERNEL bounces(SAMPLE_PARAMS, int first_depth, GLOBAL const uint *active_mask, G
         clear_words(hit_words);
         clear_words(shadow_words);
         BARRIER();
-        trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
-                     SCENE_ARGS, lights);
+        trace_listed(SAMPLE_ARGS, depth, false, count, counts, listed, hit_words, STATE_ARGS, SCENE_ARGS);
         BARRIER();
         count = list_rays(hit_words, counts, listed);
-        shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, PATH_ARGS, hits, SHADOW_ARGS,
-                     SCENE_ARGS, materials, lights);
+        shade_listed(SAMPLE_ARGS, depth, count, listed, active_words, shadow_words, STATE_ARGS, SCENE_ARGS);
         BARRIER();
         if (DIRECT_LIGHTING == DIRECT_BSDF) continue;
         count = list_rays(shadow_words, counts, listed);
-        trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, hit_words, PATH_ARGS, hits, SHADOW_ARGS,
-                     SCENE_ARGS, lights);
+        trace_listed(SAMPLE_ARGS, depth, true, count, counts, listed, hit_words, STATE_ARGS, SCENE_ARGS);
         BARRIER();
     }
 }

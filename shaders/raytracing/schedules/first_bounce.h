@@ -1,14 +1,14 @@
 // The wavefront's depth 0 in one launch: camera rays, closest hits, shading and shadow rays, with the paths in
 // registers. Paths that end go straight to the film; only the states of paths that continue are stored, for the kernel
-// `bounces` (bounces.h), after which `finish_paths` adds these to the film. wavefront.h includes this file;
+// `bounces` (bounces.h), after which `accumulate` adds these to the film. wavefront.h includes this file;
 // renderer/raytracing/schedules.py launches the kernels. Stages in launches of their own would store and load the state
 // of every ray: at 1920 x 1080 that takes an H200 0.28 ms a sample.
 
 #if HAS_PART(PART_FIRST)
 // `next_mask` receives the stencil of the paths that continue at depth 1; `first_mask` the stencil of depth 0, which the
 // picture's report counts.
-KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL uint *next_mask, PATH_PARAMS,
-                    SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL uint *next_mask, STATE_PARAMS,
+                    SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);
     uint i = thread_index();
     int x, y;
@@ -18,17 +18,9 @@ KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL 
     if (was_active) {
         Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
         Path path = start_path(params, x, y, sampler);
-        Hit hit = path_hit(params, 0, sampler, path.origin, path.direction, SCENE_ARGS, lights);
-        if (hit.primitive < 0) {
-            path.radiance = add_escaped_radiance(params, 0, lights, path);
-        } else {
-            ShadowRay shadow;
-            continues = shade_path(params, 0, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-            float4 origin = shadow_ray_origin(SHADOW_ORIGIN(path, shadow), shadow.direction,
-                                              shadow.valid ? shadow.contribution.w : 0.0f);
-            if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
-                path.radiance = add_contribution(path.radiance, shadow.contribution);
-        }
+        ShadowRay shadow;
+        continues = trace_and_shade(params, 0, sampler, &path, &shadow, SCENE_ARGS);
+        connect_path(&path, shadow, GEOMETRY_ARGS);
         if (continues) {
             origins[i] = path.origin;
             directions[i] = path.direction;
@@ -39,13 +31,5 @@ KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL 
         }
     }
     set_active(next_mask, i, continues, scratch);
-}
-
-// Adds the radiance of the paths in `mask` to the film.
-KERNEL finish_paths(SAMPLE_PARAMS, GLOBAL const uint *mask, GLOBAL const float4 *radiances, FILM_PARAMS) {
-    uint i = thread_index();
-    int x, y;
-    if (is_active(mask, i) && pixel_of_ray(params, i, &x, &y))
-        add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
 }
 #endif

@@ -33,8 +33,7 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
 // Shades the hits of the paths in `active`, and adds the background to the paths that miss. Returns the mask of the
 // paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray.
 DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active,
-                                         uint *shadow_mask, SCENE_PARAMS, GLOBAL const Material *materials,
-                                         GLOBAL const float4 *lights) {
+                                         uint *shadow_mask, SCENE_PARAMS) {
     uint remaining = active;
     *shadow_mask = 0;
     cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
@@ -51,7 +50,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
 #if VECTOR_SHADING
         uint hits = lanes & ~escaped, shadows = 0;
         if (!hits) continue;
-        uint continues = shade_hits8(params, depth, packet, begin, &hits, &shadows, SCENE_ARGS, materials, lights);
+        uint continues = shade_hits8(params, depth, packet, begin, &hits, &shadows, SCENE_ARGS);
         remaining &= ~(hits << begin);
         active &= ~(hits << begin) | continues << begin;
         *shadow_mask |= shadows << begin;
@@ -69,7 +68,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         } else {
             ShadowRay shadow;
             Sampler sampler = packet_sampler(packet, j);
-            continues = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+            continues = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS);
             if (continues) packet_set_path(packet, j, path);
             if (shadow.valid) packet_set_shadow_ray(packet, j, SHADOW_ORIGIN(path, shadow), shadow);
             if (shadow.valid) *shadow_mask |= 1u << j;
@@ -82,8 +81,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
 
 // Traces one sample of the 32 pixels of a stencil word. active_masks[16 * word + depth] receives the mask of the active
 // paths at each depth, for the report.
-KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
-                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     uint word = thread_index();
     PathPacket packet;
     uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), started = active;
@@ -92,10 +90,10 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
         if (!active && depth >= MAX_DEPTHS) break;
         if (!active) continue;
         uint shadow_mask;
-        scene_packet_hits(SCENE_ARGS, &packet.rays, active, false);
-        active = shade_packet(params, depth, &packet, active, &shadow_mask, SCENE_ARGS, materials, lights);
+        scene_packet_hits(GEOMETRY_ARGS, &packet.rays, active, false);
+        active = shade_packet(params, depth, &packet, active, &shadow_mask, SCENE_ARGS);
         if (!shadow_mask) continue;
-        scene_packet_hits(SCENE_ARGS, &packet.shadows, shadow_mask, true);
+        scene_packet_hits(GEOMETRY_ARGS, &packet.shadows, shadow_mask, true);
         for (; shadow_mask; shadow_mask &= shadow_mask - 1u) {
             uint j = ctz(shadow_mask);
             if (packet.shadows.prim_index.s[j] >= 0) continue;

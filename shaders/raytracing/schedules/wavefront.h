@@ -10,16 +10,16 @@
 #define PART_FIRST 4
 #define HAS_PART(part) (PART == PART_ALL || PART == part)
 #define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // a shadow ray's contribution, then its origin
-// The path states (Path in path.h) and the shadow rays (ShadowRay in lights/lights.h), a float4 a ray each.
-#define PATH_PARAMS \
-    GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances
-#define PATH_ARGS origins, directions, throughputs, radiances
-#define SHADOW_PARAMS GLOBAL float4 *shadow_directions, GLOBAL float4 *shadow_contributions
-#define SHADOW_ARGS shadow_directions, shadow_contributions
+// The states of the paths between two stages, a float4 a ray each: Path (path.h), the hit (store_hit in scene.h; two
+// float4 with INSTANCES), and the shadow ray (ShadowRay in lights/lights.h).
+#define STATE_PARAMS                                                                                         \
+    GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, \
+        GLOBAL float4 *hits, GLOBAL float4 *shadow_directions, GLOBAL float4 *shadow_contributions
+#define STATE_ARGS origins, directions, throughputs, radiances, hits, shadow_directions, shadow_contributions
 
 #if HAS_PART(PART_RAYS)
 // Stage 1: starts the paths of all rays whose pixel takes another sample, and sets the mask of these rays.
-KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, PATH_PARAMS) {
+KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, STATE_PARAMS) {
     STENCIL_LOCAL(scratch);
     uint i = thread_index();
     int x, y;
@@ -35,7 +35,7 @@ KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, PATH_PARAM
 
 // Stores the hit of ray i and returns true. For a miss, adds the background's radiance and returns false; without a
 // stencil the path then ends by a throughput of 0.
-DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit, PATH_PARAMS, GLOBAL float4 *hits,
+DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit, STATE_PARAMS,
                      GLOBAL const float4 *lights) {
     store_hit(hits, i, hit);
     if (hit.primitive >= 0) return true;
@@ -45,14 +45,22 @@ DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit
     return false;
 }
 
+// Finds the closest hit of ray i: a surface, or a collision in a volume. Returns false for a miss.
+DEVICE bool trace_ray(SAMPLE_PARAMS, int depth, uint i, STATE_PARAMS, SCENE_PARAMS) {
+    Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
+    Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS);
+    return keep_hit(params, depth, i, hit, STATE_ARGS, lights);
+}
+
 // Shades the hit of ray i and stores the path state and the shadow ray. Returns true if the path continues;
 // *has_shadow_ray becomes true if there is a shadow ray to trace.
-DEVICE bool shade_ray(const LaunchParams params, int depth, Sampler sampler, uint i, bool *has_shadow_ray, PATH_PARAMS,
-                      const Hit hit, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-                      GLOBAL const float4 *lights) {
+DEVICE bool shade_ray(SAMPLE_PARAMS, int depth, uint i, bool *has_shadow_ray, STATE_PARAMS, SCENE_PARAMS) {
+    Hit hit = stored_hit(hits, i);
+    if (STENCIL == STENCIL_OFF && hit.primitive < 0) return false;
     Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
     ShadowRay shadow;
-    bool active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+    Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
+    bool active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS);
     *has_shadow_ray = shadow.valid;
     radiances[i] = path.radiance;
     if (active || shadow.valid) origins[i] = path.origin;
@@ -66,50 +74,49 @@ DEVICE bool shade_ray(const LaunchParams params, int depth, Sampler sampler, uin
 }
 
 // Returns the origin of ray i's shadow ray; w is its time in the shutter interval.
-DEVICE float4 origin_of_shadow(uint i, GLOBAL const float4 *origins, SHADOW_PARAMS) {
+DEVICE float4 origin_of_shadow(uint i, STATE_PARAMS) {
     float4 origin = EQUIANGULAR ? shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i + 1] : origins[i];
     return shadow_ray_origin(origin, shadow_directions[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i].w);
 }
 
 // Adds the contribution of ray i's unoccluded shadow ray to the path's radiance.
-DEVICE void connect_ray(uint i, SHADOW_PARAMS, GLOBAL float4 *radiances) {
+DEVICE void connect_ray(uint i, STATE_PARAMS) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
 }
 
+// Traces ray i's shadow ray, and connects it if it is unoccluded.
+DEVICE void trace_shadow_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
+    float4 origin = origin_of_shadow(i, STATE_ARGS), direction = shadow_directions[i];
+    if (!scene_any_hit(GEOMETRY_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, STATE_ARGS);
+}
+
 #if HAS_PART(PART_RAYS)
-// Stage 2 of a depth: finds the closest hits of the active rays, and sets `hit_mask` to the rays that hit a surface or
-// collide in a volume.
-KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, PATH_PARAMS,
-             GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
+// Stage 2 of a depth: traces the active rays, and sets `hit_mask` to those that hit a surface or collide in a volume.
+KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, STATE_PARAMS,
+             SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(slot) {
         uint i = ray_of(active_mask, slot);
-        bool active = is_active(active_mask, slot);
-        if (active) {
-            Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
-            Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS, lights);
-            active = keep_hit(params, depth, i, hit, PATH_ARGS, hits, lights);
-        }
-        set_active(hit_mask, i, active, scratch);
+        bool hits_surface = is_active(active_mask, slot) && trace_ray(SAMPLE_ARGS, depth, i, STATE_ARGS, SCENE_ARGS);
+        set_active(hit_mask, i, hits_surface, scratch);
     }
 }
 
 // Stage 4 of a depth: traces the shadow rays in `shadow_mask` and adds the contributions of the unoccluded ones.
-KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, PATH_PARAMS, SHADOW_PARAMS, SCENE_PARAMS,
-               GLOBAL const float4 *lights) {
+KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, STATE_PARAMS, SCENE_PARAMS) {
     FOR_EACH_STENCIL_WORD(slot) {
-        if (!is_active(shadow_mask, slot)) continue;
-        uint i = ray_of(shadow_mask, slot);
-        float4 origin = origin_of_shadow(i, origins, SHADOW_ARGS), direction = shadow_directions[i];
-        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, SHADOW_ARGS, radiances);
+        if (is_active(shadow_mask, slot)) trace_shadow_ray(ray_of(shadow_mask, slot), STATE_ARGS, SCENE_ARGS);
     }
 }
+#endif
 
-// Last stage: adds each path's radiance to the film.
-KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
-    uint i = thread_index();
+#if HAS_PART(PART_FIRST)
+// Last stage: adds the radiance of the paths in `mask` to the film.
+KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const uint *mask, GLOBAL const float4 *radiances, FILM_PARAMS) {
+    uint slot = thread_index(), i = ray_of(mask, slot);
     int x, y;
-    if (pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS))
+    if (is_active(mask, slot) && pixel_of_ray(params, i, &x, &y) &&
+        (STENCIL != STENCIL_OFF || needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS)))
         add_sample(AT_SAMPLE(params), x, y, radiances[i], FILM_ARGS);
 }
 #endif
@@ -118,17 +125,13 @@ KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const float4 *radiances, FILM_PARAMS) {
 // Stage 3 of a depth: shades the hits in `hit_mask`. Sets `active_mask` to the paths that continue and `shadow_mask` to
 // those with a shadow ray.
 KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask, GLOBAL uint *shadow_mask,
-             PATH_PARAMS, GLOBAL const float4 *hits, SHADOW_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-             GLOBAL const float4 *lights) {
+             STATE_PARAMS, SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(slot) {
         uint i = ray_of(hit_mask, slot);
-        bool active = is_active(hit_mask, slot), has_shadow_ray = false;
-        Hit hit = {0.0f, 0.0f, 0.0f, -1};
-        if (active) hit = stored_hit(hits, i);
-        if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0))
-            active = shade_ray(params, depth, sampler_of_ray(AT_SAMPLE(params), i), i, &has_shadow_ray, PATH_ARGS, hit,
-                               SHADOW_ARGS, SCENE_ARGS, materials, lights);
+        bool has_shadow_ray = false;
+        bool active =
+            is_active(hit_mask, slot) && shade_ray(SAMPLE_ARGS, depth, i, &has_shadow_ray, STATE_ARGS, SCENE_ARGS);
         if (STENCIL == STENCIL_OFF && !has_shadow_ray)
             shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         set_active(active_mask, i, active, scratch);

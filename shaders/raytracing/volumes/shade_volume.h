@@ -47,8 +47,7 @@ DEVICE void attenuate(const LaunchParams params, int depth, Sampler sampler, GLO
 // Shades a collision as shade_hit of raytrace.cu shades a surface: samples a light by next-event estimation into
 // `shadow`, and the next direction by the phase function. Returns true if the path continues.
 DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
-                         ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials,
-                         GLOBAL const float4 *lights) {
+                         ShadowRay *shadow, SCENE_PARAMS) {
     float4 scattering = lights[FIRST_VOLUME_ROW + 4 * (hit.primitive - VOLUME_BASE) + 2];
     float3 from = xyz(path->origin), direction = xyz(path->direction), point = madd(direction, hit.t, from);
     float4 throughput = path->throughput * with_w(xyz(scattering), 1.0f);
@@ -59,8 +58,8 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
     if (last_bounce || !(largest_of3(xyz(throughput)) > 0.0f)) return false;
     LightSample light;
     if (DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 &&
-        sample_light(params, point, lights, primitives, materials, sampler, dimension + 4, &light)) {
-        light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, lights, light, point);
+        sample_light(params, point, SCENE_ARGS, sampler, dimension + 4, &light)) {
+        light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, light, point);
         float pdf = henyey_greenstein(dot_fma(direction, light.direction), scattering.w);
         float other_pdf = DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta ? pdf : 0.0f;
         float weight = pdf / (light.pdf + other_pdf);
