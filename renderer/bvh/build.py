@@ -20,7 +20,7 @@ from renderer.bvh import device_sah, presplit
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
-from renderer.bvh.primitives import PRIMITIVE, HostPrimitives
+from renderer.bvh.primitives import HostPrimitives
 from renderer.gpu import Buffer, Device
 from renderer.host import trim_memory
 
@@ -102,6 +102,6 @@ def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray, m
     """
     refs = presplit.PrimRefs(device, primitives, splits)
     if refs.count < min_device_refs:
-        boxes, rows = refs.boxes.read(), refs.primitives.read().view(PRIMITIVE).ravel()
-        return upload_bvh2(device, rows, build_host_sah(boxes[:, :3], boxes[:, 4:7]))
+        bvh, rows = refs.build_on_host()
+        return upload_bvh2(device, rows, bvh)
     return device_sah.build_device_sah(device, lambda: refs.primitives, refs.count, refs.boxes)[0]

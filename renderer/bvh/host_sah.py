@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from renderer.bvh.primitives import half_area
+
 # An inner node as builders write it, 64 bytes: the minimum and maximum of x and of y, for each child's box; the minimum
 # and maximum of z, for both boxes; the child references, ~(8 * first + count - 1) for a leaf. bvh/center_nodes.cu
 # converts it to the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
@@ -116,7 +118,8 @@ class _Builder:
         rows = self.order[positions]
         areas = _half_area(np.concatenate([self.low[rows], self.high[rows]], 1))
         split_cost = 1 + np.add.reduceat(areas, offsets) / np.maximum(_half_area(boxes), 1e-30)
-        return (size <= self.max_leaf) & ((size <= 2) | (split_cost >= size))
+        is_small: np.ndarray = (size <= self.max_leaf) & ((size <= 2) | (split_cost >= size))
+        return is_small
 
     def _split(self, start: np.ndarray, size: np.ndarray, level: int) -> np.ndarray:
         """Partitions every range at its best plane; returns the sizes of the left sides, 1 to size - 1."""
@@ -190,7 +193,7 @@ class _Builder:
 
 def _sizes_below(refs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The node counts of the subtrees of child references, 0 for leaves; `sizes` are the counts of the next level."""
-    return np.append(sizes, 0)[np.maximum(refs, -1)]
+    return np.asarray(np.append(sizes, 0)[np.maximum(refs, -1)])
 
 
 def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -201,16 +204,14 @@ def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _half_area(boxes: np.ndarray) -> np.ndarray:
     """Half the surface (k,) of boxes (k, 6)."""
-    x, y, z = np.maximum(boxes[:, 3:] - boxes[:, :3], 0).astype("f8").T
-    return x * y + y * z + z * x
+    return half_area(np.maximum(boxes[:, 3:] - boxes[:, :3], 0).astype("f8").T)
 
 
 def _swept_area(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Half the surface (k, bins) of the union of bins 0..i, from bin boxes (3, k, bins); 0 where all are empty."""
     low, high = np.minimum.accumulate(low, 2), np.maximum.accumulate(high, 2)
     with np.errstate(invalid="ignore"):
-        x, y, z = np.where(high >= low, high - low, 0).astype("f8")
-    return x * y + y * z + z * x
+        return half_area(np.where(high >= low, high - low, 0).astype("f8"))
 
 
 def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:

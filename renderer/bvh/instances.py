@@ -13,7 +13,6 @@ from renderer.bvh import presplit
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import center_nodes, upload_primitives
-from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
 
 MAX_HOST_REFS = 150_000  # most references of a presplit BLAS: the host builds over them in four seconds
@@ -137,9 +136,7 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, m
         splits = presplit.choose_splits(shape, bvh.cost, limit)
     if splits is not None:
         refs = presplit.PrimRefs(device, shape, splits)
-        boxes = refs.boxes.read()
-        split = build_host_sah(boxes[:, :3], boxes[:, 4:7])
+        split, rows = refs.build_on_host()
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
-            ordered = refs.primitives.read().view(PRIMITIVE).ravel()[split.order]
-            return Blas(shape, split.nodes, ordered, None, *corners)
+            return Blas(shape, split.nodes, rows[split.order], None, *corners)
     return Blas(shape, bvh.nodes, shape[bvh.order], None, *corners)

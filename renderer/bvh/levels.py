@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from renderer.bvh.layouts import LINE, MAX_LEVELS
+from renderer.bvh.primitives import half_area
 
 LEAF_BIT = 0x80000000
 
@@ -23,8 +24,7 @@ class Level(NamedTuple):
     @property
     def areas(self) -> np.ndarray:
         """The surface areas (n,) of the boxes."""
-        x, y, z = (self.boxes[:, 1].astype("f8") - self.boxes[:, 0]).T
-        return 2 * (x * y + y * z + z * x)
+        return 2 * half_area((self.boxes[:, 1].astype("f8") - self.boxes[:, 0]).T)
 
 
 def bvh_levels(bvh: Any) -> list[Level]:

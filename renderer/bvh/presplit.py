@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from renderer.bvh.host_sah import HostBvh, build_host_sah
 from renderer.bvh.layouts import upload_primitives
-from renderer.bvh.primitives import CHUNK, bounds
+from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
 from renderer.gpu import Device, DeviceProperties
 
 GROUP = 64
@@ -45,7 +46,7 @@ class SplitPotential:
             middle = (low + high) / 2
             within = np.floor(priority * middle).sum() <= budget
             low, high = (middle, high) if within else (low, middle)
-        return np.floor(priority * low).astype("u4")
+        return np.asarray(np.floor(priority * low), "u4")
 
     def area_after(self, splits: np.ndarray) -> float:
         """Predicts the sum of the half surface areas of all references after `splits` (m,)."""
@@ -60,8 +61,8 @@ def split_potential(primitives: np.ndarray) -> SplitPotential:
         edge1, edge2 = (chunk[name][:, :3].astype("f8").T.copy() for name in ("edge1", "edge2"))
         size = np.maximum(np.maximum(edge1, edge2), 0) - np.minimum(np.minimum(edge1, edge2), 0)
         size += 2 * np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
-        (x, y, z), (a, b, c), (d, e, f) = size, edge1, edge2
-        boxes[rows] = x * y + y * z + z * x
+        (a, b, c), (d, e, f) = edge1, edge2
+        boxes[rows] = half_area(size)
         least[rows] = (np.abs(b * f - c * e) + np.abs(c * d - a * f) + np.abs(a * e - b * d)) / 2
         np.copyto(least[rows], boxes[rows], where=chunk["edge2"][:, 3] > 0)
     return SplitPotential(boxes, least)
@@ -85,8 +86,7 @@ def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) ->
     if least_refs(len(primitives)) > limit:
         return None
     low, high = bounds(primitives)
-    x, y, z = high - low
-    potential, wanted = split_potential(primitives), MIN_PREDICTED_SAVING * cost * (x * y + y * z + z * x)
+    potential, wanted = split_potential(primitives), MIN_PREDICTED_SAVING * cost * half_area(high - low)
     unsplit = before = float(potential.boxes.sum())
     if not unsplit - potential.least.sum() >= wanted > 0:
         return None
@@ -126,3 +126,8 @@ class PrimRefs:
         ends.write(offsets.astype("u4"))
         self.boxes, self.primitives = device.buffer((self.count, 8)), device.buffer((self.count, 12))
         kernel(count, *args, 1, ends, self.boxes, self.primitives)
+
+    def build_on_host(self) -> tuple[HostBvh, np.ndarray]:
+        """Builds over the references by host_sah.py; returns the BVH and the references' primitives (count,)."""
+        boxes = self.boxes.read()
+        return build_host_sah(boxes[:, :3], boxes[:, 4:7]), self.primitives.read().view(PRIMITIVE).ravel()

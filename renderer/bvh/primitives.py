@@ -151,7 +151,14 @@ def _chunk_bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.min([end.min(1) for end in ends], 0), np.max([end.max(1) for end in ends], 0)
 
 
+def half_area(size: np.ndarray) -> np.ndarray:
+    """Returns half the surface areas (...) of boxes of these sizes (3, ...)."""
+    area: np.ndarray = size[0] * size[1] + size[1] * size[2] + size[2] * size[0]
+    return area
+
+
 def areas(primitives: np.ndarray) -> np.ndarray:
     """Returns the surface areas (m,) float64 of triangles and spheres (m,) PRIMITIVE."""
     sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
-    return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
+    radius2 = np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
+    return np.asarray(np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * radius2)

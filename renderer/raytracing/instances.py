@@ -80,7 +80,7 @@ def rotation_matrix(rotation_degrees: Point) -> np.ndarray:
     about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
-    return about_z @ about_y @ about_x
+    return np.asarray(about_z @ about_y @ about_x)
 
 
 def instance_matrix(instance: Instance) -> np.ndarray:

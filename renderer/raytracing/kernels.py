@@ -25,6 +25,7 @@ KERNEL_FILES = {  # by the name of the generated source: files in shaders/raytra
     "layers": ("raytrace.cu", "aovs.cu"),
     "light_picks": ("raytrace.cu", "lights/light_picks.cu"),
     "photons": ("lights/photons.cu",),
+    "traversal": ("traversal_cost.cu",),
 }
 STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
     "wavefront": ("generate", "trace", "shade", "connect", "accumulate"),
@@ -75,13 +76,12 @@ Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height
 
 
 def kernel_source(name: str = "materials") -> GeneratedSource:
-    """Returns the dispatch over materials and distance fields, followed by KERNEL_FILES[name]."""
-    return GeneratedSource(name, material_source() + _includes(*KERNEL_FILES[name]))
+    """Returns the dispatch over materials and distance fields, followed by KERNEL_FILES[name].
 
-
-def traversal_source() -> GeneratedSource:
-    """Returns the source of traversal_cost.cu, which intersects rays with the scene and shades nothing."""
-    return GeneratedSource("traversal", surface_source() + _includes("traversal_cost.cu"))
+    The source "traversal" intersects rays with the scene and shades nothing, so it has no materials.
+    """
+    text = surface_source() if name == "traversal" else material_source()
+    return GeneratedSource(name, text + _includes(*KERNEL_FILES[name]))
 
 
 def material_source() -> str:

@@ -98,21 +98,14 @@ SIMD8_KINDS = tuple(sorted({file.simd8 for file in MATERIAL_FILES.values() if fi
 
 def declares(rows: np.ndarray, flag: str) -> np.ndarray:
     """Returns the mask (n,) bool of the materials (n,) MATERIAL whose files declare `flag`, a field of MaterialFile."""
-    flags = np.array([getattr(file, flag) for file in MATERIAL_FILES.values()])
-    return flags[rows["kind"]]
+    return np.array([getattr(file, flag) for file in MATERIAL_FILES.values()]).take(rows["kind"])
 
 
-def transmits(rows: np.ndarray) -> np.ndarray:
-    """Returns the mask (n,) bool of the materials (n,) MATERIAL that transmit light through the surface."""
-    return _holds(rows, "transmits")
+def holds(rows: np.ndarray, condition: str) -> np.ndarray:
+    """Returns the mask (n,) bool of the materials (n,) MATERIAL for which a condition of their files holds.
 
-
-def mirrors(rows: np.ndarray) -> np.ndarray:
-    """Returns the mask (n,) bool of the materials (n,) MATERIAL that reflect as mirrors where they are smooth."""
-    return _holds(rows, "mirrors")
-
-
-def _holds(rows: np.ndarray, condition: str) -> np.ndarray:
+    `condition` is "transmits", of surfaces that transmit light, or "mirrors", of mirrors where they are smooth.
+    """
     out = np.zeros(len(rows), bool)
     for index, file in enumerate(MATERIAL_FILES.values()):
         out |= (rows["kind"] == index) & getattr(file, condition).holds(rows)

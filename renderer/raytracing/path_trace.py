@@ -47,7 +47,8 @@ def trace_path(
     is_active, radiance = False, np.zeros(4, "f4")
 
     def first(buffer: Buffer) -> np.ndarray:
-        return buffer.read().reshape(-1, 4)[0]
+        ray: np.ndarray = buffer.read().reshape(-1, 4)[0]
+        return ray
 
     def add(kind: str, depth: int, start: np.ndarray, direction: np.ndarray, length: float) -> None:
         start, direction = start[:3].astype("f8"), direction[:3].astype("f8")

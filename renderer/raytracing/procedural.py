@@ -73,7 +73,7 @@ def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
     """The rotation (3, 3) by `angle` about a unit axis."""
     x, y, z = axis
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross)
 
 
 def _from_z(axes: np.ndarray) -> np.ndarray:

@@ -63,5 +63,5 @@ class RayBuffers:
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
             counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]  # float4s of a ray
             self.state = tuple(device.buffer((self.padded_count * count, 4)).fill(0) for count in counts)
-            self.origins, _, _, self.radiances, self.hits, *self.shadow_rays = self.state
+            self.origins, self.directions, _, self.radiances, self.hits, *self.shadow_rays = self.state
             self.shadows_have_origins = float4s_per_contribution > 1

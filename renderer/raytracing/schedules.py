@@ -24,7 +24,7 @@ from renderer.gpu.device import Buffer, Device
 from renderer.gpu.warps import has_ballot
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
-from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
+from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.settings import Settings
 
 MIN_WAVEFRONT_PRIMS = 36  # static primitives below which CUDA begins with the megakernel
@@ -40,7 +40,6 @@ PERSISTENT_THREADS = 1 << 18  # threads of `regenerate`: more than any GPU has r
 RECORDED_FROM = 2  # samples launched one by one before a graph is recorded, which takes the time of a few samples
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 BEGIN_SAMPLE = "begin_sample"
-REPORT_FILE, REPORT_STAGE = "raytracing/count_rays.cu", "count_rays"
 ONE_BY_ONE = "one by one"  # the wavefront's entry for the kernels of its single stages
 # Kernels of the wavefront of a GPU with a stencil of bits: depth 0 (first_bounce.h), all later depths (bounces.h), and
 # the film's update by the paths that continued after depth 0.
@@ -100,11 +99,10 @@ class Schedule:
 
     @classmethod
     def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Any]:
-        """Compiles the schedule's kernels, by entry point. REPORT_STAGE maps to a function that compiles its kernel."""
+        """Compiles the schedule's kernels, by entry point."""
         cls.compile_ahead(device, constants)
         source, programs = kernel_source(), cls._programs(device, constants)
-        kernels = {entry: device.kernel(source, entry, size, **values) for entry, (size, values) in programs.items()}
-        return kernels | {REPORT_STAGE: cache(partial(device.kernel, REPORT_FILE, REPORT_STAGE, GROUP_SIZE))}
+        return {entry: device.kernel(source, entry, size, **values) for entry, (size, values) in programs.items()}
 
     @classmethod
     def compile_ahead(cls, device: Device, constants: dict[str, object]) -> Callable[[], bool]:
@@ -174,7 +172,7 @@ class Schedule:
         if merge:
             merge()
 
-    def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
+    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
         """Launches the stages of a sample; `params` are the SAMPLE_PARAMS of raytrace.cu."""
         raise NotImplementedError
 
@@ -182,15 +180,11 @@ class Schedule:
         """Statistics of the last sample: active rays by depth and, of a stencil of bits, the words that are 0."""
         raise NotImplementedError
 
-    def _count(self, masks: list[tuple[Buffer, int, int]]) -> dict[str, list[int]]:
-        """Counts active rays and empty words of masks, each given by its buffer, first word and stride in words."""
-        counts = []
-        for words, first, stride in masks:
-            out = self._device.buffer(2, "u4").fill(0)
-            self._kernels[REPORT_STAGE]()(self._rays.mask_words, words, first, stride, self._rays.mask_words, out)
-            counts.append(out.read().tolist())
-        active, empty = np.array(counts).T.tolist()
-        return {"active rays": active, "empty stencil words": empty}
+
+def count_rays(words: np.ndarray) -> dict[str, list[int]]:
+    """Counts active rays and empty words of the stencils of bits of each depth, `words` (depths, n) uint32."""
+    active, empty = np.bitwise_count(words).sum(1, "i8"), (words == 0).sum(1)
+    return {"active rays": active.tolist(), "empty stencil words": empty.tolist()}
 
 
 class Wavefront(Schedule):
@@ -220,7 +214,7 @@ class Wavefront(Schedule):
         size, values = next(iter(super()._programs(device, constants).values()))
         return {entry: (size, values | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
-    def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
+    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
         if FIRST_BOUNCE not in self._kernels:
             for _ in self._stages(settings, params, scene):
                 pass
@@ -239,7 +233,7 @@ class Wavefront(Schedule):
         return self._stages(settings, (params[()], *sample), scene)
 
     def _stages(
-        self, settings: Settings, params: tuple[object, ...], scene: SceneArgs
+        self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
         self._clear(masks[0])
@@ -272,17 +266,16 @@ class Wavefront(Schedule):
             return {"active rays": [int(mask.read()[0]) for mask in self._rays.active_masks[:max_depth]]}
         if self._rays.stencil != "bits":
             return {}
-        masks = [(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]]
+        masks = [mask.read() for mask in self._rays.active_masks[: 1 if BOUNCES in self._kernels else max_depth]]
         if BOUNCES in self._kernels:
-            words = self._rays.mask_words
-            masks[1:] = [(self._rays.bounces_masks, depth * words, 1) for depth in range(1, max_depth)]
-        return self._count(masks)
+            masks += list(self._rays.bounces_masks.read()[1:max_depth])
+        return count_rays(np.array(masks))
 
 
 class Regenerate(Schedule):
     """One launch; threads that end a path start the next."""
 
-    def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
+    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
         rays = self._rays
         if not self._device.has_graphs:  # with graphs, begin_sample clears the counts
             rays.counts.fill(0)
@@ -302,15 +295,14 @@ class Megakernel(Schedule):
         turn = 0 if device.properties.scalar_threads else MEGAKERNEL_TURN
         return super()._programs(device, constants | {"NODES_PER_TURN": turn})
 
-    def _launch(self, settings: Settings, params: tuple[object, ...], scene: SceneArgs) -> None:
+    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
         rays = self._rays
         threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
         self._kernels["megakernel"](threads, *params, rays.active_masks[0], *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth."""
-        depths = range(min(max_depth, MAX_DEPTHS))
-        return self._count([(self._rays.active_masks[0], depth, MAX_DEPTHS) for depth in depths])
+        return count_rays(self._rays.active_masks[0].read().T[:max_depth])
 
 
 SCHEDULES: dict[str, type[Schedule]] = {"wavefront": Wavefront, "regenerate": Regenerate, "megakernel": Megakernel}

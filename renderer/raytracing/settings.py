@@ -196,6 +196,15 @@ class PointLight:
         if (self.outer_degrees < 180 or self.file) and not np.linalg.norm(self.direction) > 0:
             raise ValueError(f"direction is {list(self.direction)}; it must not be zero")
 
+    @property
+    def falloff(self) -> tuple[float, ...]:
+        """The spot falloff: clamp(w - xyz . d, 0, 1)^2 scales the intensity towards -d; (0, 0, 0, 1) without a spot."""
+        if self.outer_degrees >= 180:
+            return 0.0, 0.0, 0.0, 1.0
+        inner, outer = np.cos(np.radians((self.inner_degrees, self.outer_degrees)))
+        axis = np.array(self.direction) / np.linalg.norm(self.direction)
+        return *(axis / (inner - outer)), -outer / (inner - outer)
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -444,7 +453,8 @@ class Settings(PictureSettings):
             out = self if closing == self.instances else replace(self, shutter_close=closing)
         if not self.is_animated:
             return out
-        return follow_models(replace(out, shutter=(time, time + self.exposure_seconds)))
+        followed: Settings = follow_models(replace(out, shutter=(time, time + self.exposure_seconds)))
+        return followed
 
     def without_time(self, original: "Settings", shown: "Settings") -> "Settings":
         """Undoes at_time(): returns a copy of these settings, an edit of `shown`, with the times of `original`.

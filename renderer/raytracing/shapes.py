@@ -203,12 +203,12 @@ def check_generated(settings: Settings) -> None:
     check_memory(total, f"settings: {largest[1]} and {len(rows) - 1} other shapes and instances")
 
 
-def _generated_bytes(item: Any) -> int:
+def _generated_bytes(item: object) -> int:
     """Returns the most bytes that the item takes while its BVH is built; 0 for meshes, whose files tell."""
     if isinstance(item, Procedural):
         return PRIMITIVE_BYTES * procedural.COUNTS[item.kind](item.level)
     if isinstance(item, Attractor):
-        return PRIMITIVE_BYTES * len(item.maps) ** item.level
+        return PRIMITIVE_BYTES * int(len(item.maps) ** item.level)
     if isinstance(item, Scattered):
         return INSTANCE_BYTES * item.columns * item.rows
     return 0 if isinstance(item, MeshShape) else INSTANCE_BYTES

@@ -59,7 +59,7 @@ class StageTrace:
 
     def occupancy(self, depth: int) -> np.ndarray:
         """Returns the fraction of active rays in each word; a warp traces the 32 rays of one word."""
-        return np.bitwise_count(self.words(depth)) / WORD_BITS
+        return np.asarray(np.bitwise_count(self.words(depth)) / WORD_BITS)
 
     def rows(self) -> list[dict[str, int | float]]:
         """Returns a row per bounce: active rays, words with some, their mean occupancy, milliseconds by stage."""

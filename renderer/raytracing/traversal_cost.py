@@ -12,7 +12,7 @@ from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.images.inspection import false_color
 from renderer.images.lines import draw_lines
 from renderer.raytracing.geometry import Geometry
-from renderer.raytracing.kernels import traversal_source
+from renderer.raytracing.kernels import kernel_source
 from renderer.raytracing.path_trace import project
 from renderer.raytracing.ray_buffers import GROUP_SIZE
 
@@ -32,7 +32,9 @@ def count_traversal(
     """
     width, height = size
     out = [device.buffer((height, width), "u4") for _ in VIEWS]
-    kernel = device.kernel(traversal_source(), "traversal_cost", group_size=GROUP_SIZE, **constants, TRAVERSAL_COUNTS=1)
+    kernel = device.kernel(
+        kernel_source("traversal"), "traversal_cost", group_size=GROUP_SIZE, **constants, TRAVERSAL_COUNTS=1
+    )
     kernel(width * height, params, *out, *geometry.kernel_args)
     return out[0].read(), out[1].read()
 

@@ -16,15 +16,6 @@ typedef union {
     int s[32];
 } Ints32;
 
-typedef union {
-    float16 v16;
-    float s[16];
-} Floats16;
-typedef union {
-    int16 v16;
-    int s[16];
-} Ints16;
-
 // 32 rays and their closest hits so far. t starts at the ray's t_max and shrinks to the closest hit; it is negative for
 // inactive rays and for rays whose traversal is finished.
 typedef struct {
@@ -50,28 +41,28 @@ typedef struct {
 // v. Returns the mask of rays whose hits pass. The filter may increase t.
 DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays, int16 hits, float16 *t,
                                            const float16 *u, const float16 *v FILTER_PARAMS) {
-    Floats16 rows[6], t_max, ts, us, vs;
-    Ints16 passed;
+    float rows[6][16], t_max[16], ts[16], us[16], vs[16];
+    int passed[16];
     if (!MAY_FAIL_FILTER(q)) return hits;
     for (int k = 0; k < 3; k++) {
-        rows[k].v16 = rays->origin[k];
-        rows[3 + k].v16 = rays->direction[k];
+        vstore16(rays->origin[k], 0, rows[k]);
+        vstore16(rays->direction[k], 0, rows[3 + k]);
     }
-    t_max.v16 = rays->t;
-    ts.v16 = *t;
-    us.v16 = *u;
-    vs.v16 = *v;
-    passed.v16 = hits;
+    vstore16(rays->t, 0, t_max);
+    vstore16(*t, 0, ts);
+    vstore16(*u, 0, us);
+    vstore16(*v, 0, vs);
+    vstore16(hits, 0, passed);
     for (uint remaining = movemask16(hits); remaining; remaining &= remaining - 1u) {
         uint i = ctz(remaining);
-        float3 origin = make_float3(rows[0].s[i], rows[1].s[i], rows[2].s[i]);
-        float3 direction = make_float3(rows[3].s[i], rows[4].s[i], rows[5].s[i]);
-        Hit hit = {ts.s[i], us.s[i], vs.s[i], -1};
-        if (!PASSES_FILTER(q, origin, direction, t_max.s[i], &hit)) passed.s[i] = 0;
-        ts.s[i] = hit.t;
+        float3 origin = make_float3(rows[0][i], rows[1][i], rows[2][i]);
+        float3 direction = make_float3(rows[3][i], rows[4][i], rows[5][i]);
+        Hit hit = {ts[i], us[i], vs[i], -1};
+        if (!PASSES_FILTER(q, origin, direction, t_max[i], &hit)) passed[i] = 0;
+        ts[i] = hit.t;
     }
-    *t = ts.v16;
-    return passed.v16;
+    *t = vload16(0, ts);
+    return vload16(0, passed);
 }
 #endif
 

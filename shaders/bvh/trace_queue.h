@@ -51,7 +51,7 @@ while (true) {
         for (int k = 0; k < NODES_PER_QUEUE_TURN && node >= 0; k++) node = next_node(nodes, node, ray, best.t, &top);
         WARP_BARRIER();
         if (node < 0 && node != STACK_SENTINEL) {
-            intersect_leaf(primitives, node, xyz(origin), xyz(direction), &best, &prim_id FILTER_ARGS_OF(-1));
+            intersect_leaf(primitives, node, xyz(origin), xyz(direction), &best, &prim_id FILTER_ARGS_OF(-1) AT_REST);
             node = QUEUE_ANY_HIT && best.primitive >= 0 ? STACK_SENTINEL : *--top;
         }
         WARP_BARRIER();

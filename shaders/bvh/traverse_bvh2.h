@@ -20,6 +20,19 @@
 #define PASSES_FILTER(p, origin, direction, t_max, hit) true
 #endif
 
+// Vertex motion (S. Woop et al. 2017): in programs with DEFORMS, the vertices of a shape with `closing` move along lines
+// while the shutter is open, from the array of primitives at `time` 0 to `closing` at 1. A node's boxes contain both.
+// `closing` is 0 for a shape at rest.
+#if DEFORMS
+#define MOTION_PARAMS , GLOBAL const float4 *RESTRICT closing, float time
+#define MOTION_ARGS_OF(closing, time) , closing, time
+#else
+#define MOTION_PARAMS
+#define MOTION_ARGS_OF(closing, time)
+#endif
+#define MOTION_ARGS MOTION_ARGS_OF(closing, time)
+#define AT_REST MOTION_ARGS_OF(0, 0.0f)
+
 #define STACK_SENTINEL ((int)0x80000000)
 #define STACK_SIZE 64  // no builder makes a deeper BVH
 #define ROOT_NODE 0
@@ -71,10 +84,35 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
     return intersect_triangle(p, origin, direction, t_max, hit) && PASSES_FILTER(p, origin, direction, t_max, hit);
 }
 
-// Replaces `best`, whose primitive has id *prim_id, if the ray hits primitive i, whose record is p, nearer. The lower
-// primitive id wins ties in t, so that hits are bit-identical whatever the traversal order.
-DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, float3 direction, Hit *best,
-                                     int *prim_id FILTER_PARAMS) {
+#if DEFORMS
+// a (1 - weight) + b weight in x, y and z; w is a's.
+DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) {
+    return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), a.w);
+}
+
+// p, the primitive when the shutter opens, on its way to `end`.
+DEVICE Primitive primitive_at_time(Primitive p, const Primitive end, float time) {
+    p.v0 = lerp_xyz(p.v0, end.v0, time);
+    p.edge1 = lerp_xyz(p.edge1, end.edge1, time);
+    p.edge2 = lerp_xyz(p.edge2, end.edge2, time);
+    return p;
+}
+#endif
+
+// Primitive i, moved to the ray's time.
+DEVICE Primitive moved_primitive(GLOBAL const float4 *RESTRICT primitives, int i MOTION_PARAMS) {
+    Primitive p = primitive_at(primitives, i);
+#if DEFORMS
+    if (closing) return primitive_at_time(p, primitive_at(closing, i), time);
+#endif
+    return p;
+}
+
+// Replaces `best`, whose primitive has id *prim_id, if the ray hits primitive i nearer. The lower primitive id wins ties
+// in t, so that hits are bit-identical whatever the traversal order.
+DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
+                           int *prim_id FILTER_PARAMS MOTION_PARAMS) {
+    Primitive p = moved_primitive(primitives, i MOTION_ARGS);
     Hit hit;
     COUNT_TESTS(*best, 1);
     KEEP_COUNTS(hit, *best);
@@ -84,11 +122,6 @@ DEVICE void update_closest_primitive(const Primitive p, int i, float3 origin, fl
         best->primitive = i;
         *prim_id = as_int(p.v0.w);
     }
-}
-
-DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
-                           int *prim_id FILTER_PARAMS) {
-    update_closest_primitive(primitive_at(primitives, i), i, origin, direction, best, prim_id FILTER_ARGS);
 }
 
 // Visits an inner node: returns the reference of the nearer child that is hit and pushes the farther one; if no child
@@ -111,19 +144,20 @@ DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRa
 
 // Tests all primitives of a leaf and updates the closest hit.
 DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
-                           Hit *best, int *prim_id FILTER_PARAMS) {
+                           Hit *best, int *prim_id FILTER_PARAMS MOTION_PARAMS) {
     NO_UNROLL  // fewer registers and instructions are faster than two primitives at a time
         for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
-            update_closest(primitives, i, origin, direction, best, prim_id FILTER_ARGS);
+            update_closest(primitives, i, origin, direction, best, prim_id FILTER_ARGS MOTION_ARGS);
 }
 
 // True if any primitive of a leaf is hit before `t_max`.
 DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
-                         float t_max FILTER_PARAMS) {
+                         float t_max FILTER_PARAMS MOTION_PARAMS) {
     Hit hit;
     NO_UNROLL
     for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
-        if (intersect_primitive(primitive_at(primitives, i), origin, direction, t_max, &hit FILTER_ARGS)) return true;
+        if (intersect_primitive(moved_primitive(primitives, i MOTION_ARGS), origin, direction, t_max, &hit FILTER_ARGS))
+            return true;
     return false;
 }
 
@@ -132,7 +166,7 @@ DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref
 // while-while, where a lane waits at its leaf until all lanes have one; n is if-if, where a turn is at most n inner
 // nodes and then at most one leaf.
 DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                         float3 direction, float t_max, bool accept_first_hit FILTER_PARAMS) {
+                         float3 direction, float t_max, bool accept_first_hit FILTER_PARAMS MOTION_PARAMS) {
     SlabRay ray = slab_ray(origin, direction);
     Hit best = {t_max, 0.0f, 0.0f, -1};
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
@@ -145,8 +179,8 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
         }
         for (int k = 0; node < 0 && node != STACK_SENTINEL && (k < 1 || !NODES_PER_TURN); k++) {
             if (!accept_first_hit) {
-                intersect_leaf(primitives, node, origin, direction, &best, &prim_id FILTER_ARGS);
-            } else if (leaf_any_hit(primitives, node, origin, direction, t_max FILTER_ARGS)) {
+                intersect_leaf(primitives, node, origin, direction, &best, &prim_id FILTER_ARGS MOTION_ARGS);
+            } else if (leaf_any_hit(primitives, node, origin, direction, t_max FILTER_ARGS MOTION_ARGS)) {
                 best.primitive = 0;
                 return best;
             }
@@ -158,11 +192,11 @@ DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
 
 DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                        float3 direction, float t_max FILTER_PARAMS) {
-    return traverse_bvh2(nodes, primitives, origin, direction, t_max, false FILTER_ARGS);
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, false FILTER_ARGS AT_REST);
 }
 
 // True if the ray hits anything before `t_max`.
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                     float3 direction, float t_max FILTER_PARAMS) {
-    return traverse_bvh2(nodes, primitives, origin, direction, t_max, true FILTER_ARGS).primitive >= 0;
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, true FILTER_ARGS AT_REST).primitive >= 0;
 }

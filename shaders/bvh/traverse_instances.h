@@ -3,9 +3,6 @@
 // without normalizing its direction, so t means the same in both spaces. bvh/update_instances.cu writes the records.
 // The launcher defines MOTION (1: instances move while the shutter is open) and DEFORMS (1: vertices do).
 #include "bvh/traverse_bvh2.h"
-#if DEFORMS
-#include "bvh/traverse_deforming.h"
-#endif
 
 // An instance, 64 bytes: the matrix from world space to its shape's space, and the shape's offsets in the BLAS arrays.
 typedef struct {
@@ -115,22 +112,11 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                 float3 o = transform(to_shape, xyz(origin), 1.0f), d = transform(to_shape, direction, 0.0f);
                 GLOBAL const float4 *nodes = blas_nodes + 4 * p.node, *primitives = blas_primitives + 3 * p.primitive;
 #if DEFORMS
-                if (p.closing >= 0) {
-                    GLOBAL const float4 *closing = closing_primitives + 3 * p.closing;
-                    Hit hit = traverse_deforming(nodes, primitives, closing, with_w(o, origin.w), d, best->t,
-                                                 accept_first_hit FILTER_ARGS_OF(p.material));
-                    if (accept_first_hit && hit.primitive >= 0) return true;
-                    ADD_COUNTS(hit, *best);
-                    KEEP_COUNTS(*best, hit);
-                    update_instance_hit(p, which, hit, best, &best_instance, *instance);
-                    continue;
-                }
+                GLOBAL const float4 *closing = p.closing >= 0 ? closing_primitives + 3 * p.closing : 0;
 #endif
-                if (accept_first_hit) {
-                    if (any_hit(nodes, primitives, o, d, best->t FILTER_ARGS_OF(p.material))) return true;
-                    continue;
-                }
-                Hit hit = closest_hit(nodes, primitives, o, d, best->t FILTER_ARGS_OF(p.material));
+                Hit hit = traverse_bvh2(nodes, primitives, o, d, best->t,
+                                        accept_first_hit FILTER_ARGS_OF(p.material) MOTION_ARGS_OF(closing, origin.w));
+                if (accept_first_hit && hit.primitive >= 0) return true;
                 ADD_COUNTS(hit, *best);
                 KEEP_COUNTS(*best, hit);
                 update_instance_hit(p, which, hit, best, &best_instance, *instance);

@@ -181,26 +181,6 @@ DEVICE_NOINLINE_ALWAYS uint intersect_boxes16(Lines node8, const Packet *p, cons
     return boxes;
 }
 
-// update_closest8 for ray j of a packet.
-DEVICE void update_packet_closest8(Lines leaf8, Primitives primitives, uint hit_mask, float8 t, float8 u, float8 v,
-                                   Packet *p, uint j) {
-    float ts[8], us[8], vs[8];
-    vstore8(t, 0, ts);
-    vstore8(u, 0, us);
-    vstore8(v, 0, vs);
-    for (; hit_mask; hit_mask &= hit_mask - 1u) {
-        uint k = ctz(hit_mask);
-        if (ts[k] > p->t.s[j]) continue;
-        int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
-        if (ts[k] == p->t.s[j] && prim_id >= p->prim_id.s[j]) continue;
-        p->t.s[j] = ts[k];
-        p->u.s[j] = us[k];
-        p->v.s[j] = vs[k];
-        p->prim_index.s[j] = prim_index;
-        p->prim_id.s[j] = prim_id;
-    }
-}
-
 // Tests all pairs of a ray and a leaf, updates the rays' closest hits, and empties the list.
 DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primitives, Packet *p, Pairs *leaves,
                                                  bool accept_first_hit FILTER_PARAMS) {
@@ -221,7 +201,10 @@ DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primiti
             p->prim_index.s[j] = 0;
             p->t.s[j] = -1.0f;
         } else {
-            update_packet_closest8(leaf8, primitives, hit_mask, t, u, v, p, j);
+            Hit best = packet_hit_at(p, j);
+            update_closest8(leaf8, primitives, hit_mask, t, u, v, &best);
+            packet_set_hit(p, j, best);
+            p->prim_id.s[j] = prim_id_at(primitives, best.primitive);
         }
     }
     leaves->count = 0;

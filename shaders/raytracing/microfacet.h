@@ -10,14 +10,15 @@
 // Returns alpha of a roughness.
 DEVICE real ggx_alpha(real roughness) { return max_nnan(roughness * roughness, MIN_ALPHA); }
 
-// Samples a micro-normal in proportion to its area visible from v (J. Dupuy and A. Benyoub 2023).
-DEVICE real3 sample_vndf(real3 v, real alpha, real u1, real u2) {
-    real3 stretched = normalize_fma(make_real3(alpha * v.x, alpha * v.y, v.z));
+// Samples a micro-normal in proportion to its area visible from v (J. Dupuy and A. Benyoub 2023), with `alpha` along
+// the tangent and the bitangent.
+DEVICE real3 sample_vndf(real3 v, real2 alpha, real u1, real u2) {
+    real3 stretched = normalize_fma(make_real3(alpha.x * v.x, alpha.y * v.y, v.z));
     real height = fma(1.0f - u2, 1.0f + stretched.z, -stretched.z);
     real radius = sqrt(max_nnan(fma(-height, height, (real)(1.0f)), 0.0f));
     real2 phi = cos_sin_2pi(u1);
     real3 h = make_real3(fma(radius, phi.x, stretched.x), fma(radius, phi.y, stretched.y), height + stretched.z);
-    return normalize_fma(make_real3(alpha * h.x, alpha * h.y, max_nnan(h.z, 1e-6f)));
+    return normalize_fma(make_real3(alpha.x * h.x, alpha.y * h.y, max_nnan(h.z, 1e-6f)));
 }
 
 // Returns Smith's Lambda function of GGX for a direction's cosine.
@@ -160,7 +161,8 @@ DEVICE GgxLobe eval_ggx(float roughness, float3 v, float3 l) {
 
 // Samples l: v reflected at a sampled visible micro-normal. l may lie below the surface.
 DEVICE real3 sample_ggx(real roughness, real3 v, real u1, real u2) {
-    real3 h = sample_vndf(v, ggx_alpha(roughness), u1, u2);
+    real alpha = ggx_alpha(roughness);
+    real3 h = sample_vndf(v, make_real2(alpha, alpha), u1, u2);
     return madd(h, 2.0f * dot_fma(v, h), negate3(v));
 }
 

@@ -71,6 +71,8 @@ DEVICE Primitive primitive_of(GEOMETRY_PARAMS, const Hit hit) {
 }
 
 #if DEFORMS
+DEVICE float3 lerp3(float3 a, float3 b, float weight) { return madd(b - a, weight, a); }
+
 // Returns the index into closing_primitives, the primitives when the shutter closes, of a hit on a shape that deforms;
 // else -1.
 DEVICE int closing_of(GEOMETRY_PARAMS, const Hit hit) {
@@ -236,9 +238,7 @@ DEVICE Surface surface_at(GEOMETRY_PARAMS, const Hit hit, float4 origin, float3 
 #if DEFORMS
         int closing = closing_of(GEOMETRY_ARGS, hit);
         Primitive end = closing >= 0 ? primitive_at(closing_primitives, closing) : p;
-        p.v0 = lerp_xyz(p.v0, end.v0, origin.w);
-        p.edge1 = lerp_xyz(p.edge1, end.edge1, origin.w);
-        p.edge2 = lerp_xyz(p.edge2, end.edge2, origin.w);
+        p = primitive_at_time(p, end, origin.w);
 #endif
 #if TEXTURED
         frame.prim_id = as_uint(p.v0.w);

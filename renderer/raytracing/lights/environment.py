@@ -15,7 +15,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.images import read_exr
-from renderer.raytracing.lights.environment_presets import preset_map
+from renderer.raytracing.lights.environment_presets import directions, preset_map
 from renderer.raytracing.settings import Settings, Sky
 from renderer.system.files import file_stamp, read_file
 
@@ -131,25 +131,22 @@ def sun_radiance(sky: Sky) -> np.ndarray:
     mass = 1 / (np.cos(np.radians(zenith)) + 0.15 * (93.885 - zenith) ** -1.253)
     haze = 0.04608 * sky.turbidity - 0.04586
     depth = 0.008735 * WAVELENGTHS**-4.08 + haze * WAVELENGTHS**-1.3 + 0.35 * np.array([0.12, 0.085, 0.01])
-    return sky.strength * sky.sun_scale * SUN_LUMINANCE * np.exp(-depth * mass)
+    return np.asarray(sky.strength * sky.sun_scale * SUN_LUMINANCE * np.exp(-depth * mass))
 
 
 @lru_cache(maxsize=4)
 def sky_map(sky: Sky) -> np.ndarray:
     """Computes the map, of SKY_SIZE, of a clear sky without the sun's disc above a Lambertian ground."""
     width, height = SKY_SIZE
-    theta = (np.arange(height) + 0.5) / height * np.pi
-    phi = ((np.arange(width) + 0.5) / width - 0.5) * 2 * np.pi
-    theta, phi = np.meshgrid(theta, phi, indexing="ij")
-    direction = np.stack([np.sin(theta) * np.sin(phi), np.cos(theta), -np.sin(theta) * np.cos(phi)], -1)
-    sun_angle = np.arccos(np.clip(direction @ sun_direction(sky), -1, 1))
+    theta = (np.arange(height)[:, None] + 0.5) / height * np.pi
+    sun_angle = np.arccos(np.clip(directions(width, height) @ sun_direction(sky), -1, 1))
     above = np.minimum(theta, np.radians(89.4))  # the formula grows without bound at the horizon
     rgb = np.maximum(_daylight(above, sun_angle, sky) @ XYZ_TO_RGB.T, 0)
     solid = np.sin(theta)[..., None] * (np.pi / height) * (2 * np.pi / width)
     upper = (theta < np.pi / 2)[..., None]
     irradiance = (rgb * np.cos(theta)[..., None] * solid * upper).sum((0, 1))
     irradiance = sky.strength * irradiance + sun_radiance(sky) * np.pi * np.sin(SUN_RADIUS) ** 2 * sun_direction(sky)[1]
-    return np.where(upper, sky.strength * rgb, np.array(sky.ground_albedo) * irradiance / np.pi).astype("f4")
+    return np.asarray(np.where(upper, sky.strength * rgb, np.array(sky.ground_albedo) * irradiance / np.pi), "f4")
 
 
 def _daylight(theta: np.ndarray, sun_angle: np.ndarray, sky: Sky) -> np.ndarray:
@@ -172,7 +169,7 @@ def _daylight(theta: np.ndarray, sun_angle: np.ndarray, sky: Sky) -> np.ndarray:
 
     def perez(coefficients: np.ndarray, theta: np.ndarray | float, gamma: np.ndarray | float) -> np.ndarray:
         a, b, c, d, e = coefficients
-        return (1 + a * np.exp(b / np.cos(theta))) * (1 + c * np.exp(d * gamma) + e * np.cos(gamma) ** 2)
+        return np.asarray((1 + a * np.exp(b / np.cos(theta))) * (1 + c * np.exp(d * gamma) + e * np.cos(gamma) ** 2))
 
     xyy = {
         name: at_zenith[name] * perez(coefficients, theta, sun_angle) / perez(coefficients, 0.0, zenith)

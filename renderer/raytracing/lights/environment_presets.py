@@ -11,11 +11,13 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 PresetName = Literal["none", "studio", "overcast", "sunset"]
 PRESETS = get_args(PresetName)[1:]
 PRESET_SIZE = 512, 256  # width, height
 RGB = tuple[float, float, float]
+Floats = NDArray[np.float64]
 
 
 class SoftBox(NamedTuple):
@@ -45,12 +47,12 @@ SUNSET_BOXES = (SoftBox(-62, 24, 0.16, 0.16, (124.0, 69.0, 27.0), 0.8),)
 @lru_cache(maxsize=3)
 def preset_map(name: str) -> np.ndarray:
     """Returns a preset's radiance (height, width, 3) float32: top row = zenith, -z in the middle, +x to its right."""
-    direction = _directions(*PRESET_SIZE)
+    direction = directions(*PRESET_SIZE)
     radiance = {"studio": _studio, "overcast": _overcast, "sunset": _sunset}[name](direction)
     return np.ascontiguousarray(radiance, "f4")
 
 
-def _directions(width: int, height: int) -> np.ndarray:
+def directions(width: int, height: int) -> Floats:
     """Returns the unit directions (height, width, 3) of the pixels' centers in equirectangular projection."""
     theta = (np.arange(height) + 0.5) / height * np.pi
     phi = ((np.arange(width) + 0.5) / width - 0.5) * 2 * np.pi
@@ -61,26 +63,26 @@ def _directions(width: int, height: int) -> np.ndarray:
     return out
 
 
-def _studio(direction: np.ndarray) -> np.ndarray:
+def _studio(direction: Floats) -> Floats:
     """A cyclorama, darker towards the ceiling and behind the camera, and four soft boxes.
 
     With equal brightness behind the camera, a polished box would reflect the color of its background and vanish.
     """
     surround = _by_height(direction, ((-1.0, 0.44), (-0.3, 0.52), (0.1, 0.46), (0.55, 0.12), (1.0, 0.07)))
     surround = surround * (1 - 0.62 * _smoothstep((direction[..., 2] + 0.1) / 0.9))
-    return surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES)
+    return np.asarray(surround[..., None] * np.array([0.985, 1.0, 1.02]) + _boxes(direction, STUDIO_BOXES))
 
 
-def _overcast(direction: np.ndarray) -> np.ndarray:
+def _overcast(direction: Floats) -> Floats:
     """The CIE overcast sky, three times as bright at the zenith as at the horizon, over a light ground."""
     y = direction[..., 1]
     sky = 1.35 * (1 + 2 * np.maximum(y, 0)) / 3
     weight = _smoothstep((y + 0.35) / 0.5)[..., None]  # the ground fades into the sky
     ground = _by_height(direction, ((-1.0, 0.36), (0.0, 0.42)))[..., None] * np.array([1.0, 0.99, 0.97])
-    return ground * (1 - weight) + sky[..., None] * np.array([0.95, 1.0, 1.07]) * weight
+    return np.asarray(ground * (1 - weight) + sky[..., None] * np.array([0.95, 1.0, 1.07]) * weight)
 
 
-def _sunset(direction: np.ndarray) -> np.ndarray:
+def _sunset(direction: Floats) -> Floats:
     """A low sun in haze to the left, a sky from apricot to dusk, and a warm ground."""
     y = direction[..., 1]
     azimuth = np.radians(SUNSET_BOXES[0].azimuth)
@@ -91,10 +93,10 @@ def _sunset(direction: np.ndarray) -> np.ndarray:
     sky = horizon + (high - horizon) * _smoothstep(np.maximum(y, 0) / 0.75)[..., None]
     ground = np.array([0.40, 0.315, 0.285])
     weight = _smoothstep((y + 0.45) / 0.6)[..., None]
-    return ground * (1 - weight) + sky * weight + _boxes(direction, SUNSET_BOXES)
+    return np.asarray(ground * (1 - weight) + sky * weight + _boxes(direction, SUNSET_BOXES))
 
 
-def _by_height(direction: np.ndarray, stops: tuple[tuple[float, float], ...]) -> np.ndarray:
+def _by_height(direction: Floats, stops: tuple[tuple[float, float], ...]) -> Floats:
     """Interpolates values (height, 1) between stops (y of the direction, value), with slope 0 at the stops."""
     y = direction[:, :1, 1]  # constant in a row
     out = np.full(y.shape, stops[0][1])
@@ -103,7 +105,7 @@ def _by_height(direction: np.ndarray, stops: tuple[tuple[float, float], ...]) ->
     return out
 
 
-def _boxes(direction: np.ndarray, boxes: tuple[SoftBox, ...]) -> np.ndarray:
+def _boxes(direction: Floats, boxes: tuple[SoftBox, ...]) -> Floats:
     """Returns the radiance (height, width, 3) of soft boxes for directions (height, width, 3)."""
     out = np.zeros(direction.shape)
     for box in boxes:
@@ -120,6 +122,6 @@ def _boxes(direction: np.ndarray, boxes: tuple[SoftBox, ...]) -> np.ndarray:
     return out
 
 
-def _smoothstep(x: np.ndarray) -> np.ndarray:
+def _smoothstep(x: Floats) -> Floats:
     x = np.clip(x, 0.0, 1.0)
     return x * x * (3 - 2 * x)

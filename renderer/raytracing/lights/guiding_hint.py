@@ -9,7 +9,7 @@ import numpy as np
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.lights.photons import emit_photons
-from renderer.raytracing.material_files import transmits
+from renderer.raytracing.material_files import holds
 from renderer.raytracing.settings import Settings
 
 PHOTONS, MORE_PHOTONS = 25000, 100000  # numbers that the hint proposes: below MANY_SAMPLES, from it on
@@ -28,7 +28,7 @@ def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, light
     """
     if settings.guiding_photons or settings.integrator != "path" or geometry.primitive_count > MAX_PRIMITIVES:
         return ""
-    glass = transmits(rows)
+    glass = holds(rows, "transmits")
     if any(light.is_point for light in lights.others):
         glass &= rows["roughness"] > 0  # no path can hit a point light through smooth glass
     local = float(lights.area.power.sum()) + sum(light.power for light in lights.others if light.is_point)

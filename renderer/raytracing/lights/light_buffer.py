@@ -31,7 +31,7 @@ from renderer.raytracing.lights.environment import (
 from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.material_files import declares
-from renderer.raytracing.settings import PointLight, Settings
+from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, volume_rows
 
 LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in lights.h
@@ -52,7 +52,7 @@ class NonAreaLight(NamedTuple):
     kind: float
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # luminance of the emitted power, over pi
-    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # _spot_falloff()
+    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # PointLight.falloff
 
     @property
     def is_point(self) -> bool:
@@ -281,7 +281,7 @@ def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray
 
 def _luminance(materials: np.ndarray) -> np.ndarray:
     """Returns the luminances (m,) of the radiance that materials (m,) MATERIAL emit."""
-    return materials["emission"][:, :3].astype("f8") @ LUMINANCE
+    return np.asarray(materials["emission"][:, :3].astype("f8") @ LUMINANCE)
 
 
 def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
@@ -311,18 +311,6 @@ def _scene_radius2(bounds: dict[int, tuple[np.ndarray, np.ndarray]], materials: 
     return max(float(((high - low) ** 2).sum()) / 4, 1e-12)
 
 
-def _spot_falloff(point: PointLight) -> tuple[float, ...]:
-    """Spot falloff (4,): the intensity is scaled by clamp(w - xyz . d, 0, 1)^2; (0, 0, 0, 1) for other point lights.
-
-    d is the unit direction from the shaded point to the light.
-    """
-    if point.outer_degrees >= 180:
-        return 0.0, 0.0, 0.0, 1.0
-    inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
-    axis = np.array(point.direction) / np.linalg.norm(point.direction)
-    return *(axis / (inner - outer)), -outer / (inner - outer)
-
-
 def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | None) -> list[NonAreaLight]:
     """Returns the non-area lights: suns, then point lights, then the environment; `radius2` as of _scene_radius2()."""
     lights = []
@@ -343,7 +331,7 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | N
         if point.file:
             power *= load_profile(point.file).lumens() / (4 * np.pi)
             kind, profiles = LIGHT_PROFILE - profiles, profiles + 1
-        lights.append(NonAreaLight(np.array(point.position), kind, intensity, power, _spot_falloff(point)))
+        lights.append(NonAreaLight(np.array(point.position), kind, intensity, power, point.falloff))
     if cdf is not None:
         lights.append(NonAreaLight(np.zeros(3), LIGHT_ENVIRONMENT, np.zeros(3), radius2 * cdf.luminance))
     return lights

@@ -57,12 +57,8 @@ def lamp_irradiance(surface: SurfaceSamples, suns: tuple[Sun, ...], points: tupl
     for point in points:
         to_light = np.array(point.position) - surface.position
         distance = np.maximum(np.linalg.norm(to_light, axis=1), 1e-9)
-        intensity = np.full(len(distance), float(np.array(point.intensity) @ LUMINANCE))
-        if point.outer_degrees < 180:
-            axis = np.array(point.direction) / np.linalg.norm(point.direction)
-            inner, outer = np.cos(np.radians([point.inner_degrees, point.outer_degrees]))
-            cosine = -(to_light @ axis) / distance
-            intensity *= np.clip((cosine - outer) / max(inner - outer, 1e-9), 0, 1) ** 2
+        falloff = np.clip(point.falloff[3] - to_light @ np.array(point.falloff[:3]) / distance, 0, 1) ** 2
+        intensity = float(np.array(point.intensity) @ LUMINANCE) * falloff
         total += intensity * np.maximum((to_light * surface.normal).sum(1), 0) / distance**3
     return total
 

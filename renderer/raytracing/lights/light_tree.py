@@ -85,7 +85,7 @@ def _split(lights: LightBounds, segment: np.ndarray, segments: int) -> np.ndarra
         cost[:, axis] = np.maximum(_split_costs(lights, segment * BINS + bins[:, axis], segments), 1e-300) * factor
     best = cost.reshape(segments, -1).argmin(1)
     axis, edge = np.divmod(best, BINS - 1)
-    right = bins[np.arange(len(segment)), axis[segment]] > edge[segment]
+    right: np.ndarray = bins[np.arange(len(segment)), axis[segment]] > edge[segment]
     unsplit = ~np.isfinite(cost.reshape(segments, -1).min(1))  # all centers coincide: split into halves
     if unsplit.any():
         order = np.argsort(segment, kind="stable")
@@ -133,7 +133,8 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
     cosine = 2 * mean - 1
     o, sine = np.arccos(cosine), np.sqrt(np.maximum(1 - cosine**2, 0))
     w = np.minimum(o + np.pi / 2, np.pi)
-    return 2 * np.pi * (1 - cosine) + np.pi / 2 * (2 * w * sine - np.cos(o - 2 * w) - 2 * o * sine + cosine)
+    beyond = 2 * w * sine - np.cos(o - 2 * w) - 2 * o * sine + cosine  # of the cone of normals
+    return np.asarray(2 * np.pi * (1 - cosine) + np.pi / 2 * beyond)
 
 
 def _extremes(key: np.ndarray, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -117,8 +117,5 @@ def _around(axis: np.ndarray, cosine: np.ndarray, v: np.ndarray) -> np.ndarray:
     first = np.cross(axis, helper)
     first /= np.linalg.norm(first, axis=1, keepdims=True)
     sine, phi = np.sqrt(np.maximum(1 - cosine**2, 0)), 2 * np.pi * v
-    return (
-        axis * cosine[:, None]
-        + first * (sine * np.cos(phi))[:, None]
-        + np.cross(axis, first) * (sine * np.sin(phi))[:, None]
-    )
+    level = axis * cosine[:, None] + first * (sine * np.cos(phi))[:, None]
+    return np.asarray(level + np.cross(axis, first) * (sine * np.sin(phi))[:, None])

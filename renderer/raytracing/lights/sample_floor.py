@@ -10,7 +10,7 @@ from renderer.bvh.primitives import areas
 from renderer.raytracing.film import BLOCK, MIN_SAMPLES
 from renderer.raytracing.lights.environment import LUMINANCE
 from renderer.raytracing.lights.light_buffer import LightSampler
-from renderer.raytracing.material_files import mirrors, transmits
+from renderer.raytracing.material_files import holds
 
 FOUND = 64  # paths of a block that shall have found a caustic
 MAX_FLOOR = 1024
@@ -22,7 +22,7 @@ def sample_floor(bounds: dict[int, tuple[np.ndarray, np.ndarray]], rows: np.ndar
 
     `bounds` are the least and largest corners of the surfaces by material, `rows` the materials (n,) MATERIAL.
     """
-    glass, smooth = transmits(rows), mirrors(rows) & (rows["roughness"] <= SMOOTH)
+    glass, smooth = holds(rows, "transmits"), holds(rows, "mirrors") & (rows["roughness"] <= SMOOTH)
     found = [_find_probability(*box, lights, not glass[k]) for k, box in bounds.items() if glass[k] or smooth[k]]
     floor = FOUND / (BLOCK * BLOCK * min([p for p in found if p > 0], default=1.0))
     return max(MIN_SAMPLES, 1 << int(np.ceil(np.log2(max(floor, 1.0)))))

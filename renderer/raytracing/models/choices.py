@@ -93,7 +93,8 @@ def choose_variant(scene: Scene, number: int, name: str) -> Scene:
 
 def chosen_camera(scene: Scene, number: int) -> int:
     """Returns the index of the camera of model `number` that the view equals or follows; -1 if there is none."""
-    shape, view = scene.settings.models[number], scene.settings.view
+    shape: ModelShape = scene.settings.models[number]
+    view = scene.settings.view
     if shape.camera >= 0:
         return shape.camera
     position_and_forward = np.array([view.position, view.axes()[2]])

@@ -175,7 +175,7 @@ def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray:
 def _wrap(coordinate: np.ndarray, wrap: str) -> np.ndarray:
     """Texture coordinates (n,) brought to 0 to 1."""
     if wrap == "clamp":
-        return np.clip(coordinate, 0, 1)
+        return np.asarray(np.clip(coordinate, 0, 1))
     return np.abs((coordinate + 1) % 2 - 1) if wrap == "mirror" else coordinate % 1
 
 

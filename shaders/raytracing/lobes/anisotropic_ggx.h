@@ -10,16 +10,6 @@ DEVICE float2 anisotropic_alpha(float roughness, float anisotropy) {  // as KHR_
     return make_float2(fma(1.0f - alpha, anisotropy * anisotropy, alpha), alpha);
 }
 
-// Samples a micro-normal visible from v (as sample_vndf of microfacet.h).
-DEVICE float3 sample_vndf2(float3 v, float2 alpha, float u1, float u2) {
-    float3 stretched = normalize_fma(make_float3(alpha.x * v.x, alpha.y * v.y, v.z));
-    float height = fma(1.0f - u2, 1.0f + stretched.z, -stretched.z);
-    float radius = sqrt(max_nnan(fma(-height, height, 1.0f), 0.0f));
-    float2 phi = cos_sin_2pi(u1);
-    float3 h = make_float3(fma(radius, phi.x, stretched.x), fma(radius, phi.y, stretched.y), height + stretched.z);
-    return normalize_fma(make_float3(alpha.x * h.x, alpha.y * h.y, max_nnan(h.z, 1e-6f)));
-}
-
 // Returns Smith's Lambda function for the direction v.
 DEVICE float smith_lambda2(float3 v, float2 alpha) {
     float x = alpha.x * v.x, y = alpha.y * v.y;
@@ -71,7 +61,7 @@ DEVICE float2 anisotropic_split_sum(float3 v, float2 alpha) {
 DEVICE float3 lattice_normal(float3 v, float2 alpha, int i) {
     float u1 = ((float)i + 0.5f) / LATTICE_POINTS,
           u2 = ((float)(i * LATTICE_STEP % LATTICE_POINTS) + 0.5f) / LATTICE_POINTS;
-    return sample_vndf2(v, alpha, u1, u2);
+    return sample_vndf(v, alpha, u1, u2);
 }
 
 // Returns G2 / G1, the weight of a sample of visible normals; `lambda_v` is smith_lambda2 of v.

@@ -83,7 +83,7 @@ DEVICE float4 clear_eval(const Material m, const Surface s, const Lobes k, float
 // is on the wrong side of the surface.
 DEVICE bool clear_sample(const Material m, const Surface s, const Lobes k, float u1, float u2, float u3, float3 *l) {
     float cosine_t;
-    float3 h = sample_vndf2(k.v, k.alpha, u1, u2);
+    float3 h = sample_vndf(k.v, k.alpha, u1, u2);
     float v_dot_h = clamp(dot_fma(k.v, h), 0.0f, 1.0f);
     bool reflects = u3 < largest_of3(clear_fresnel(m, s, k, v_dot_h, &cosine_t));
     if (reflects || !k.refracts)

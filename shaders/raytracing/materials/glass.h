@@ -54,8 +54,8 @@ DEVICE bool glass_sample(const Material m, const Surface s, Sampler sampler, uin
     bool rough = glass_is_rough(m);
     Frame f = make_frame(s.normal);
     if (rough) {
-        float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
-        normal = from_local(f, sample_vndf(to_local(f, view), ggx_alpha(m.roughness), u1, u2));
+        float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1), alpha = ggx_alpha(m.roughness);
+        normal = from_local(f, sample_vndf(to_local(f, view), make_float2(alpha, alpha), u1, u2));
     }
     float cosine_i = min_nnan(dot_fma(view, normal), 1.0f);
     float sine2_t = eta * eta * fma(-cosine_i, cosine_i, 1.0f);

@@ -205,7 +205,7 @@ DEVICE float4 principled_eval_local(const Material m, const Surface s, const Lob
 // Returns false if l is below the surface.
 DEVICE bool sample_opaque(const Material m, const Lobes k, float u1, float u2, float choice, float3 *l) {
     if (choice < k.p_specular) {
-        float3 h = sample_vndf2(k.v, k.alpha, u1, u2);
+        float3 h = sample_vndf(k.v, k.alpha, u1, u2);
         *l = madd(h, 2.0f * dot_fma(k.v, h), -k.v);
         return l->z > 0.0f;
     }

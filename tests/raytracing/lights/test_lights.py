@@ -376,13 +376,11 @@ def test_nee_bsdf_and_mis_have_one_mean(picture, tmp_path, rng, scene_of):
 
 
 PROBE = """
-KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOBAL const float4 *lights,
-           GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL float4 *found,
-           GLOBAL float4 *told) {
+KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOBAL float4 *found, GLOBAL float4 *told,
+           SCENE_PARAMS) {
     uint i = thread_index();
     LightSample light;
-    bool any = sample_light(params, make_float3(x, y, z), lights, primitives, materials, make_sampler(seed, i, 0), 4,
-                            &light);
+    bool any = sample_light(params, make_float3(x, y, z), SCENE_ARGS, make_sampler(seed, i, 0), 4, &light);
     found[i] = any ? with_w(light.direction, light.pdf) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     told[i] = with_w(light.radiance, light.distance);
 }
@@ -402,8 +400,8 @@ def light_samples(device, settings, point, count, seed):
     found, told = device.buffer((count, 4)), device.buffer((count, 4))
     rows = device.buffer(len(materials), materials.dtype).write(materials)
     view = launch_params(settings, (8, 8), (0, 0, 8, 8), lights.fields)
-    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), lights.buffer, geometry.bvh.primitives, rows,
-           found, told)  # fmt: skip
+    scene = geometry.bvh.nodes, geometry.bvh.primitives, rows, lights.buffer
+    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), found, told, *scene)
     return found.read(), told.read()
 
 
