@@ -10,38 +10,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from renderer.pages.plot import Plot
+from renderer.pages.plot import PaperFigure, Plot
+from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.scene.schema import from_table
+from renderer.system.files import read_toml
 
 PARAMETER = re.compile(r"([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 MAX_SERIES, MAX_ROWS, MAX_POINTS = 7, 24, 64
 LOG_RANGE = 50  # largest rate / smallest rate, above which the axis of rates is logarithmic
 VENDOR = {"vendor's product": "product", "a product of as many operations": "product of as many operations"}
-# Numbers published in papers, drawn beside the measured figure of the same (name, parameter).
-THESIS_VARIANTS = ("row", "coalesced", "tiles", "unrolled", "prefetch", "unrolled_prefetch", "each2", "each4")
-THESIS = {  # MFLOP/s of 512 x 512 products, a row for each edge of the thread blocks; None: out of memory
-    "tile=4": (95.08, 872.28, 6659.77, 9118.67, 6812.91, 9560.01, 10046.24, 10222.22),
-    "tile=8": (51.93, 2339.48, 6925.76, 9878.76, 7599.02, 9878.76, 9878.76, 8467.46),
-    "tile=16": (41.11, 3187.93, 7502.81, 10021.05, 7876.86, 9716.77, 9716.77, None),
+# The lesson whose paper has the figure that is drawn beside the measured one of this name and parameter.
+LESSONS = {
+    ("mirrors", "max_depth"): "stencil",
+    ("raytrace", "depth"): "stencil",
+    ("raytrace/mirrors", "depth"): "stencil",
+    ("products/thesis", "bars"): "cuda",
+    ("cdollar", "bars"): "cdollar",
 }
-STENCIL = Plot(
-    "The paper: stencil of bits, GTX 560",
-    (1, 2, 3, 4, 5, 6), {"bits": (30.0, 25.0, 23.7, 20.0, 19.4, 18.8)}, "depth", "frames/s",
-)  # fmt: skip
-PAPERS = {
-    ("mirrors", "max_depth"): STENCIL,
-    ("raytrace", "depth"): STENCIL,
-    ("raytrace/mirrors", "depth"): STENCIL,
-    ("products/thesis", "bars"): Plot(
-        "The thesis: Tesla C2075, 512 x 512", THESIS_VARIANTS, THESIS, "", "MFLOP/s", "bars", log_y=True
-    ),
-    ("cdollar", "bars"): Plot(
-        "The paper: products of 1024 x 1024, ATI X1800 XL",
-        ("float, loop", "float, pipelined", "float4, loop", "float4, pipelined"),
-        {"C$": (4.61, 4.66, 15.81, 15.22)}, "", "GFLOP/s", "bars",
-    ),
-}  # fmt: skip
 
 
 @dataclass
@@ -52,6 +39,17 @@ class ReportFigure:
     words: str
     plots: list[Plot]
     rows: list[Json] = field(default_factory=list)
+
+
+def paper_figure(name: str, parameter: str) -> Plot | None:
+    """Returns the figure of a paper for a measured one, None if no paper has it: the first of a bundled lesson."""
+    lesson = LESSONS.get((name, parameter))
+    if lesson is None:
+        return None
+    path = ASSETS / "lessons" / lesson / "lesson.toml"
+    table = next(step["paper"] for step in read_toml(path)["steps"] if "paper" in step)
+    paper: PaperFigure = from_table(PaperFigure, table, str(path), path.parent)
+    return paper.plot()
 
 
 def grouped(rows: Iterable[Json], *keys: str) -> dict[tuple[str, ...], list[Json]]:
@@ -142,9 +140,9 @@ def _curves(subsystem: str, key: str, unit: str, all_rows: list[Json]) -> Iterat
             log_x = min(x) > 0 and max(x) >= 32 * min(x)
             log_y = bool(drawn) and max(drawn) > LOG_RANGE * min(drawn)
             shown_unit = "times as fast as with the fewest" if scaling else unit
-            plots.append(Plot(_title(device, latest), x, series, key, shown_unit, log_x=log_x, log_y=log_y))
+            plots.append(Plot(x, series, key, shown_unit, "lines", log_x, log_y, _title(device, latest)))
         name = f"{subsystem}/{part}" if part else subsystem
-        if paper := PAPERS.get((name, key)):
+        if paper := paper_figure(name, key):
             plots.append(paper)
         words = f"{unit} by {key}." if not scaling else f"Speed-up by {key}; the dotted ideal is as many times as fast."
         yield ReportFigure(f"How does {name} depend on {key}?", words, plots, rows)
@@ -188,9 +186,9 @@ def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFig
                 x, series = _crossed(piece) or _plain(piece)
                 drawn = [value for values in series.values() for value in values if value]
                 log = max(drawn) > LOG_RANGE * min(drawn)
-                plots.append(Plot(_title(device, piece), x, series, "", unit, "bars", log_y=log))
+                plots.append(Plot(x, series, "", unit, "bars", log_y=log, title=_title(device, piece)))
         name = f"{subsystem}/{part}" if part else subsystem
-        if (paper := PAPERS.get((name, "bars"))) and paper.unit[-6:] == unit[-6:]:
+        if (paper := paper_figure(name, "bars")) and paper.unit[-6:] == unit[-6:]:
             plots.append(paper)
         question = (
             f"Which of {name} is the fastest?" if len({row["case"] for row in rows}) > 1 else f"How fast is {name}?"
@@ -249,8 +247,8 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
         if len(empty) == len(active):
             series["words skipped"] = tuple(100 * n / -(-active[0] // 32) for n in empty)
         plots = [
-            Plot(_title(device, [last]), depths, {"time": tuple(added)}, "depth", "ms that the depth adds"),
-            Plot("Rays and words of the same", depths, series, "depth", "%"),
+            Plot(depths, {"time": tuple(added)}, "depth", "ms that the depth adds", title=_title(device, [last])),
+            Plot(depths, series, "depth", "%", title="Rays and words of the same"),
         ]
         words = "The milliseconds that each depth adds, and the rays that live there."
         yield ReportFigure(f"What does each depth of {family} cost?", words, plots, list(by_depth.values()))
@@ -272,7 +270,7 @@ def _history(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
             series = {
                 c: tuple(r[c] / next(iter(r.values())) if c in r else None for r in piece.values()) for c in commits
             }
-            plots.append(Plot(short_device(device), tuple(piece), series, "", "rate / first rate", "bars"))
+            plots.append(Plot(tuple(piece), series, "", "rate / first rate", "bars", title=short_device(device)))
     if plots:
         words = "Each case's rate over its first one, by commit. A history, never a verdict."
         yield ReportFigure(f"How has {subsystem} changed?", words, plots, behind)

@@ -6,20 +6,19 @@ file and the key. `rayfold lesson` and the window call find_lesson() and read_le
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.lessons.measurements import MEASUREMENTS, Measurement
 from renderer.lessons.programs import Program
 from renderer.pages.markdown import MAX_CHARACTERS, sections, targets
-from renderer.pages.plot import Plot
+from renderer.pages.plot import PaperFigure, check_label
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import SCENE_SUFFIXES, expand_layout, load, picture_class
-from renderer.plain import Json, format_value, is_finite_number
+from renderer.plain import Json, format_value
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting
@@ -27,16 +26,10 @@ from renderer.system.files import read_text, read_toml, resolve
 from renderer.system.trust import named_file
 
 LESSONS = ASSETS / "lessons"
-MAX_STEPS, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_ANSWERS = 24, 8, 12, 64, 6
-MAX_LABEL = 80  # characters of a name or a title
+MAX_STEPS, MAX_PANELS, MAX_ANSWERS = 24, 8, 6
 MAX_WORDS = 2000  # characters of a question or an answer
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 EMPTY: Any = MappingProxyType({})
-
-
-def _check_label(name: str, text: str, most: int = MAX_LABEL) -> None:
-    if not (text.isprintable() and 0 < len(text) <= most):
-        raise ValueError(f"{name} must be one line of 1 to {most} characters")
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Panel:
     samples: int | None = setting(None, 1, 1 << 16, "of the page's picture")
 
     def __post_init__(self) -> None:
-        _check_label("scene", self.scene, 200)
+        check_label("scene", self.scene, 200)
 
 
 @dataclass(frozen=True)
@@ -66,47 +59,7 @@ class Question:
         if not 0 <= self.right < len(self.answers):
             raise ValueError(f"right is {self.right}; it must be 0 to {len(self.answers) - 1}")
         for name, text in (("ask", self.ask), ("because", self.because), *(("answers", text) for text in self.answers)):
-            _check_label(name, text, MAX_WORDS)
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """The paper's own numbers, drawn beside the reader's: `series` by name over `x`."""
-
-    source: str  # table or figure, and the machine
-    x: tuple[Any, ...]
-    series: dict[str, tuple[float, ...]]
-    x_name: str = ""
-    unit: str = ""
-    kind: Literal["lines", "bars"] = "lines"
-    log_x: bool = False
-    log_y: bool = False
-
-    def __post_init__(self) -> None:
-        check_figure(self.x, self.series)
-        _check_label("source", self.source, 200)
-
-    def plot(self) -> Plot:
-        """Returns the figure; a value of 0 is missing."""
-        values = {name: tuple(value or None for value in row) for name, row in self.series.items()}
-        return Plot(self.source, self.x, values, self.x_name, self.unit, self.kind, self.log_x, self.log_y)
-
-
-def check_figure(x: tuple[object, ...], series: Any) -> None:
-    """Raises ValueError unless `x` is 1 to MAX_POINTS numbers or texts and every series has a value for each."""
-    if not 1 <= len(x) <= MAX_POINTS:
-        raise ValueError(f"x must have 1 to {MAX_POINTS} values")
-    if not (all(map(is_finite_number, x)) or all(isinstance(name, str) for name in x)):
-        raise ValueError("x must be all numbers or all texts")
-    for name in x:
-        if isinstance(name, str):
-            _check_label("x", name)
-    if not 1 <= len(series) <= MAX_SERIES:
-        raise ValueError(f"series must have 1 to {MAX_SERIES} names")
-    for name, values in series.items():
-        _check_label("a name of series", name)
-        if len(values) != len(x):
-            raise ValueError(f"series: {format_value(name)} has {len(values)} values, x has {len(x)}")
+            check_label(name, text, MAX_WORDS)
 
 
 @dataclass(frozen=True)
@@ -123,6 +76,27 @@ class Step:
     measure: Measurement | None = None
     paper: PaperFigure | None = None
     text: str = ""
+
+
+@dataclass(frozen=True)
+class LessonTable:
+    """The tables of a lesson.toml; _step() converts `steps`, whose measurements are of several kinds."""
+
+    title: str
+    paper: str
+    summary: str
+    steps: tuple[Any, ...]
+    panels: dict[str, Panel] = setting(EMPTY)
+
+    def __post_init__(self) -> None:
+        for key in ("title", "paper", "summary"):
+            check_label(key, getattr(self, key), 300)
+        if not (1 <= len(self.steps) <= MAX_STEPS and all(isinstance(row, dict) for row in self.steps)):
+            raise ValueError(f"steps must be 1 to {MAX_STEPS} tables [[steps]]")
+        if len(self.panels) > MAX_PANELS:
+            raise ValueError(f"panels must be at most {MAX_PANELS} tables [panels.NAME]")
+        for name in self.panels:
+            check_label("panels: each name", name, 40)
 
 
 @dataclass(frozen=True)
@@ -207,51 +181,24 @@ def find_lesson(name: str) -> Path:
     raise UserError(f"lesson {name}: there is none of that name, and no folder with a lesson.toml; allowed are {known}")
 
 
-KEYS = ("title", "paper", "summary", "panels", "steps")
-
-
 def read_lesson(folder: Path) -> Lesson:
     """Reads and checks the lesson of a folder; InputError, with file and key, for every mistake."""
     toml, words = folder / "lesson.toml", folder / "lesson.md"
     for path in (toml, words):
         named_file(path.name, folder, (path.suffix,), f"{folder}: a file")
-    table = read_toml(toml)
-    for key in table:
-        if key not in KEYS:
-            raise InputError(f"{toml}: unknown key {key!r}; allowed are {', '.join(KEYS)}")
-    title, paper, summary = (_text(table, key, toml) for key in ("title", "paper", "summary"))
-    panels = {name: from_table(Panel, row, f"{toml}: panels.{name}", folder) for name, row in _panels(table, toml)}
-    intro, texts = _read_words(words, title)
-    rows = table.get("steps")
-    if not (isinstance(rows, list) and 1 <= len(rows) <= MAX_STEPS and all(isinstance(row, dict) for row in rows)):
-        raise InputError(f"{toml}: steps must be 1 to {MAX_STEPS} tables [[steps]]")
+    table: LessonTable = from_table(LessonTable, read_toml(toml), str(toml), folder)
+    intro, texts = _read_words(words, table.title)
+    rows = table.steps
     if len(rows) != len(texts):
         raise InputError(f"{toml}: steps: there are {len(rows)}, but {words.name} has {len(texts)} headings (## ...)")
     steps = tuple(
         _step(row, heading, text, toml, i) for i, (row, (heading, text)) in enumerate(zip(rows, texts, strict=True))
     )
-    scenes = {name: _panel_scene(folder, name, panel) for name, panel in panels.items()}
-    samples = {name: panel.samples for name, panel in panels.items() if panel.samples}
-    lesson = Lesson(folder, title, paper, summary, intro, steps, scenes, samples)
+    scenes = {name: _panel_scene(folder, name, panel) for name, panel in table.panels.items()}
+    samples = {name: panel.samples for name, panel in table.panels.items() if panel.samples}
+    lesson = Lesson(folder, table.title, table.paper, table.summary, intro, steps, scenes, samples)
     _check_panels(lesson, toml)
     return lesson
-
-
-def _text(table: Json, key: str, path: Path) -> str:
-    value = table.get(key)
-    if not (isinstance(value, str) and value.isprintable() and 0 < len(value) <= 300):
-        raise InputError(f"{path}: {key} is {format_value(value)}; it must be a line of 1 to 300 characters")
-    return value
-
-
-def _panels(table: Json, path: Path) -> Iterator[tuple[str, Any]]:
-    panels = table.get("panels", {})
-    if not (isinstance(panels, dict) and len(panels) <= MAX_PANELS):
-        raise InputError(f"{path}: panels must be at most {MAX_PANELS} tables [panels.NAME]")
-    for name, row in panels.items():
-        if not (name.isprintable() and 0 < len(name) <= 40):
-            raise InputError(f"{path}: panels: {format_value(name)} must be a name of 1 to 40 characters")
-        yield name, row
 
 
 def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_image
 from renderer.lessons.drawing import DrawnPicture
-from renderer.lessons.lesson import Lesson, PaperFigure, Question, Step
+from renderer.lessons.lesson import Lesson, Question, Step
 from renderer.lessons.measurements import Finding
 from renderer.lessons.programs import ProgramResult
 from renderer.pages import page
 from renderer.pages.figures import draw_plots
 from renderer.pages.markdown import escape, targets, to_html
-from renderer.pages.plot import table_rows
+from renderer.pages.plot import PaperFigure, table_rows
 from renderer.system.files import resolve
 from renderer.system.trust import named_file
 
@@ -136,7 +136,7 @@ def _program(program: ProgramResult) -> str:
 
 def _figures(paper: PaperFigure | None, finding: Finding | None, title: str) -> str:
     """Returns the paper's figure above the reader's, on separate axes, and a table of the numbers of each."""
-    plots = [*([paper.plot()] if paper else []), *([finding.plot()] if finding else [])]
+    plots = [*([paper.plot()] if paper else []), *([finding] if finding else [])]
     if not plots:
         return ""
     words = []

@@ -8,6 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from renderer.plain import format_value, is_finite_number
+
+MAX_SERIES, MAX_POINTS = 12, 64  # of a figure in a file
+MAX_LABEL = 80  # characters of a name or a title
+
 
 @dataclass(frozen=True)
 class Plot:
@@ -17,7 +22,6 @@ class Plot:
     the unit of the values.
     """
 
-    title: str
     x: tuple[Any, ...]
     series: Mapping[str, tuple[float | None, ...]]
     x_name: str = ""
@@ -25,6 +29,7 @@ class Plot:
     kind: Literal["lines", "bars"] = "lines"
     log_x: bool = False
     log_y: bool = False
+    title: str = ""
 
     @property
     def is_numeric(self) -> bool:
@@ -34,6 +39,52 @@ class Plot:
     def labels(self) -> tuple[str, ...]:
         """Returns `x` as texts."""
         return tuple(f"{x:g}" if isinstance(x, float) else str(x) for x in self.x)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """The paper's own numbers, drawn beside the reader's: `series` by name over `x`."""
+
+    source: str  # table or figure, and the machine
+    x: tuple[Any, ...]
+    series: dict[str, tuple[float, ...]]
+    x_name: str = ""
+    unit: str = ""
+    kind: Literal["lines", "bars"] = "lines"
+    log_x: bool = False
+    log_y: bool = False
+
+    def __post_init__(self) -> None:
+        check_figure(self.x, self.series)
+        check_label("source", self.source, 200)
+
+    def plot(self) -> Plot:
+        """Returns the figure; a value of 0 is missing."""
+        values = {name: tuple(value or None for value in row) for name, row in self.series.items()}
+        return Plot(self.x, values, self.x_name, self.unit, self.kind, self.log_x, self.log_y, self.source)
+
+
+def check_figure(x: tuple[object, ...], series: Any) -> None:
+    """Raises ValueError unless `x` is 1 to MAX_POINTS numbers or texts and every series has a value for each."""
+    if not 1 <= len(x) <= MAX_POINTS:
+        raise ValueError(f"x must have 1 to {MAX_POINTS} values")
+    if not (all(map(is_finite_number, x)) or all(isinstance(name, str) for name in x)):
+        raise ValueError("x must be all numbers or all texts")
+    for name in x:
+        if isinstance(name, str):
+            check_label("x", name)
+    if not 1 <= len(series) <= MAX_SERIES:
+        raise ValueError(f"series must have 1 to {MAX_SERIES} names")
+    for name, values in series.items():
+        check_label("a name of series", name)
+        if len(values) != len(x):
+            raise ValueError(f"series: {format_value(name)} has {len(values)} values, x has {len(x)}")
+
+
+def check_label(name: str, text: str, most: int = MAX_LABEL) -> None:
+    """Raises ValueError unless the value of the key `name` is one line of 1 to `most` characters."""
+    if not (text.isprintable() and 0 < len(text) <= most):
+        raise ValueError(f"{name} must be one line of 1 to {most} characters")
 
 
 def format_number(value: float | None) -> str:

@@ -326,7 +326,7 @@ def test_the_report_of_all_recorded_rates_is_one_small_page_without_warnings(tmp
     answer = bench("report", ROOT / "tests/fps/results", "-o", page)
     text = page.read_text()
     assert len(text) < 1_000_000 and "arning" not in answer.stderr and "://" not in text
-    assert text.count("<svg") >= 25 and "dgbtrf" in text and "cuBLAS" in text and "The thesis: Tesla C2075" in text
+    assert text.count("<svg") >= 25 and "dgbtrf" in text and "cuBLAS" in text and "The thesis, Tesla C2075" in text
     records, _ = report.read_files([ROOT / "tests/fps/results"])
     for case in {row["case"] for row in records}:
         assert f"<td>{html.escape(case)}</td>" in text, case

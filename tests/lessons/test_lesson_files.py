@@ -52,7 +52,7 @@ def test_a_setting_of_a_step_loses_its_key_frames():
 
 MISTAKES = {
     "unknown key": ('summary = "Two steps."', 'summary = "Two."\nauthor = "me"', "unknown key 'author'"),
-    "no title": ('title = "A small lesson"\n', "", "title is null; it must be a line"),
+    "no title": ('title = "A small lesson"\n', "", "the key 'title' is missing"),
     "headings differ": ('title = "First"', 'title = "Start"', 'steps[0]: title is "Start"; lesson.md has "First"'),
     "unknown panel": ('show = ["set"]', 'show = ["sett"]', 'show: no panel "sett"; allowed are set'),
     "unknown setting": ("{ max_iterations = 30 }", "{ iterations = 30 }", "unknown key 'iterations'"),

@@ -99,8 +99,8 @@ def test_numbers_are_short_and_right():
 
 def test_a_figure_holds_its_numbers_follows_the_page_and_clips_no_words():
     long = "a name of a series that is rather long"
-    plot = Plot("Title <&>", (1, 2, 4), {long: (1.0, None, 3.0), "b": (2.0, 2.0, 2.0)}, "depth", "frames/s")
-    bars = Plot("Bars", ("one", "two"), {"x": (10.0, 1000.0)}, "", "MFLOP/s", "bars", log_y=True)
+    plot = Plot((1, 2, 4), {long: (1.0, None, 3.0), "b": (2.0, 2.0, 2.0)}, "depth", "frames/s", title="Title <&>")
+    bars = Plot(("one", "two"), {"x": (10.0, 1000.0)}, "", "MFLOP/s", "bars", log_y=True, title="Bars")
     svg = draw_plots([plot, bars], 'both "figures"')
     page = Balance(svg)
     assert "Title <&>" in page.words and long in page.words and "1,000" in "".join(page.words)
@@ -114,8 +114,10 @@ def test_a_figure_holds_its_numbers_follows_the_page_and_clips_no_words():
 
 
 def test_figures_without_numbers_are_drawn_too():
-    nothing = Plot("Nothing", (1, 2), {"a": (None, None)}, "x", "y", log_x=True, log_y=True)
-    assert "Nothing" in draw_plots([nothing, Plot("B", ("u",), {"a": (None,)}, "", "y", "bars", log_y=True)], "none")
+    nothing = Plot((1, 2), {"a": (None, None)}, "x", "y", log_x=True, log_y=True, title="Nothing")
+    assert "Nothing" in draw_plots(
+        [nothing, Plot(("u",), {"a": (None,)}, "", "y", "bars", log_y=True, title="B")], "none"
+    )
 
 
 def made_up(lesson, rng) -> list[StepResult]:
@@ -126,7 +128,7 @@ def made_up(lesson, rng) -> list[StepResult]:
         result = StepResult([DrawnPicture(pixels, name, f"{name} <i>", "meaning") for name in lesson.shown(number)])
         if step.measure:
             result.finding = Finding(
-                (1, 2), {"a": (1.0, 2.0)}, "x", "y", "a <device>", seconds=1.5, notes=("one note",)
+                (1, 2), {"a": (1.0, 2.0)}, "x", "y", device="a <device>", seconds=1.5, notes=("one note",)
             )
         if step.program:
             result.program = ProgramResult("main() => a < b;", "[1]", "graph <x>", "device")

@@ -3,7 +3,8 @@
 Each class is a kind of [steps.measure] (see the package); base.py has the interface.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from renderer.errors import IncompleteError
 from renderer.gpu.device import Device
-from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs, check_whole_numbers, curves
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.accuracy.certified import enclose
 from renderer.numerics.band_lu.accuracy.refinement import solve_refined
@@ -28,8 +29,7 @@ class BandRate(Measurement):
     band: int = setting(64, 1, MAX_BAND)
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.orders) <= 12 or not all(2 <= n <= MAX_ORDER for n in self.orders):
-            raise ValueError(f"orders must be 1 to 12 numbers from 2 to {MAX_ORDER}")
+        check_whole_numbers("orders", self.orders, 12, MAX_ORDER)
         if max(self.orders) * (2 * self.band + 1) > MAX_ELEMENTS:
             raise ValueError(f"orders times the band's diagonals must be at most {MAX_ELEMENTS} numbers")
 
@@ -44,14 +44,8 @@ class BandRate(Measurement):
             ab = rng.standard_normal((2 * k + 1, n))
             for name, devices in processors.items():
                 runs[name, n] = partial(BandedLU, ab, k, k, devices), device.finish
-        times = bench.time_all(runs)
-        series: dict[str, tuple[float | None, ...]] = {}
-        for name in processors:
-            seconds = [times[name, n] for n in self.orders]
-            series[name] = tuple(
-                4 * n * k * k / s / 1e9 if s else None for n, s in zip(self.orders, seconds, strict=True)
-            )
-        return Finding(self.orders, series, "order n", "GFLOP/s", device.name, log_x=True)
+        series = curves(bench.rates(runs, lambda key: 4 * key[1] * k * k / 1e9), self.orders)
+        return Finding(self.orders, series, "order n", "GFLOP/s", log_x=True)
 
 
 def _dominant(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
@@ -103,7 +97,7 @@ class BandDigits(Measurement):
     def find(self, bench: Bench) -> Finding:
         """Solves systems on the host; the right-hand sides are small integers."""
         rng, n, k = np.random.default_rng(1), self.order, self.band
-        digits: dict[str, list[float | None]] = {name: [] for name in ("by the factors", "refined", "proven")}
+        digits: dict[tuple[str, str], float | None] = {}
         notes = []
         for name in self.matrices:
             ab = MATRICES[name](rng, n, k)
@@ -111,15 +105,13 @@ class BandDigits(Measurement):
             lu = BandedLU(ab, k, k)
             refined = solve_refined(lu, b)
             change = np.abs(lu.solve(b) - refined.x).max() / np.abs(refined.x).max()
-            digits["by the factors"].append(_digits(max(change, refined.forward_bound)))
-            digits["refined"].append(_digits(refined.forward_bound))
-            try:
-                digits["proven"].append(float(enclose(lu, refined, b).certain_digits))
-            except IncompleteError:
-                digits["proven"].append(0.0)
+            digits["by the factors", name] = _digits(max(change, refined.forward_bound))
+            digits["refined", name], digits["proven", name] = _digits(refined.forward_bound), 0.0
+            with suppress(IncompleteError):
+                digits["proven", name] = float(enclose(lu, refined, b).certain_digits)
             notes.append(f"{name}: growth {lu.pivot_growth:.3g}, condition {1 / max(lu.rcond(), 1e-300):.2g}")
-        series = {name: tuple(values) for name, values in digits.items()}
-        return Finding(self.matrices, series, "matrix", "decimal digits", "host", "bars", notes=tuple(notes))
+        found = Finding(self.matrices, curves(digits, self.matrices), "matrix", "decimal digits", "bars")
+        return replace(found, device="host", notes=tuple(notes))
 
 
 def _digits(error: float) -> float:

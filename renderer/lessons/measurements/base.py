@@ -4,9 +4,9 @@ A Bench holds the devices, the lesson's scenes and the time limit. command.py an
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
@@ -20,28 +20,17 @@ MAX_SECONDS = 10.0  # of timing in one measurement
 POINT_SECONDS = 0.6  # of timing one point, at most
 MAX_RUNS = 40  # of one point
 
-
 Runs = dict[Any, tuple[Callable[[], object], Callable[[], object]]]  # (launch, wait for completion) by name
 
 
 @dataclass(frozen=True)
-class Finding:
-    """The result of a measurement on this machine: a figure with the fields of PaperFigure, the paper's figure."""
+class Finding(Plot):
+    """The result of a measurement on this machine: the figure beside the paper's, and what it took."""
 
-    x: tuple[Any, ...]
-    series: Mapping[str, tuple[float | None, ...]]
-    x_name: str
-    unit: str
-    device: str
-    kind: Literal["lines", "bars"] = "lines"
-    log_x: bool = False
-    log_y: bool = False
+    title: str = "Here"
+    device: str = ""  # run() fills in the bench's
     seconds: float = 0.0  # of timing
     notes: tuple[str, ...] = ()
-
-    def plot(self) -> Plot:
-        """Returns the numbers as a figure titled "Here"."""
-        return Plot("Here", self.x, self.series, self.x_name, self.unit, self.kind, self.log_x, self.log_y)
 
     @property
     def missing(self) -> int:
@@ -97,21 +86,17 @@ class Bench:
         """Returns time() of each (launch, wait) pair; the pairs share the remaining time."""
         return {key: self.time(*pair, len(runs) - index) for index, (key, pair) in enumerate(runs.items())}
 
+    def rates(self, runs: Runs, work: Callable[[Any], float]) -> dict[Any, float | None]:
+        """Returns work(key) over the seconds of each run, None where there was no time for it."""
+        return {key: work(key) / seconds if seconds else None for key, seconds in self.time_all(runs).items()}
+
 
 @dataclass(frozen=True)
 class Measurement:
     """A kind of measurement: its fields are the keys of [steps.measure]. A subclass implements find()."""
 
-    def panels(self) -> tuple[str, ...]:
-        """Returns the names of the panels whose scenes the measurement needs."""
-        return ()
-
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
         """Raises InputError, beginning with `context`, for keys that do not fit the lesson's scenes."""
-        for name in self.panels():
-            if name not in scenes:
-                allowed = ", ".join(scenes) or "none: there is no [panels.NAME]"
-                raise InputError(f"{context}: no panel {name!r}; allowed are {allowed}")
 
     def find(self, bench: Bench) -> Finding:
         """Measures, and ends soon after the bench's seconds of timing."""
@@ -125,7 +110,32 @@ class Measurement:
             points = "1 point was" if finding.missing == 1 else f"{finding.missing} points were"
             over = f"{points} not reached within {bench.seconds:g} s"
             notes = (*notes, over if bench.spent >= bench.seconds else "what has no value does not run here")
-        return replace(finding, seconds=bench.spent, notes=notes)
+        return replace(finding, device=finding.device or bench.gpu.device.name, seconds=bench.spent, notes=notes)
+
+
+@dataclass(frozen=True)
+class PanelMeasurement(Measurement):
+    """A measurement of the scene of one panel of the lesson."""
+
+    panel: str
+
+    def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
+        """Raises InputError, beginning with `context`, for a panel that the lesson does not have."""
+        if self.panel not in scenes:
+            allowed = ", ".join(scenes) or "none: there is no [panels.NAME]"
+            raise InputError(f"{context}: no panel {self.panel!r}; allowed are {allowed}")
+
+
+def curves(results: Mapping[tuple[str, Any], float | None], x: Iterable[Any]) -> dict[str, tuple[float | None, ...]]:
+    """Arranges results by (name, x) as one series for each name; None where there is no result."""
+    names = dict.fromkeys(name for name, _ in results)
+    return {name: tuple(results.get((name, each)) for each in x) for name in names}
+
+
+def check_whole_numbers(name: str, values: tuple[int, ...], most: int, high: int) -> None:
+    """Raises ValueError unless the values of the key `name` are 1 to `most` numbers from 2 to `high`."""
+    if not 1 <= len(values) <= most or not all(2 <= value <= high for value in values):
+        raise ValueError(f"{name} must be 1 to {most} numbers from 2 to {high}")
 
 
 def vary(scene: Scene, values: Mapping[str, Any], context: str = "") -> Scene:

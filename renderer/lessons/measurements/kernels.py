@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.gpu import Buffer
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs, check_whole_numbers, curves
 from renderer.lessons.programs import bind_program
 from renderer.numerics.laplacian import bind_laplacian
 from renderer.numerics.matmul import MatmulVariant, bind_matmul, choose_variant, variants
@@ -49,22 +50,27 @@ class ProductLadder(Measurement):
 
     def find(self, bench: Bench) -> Finding:
         """Times one product of each variant and block edge that the device can run."""
-        device, rng = bench.gpu.device, np.random.default_rng(1)
-        is_cpu = device.properties.scalar_threads  # for which the kernels are slow: an eighth of the work
-        n = max(16, bench.size((self.size, self.size))[0] // (2 if is_cpu else 1))
-        a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
-        out = device.buffer((n, n))
-        runs: Runs = {}
+        device, (a, b, out) = bench.gpu.device, square_matrices(bench, self.size)
+        n, runs = out.shape[0], Runs()
         for name in self.variants:
             for tile in self.tiles:
                 variant = variants(tile)[name]
                 if variant.runs_on(device):
-                    runs[tile, name] = bind_matmul(device, a, b, out, variant), device.finish
-        times = bench.time_all(runs)
-        rates = {key: 2 * n**3 / seconds / 1e9 if seconds else None for key, seconds in times.items()}
-        series = {f"{t} x {t}": tuple(rates.get((t, name)) for name in self.variants) for t in self.tiles}
+                    runs[f"{tile} x {tile}", name] = bind_matmul(device, a, b, out, variant), device.finish
+        series = curves(bench.rates(runs, lambda _: 2 * n**3 / 1e9), self.variants)
         notes = (f"matrices of {n} x {n}",)
-        return Finding(self.variants, series, "variant", "GFLOP/s", device.name, "bars", log_y=True, notes=notes)
+        return Finding(self.variants, series, "variant", "GFLOP/s", "bars", log_y=True, notes=notes)
+
+
+def square_matrices(bench: Bench, size: int) -> tuple[Buffer, Buffer, Buffer]:
+    """Two random float32 matrices and one for their product, at most `size` squared, on the bench's device.
+
+    Processors, for which the kernels are slow, get half the size: an eighth of the work.
+    """
+    device, rng = bench.gpu.device, np.random.default_rng(1)
+    n = max(16, bench.size((size, size))[0] // (2 if device.properties.scalar_threads else 1))
+    a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
+    return a, b, device.buffer((n, n))
 
 
 LADDER = ("coalesced", "tiles", "each4", "registers", "warp_tiles")
@@ -82,25 +88,18 @@ class Roofline(Measurement):
 
     def find(self, bench: Bench) -> Finding:
         """Times a copy, the best variant's product, and the product of each variant of LADDER."""
-        device, rng = bench.gpu.device, np.random.default_rng(1)
-        n = max(16, bench.size((self.size, self.size))[0] // (2 if device.properties.scalar_threads else 1))
-        a, b = (device.buffer((n, n)).write(rng.random((n, n), "f4")) for _ in range(2))
-        out, best = device.buffer((n, n)), choose_variant(device, n, n, "f4")
+        device, (a, b, out) = bench.gpu.device, square_matrices(bench, self.size)
+        n = out.shape[0]
+        kernels = {"best": choose_variant(device, n, n, "f4")} | {name: variants()[name] for name in LADDER}
         runs: Runs = {"copy": (partial(out.copy_from, a), device.finish)}
-        runs["best"] = bind_matmul(device, a, b, out, best), device.finish
-        for name in LADDER:
-            runs[name] = bind_matmul(device, a, b, out, variants()[name]), device.finish
-        times = bench.time_all(runs)
+        runs |= {name: (bind_matmul(device, a, b, out, each), device.finish) for name, each in kernels.items()}
+        rates = bench.rates(runs, lambda name: (8 * n**2 if name == "copy" else 2 * n**3) / 1e9)
         x = tuple(intensity(variants()[name]) for name in LADDER)
-        rates = tuple(2 * n**3 / s / 1e9 if (s := times[name]) else None for name in LADDER)
-        copied, fastest = times["copy"], times["best"]
-        slope = 8 * n**2 / copied / 1e9 if copied else np.inf
-        flat = 2 * n**3 / fastest / 1e9 if fastest else np.inf
+        slope, flat = rates["copy"] or np.inf, rates["best"] or np.inf
         roof = tuple(min(slope * operations, flat) if min(slope, flat) < np.inf else None for operations in x)
         notes = (f"in this order: {', '.join(LADDER)}", f"matrices of {n} x {n}, the roof's slope is {slope:.3g} GB/s")
-        unit, x_name = "GFLOP/s", "operations a byte"
-        series = {"roof": roof, "kernels": rates}
-        return Finding(x, series, x_name, unit, device.name, log_x=True, log_y=True, notes=notes)
+        series = {"roof": roof, "kernels": tuple(rates[name] for name in LADDER)}
+        return Finding(x, series, "operations a byte", "GFLOP/s", log_x=True, log_y=True, notes=notes)
 
 
 def intensity(variant: MatmulVariant) -> float:
@@ -118,8 +117,7 @@ class ProductSizes(Measurement):
     sizes: tuple[int, ...] = (128, 256, 512, 1024)
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.sizes) <= 8 or not all(2 <= n <= MAX_SIDE for n in self.sizes):
-            raise ValueError(f"sizes must be 1 to 8 numbers from 2 to {MAX_SIDE}")
+        check_whole_numbers("sizes", self.sizes, 8, MAX_SIDE)
 
     def find(self, bench: Bench) -> Finding:
         """Times products of random matrices."""
@@ -133,13 +131,8 @@ class ProductSizes(Measurement):
             chosen = choose_variant(device, n, n, "f4")
             runs["best variant", n] = bind_matmul(device, left, right, device.buffer((n, n)), chosen), device.finish
             runs["NumPy on the host", n] = partial(np.matmul, a, b), int
-        times = bench.time_all(runs)
-        names = dict.fromkeys(name for name, _ in runs)
-        series: dict[str, tuple[float | None, ...]] = {}
-        for name in names:
-            seconds = [times[name, n] for n in sizes]
-            series[name] = tuple(2 * n**3 / s / 1e9 if s else None for n, s in zip(sizes, seconds, strict=True))
-        return Finding(sizes, series, "size n", "GFLOP/s", device.name, log_x=True, log_y=True)
+        series = curves(bench.rates(runs, lambda key: 2 * key[1] ** 3 / 1e9), sizes)
+        return Finding(sizes, series, "size n", "GFLOP/s", log_x=True, log_y=True)
 
 
 @dataclass(frozen=True)
@@ -164,7 +157,6 @@ class LaplacianRate(Measurement):
         for method in methods:
             runs[method] = bind_laplacian(device, image, out, self.neighbors, "clamp", method), device.finish
         runs["copy"] = partial(out.copy_from, image), device.finish
-        times = bench.time_all(runs)
-        rates = tuple(8 * side**2 / seconds / 1e9 if seconds else None for seconds in times.values())
+        series = {"here": tuple(bench.rates(runs, lambda _: 8 * side**2 / 1e9).values())}
         notes = (f"an image of {side} x {side}",)
-        return Finding(tuple(runs), {"here": rates}, "where pixels are kept", "GB/s", device.name, "bars", notes=notes)
+        return Finding(tuple(runs), series, "where pixels are kept", "GB/s", "bars", notes=notes)

@@ -5,7 +5,7 @@ Each class is a kind of [steps.measure] (see the package); base.py has the inter
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.images import linear_to_srgb
-from renderer.lessons.measurements.base import Bench, Finding, Measurement, vary
+from renderer.lessons.measurements.base import Bench, Finding, PanelMeasurement, curves, vary
 from renderer.pictures import picture_class
 from renderer.plain import Json, is_finite_number
 from renderer.scene.scene import Scene
@@ -25,13 +25,12 @@ EMPTY: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class _Sweep(Measurement):
+class _Sweep(PanelMeasurement):
     """The base of measurements that draw a panel for each of `values` of the setting `key`.
 
     `variants` maps names to further settings; each variant is a series of the figure.
     """
 
-    panel: str
     key: str
     values: tuple[Any, ...]
     variants: dict[str, Json] = setting(EMPTY)
@@ -47,10 +46,6 @@ class _Sweep(Measurement):
             raise ValueError("values must be numbers or texts")
         if len(self.variants) > MAX_VARIANTS:
             raise ValueError(f"variants must be at most {MAX_VARIANTS}")
-
-    def panels(self) -> tuple[str, ...]:
-        """Returns the swept panel."""
-        return (self.panel,)
 
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
         """Raises InputError for settings that the panel's picture does not have."""
@@ -78,10 +73,6 @@ class _Sweep(Measurement):
                 scene = vary(vary(bench.scenes[self.panel], values), {self.key: value})
                 out[name, value] = scene, partial(bench.picture(scene).draw, scene.settings, size, 0.0)
         return out
-
-    def series(self, results: Mapping[tuple[str, Any], float | None]) -> dict[str, tuple[float | None, ...]]:
-        """Arranges results by (variant, value) as one series for each variant."""
-        return {name: tuple(results[name, value] for value in self.values) for name in self.named_variants()}
 
     @property
     def x_name(self) -> str:
@@ -112,13 +103,12 @@ class FrameRate(_Sweep):
 
             return run, finish
 
-        times = bench.time_all({key: pair(*each) for key, each in runs.items()})
-        rates = {key: seconds and 1 / seconds for key, seconds in times.items()}
+        rates = bench.rates({key: pair(*each) for key, each in runs.items()}, lambda _: 1)
         device = devices[0] if devices else ""
         log_x = all(is_finite_number(v) and v > 0 for v in self.values) and max(self.values) >= 32 * min(self.values)
         width, height = self.size_on(bench)
-        notes = (f"pictures of {width} x {height}",)
-        return Finding(self.values, self.series(rates), self.x_name, "frames/s", device, log_x=log_x, notes=notes)
+        series, notes = curves(rates, self.values), (f"pictures of {width} x {height}",)
+        return Finding(self.values, series, self.x_name, "frames/s", log_x=log_x, device=device, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -146,7 +136,6 @@ class Noise(_Sweep):
         reference, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
         noise: dict[tuple[str, Any], float | None] = {}
         for key, (scene, _) in self.runs(bench).items():
-            noise[key] = None
             if bench.spent < bench.seconds:
                 start = time.perf_counter()
                 pixels, _, fraction = self._draw(bench, scene, bench.seconds - bench.spent)
@@ -156,8 +145,8 @@ class Noise(_Sweep):
         numbers = all(map(is_finite_number, self.values))
         shortfall = "" if drawn == 1 else f", of which {drawn:.0%} were drawn in time"
         notes = (f"the reference has {self.x_name} {self.reference}{shortfall}",)
-        x_name, unit = self.x_name, "noise, % of white"
-        return Finding(self.values, self.series(noise), x_name, unit, device, log_x=numbers, log_y=True, notes=notes)
+        found = Finding(self.values, curves(noise, self.values), self.x_name, "noise, % of white")
+        return replace(found, log_x=numbers, log_y=True, device=device, notes=notes)
 
     def _draw(self, bench: Bench, scene: Scene, limit: float) -> tuple[np.ndarray, str, float]:
         """Draws a picture for at most `limit` seconds after its first sample, which may wait for a compiler.
@@ -176,18 +165,13 @@ class Noise(_Sweep):
 
 
 @dataclass(frozen=True)
-class LiveRays(Measurement):
+class LiveRays(PanelMeasurement):
     """The rays that are active as each bounce begins, and the warps with an active ray, in percent.
 
     A warp is a word of the stencil: 32 rays.
     """
 
-    panel: str
     size: tuple[int, int] = setting((480, 272), 16, 2048)
-
-    def panels(self) -> tuple[str, ...]:
-        """Returns the traced panel."""
-        return (self.panel,)
 
     def check(self, context: str, scenes: Mapping[str, Scene]) -> None:
         """Raises InputError for a picture without a stencil."""
@@ -207,4 +191,4 @@ class LiveRays(Measurement):
             "rays alive": tuple(100 * float(each.mean()) for each in live),
             "warps at work": tuple(100 * float((each > 0).mean()) for each in words),
         }
-        return Finding(tuple(range(trace.depths)), series, "bounce", "%", picture.device.name)
+        return Finding(tuple(range(trace.depths)), series, "bounce", "%", device=picture.device.name)

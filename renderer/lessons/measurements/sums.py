@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
+from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs, check_whole_numbers, curves
 from renderer.numerics.sums.aggregates import pairwise_sum
 from renderer.numerics.sums.device_sums import MODES, DeviceSum
 from renderer.numerics.sums.textbook import textbook_sums
@@ -31,30 +31,29 @@ def _signs(count: int) -> np.ndarray:
     return np.asarray(np.where(odd, -1.0, 1.0) * (1 + 1e-6 * odd))
 
 
-def _check_counts(counts: tuple[int, ...]) -> None:
-    if not 1 <= len(counts) <= 16 or not all(2 <= count <= MAX_COUNT for count in counts):
-        raise ValueError(f"counts must be 1 to 16 numbers from 2 to {MAX_COUNT}")
+@dataclass(frozen=True)
+class _ByCount(Measurement):
+    """The base of measurements of sums of so many numbers."""
+
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_whole_numbers("counts", self.counts, 16, MAX_COUNT)
 
 
 @dataclass(frozen=True)
-class SumError(Measurement):
+class SumError(_ByCount):
     """The error of each method relative to the sum of magnitudes, in units of 2^-24, by count of numbers."""
 
-    counts: tuple[int, ...]
     data: Literal["uniform", "wide", "cancelling", "one large"] = "uniform"
     bound: bool = setting(True, help="also the bound that is proven for halving")
-
-    def __post_init__(self) -> None:
-        _check_counts(self.counts)
 
     def find(self, bench: Bench) -> Finding:
         """Adds float32 numbers by every method, on the device and the host."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
-        series: dict[str, list[float | None]] = {}
+        found: dict[tuple[str, int], float | None] = {}
         for index, count in enumerate(self.counts):
             if bench.spent >= bench.seconds:
-                for values in series.values():
-                    values += [None] * (len(self.counts) - index)
                 break
             start = time.perf_counter()
             numbers = DATA[self.data](rng, count).astype("f4")
@@ -62,22 +61,15 @@ class SumError(Measurement):
             errors = {result.method: result.error / unit for result in textbook_sums(device, numbers)}
             if self.bound:
                 errors["bound of halving"] = pairwise_sum(device, numbers).bound / unit
-            for name, error in errors.items():
-                series.setdefault(name, []).append(error)
+            found |= {(name, count): error for name, error in errors.items()}
             bench.spent += time.perf_counter() - start if index else 0.0  # the first count waits for compilers
-        curves = {name: tuple(values) for name, values in series.items()}
-        unit_name = "error, units in the last place"
-        return Finding(self.counts, curves, "numbers", unit_name, device.name, log_x=True, log_y=True)
+        series, unit_name = curves(found, self.counts), "error, units in the last place"
+        return Finding(self.counts, series, "numbers", unit_name, log_x=True, log_y=True)
 
 
 @dataclass(frozen=True)
-class SumRate(Measurement):
+class SumRate(_ByCount):
     """Millions of numbers added per second, by count: NumPy on one core, and each mode of the device's sum."""
-
-    counts: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        _check_counts(self.counts)
 
     def find(self, bench: Bench) -> Finding:
         """Times sums of float32 numbers that are already in the memory of the host or of the device."""
@@ -90,11 +82,5 @@ class SumRate(Measurement):
             for mode in MODES:
                 launch = DeviceSum(device, "f4", mode).bind_launch(count, buffer)
                 runs[f"{mode}, device", count] = launch, device.finish
-        times = bench.time_all(runs)
-        names = dict.fromkeys(name for name, _ in runs)
-        series = {name: tuple(_rate(count, times[name, count]) for count in self.counts) for name in names}
-        return Finding(self.counts, series, "numbers", "M numbers/s", device.name, log_x=True, log_y=True)
-
-
-def _rate(work: float, seconds: float | None) -> float | None:
-    return work / seconds / 1e6 if seconds else None
+        series = curves(bench.rates(runs, lambda key: key[1] / 1e6), self.counts)
+        return Finding(self.counts, series, "numbers", "M numbers/s", log_x=True, log_y=True)

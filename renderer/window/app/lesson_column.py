@@ -76,7 +76,7 @@ class LessonColumn:
         self._carry_out(reader, state)
         if state.program is not None:
             self._program(state.program)
-        plots = [*([step.paper.plot()] if step.paper else []), *([state.finding.plot()] if state.finding else [])]
+        plots = [*([step.paper.plot()] if step.paper else []), *([state.finding] if state.finding else [])]
         for number, plot in enumerate(plots):
             self._plot(plot, number)
         if state.finding is not None:
