@@ -114,12 +114,11 @@ def start_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def _run(future: Answer, work: Callable[[], Any]) -> None:
+    """Runs work() and gives the future its result or its error."""
     try:
-        answer = work()
+        future.set_result(work())
     except BaseException as error:
         future.set_exception(error)
-    else:
-        future.set_result(answer)
     unfinished_work.discard(future)
 
 
@@ -162,7 +161,7 @@ class Compiler:
             line = b""
         if not line.endswith(b"\n"):
             raise CompilerDied(f"{name}: the compiler's process ended{self._last_words()}")
-        answer = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         self._is_done = answer["is_last"]
         if "error" in answer:
             raise KernelError(answer["error"])
@@ -229,11 +228,9 @@ class CompilePool:
             try:
                 if compiler is None or not compiler.is_alive:
                     compiler = self._replace(compiler, niceness)
-                answer = work(compiler)
+                future.set_result(work(compiler))
             except BaseException as error:
                 future.set_exception(error)
-            else:
-                future.set_result(answer)
             self._running.discard(future)
 
     def _replace(self, old: Compiler | None, niceness: int) -> Compiler:

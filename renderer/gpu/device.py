@@ -102,6 +102,21 @@ class Buffer(Protocol):
         """True if _copy() can copy from the buffer without the host."""
 
 
+class BorrowedBuffer(Buffer, Protocol):
+    """Memory that another library owns; a back end's class derives from it and from the back end's Buffer."""
+
+    is_borrowed: bool = True
+    _tensor: Tensor
+
+    def __init__(self, device: "Device", tensor: Tensor) -> None:
+        self._tensor = tensor
+        super().__init__(device, tensor.shape, tensor.dtype)
+
+    def keep(self, tensor: Tensor) -> None:
+        """Keep the tensor's owner alive; called when the same memory is borrowed again."""
+        self._tensor = tensor
+
+
 Matrix = tuple[Any, int, int]  # buffer of the vendor's device, first element, leading dimension; column-major
 
 
@@ -202,19 +217,13 @@ class VendorBlas(Protocol):
 
     name: str
 
-    def gemm_subtract(
-        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
-    ) -> None:
-        """c (m, n) -= a (m, k) b (k, n) for each product of a batch.
-
-        `batch` is (number of products, elements from one a to the next, elements for b, elements for c).
-        """
-        self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
-
     def bind_gemm_subtract(
         self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
     ) -> Callable[[], None]:
-        """Returns a function that calls gemm_subtract() with these arguments, converted once."""
+        """Returns a function that computes c (m, n) -= a (m, k) b (k, n) for each product of a batch.
+
+        `batch` is (number of products, elements from one a to the next, elements for b, elements for c).
+        """
 
 
 class Device(Protocol):
@@ -352,7 +361,7 @@ class Device(Protocol):
             if self.compile_pool is None:
                 return interruptible(partial(work, None))
             self._compiling[key] = self.compile_pool.submit(work)
-        future = self._compiling[key]
+        future: Future[Result] = self._compiling[key]
         try:
             return result(future, what)
         finally:

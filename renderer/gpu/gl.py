@@ -21,7 +21,7 @@ import numpy as np
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
-from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
+from renderer.gpu.trial import state_of_files, try_once
 from renderer.host import IS_LINUX
 from renderer.system.install import GL, system_advice
 from renderer.system.trust import check_memory
@@ -76,7 +76,7 @@ class GlContext:
 
         The driver is tried in a child process first, since a bad driver may end the process.
         """
-        verdict = recall_verdicts({_driver_key(): _try_driver}).popitem()[1]
+        verdict = try_once(_driver_key(), "renderer.gpu.gl:try_driver")
         if verdict.reason:
             raise UnavailableError(f"no headless GL: the driver is skipped: {verdict.reason}. {_hint()}")
         return cls.create()
@@ -303,13 +303,6 @@ def try_driver() -> None:
     """Creates and uses a context, in the child process; a driver that reports an error instead is harmless."""
     with suppress(UnavailableError):
         GlContext.create().texture((1, 1)).read()
-
-
-def _try_driver() -> Verdict:
-    try:
-        return Verdict(run_trial("renderer.gpu.gl:try_driver").reason)
-    except OSError:  # no child process can be started, which is not the driver's fault
-        return Verdict("")
 
 
 def _variables() -> list[str]:

@@ -122,9 +122,9 @@ class Problem:
         order = round((2 * self.n * self.k**2) ** (1 / 3))
         a, b, c = (self.device.buffer((order, order), "f8").fill(0) for _ in range(3))
         places = [(matrix, 0, order) for matrix in (a, b, c)]
-        subtract = self.device.vendor_blas("f8").gemm_subtract
-        subtract(order, order, order, *places)
-        return self.device.time_seconds(lambda: subtract(order, order, order, *places))
+        subtract = self.device.vendor_blas("f8").bind_gemm_subtract(order, order, order, *places)
+        subtract()
+        return self.device.time_seconds(subtract)
 
 
 def _cases(n: int, k: int, device) -> list[Case]:

@@ -102,7 +102,8 @@ def multiplication(gpu, name: str, size: int, variant, facts=None, dtype="f4", p
             return _median(lambda: np.matmul(opened[2], opened[3]))
         (a, b, out), whole = opened[1], (0, size)
         work = (size, size, size, (b, *whole), (a, *whole), (out, *whole))  # by columns: out' -= b' a'
-        times = [gpu.device.time_seconds(lambda: vendor.gemm_subtract(*work)) for _ in range(12)]
+        subtract = vendor.bind_gemm_subtract(*work)
+        times = [gpu.device.time_seconds(subtract) for _ in range(12)]
         return float(np.median(times[2:]))
 
     operations = 2 * size**3 / 1e9

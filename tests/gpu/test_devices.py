@@ -128,7 +128,7 @@ def test_vendor_product_subtracts_parts_of_matrices(device, rng):
             pytest.skip(f"{device.name} has no vendor product here")
         a, b, c = rng.standard_normal((3, 20, 16)).astype(dtype)  # columns of 16 rows
         places = [device.buffer((20, 16), dtype).write(x) for x in (a, b, c)]
-        product.gemm_subtract(5, 7, 6, (places[0], 18, 16), (places[1], 3, 16), (places[2], 33, 16))
+        product.bind_gemm_subtract(5, 7, 6, (places[0], 18, 16), (places[1], 3, 16), (places[2], 33, 16))()
         want = c.T.copy()
         want[1:6, 2:9] -= a.T[2:7, 1:7] @ b.T[3:9, 0:7]
         assert np.allclose(places[2].read().T, want, atol=1e-5 if dtype == "f4" else 1e-13)

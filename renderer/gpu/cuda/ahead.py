@@ -11,7 +11,7 @@ from renderer.gpu.compilation import start_thread
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.cuda import trial as cuda_trial
 from renderer.gpu.nvidia import has_nvidia_driver
-from renderer.gpu.trial import Verdict, recall_verdicts, run_trial
+from renderer.gpu.trial import try_once
 from renderer.host import IS_LINUX
 
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
@@ -39,7 +39,7 @@ def _start(index: int) -> None:
 def why_driver_fails() -> str:
     """Returns why the driver failed in a child process, "" if it works."""
     with _deciding:
-        return recall_verdicts({f"cuda {platform.node()} {_driver_version()}": _try_driver}).popitem()[1].reason
+        return try_once(f"cuda {platform.node()} {_driver_version()}", cuda_trial.__file__).reason
 
 
 def _driver_version() -> str:
@@ -48,8 +48,3 @@ def _driver_version() -> str:
         return NVIDIA_VERSION_FILE.read_text(encoding="utf-8").partition("\n")[0]
     except OSError:
         return ""
-
-
-def _try_driver() -> Verdict:
-    """Starts the driver in a child process, so that a hang or an abort does not reach this one."""
-    return Verdict(run_trial(cuda_trial.__file__).reason)

@@ -20,7 +20,7 @@ from renderer.gpu.cuda.ahead import why_driver_fails
 from renderer.gpu.cuda.driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda.nvrtc import compile_cubin
 from renderer.gpu.cuda.streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
-from renderer.gpu.device import Buffer, Device, Kernel, ReadbackBuffer, Shape, VendorBlas
+from renderer.gpu.device import BorrowedBuffer, Buffer, Device, Kernel, ReadbackBuffer, Shape, VendorBlas
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties, argument_layout
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
@@ -126,7 +126,7 @@ class CudaDevice(Device):
         is_here = tensor.device_type in (CUDA, CUDA_MANAGED) and tensor.device_id == self.index
         if not is_here or tensor.pointer % POINTER_ALIGNMENT or 0 in tensor.shape:
             return None
-        return BorrowedBuffer(self, tensor)
+        return BorrowedCudaBuffer(self, tensor)
 
     def dlpack_device(self) -> tuple[int, int]:
         """See Device."""
@@ -275,18 +275,8 @@ class CudaBuffer(Buffer):
             between.copied.block_stream(self.device._stream)
 
 
-class BorrowedBuffer(CudaBuffer):
+class BorrowedCudaBuffer(BorrowedBuffer, CudaBuffer):
     """Memory of this GPU that another library owns."""
-
-    is_borrowed = True
-
-    def __init__(self, device: CudaDevice, tensor: Tensor) -> None:
-        self._tensor = tensor
-        super().__init__(device, tensor.shape, tensor.dtype)
-
-    def keep(self, tensor: Tensor) -> None:
-        """Keep the tensor's owner alive; called when the same memory is borrowed again."""
-        self._tensor = tensor
 
     def _allocate(self) -> None:
         self.pointer = self._tensor.pointer

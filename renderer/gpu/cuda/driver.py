@@ -43,7 +43,7 @@ def list_device_names() -> list[str]:
 
 
 def _device_name(handle: object) -> str:
-    return check(cu.cuDeviceGetName(256, handle)).split(b"\0")[0].decode()
+    return str(check(cu.cuDeviceGetName(256, handle)).split(b"\0")[0].decode())
 
 
 class DeviceQueries:
@@ -65,7 +65,7 @@ class DeviceQueries:
 
     def _attribute(self, name: str) -> int:
         key = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return check(cu.cuDeviceGetAttribute(key, self._handle))
+        return int(check(cu.cuDeviceGetAttribute(key, self._handle)))
 
 
 class Context:
@@ -121,7 +121,7 @@ class Function:
         shape.gridDimX, shape.gridDimY, shape.gridDimZ = groups, 1, 1
         shape.blockDimX, shape.blockDimY, shape.blockDimZ = group_size, 1, 1
         status, count = cu.cuOccupancyMaxActiveClusters(self.handle, shape)
-        return status == cu.CUresult.CUDA_SUCCESS and count > 0
+        return bool(status == cu.CUresult.CUDA_SUCCESS and count > 0)
 
     def reserve_local(self, count: int) -> bool:
         """Makes later launches use `count` bytes of dynamic shared memory; returns False if they are too many."""

@@ -111,7 +111,7 @@ def _compile(compiler: Any, text: str, options: list[str], name: str) -> bytes:
                 f"{name}: NVRTC: compilation failed\n{log.decode(errors='replace').strip(chr(0)).strip()}"
             )
         _, size = compiler.nvrtcGetCUBINSize(program)
-        code = b" " * size
+        code = b" " * int(size)
         compiler.nvrtcGetCUBIN(program, code)
         return code
     finally:

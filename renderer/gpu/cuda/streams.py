@@ -76,7 +76,7 @@ class Event:
     def seconds_since(self, earlier: "Event") -> float:
         """Device time in seconds between two timed events; waits for this one."""
         self.synchronize()
-        return check(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
+        return float(check(cu.cuEventElapsedTime(earlier._event, self._event))) * 1e-3
 
 
 class PriorityStream(Stream):

@@ -20,7 +20,7 @@ from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties
 from renderer.gpu.opencl.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
 from renderer.gpu.opencl.memory import (
-    BorrowedBuffer,
+    BorrowedOpenclBuffer,
     FilledBuffer,
     MemoryDevice,
     OpenclBuffer,
@@ -143,7 +143,7 @@ class OpenclDevice(MemoryDevice):
         """Wrap host memory if the device shares it and it is aligned for kernels; see Device."""
         if tensor.device_type != CPU or not self._unified or tensor.pointer % HOST_ALIGNMENT or 0 in tensor.shape:
             return None
-        return BorrowedBuffer(self, tensor)
+        return BorrowedOpenclBuffer(self, tensor)
 
     def export(self, buffer: Buffer, dtype: np.dtype, shape: tuple[int, ...], owner: object) -> object:
         """Map the buffer for the host if the device shares its memory; see Device."""
@@ -176,7 +176,7 @@ class OpenclDevice(MemoryDevice):
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
-    def _build_or_load(self, text: str, options: list[str], key: bytes) -> "cl.Program":
+    def _build_or_load(self, text: str, options: list[str], key: bytes) -> Any:
         """Builds a program, or loads its binary from our cache for drivers without a cache."""
         if has_src_build_cache(self._handle):
             return cl.Program(self._context, text).build(options)
@@ -298,7 +298,7 @@ class OpenclKernel(Kernel):
         self.device.counters.launches += 1
         self._enqueue(self.device._queue, kernel, threads)
 
-    def _kernel_with_args(self, arguments: tuple[object, ...]) -> "cl.Kernel":
+    def _kernel_with_args(self, arguments: tuple[object, ...]) -> Any:
         """Returns the kernel object for arguments of these types, with the arguments set.
 
         PyOpenCL sets scalars of declared types many times faster than scalars whose type it must detect.

@@ -142,10 +142,7 @@ def _try(driver: Path) -> Verdict:
         environment = {"OCL_ICD_VENDORS": library, "OCL_ICD_FILENAMES": library}
         if not library or "\0" in library:
             return Verdict(f"it names no library. {advice}", harmless=True)
-    try:
-        trial = run_trial(TRIAL, "" if driver is SYSTEM_LIST else library, environment=environment)
-    except OSError:  # no child process can be started, which is not the driver's fault
-        return Verdict("")
+    trial = run_trial(TRIAL, "" if driver is SYSTEM_LIST else library, environment=environment)
     if trial.reason:
         no_sys = IS_LINUX and not processors()
         return Verdict(f"{trial.reason}. {'Mount /sys, which it may need' if no_sys else advice}")

@@ -9,8 +9,7 @@ from typing import Any, Protocol, Self, TypeGuard
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu.device import Buffer, Device, ReadbackBuffer, convert_errors
-from renderer.gpu.dlpack import Tensor
+from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
 from renderer.host import ask_for_large_pages
 
 try:
@@ -103,18 +102,8 @@ class FilledBuffer(OpenclBuffer):
         self._memory = cl.Buffer(self.device._context, flags, hostbuf=self._array)
 
 
-class BorrowedBuffer(OpenclBuffer):
+class BorrowedOpenclBuffer(BorrowedBuffer, OpenclBuffer):
     """Memory of the host that another library owns."""
-
-    is_borrowed = True
-
-    def __init__(self, device: MemoryDevice, tensor: Tensor) -> None:
-        self._tensor = tensor
-        super().__init__(device, tensor.shape, tensor.dtype)
-
-    def keep(self, tensor: Tensor) -> None:
-        """Keep the tensor's owner alive; called when the same memory is borrowed again."""
-        self._tensor = tensor
 
     def _allocate(self) -> None:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
@@ -132,7 +121,7 @@ class OpenclStagingBuffer:
         if device._unified:
             self.buffer._memory = self._memory
         self._count = count
-        self._array: Any = None
+        self._array: Any = None  # None while the memory is not mapped
         self._pending_events: list[Any] = []
 
     def map(self) -> np.ndarray:
@@ -145,7 +134,8 @@ class OpenclStagingBuffer:
             )
         else:
             cl.wait_for_events(self._pending_events)
-        return self._array
+        array: np.ndarray = self._array
+        return array
 
     def upload_then(self, count: int, work: Callable[..., None]) -> None:
         """Start to upload the first `count` bytes, then call work(buffer)."""
