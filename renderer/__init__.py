@@ -8,8 +8,9 @@
 they are first asked for, so that `import renderer` and `rayfold --help` answer at once.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer import cdollar as cdollar
@@ -31,8 +32,9 @@ __all__ = [
     "Scene", "UnavailableError", "UserError", "film", "instances", "load", "open", "open_picture", "refine", "render",
     "solve", "sum", "verify",
 ]  # fmt: skip
-_PACKAGES = ["cdollar", "flames", "gpu", "numerics"]
 _HOMES = {
+    **dict.fromkeys(("cdollar", "flames", "gpu", "numerics"), ""),
+    **dict.fromkeys(__all__, "errors"),
     **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),
     **dict.fromkeys(("film", "verify"), "api.files"),
     **dict.fromkeys(("solve", "sum"), "api.numbers"),
@@ -43,17 +45,5 @@ _HOMES = {
 }
 
 
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_PACKAGES, "__all__", "__doc__", "__file__", "__name__", "__path__", "__version__"])
-
-
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-
-    def __getattr__(name: str) -> Any:
-        if name in _PACKAGES:
-            return import_module(f"renderer.{name}")
-        if name not in __all__:
-            from renderer.plain import suggestion
-
-            raise AttributeError(f"module 'renderer' has no attribute {name!r}{suggestion(name, __dir__())}")
-        return getattr(import_module(f"renderer.{_HOMES.get(name, 'errors')}"), name)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -15,10 +15,9 @@ from renderer.bench.records import are_positive_integers, is_count, is_name, is_
 from renderer.bench.report_figures import grouped
 from renderer.bench.report_page import report_page
 from renderer.errors import InputError, UserError
-from renderer.pages.page import write_page
 from renderer.plain import Json
 from renderer.system.files import read_json_lines
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.system.trust import named_file
 
 NUMBERS = ("rate", "median_ms", "work")
@@ -115,10 +114,7 @@ def report(args: argparse.Namespace) -> int:
         return 0
     if args.output is None:
         raise UserError("bench report: wants -o report.html, or --text")
-    if args.text:
-        with atomic_write(args.output) as temporary:
-            Path(temporary).write_text(as_text(experiments), encoding="utf-8")
-        return 0
-    write_page(args.output, report_page(records, experiments))
-    print(args.output)
+    write_text(args.output, as_text(experiments) if args.text else report_page(records, experiments))
+    if not args.text:
+        print(args.output)
     return 0

@@ -28,7 +28,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
 from renderer.system.farm import Client, Farm, open_client, workers
 from renderer.system.farm_tasks import run_tasks
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_bytes
 from renderer.system.progress import Progress
 
 FARM_TILE = 512
@@ -52,16 +52,14 @@ def _render_tiles(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
     tiles = replace(plan.job(), tile=plan.options.tile or FARM_TILE).tiles()
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
-    image, devices, gpu = TiledImage(plan.size), set[str](), open_context(farm.device)
-    with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
-        for index, answer in _counted_results(client, common, tasks, devices, progress):
-            image.merge_tile(tiles[index] or (0, 0, *plan.size), answer["linear"], answer["layers"])
+    image, work, gpu = TiledImage(plan.size), FarmWork(client, common), open_context(farm.device)
+    for index, answer in work.results(tasks, f"{plan.scene.title}, {len(tasks)} tiles"):
+        image.merge_tile(tiles[index] or (0, 0, *plan.size), answer["linear"], answer["layers"])
     # A 1 x 1 frame, a texture or a buffer as on the workers, selects the tone mapping that they would have used.
     prototype = gpu.gl.texture((1, 1)) if answer["texture"] else gpu.device.buffer((1, 1, 4))
-    device = ", ".join(sorted(devices))
-    rendered = image.result(answer["samples"], device, prototype)
+    rendered = image.result(answer["samples"], work.device, prototype)
     write(plan.output, rendered, plan.job(answer["samples"]), plan.frame_depth)
-    return answer["samples"], device
+    return answer["samples"], work.device
 
 
 def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
@@ -74,25 +72,22 @@ def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, 
     samples = plan.samples or picture.sample_count(settings, size)
     count = min(CHUNKS_PER_WORKER * max(farm.workers, len(workers(client))), MAX_CHUNKS)
     chunks = _chunks(picture, plan, settings, samples, count)
-    common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
-    devices: set[str] = set()
+    work = FarmWork(client, _common(farm, plan.scene, size, samples) | {"layers": plan.layers})
     extra: tuple[tuple[int, ...], ...] = ()
-    with Progress(len(chunks), f"{plan.scene.title}, {len(chunks)} chunks") as progress:
-        while True:
-            tasks = [{"kind": "chunk", "time": plan.time, "chunk": chunk, "extra_steps": extra} for chunk in chunks]
-            picture.start_merge(settings, size, plan.time)
-            for _, answer in _counted_results(client, common, tasks, devices, progress):
-                picture.merge(answer["chunk"])
-            # Some pictures know only after merging that more steps are needed: every chunk is rendered again with them.
-            missing = picture.missing_steps(extra)
-            if not missing:
-                break
-            extra = (*extra, missing)
-    frame, device, image = picture.merged_frame(extra), ", ".join(sorted(devices)), TiledImage(size)
+    while True:
+        tasks = [{"kind": "chunk", "time": plan.time, "chunk": chunk, "extra_steps": extra} for chunk in chunks]
+        picture.start_merge(settings, size, plan.time)
+        for _, answer in work.results(tasks, f"{plan.scene.title}, {len(chunks)} chunks"):
+            picture.merge(answer["chunk"])
+        # Some pictures know only after merging that more steps are needed: every chunk is rendered again with them.
+        missing = picture.missing_steps(extra)
+        if not missing:
+            break
+        extra = (*extra, missing)
+    frame, image = picture.merged_frame(extra), TiledImage(size)
     image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
-    rendered = image.result(samples, device, frame)
-    write(plan.output, rendered, plan.job(samples), plan.frame_depth)
-    return samples, device
+    write(plan.output, image.result(samples, work.device, frame), plan.job(samples), plan.frame_depth)
+    return samples, work.device
 
 
 def _chunks(picture: AnyPicture, plan: ExportPlan, settings: Any, samples: int, count: int) -> list[Chunk]:
@@ -123,11 +118,10 @@ def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int
             encoding = {"bit_depth": plan.frame_depth, "transfer": plan.options.transfer, "tile": plan.options.tile}
             task = {"kind": "frame", "time": plan.time, "name": plan.output.name, "layers": plan.layers}
             tasks.append(task | {"overrides": {name: facts[name] for name in scene_keys} | encoding})
-        common, devices = {"files": {}, "device": farm.device}, set[str]()
-        with Progress(len(tasks), f"{len(tasks)} pictures") as progress:
-            for index, answer in _counted_results(client, common, tasks, devices, progress):
-                _store(plans[index].output, answer["file"])
-                yield index, answer
+        work = FarmWork(client, {"files": {}, "device": farm.device})
+        for index, answer in work.results(tasks, f"{len(tasks)} pictures"):
+            write_bytes(plans[index].output, answer["file"])
+            yield index, answer
 
 
 def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
@@ -142,13 +136,12 @@ def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
         {"kind": "frame", "time": plan.time_of(number), "name": path.name}
         for number, path in zip(wanted, paths, strict=True)
     ]
-    samples, devices = plan.samples or 0, set[str]()
-    with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} frames") as progress:
-        for index, answer in _counted_results(client, common, tasks, devices, progress):
-            _store(paths[index], answer["file"])
-            manifest.add(wanted[index], answer["seconds"], answer["device"])
-            samples = answer["samples"]
-    return samples, ", ".join(sorted(devices)) or "none: every frame was done"
+    samples, work = plan.samples or 0, FarmWork(client, common)
+    for index, answer in work.results(tasks, f"{plan.scene.title}, {len(tasks)} frames"):
+        write_bytes(paths[index], answer["file"])
+        manifest.add(wanted[index], answer["seconds"], answer["device"])
+        samples = answer["samples"]
+    return samples, work.device or "none: every frame was done"
 
 
 def render_light_field_on_farm(
@@ -159,8 +152,9 @@ def render_light_field_on_farm(
     asked = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, asked)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
-    cells, devices, samples = views.wanted(options.overwrite), set[str](), asked or 0
-    with open_client(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
+    cells, samples = views.wanted(options.overwrite), asked or 0
+    with open_client(farm) as client:
+        work = FarmWork(client, common)
         rounds = [[center], [cell for cell in cells if cell != center]] if center in cells else [cells]
         ev = views.exposure_before(cells)
         for cells_of_round in rounds:  # the center view comes first: its exposure is used for all views
@@ -168,26 +162,31 @@ def render_light_field_on_farm(
                 {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}
                 for cell in cells_of_round
             ]
-            for index, answer in _counted_results(client, common, tasks, devices, progress):
-                _store(views.path(cells_of_round[index]), answer["file"])
+            for index, answer in work.results(tasks, f"{job.scene.title}, {len(tasks)} of {len(cells)} views"):
+                write_bytes(views.path(cells_of_round[index]), answer["file"])
                 views.add(cells_of_round[index], answer["seconds"], answer["device"])
                 ev, samples = answer["ev"], answer["samples"]
-    return samples, ", ".join(sorted(devices)) or "none: every view was done"
+    return samples, work.device or "none: every view was done"
 
 
-def _store(path: Path, data: bytes) -> None:
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(data)
+class FarmWork:
+    """The tasks of an export on a farm; `common` goes to each worker once, and `device` names all that drew."""
 
+    def __init__(self, client: Client, common: Json) -> None:
+        self._client, self._common, self._devices = client, common, set[str]()
 
-def _counted_results(
-    client: Client, common: Json, tasks: list[Json], devices: set[str], progress: Progress
-) -> Iterator[tuple[int, Json]]:
-    """Yield the results() of the tasks; adds the devices' names to `devices` and advances the progress bar."""
-    for index, answer in results(client, common, tasks):
-        yield index, answer
-        devices.add(answer["device"])
-        progress.advance()
+    @property
+    def device(self) -> str:
+        """The names of the devices, separated by commas."""
+        return ", ".join(sorted(self._devices))
+
+    def results(self, tasks: list[Json], title: str) -> Iterator[tuple[int, Json]]:
+        """Yields (index, answer) of each task in the order of completion, and shows a progress bar."""
+        with Progress(len(tasks), title) as progress:
+            for index, answer in results(self._client, self._common, tasks):
+                yield index, answer
+                self._devices.add(answer["device"])
+                progress.advance()
 
 
 def results(client: Client, common: Json, tasks: list[Json]) -> Iterator[tuple[int, Json]]:

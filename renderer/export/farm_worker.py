@@ -23,7 +23,7 @@ from renderer.pictures import open_picture, scene_of_table
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json
 from renderer.scene.scene import Scene
-from renderer.system.outputs import atomic_write, claimed
+from renderer.system.outputs import claimed, write_bytes
 from renderer.system.progress import Progress
 from renderer.system.trust import trusting
 
@@ -119,8 +119,7 @@ def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
             if path.is_file() and file_hash(path) == digest:
                 os.utime(path)  # used now, so not pruned
             else:
-                with atomic_write(path) as temporary:
-                    temporary.write_bytes(data)
+                write_bytes(path, data)
         pairs.append((name, str(path)))
     return tuple(pairs)
 

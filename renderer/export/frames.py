@@ -15,7 +15,7 @@ from renderer.errors import InputError, UserError
 from renderer.formats.images import read_digest
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
-from renderer.system.outputs import append_line, atomic_write
+from renderer.system.outputs import append_line, write_text
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -107,8 +107,7 @@ class Manifest:
 
     def _write(self) -> None:
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
-        with atomic_write(self.path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(self.path, text)
 
     def remove(self, numbers: list[int]) -> int:
         """Removes listed frames, and manifest and folder once they are empty; returns the number of frames kept."""

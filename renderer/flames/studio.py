@@ -17,7 +17,7 @@ from renderer.flames.genome import Flame
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 
 
 def read(path: str | Path) -> list[KeyFrame]:
@@ -31,8 +31,7 @@ def read(path: str | Path) -> list[KeyFrame]:
 
 def write(path: str | Path, keyframes: Iterable[KeyFrame]) -> None:
     """Writes a .flame file, which `read` reads as the same key frames."""
-    with atomic_write(Path(path)) as temporary:
-        temporary.write_text(to_xml(keyframes), encoding="utf-8")
+    write_text(Path(path), to_xml(keyframes))
 
 
 def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: Any) -> KeyFrame:

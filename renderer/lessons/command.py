@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.plain import Json
 from renderer.system import arguments, trust
-from renderer.system.outputs import claimed
+from renderer.system.outputs import claimed, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,7 +159,6 @@ def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
     from renderer.bench.machine import host
     from renderer.lessons.drawing import draw_step
     from renderer.lessons.page import lesson_page
-    from renderer.pages.page import write_page
 
     try:
         args.html.mkdir(parents=True, exist_ok=True)
@@ -179,7 +178,7 @@ def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
     cpu = host()
     machine = f"{bench.gpu.device.name}, in a computer with {cpu['cores']} cores ({cpu['cpu']})"
     page = lesson_page(lesson, results, output, machine)
-    write_page(output, page)
+    write_text(output, page)
     problems = [result.problem for result in results if result.problem]
     for problem in problems:
         print(f"rayfold: {problem}", file=sys.stderr)

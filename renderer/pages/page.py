@@ -6,14 +6,12 @@ Lessons and the bench report fill the page. The style fits light and dark screen
 import base64
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from renderer.formats.images import encode_jpeg, png_bytes
 from renderer.pages.figures import SERIES
 from renderer.pages.markdown import escape
-from renderer.system.outputs import atomic_write
 
 DARK_SERIES = ("#5aa9ff", "#ff8f5a", "#7ccf80", "#d58bea", "#4dd0d9", "#f27bb5", "#c8a898", "#a3aef0")
 MAX_PNG = 24_000  # bytes; a larger PNG is replaced by a JPEG if that is smaller
@@ -77,12 +75,6 @@ def html_page(title: str, body: str, kind: str = "lesson") -> str:
         f'<meta name="color-scheme" content="light dark"><title>{escape(title)}</title><style>{style}</style></head>\n'
         f'<body><main class="{kind}">\n{body}\n</main></body></html>\n'
     )
-
-
-def write_page(path: Path, page: str) -> None:
-    """Writes the page atomically: if writing fails, an old file stays unchanged."""
-    with atomic_write(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
 
 
 def picture(pixels: np.ndarray, alt: str, caption: str = "", over: str = "") -> str:

@@ -187,8 +187,13 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
 
 def write_text(path: Path | str, text: str) -> None:
     """Replaces a text file by UTF-8 text, as atomic_write() does."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Replaces a file by the bytes, as atomic_write() does."""
     with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(data)
 
 
 def _open_temporary(target: Path) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
 from renderer.formats.tables import table_text
-from renderer.system.outputs import atomic_write, check_output
+from renderer.system.outputs import check_output, write_text
 
 OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
@@ -89,8 +89,7 @@ def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ce
     """Draw the graph of a run: after the passes, if the target has some."""
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-1] if passed else root, kernel_costs(target)), title, ceilings)
-    with atomic_write(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
@@ -113,8 +112,7 @@ def write_result(path: Path, result: Result) -> None:
         shape = " x ".join(map(str, result.array.shape))
         raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")
     else:
-        with atomic_write(path) as temporary:
-            temporary.write_text(table_text(result.array), encoding="utf-8")
+        write_text(path, table_text(result.array))
 
 
 def result_text(result: Result, output: str | None) -> str:

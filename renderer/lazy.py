@@ -1,0 +1,22 @@
+"""Names of a package that are imported when they are first asked for, so that importing the package takes no time."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a package whose names are defined in the modules `homes` below it.
+
+    A name with the home "" is a package below this one.
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            from renderer.plain import suggestion
+
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{suggestion(name, homes)}")
+        module = import_module(f"{package}.{homes[name] or name}")
+        return getattr(module, name) if homes[name] else module
+
+    return get, lambda: sorted([*homes, "__all__", "__doc__", "__file__", "__name__", "__path__"])
