@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -61,41 +61,42 @@ class ExperimentOptions:
     output: Path | None
     json: bool
     fail_on_undecided: bool
-    inject: list[str]
-    program: str | None  # --command, or None for cases
-    setup: str | None
-    warmup: int
-    clock: str
     rule: DecisionRule
+    inject: Sequence[str] = ()  # this option and the next ones are not of every action
+    program: str | None = None  # --command, or None for cases
+    setup: str | None = None
+    warmup: int = 1
+    clock: str = "wall"
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> "ExperimentOptions":
         """Returns the options of a parsed command line."""
         rule = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
-        values = {
-            "inject": [],
-            "program": None,
-            "setup": None,
-            "warmup": 1,
-            "clock": "wall",
-            **vars(args),
-            "rule": rule,
-        }
-        return cls(**{f.name: values[f.name] for f in fields(cls)})
+        values = vars(args) | {"rule": rule}
+        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
 
 
 def ab(args: argparse.Namespace) -> int:
-    """Runs `bench ab --base REF`: compares the working tree, or --head REF, with a commit; returns the exit code."""
-    if args.program:
-        return run_commands(args)
+    """Runs `bench ab --base REF`: compares the working tree, or --head REF, with a commit; returns the exit code.
+
+    With --command the head is a worktree too: of --head, else of the last commit with the changes of tracked files.
+    """
+    options, head_ref, dirty = ExperimentOptions.from_arguments(args), args.head, False
+    if args.program and not head_ref:
+        dirty = bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
+        head_ref = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
     with ExitStack() as stack:
         base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
         head, refs = args.repo, _head(args.repo)
-        if args.head:
-            head, head_sha = stack.enter_context(worktree(args.repo, args.head, "head"))
-            refs = {"head": head_sha, "dirty": False}
-        options = ExperimentOptions.from_arguments(args)
-        return Runner(options, {"base": base, "head": head}, {"base": base_sha, **refs}).run()
+        if head_ref:
+            head, head_sha = stack.enter_context(worktree(args.repo, head_ref, "head"))
+            refs = {"head": head_sha, "dirty": dirty}
+        return open_runner(options, {"base": base, "head": head}, {"base": base_sha, **refs}).run()
+
+
+def open_runner(options: ExperimentOptions, trees: dict[str, Path], refs: Json) -> "Runner":
+    """Opens the experiment of --command, or of cases, on the trees of both arms."""
+    return (CommandRunner if options.program else Runner)(options, trees, refs)
 
 
 def aa(args: argparse.Namespace) -> int:
@@ -226,7 +227,7 @@ class Runner:
         settings = {
             "action": options.action, "device": options.device, "seconds": options.seconds,
             "size": list(size) if size else None, "seed": options.seed, "pairs": rule.pairs,
-            "max_pairs": rule.max_pairs, "inject": options.inject,
+            "max_pairs": rule.max_pairs, "inject": list(options.inject),
         }  # fmt: skip
         if options.program:
             settings |= {key: getattr(options, key) for key in ("program", "setup", "warmup", "clock")}
@@ -369,20 +370,6 @@ class Runner:
                 except (OSError, ValueError):
                     return {"equal": False, "message": "the results differ"}
         return visually_equal(*pictures)
-
-
-def run_commands(args: argparse.Namespace) -> int:
-    """Runs `bench ab --command`: compares a command in worktrees of two commits of any repository; the exit code.
-
-    Without --head the head is the last commit with the changes of tracked files since then.
-    """
-    with ExitStack() as stack:
-        base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
-        dirty = not args.head and bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
-        changed = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
-        head, head_sha = stack.enter_context(worktree(args.repo, args.head or changed, "head"))
-        refs = {"base": base_sha, "head": head_sha, "dirty": dirty}
-        return CommandRunner(ExperimentOptions.from_arguments(args), {"base": base, "head": head}, refs).run()
 
 
 class CommandRunner(Runner):

@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Callable
 
-from renderer.bench.ab import CommandRunner, ExperimentOptions, Runner, commit_hash, worktree
+from renderer.bench.ab import ExperimentOptions, commit_hash, open_runner, worktree
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
 from renderer.errors import UserError
@@ -14,28 +14,22 @@ def find(args: argparse.Namespace) -> int:
     """Runs `bench find`: prints the first commit at which the case is slower than at --base; returns the exit code.
 
     Commits are those of the first parents of --head. Each step is an experiment against --base with its own level
-    --alpha. 0: the head is not slower; 1: a commit was found; 3: a step was undecided or invalid, so a range is left.
+    --alpha. 0: the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
     """
     if bool(args.program) == bool(args.case):
         raise UserError("bench find: wants --case CASE or --command LINE, one of them")
     args.cases = [args.case] if args.case else []
     options = ExperimentOptions.from_arguments(args)
     with worktree(args.repo, args.base, "base") as (base, base_sha):
-        commits = git(
-            "rev-list",
-            "--first-parent",
-            "--reverse",
-            f"{base_sha}..{commit_hash(args.repo, args.head)}",
-            tree=args.repo,
-        ).split()
+        between = f"{base_sha}..{commit_hash(args.repo, args.head)}"
+        commits = git("rev-list", "--first-parent", "--reverse", between, tree=args.repo).split()
         if not commits:
             raise UserError(f"bench find: {args.head} has no commit that {args.base} lacks")
 
         def judge(sha: str) -> Verdict:
             with worktree(args.repo, sha, "head") as (head, _sha):
-                kind = CommandRunner if options.program else Runner
                 refs = {"base": base_sha, "head": sha, "dirty": False}
-                verdicts = kind(options, {"base": base, "head": head}, refs).verdicts()
+                verdicts = open_runner(options, {"base": base, "head": head}, refs).verdicts()
             if len(verdicts) != 1:
                 raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
             return next(iter(verdicts.values()))
@@ -80,4 +74,4 @@ def _print(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdic
             print(f"first slower commit: {git('log', '-1', '--format=%h %an: %s', left[0], tree=args.repo)}")
         else:
             print(f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower")
-    return (1 if is_found else 3) if left else 0
+    return 0 if is_found else 3 if left else 1

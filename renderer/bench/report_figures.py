@@ -16,6 +16,7 @@ from renderer.plain import Json
 from renderer.scene.schema import from_table
 from renderer.system.files import read_toml
 
+Series = dict[str, tuple[float | None, ...]]  # values by name, one for each x
 PARAMETER = re.compile(r"([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 MAX_SERIES, MAX_ROWS, MAX_POINTS = 7, 24, 64
@@ -118,42 +119,48 @@ def _latest(rows: Iterable[Json]) -> list[Json]:
     return list({row["case"]: row for row in rows}.values())
 
 
-def _split(rows: list[Json], key: str, most: int) -> Iterator[tuple[str, list[Json]]]:
-    """Yields ("", all rows), or groups by the first component of row[key] if that has more than `most` values."""
-    if len({row[key] for row in rows}) <= most:
-        yield "", rows
-        return
+def _split(
+    subsystem: str, rows: list[Json], key: str, most: int
+) -> Iterator[tuple[str, list[Json], dict[str, list[Json]]]]:
+    """Yields the name of a figure, its rows, and the last record of each case by device.
+
+    One figure, or one for each first component of row[key] if that has more than `most` values.
+    """
     parts: dict[str, list[Json]] = defaultdict(list)
+    is_large = len({row[key] for row in rows}) > most
     for row in rows:
-        parts[row[key].partition("/")[0]].append(row)
-    yield from parts.items()
+        parts[f"{subsystem}/{row[key].partition('/')[0]}" if is_large else subsystem].append(row)
+    for name, members in parts.items():
+        yield name, members, {device: _latest(each) for (device,), each in grouped(members, "device").items()}
+
+
+def _is_wide(series: Series) -> bool:
+    """True if the values need a logarithmic axis."""
+    drawn = [value for values in series.values() for value in values if value]
+    return bool(drawn) and max(drawn) > LOG_RANGE * min(drawn)
 
 
 def _curves(subsystem: str, key: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
-    for part, rows in _split(all_rows, "series", MAX_SERIES):
+    for name, rows, devices in _split(subsystem, all_rows, "series", MAX_SERIES):
         plots, scaling = [], key in SCALING_KEYS
-        for (device,), members in grouped(rows, "device").items():
-            latest = _latest(members)
+        for device, latest in devices.items():
             x = tuple(sorted({row["x"] for row in latest}))[:MAX_POINTS]
             series = _curve_series(latest, x, scaling)
-            drawn = [value for values in series.values() for value in values if value]
             log_x = min(x) > 0 and max(x) >= 32 * min(x)
-            log_y = bool(drawn) and max(drawn) > LOG_RANGE * min(drawn)
             shown_unit = "times as fast as with the fewest" if scaling else unit
-            plots.append(Plot(x, series, key, shown_unit, "lines", log_x, log_y, _title(device, latest)))
-        name = f"{subsystem}/{part}" if part else subsystem
+            plots.append(Plot(x, series, key, shown_unit, "lines", log_x, _is_wide(series), _title(device, latest)))
         if paper := paper_figure(name, key):
             plots.append(paper)
         words = f"{unit} by {key}." if not scaling else f"Speed-up by {key}; the dotted ideal is as many times as fast."
         yield ReportFigure(f"How does {name} depend on {key}?", words, plots, rows)
 
 
-def _curve_series(rows: list[Json], x: tuple[float, ...], scaling: bool) -> dict[str, tuple[float | None, ...]]:
+def _curve_series(rows: list[Json], x: tuple[float, ...], scaling: bool) -> Series:
     """Returns the rates at each x: a series for each case's name and one for each peer; None where none was timed.
 
     With `scaling` they are relative to the rate at the smallest x, an "ideal" series is added, and peers are omitted.
     """
-    out: dict[str, tuple[float | None, ...]] = {}
+    out: Series = {}
     peers: dict[str, dict[float, float]] = defaultdict(dict)
     for (name,), members in grouped(rows, "series").items():
         rates = {row["x"]: row["rate"] for row in members}
@@ -177,29 +184,24 @@ def _title(device: str, rows: list[Json]) -> str:
 
 
 def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
-    for part, rows in _split(all_rows, "name", MAX_ROWS):
+    for name, rows, devices in _split(subsystem, all_rows, "name", MAX_ROWS):
         plots = []
-        for (device,), members in grouped(rows, "device").items():
-            latest = _latest(members)
+        for device, latest in devices.items():
             for start in range(0, len(latest), MAX_ROWS):
                 piece = latest[start : start + MAX_ROWS]
                 x, series = _crossed(piece) or _plain(piece)
-                drawn = [value for values in series.values() for value in values if value]
-                log = max(drawn) > LOG_RANGE * min(drawn)
-                plots.append(Plot(x, series, "", unit, "bars", log_y=log, title=_title(device, piece)))
-        name = f"{subsystem}/{part}" if part else subsystem
+                plots.append(Plot(x, series, "", unit, "bars", False, _is_wide(series), _title(device, piece)))
         if (paper := paper_figure(name, "bars")) and paper.unit[-6:] == unit[-6:]:
             plots.append(paper)
-        question = (
-            f"Which of {name} is the fastest?" if len({row["case"] for row in rows}) > 1 else f"How fast is {name}?"
-        )
+        has_several = len({row["case"] for row in rows}) > 1
+        question = f"Which of {name} is the fastest?" if has_several else f"How fast is {name}?"
         yield ReportFigure(question, f"{unit}; longer bars are faster.", plots, rows)
 
 
-def _plain(rows: list[Json]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]]:
+def _plain(rows: list[Json]) -> tuple[tuple[str, ...], Series]:
     """Returns a bar for each record and one for the peer it was timed with, in a series of the peer's name."""
     names = tuple(row["name"] for row in rows)
-    series: dict[str, tuple[float | None, ...]] = {"Rayfold": tuple(row["rate"] for row in rows)}
+    series: Series = {"Rayfold": tuple(row["rate"] for row in rows)}
     for peer in dict.fromkeys(peer_name(row) for row in rows if "peer" in row):
         series[peer] = tuple(
             row["rate"] / row["peer"]["ratio"] if "peer" in row and peer_name(row) == peer else None for row in rows
@@ -207,7 +209,7 @@ def _plain(rows: list[Json]) -> tuple[tuple[str, ...], dict[str, tuple[float | N
     return names, series
 
 
-def _crossed(rows: list[Json]) -> tuple[tuple[str, ...], dict[str, tuple[float | None, ...]]] | None:
+def _crossed(rows: list[Json]) -> tuple[tuple[str, ...], Series] | None:
     """Returns the rates as a table, names by parameter values, such as tile=4/row, tile=8/row, tile=4/coalesced, ...
 
     None unless every combination was timed once, there are at least two of each, and no record has a peer.
@@ -242,7 +244,7 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
             added.append(max(0.0, by_depth[depth]["median_ms"] - before))
             before = by_depth[depth]["median_ms"]
         active = last["active rays"]
-        series: dict[str, tuple[float | None, ...]] = {"active rays": tuple(100 * n / active[0] for n in active)}
+        series: Series = {"active rays": tuple(100 * n / active[0] for n in active)}
         empty = last.get("empty stencil words", [])
         if len(empty) == len(active):
             series["words skipped"] = tuple(100 * n / -(-active[0] // 32) for n in empty)
