@@ -11,7 +11,6 @@ from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.export.options import ExportOptions
 from renderer.export.plan import make_plan
-from renderer.export.render import InterruptHandler
 from renderer.export.verify import TIME_LIMIT
 from renderer.export.verify import verify as verify_picture
 from renderer.paths import ensure_cache
@@ -70,4 +69,4 @@ def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit:
         InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
     """
     ensure_cache()
-    return verify_picture(Path(picture), device, None, InterruptHandler(), time_limit=time_limit)
+    return verify_picture(Path(picture), device, time_limit=time_limit)

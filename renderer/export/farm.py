@@ -152,19 +152,17 @@ def render_light_field_on_farm(
     asked = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, asked)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
-    cells, samples = views.wanted(options.overwrite), asked or 0
+    wanted, samples = views.wanted(options.overwrite), asked or 0
     with open_client(farm) as client:
         work = FarmWork(client, common)
-        rounds = [[center], [cell for cell in cells if cell != center]] if center in cells else [cells]
-        ev = views.exposure_before(cells)
-        for cells_of_round in rounds:  # the center view comes first: its exposure is used for all views
-            tasks = [
-                {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}
-                for cell in cells_of_round
-            ]
-            for index, answer in work.results(tasks, f"{job.scene.title}, {len(tasks)} of {len(cells)} views"):
-                write_bytes(views.path(cells_of_round[index]), answer["file"])
-                views.add(cells_of_round[index], answer["seconds"], answer["device"])
+        rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]
+        ev = views.exposure_before(wanted)
+        for numbers in rounds:  # the center view comes first: its exposure is used for all views
+            common_task = {"kind": "view", "time": job.time, "ev": ev}
+            tasks = [common_task | {"number": number, "name": array.name(number)} for number in numbers]
+            for index, answer in work.results(tasks, f"{job.scene.title}, {len(tasks)} of {len(wanted)} views"):
+                write_bytes(views.path(numbers[index]), answer["file"])
+                views.manifest.add(numbers[index], answer["seconds"], answer["device"])
                 ev, samples = answer["ev"], answer["samples"]
     return samples, work.device or "none: every view was done"
 

@@ -71,7 +71,7 @@ def _frame(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progre
 def _view(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
     """Draws one view of a light field; the answer holds its file as bytes and its exposure in stops."""
     array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
-    rendered, drawn = render_view(picture, job, array, tuple(task["cell"]), task["ev"], progress)
+    rendered, drawn = render_view(picture, job, array, task["number"], task["ev"], progress)
     file = _encode_file(task["name"], rendered, drawn, 8)
     return {"file": file, "ev": drawn.scene.tone.ev, "device": rendered.device}
 

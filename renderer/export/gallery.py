@@ -2,10 +2,8 @@
 
 import argparse
 import json
-import shutil
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
@@ -18,7 +16,7 @@ from renderer.pictures import make_recipe
 from renderer.plain import Json
 from renderer.system import arguments
 from renderer.system.files import resolve
-from renderer.system.outputs import atomic_write, claimed
+from renderer.system.outputs import claimed
 from renderer.system.process import INTERRUPTED
 
 SCENES = (
@@ -82,15 +80,9 @@ def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
     start, interrupt = time.monotonic(), InterruptHandler()
     if not overwrite and _is_done(plan):
         return {"output": str(plan.output), "seconds": 0.0, "device": "none: it was done"} | _digest(plan.output)
-    partial = plan.output.with_name(f".{plan.output.name}.partial.png")
-    try:
-        _, device, _, finished = carry_out(replace(plan, output=partial), start, interrupt)
-        if not finished:
-            return None
-        with atomic_write(plan.output) as temporary:
-            shutil.copyfile(partial, temporary)
-    finally:
-        partial.unlink(missing_ok=True)
+    _, device, _, finished = carry_out(plan, start, interrupt, all_or_nothing=True)
+    if not finished:
+        return None
     return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": device} | _digest(plan.output)
 
 

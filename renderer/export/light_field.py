@@ -31,25 +31,24 @@ class CameraArray:
     baseline: float
     disparity: float
 
-    def views(self) -> list[tuple[int, int]]:
-        """(row, column) of each camera, from the center outwards: an interrupted export is a smaller light field."""
-        center = (self.rows - 1) / 2, (self.columns - 1) / 2
-        indices = [(row, column) for row in range(self.rows) for column in range(self.columns)]
-        return sorted(indices, key=lambda index: max(abs(index[0] - center[0]), abs(index[1] - center[1])))
+    def views(self) -> list[int]:
+        """The numbers of the cameras, row by row, from the center outwards: an interrupted export is a smaller one."""
+        return sorted(range(self.rows * self.columns), key=lambda number: max(map(abs, self.camera_offset(number))))
 
-    def camera_offset(self, row: int, column: int) -> tuple[float, float]:
+    def camera_offset(self, number: int) -> tuple[float, float]:
         """Offset (v downwards, u to the right) of a camera from the center of the array, in scene units."""
+        row, column = divmod(number, self.columns)
         return (row - (self.rows - 1) / 2) * self.baseline, (column - (self.columns - 1) / 2) * self.baseline
 
-    def camera_at(self, row: int, column: int) -> Camera:
-        """The camera of the view (row, column)."""
-        v, u = self.camera_offset(row, column)
+    def camera_at(self, number: int) -> Camera:
+        """The camera of a view."""
+        v, u = self.camera_offset(number)
         right, up, _ = self.camera.axes()
         return self.camera.shifted(u * right - v * up)
 
-    def name(self, row: int, column: int) -> str:
+    def name(self, number: int) -> str:
         """File name of a view after Stanford's convention: row, column, v, u."""
-        v, u = self.camera_offset(row, column)
+        (row, column), (v, u) = divmod(number, self.columns), self.camera_offset(number)
         return f"out_{row:02d}_{column:02d}_{v:.6f}_{u:.6f}_.png"
 
 
@@ -75,7 +74,7 @@ def camera_array(scene: Scene, size: tuple[int, int], grid: tuple[int, int], bas
 
 def check_folder(folder: Path, array: CameraArray) -> None:
     """Makes the folder; raises UserError if that fails, or if the folder holds pictures that are no views."""
-    names = {array.name(row, column) for row, column in array.views()}
+    names = set(map(array.name, array.views()))
     try:
         folder.mkdir(exist_ok=True)
         others = [entry.name for entry in folder.iterdir() if entry.suffix == ".png" and entry.name not in names]
@@ -85,10 +84,10 @@ def check_folder(folder: Path, array: CameraArray) -> None:
         raise UserError(f"-o {folder}: holds other pictures ({others[0]}); the views need an empty folder")
 
 
-def view_scene(scene: Scene, array: CameraArray, row: int, column: int) -> Scene:
-    """The scene with the camera of the view (row, column), and without a lens: views are sharp everywhere."""
+def view_scene(scene: Scene, array: CameraArray, number: int) -> Scene:
+    """The scene with the camera of a view, and without a lens: views are sharp everywhere."""
     lens = {} if scene.settings.lens_radius is None else {"lens_radius": 0.0}
-    return replace(scene, settings=replace(scene.settings, view=array.camera_at(row, column), **lens))
+    return replace(scene, settings=replace(scene.settings, view=array.camera_at(number), **lens))
 
 
 class LightFieldViews:
@@ -96,53 +95,43 @@ class LightFieldViews:
 
     def __init__(self, folder: Path, array: CameraArray, recipe: Json, force: bool = False):
         self.array, self._folder = array, folder
-        pattern = folder / "views_#.png"
         facts = recipe | {"grid": [array.rows, array.columns], "baseline": array.baseline}
-        self._manifest = Manifest(
-            pattern, facts, lambda number: folder / array.name(*divmod(number, array.columns)), force
-        )
+        self.manifest = Manifest(folder / "views_#.png", facts, self.path, force)
 
-    def path(self, index: tuple[int, int]) -> Path:
+    def path(self, number: int) -> Path:
         """Path of a view's file."""
-        return self._folder / self.array.name(*index)
+        return self._folder / self.array.name(number)
 
-    def wanted(self, overwrite: bool) -> list[tuple[int, int]]:
-        """The (row, column) of views to draw, center first.
+    def wanted(self, overwrite: bool) -> list[int]:
+        """The numbers of the views to draw, center first.
 
         The center sets the exposure of all views: without it, all are drawn again.
         """
-        indices = self.array.views()
-        if overwrite or not self._manifest.done(self._number(indices[0])):
-            return indices
-        return [index for index in indices if not self._manifest.done(self._number(index))]
+        numbers = self.array.views()
+        if overwrite or not self.manifest.done(numbers[0]):
+            return numbers
+        return [number for number in numbers if not self.manifest.done(number)]
 
-    def exposure_before(self, wanted: list[tuple[int, int]]) -> float | None:
+    def exposure_before(self, wanted: list[int]) -> float | None:
         """The exposure in stops of the finished center view; None if the center view is still to be drawn."""
         center = self.array.views()[0]
         if center in wanted or not wanted:
             return None
         return float(read_recipe(self.path(center))["scene"]["tone"].get("ev", 0.0))
 
-    def add(self, index: tuple[int, int], seconds: float, device: str) -> None:
-        """List a view whose file is complete in the manifest."""
-        self._manifest.add(self._number(index), seconds, device)
-
-    def _number(self, index: tuple[int, int]) -> int:
-        return index[0] * self.array.columns + index[1]
-
 
 def render_light_field(
     picture: AnyPicture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress
 ) -> str:
     """Renders and writes the views that the manifest does not list; returns the device's name."""
-    indices, device = views.wanted(overwrite), "none: every view was done"
-    ev = views.exposure_before(indices)
-    for index in indices:
+    numbers, device = views.wanted(overwrite), "none: every view was done"
+    ev = views.exposure_before(numbers)
+    for number in numbers:
         began = time.monotonic()
-        rendered, drawn = render_view(picture, job, views.array, index, ev, progress)
+        rendered, drawn = render_view(picture, job, views.array, number, ev, progress)
         ev = drawn.scene.tone.ev
-        write(views.path(index), rendered, drawn)
-        views.add(index, time.monotonic() - began, rendered.device)
+        write(views.path(number), rendered, drawn)
+        views.manifest.add(number, time.monotonic() - began, rendered.device)
         device = rendered.device
     return device
 
@@ -151,7 +140,7 @@ def render_view(
     picture: AnyPicture,
     job: RenderJob,
     array: CameraArray,
-    index: tuple[int, int],
+    number: int,
     ev: float | None,
     progress: Progress,
 ) -> tuple[RenderResult, RenderJob]:
@@ -159,7 +148,7 @@ def render_view(
 
     The file is plain sRGB with an exposure of `ev` stops; None meters the exposure of this view.
     """
-    scene = view_scene(job.scene, array, *index)
+    scene = view_scene(job.scene, array, number)
     rendered = render(picture, replace(job, scene=scene), progress)
     if ev is None:
         ev = math.log2(rendered.meter.exposure(scene.tone))

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,11 +52,13 @@ def run(options: ExportOptions) -> int:
     3 if --time-limit ended it before all samples were drawn, 130 if Ctrl-C did. Both write the samples of a still.
     UserError if another process writes the output, or frames with the same manifest.
     """
-    outputs = (options.output, manifest_path(options.output) if "#" in options.output.name else None)
-    with ExitStack() as claims:
-        if not options.dry_run:
-            claims.enter_context(claimed(*outputs, force=options.force))
+    with nullcontext() if options.dry_run else _claimed(options.output, options.force):
         return _run(options)
+
+
+def _claimed(output: Path, force: bool = False) -> AbstractContextManager[None]:
+    """Claims the output, and the manifest of numbered frames."""
+    return claimed(output, manifest_path(output) if "#" in output.name else None, force=force)
 
 
 def _run(options: ExportOptions) -> int:
@@ -84,19 +86,19 @@ def _run(options: ExportOptions) -> int:
 
 def draw_film(plan: ExportPlan) -> None:
     """Draw and write a plan's frames, and encode a film of them, for the Python API."""
-    outputs = (plan.output, manifest_path(plan.output) if "#" in plan.output.name else None)
-    with claimed(*outputs):
+    with _claimed(plan.output):
         *_, finished = carry_out(plan, time.monotonic(), InterruptHandler())
         if plan.is_video and finished:
             _encode(plan)
 
 
 def carry_out(
-    plan: ExportPlan, start: float, interrupt: InterruptHandler, gives_up: bool = False
+    plan: ExportPlan, start: float, interrupt: InterruptHandler, all_or_nothing: bool = False
 ) -> tuple[int, str, Json, bool]:
     """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done.
 
-    `gives_up`: end a still as soon as it will take longer than --time-limit.
+    `all_or_nothing`: write no still without all its samples, give no hints for other options, and end as soon as it
+    will take longer than --time-limit.
     """
     options = plan.options
     if options.farm:
@@ -111,7 +113,7 @@ def carry_out(
         samples *= NOISE_SAMPLES
     deadline = start + options.time_limit if options.time_limit else float("inf")
     if plan.numbers is None:
-        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt, gives_up)
+        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt, all_or_nothing)
     else:
         device, finished = _export_frames(plan, picture, samples, deadline)
     facts: Json = picture.report() | {"hints": picture.hints()} if options.json else {}
@@ -154,7 +156,7 @@ def export_light_field(options: ExportOptions) -> int:
     seconds, count = time.monotonic() - start, len(array.views())
     print_ignored(scene.path, ignored_statements(scene))
     if options.json:
-        digest = joint_digest([views.path(index) for index in sorted(array.views())])
+        digest = joint_digest([views.path(number) for number in range(count)])
         answer = _answer(scene, str(folder), size, samples, count, seconds, device, digest)
         grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
         print(json.dumps(answer | grid | {"target_disparity": array.disparity} | measured()))
@@ -166,14 +168,23 @@ def export_light_field(options: ExportOptions) -> int:
 
 
 def _export_still(
-    plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float, interrupt: InterruptHandler, gives_up: bool
+    plan: ExportPlan,
+    picture: AnyPicture,
+    samples: int,
+    deadline: float,
+    interrupt: InterruptHandler,
+    all_or_nothing: bool,
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
     noise = None if plan.options.noise is None else NoiseTarget(plan.options.noise)
-    job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=gives_up)
+    job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
+    if all_or_nothing and rendered.samples < samples:
+        return rendered.device, rendered.samples, False
     write(plan.output, rendered, job, plan.frame_depth)
+    if all_or_nothing:
+        return rendered.device, rendered.samples, True
     print_denoise_hint(plan, rendered)
     for hint in () if plan.options.json else picture.hints():
         print(f"rayfold: {plan.output}: {hint}", file=sys.stderr)

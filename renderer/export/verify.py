@@ -18,7 +18,7 @@ from renderer.paths import temporary_directory
 from renderer.plain import Json
 from renderer.system import arguments, trust
 from renderer.system.files import open_input
-from renderer.system.process import INTERRUPTED, supervise
+from renderer.system.process import supervise
 
 TIME_LIMIT = 600.0  # seconds
 
@@ -40,10 +40,7 @@ def command(args: argparse.Namespace) -> int:
     """Run `rayfold verify`: exit code 0 for the same bits, 1 for others."""
     if args.farm:
         supervise()
-    interrupt = InterruptHandler()
-    answer = verify(args.picture, args.device, args.farm, interrupt, args.insecure, args.time_limit)
-    if interrupt.requested:
-        return INTERRUPTED
+    answer = verify(args.picture, args.device, args.farm, args.insecure, args.time_limit)
     print_ignored(args.picture, answer["ignored"])
     if args.json:
         print(json.dumps(answer))
@@ -54,12 +51,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def verify(
-    path: Path,
-    device: str,
-    farm: str | None,
-    interrupt: InterruptHandler,
-    insecure: bool = False,
-    time_limit: float = TIME_LIMIT,
+    path: Path, device: str, farm: str | None = None, insecure: bool = False, time_limit: float = TIME_LIMIT
 ) -> Json:
     """Draws the recipe of a picture again; returns the keys of compare(), digests, devices and seconds.
 
@@ -69,7 +61,8 @@ def verify(
     start = time.monotonic()
     open_input(path).close()
     recipe, samples = read_recipe(path), read_samples(path)
-    noted, found = read_digest(path), sample_digest(samples)
+    noted, found, interrupt = read_digest(path), sample_digest(samples), InterruptHandler()
+    is_intact = noted == found if noted else None
     with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
@@ -88,19 +81,16 @@ def verify(
         shapes = [list(samples.shape), [plan.size[1], plan.size[0], samples.shape[2]]]
         if shapes[0] != shapes[1]:  # nothing needs to be drawn
             answer = compare(samples, np.broadcast_to(samples[:1, :1], shapes[1]))
-            return answer | {
-                "intact": noted == found if noted else None,
-                "device": "none",
-                "seconds": 0.0,
-                "ignored": [],
-            }
-        _, drawn_on, _, is_finished = carry_out(plan, start, interrupt, gives_up=True)
-        if not is_finished and not interrupt.requested:
+            return answer | {"intact": is_intact, "device": "none", "seconds": 0.0, "ignored": []}
+        _, drawn_on, _, is_finished = carry_out(plan, start, interrupt, all_or_nothing=True)
+        if interrupt.requested and not is_finished:
+            raise KeyboardInterrupt
+        if not is_finished:
             allowed = f"--time-limit is {time_limit:g} s; a larger one allows more"
             raise IncompleteError(f"{path}: its {plan.samples} samples take longer to draw again; {allowed}")
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}
-    answer |= {"intact": noted == found if noted else None, "device": drawn_on, "device_before": recipe.get("device")}
+    answer |= {"intact": is_intact, "device": drawn_on, "device_before": recipe.get("device")}
     answer["ignored"] = ignored_statements(plan.scene)
     return answer | {"seconds": time.monotonic() - start}
 
