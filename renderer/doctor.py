@@ -57,7 +57,7 @@ void main() {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold doctor`."""
     parser.add_argument(
-        "--fix", action="store_true", help="print the commands that bring what is missing; run them on y"
+        "--fix", action="store_true", help="print the commands that install what is missing; run them on y"
     )
     parser.add_argument("--yes", action="store_true", help="of --fix: run them without a question")
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
@@ -175,14 +175,14 @@ def missing_packages() -> list[tuple[str, str]]:
 
 
 def fixes(devices: list[Json], gl: Json, packages: list[str]) -> list[str]:
-    """The command lines that bring what is missing: the system's drivers, then Python packages."""
+    """The command lines that install what is missing: the system's drivers, then Python packages."""
     kinds = ([] if gl["ok"] else [GL]) + ([] if any(device["ok"] for device in devices) else [OPENCL])
     return ([system_install(*kinds)] if kinds else []) + ([pip_install(*packages)] if packages else [])
 
 
 def run_fixes(commands: list[str], is_agreed: bool) -> bool:
     """Prints the commands on stderr and runs them if the user agrees; False if one of them fails."""
-    print("nothing is missing" if not commands else "these bring what is missing:", file=sys.stderr)
+    print("nothing is missing" if not commands else "these install what is missing:", file=sys.stderr)
     for line in commands:
         print(f"  {line}", file=sys.stderr)
     if commands and not is_agreed and sys.stdin.isatty():

@@ -39,6 +39,20 @@ def film(
     second of scene time, of which frame 1 shows `time`. The rest is as for `render`. Returns the output's path. An
     interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all.
 
+        scene = renderer.Scene(
+            spheres=[{"material": "gold"}],
+            materials=[{"name": "gold", "color": [1.0, 0.7, 0.3], "metallic": 1.0}],
+            environment={"preset": "studio"},
+            animation={
+                "duration": 2.0,
+                "keyframes": [
+                    {"time": 0.0, "set": {"view.position": [0, 1, 5]}},
+                    {"time": 2.0, "set": {"view.position": [4, 1, 3]}},
+                ],
+            },
+        )
+        renderer.film(scene, "turning.mp4", fps=24)
+
     Raises:
         UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device or PyAV.
     """

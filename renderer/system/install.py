@@ -54,7 +54,7 @@ def _options() -> list[str]:
 
 
 def system_install(*kinds: str) -> str:
-    """The command line that brings GL or OPENCL drivers from the distribution; Debian's where it is not known."""
+    """The command line that installs GL or OPENCL drivers by the distribution; Debian's where it is not known."""
     family = distribution() or "debian"
     command, packages = SYSTEM_PACKAGES[family]
     words = [*command.split(), *(word for kind in kinds for word in packages[kind].split())]

@@ -121,3 +121,10 @@ def test_differences_are_counted(rng):
     assert compare(before, before)["same"] and compare(before, before)["worst"] == 0
     shapes = compare(before, before[:, :, :2])
     assert not shapes["same"] and shapes["shapes"] == [[9, 7, 3], [9, 7, 2]]
+
+
+def test_what_is_printed_names_no_file_or_option_that_verify_lacks(rayfold, tmp_path):
+    path = tmp_path / "noisy.png"
+    _, _, hint = rayfold("export", "cornell", "-o", path, "--size", "32x24", "--samples", "1", "--device", "cpu")
+    code, _, said = rayfold("verify", path, "--device", "cpu")
+    assert "--denoise" in hint and code == 0 and "again.png" not in said and "--" not in said

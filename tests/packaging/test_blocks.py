@@ -7,9 +7,11 @@ program is imported once. test_readme.py and test_guides.py test what the blocks
 import json
 import re
 import shlex
+import textwrap
 
 import pytest
 
+import renderer
 from renderer.paths import ROOT, SCENES
 from tests.docs.inputs import write_inputs
 from tests.packaging.conftest import in_empty_folder
@@ -110,6 +112,8 @@ def test_python_runs(installed, tmp_path):
             blocks = [block.replace(before, after) for block in blocks]
         if blocks and page.name != "pictures.md":  # a module to be written, which test_guides.py writes
             pages[page.name] = blocks
+    example = textwrap.dedent(re.search(r"(?ms)^ +scene = .*fps=24\)$", renderer.film.__doc__)[0])
+    pages["help(renderer.film)"] = ["import renderer", example.replace("fps=24", "fps=1, size=(16, 12), samples=1")]
     assert {"README.md", "api.md", "sums.md", "band_lu.md", "flames.md", "matmul.md"} <= set(pages)
     (tmp_path / "pack.flame").write_bytes((SCENES / "voyage.flame").read_bytes())
     (tmp_path / "blocks.json").write_text(json.dumps(pages))
