@@ -20,7 +20,6 @@ from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 
 __all__ = ["solve", "sum"]
-Paths = str | os.PathLike[str]
 
 
 def sum(numbers: Any, mode: str = "exact", *, device: str = "auto", column: str | None = None) -> int | float | complex:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from renderer import pictures
 from renderer.errors import InputError, UserError
 from renderer.formats.images import write_exr, write_png
 from renderer.formats.mesh import check_mesh
+from renderer.formats.meshes.ply import ply_bytes
+from renderer.gpu.dlpack import has_dlpack
 from renderer.paths import private_folder
 from renderer.plain import format_value
 from renderer.scene import scene as scenes
@@ -25,6 +27,21 @@ if TYPE_CHECKING:
     from renderer.flames.interpolation import KeyFrame
 
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
+
+
+@runtime_checkable
+class HasFaces(Protocol):
+    """A surface of trimesh or PyVista."""
+
+    faces: Any
+
+
+@runtime_checkable
+class PyvistaSurface(HasFaces, Protocol):
+    """A surface of PyVista, whose `faces` are one list of counts and indices."""
+
+    points: Any
+    regular_faces: Any
 
 
 class Mesh:
@@ -58,13 +75,13 @@ class Mesh:
             if value is not None:
                 rows = _rows(name, value, (3, 4) if name == "colors" else (len(names),), len(points))
                 columns |= {column: rows[:, k] for k, column in zip(range(rows.shape[1]), names, strict=False)}
-        self.path = _stored(_ply(columns, triangles), ".ply", lambda path, data: path.write_bytes(data))
+        self.path = _stored(ply_bytes(columns, triangles), ".ply", lambda path, data: path.write_bytes(data))
 
     @classmethod
     def of(cls, value: Any) -> "Mesh":
         """The mesh of an object that has one: trimesh's `vertices` and `faces`, or PyVista's `points` and faces."""
-        if hasattr(value, "regular_faces"):  # of PyVista, whose `faces` are one list of counts and indices
-            surface = value.triangulate() if hasattr(value, "triangulate") else value
+        if isinstance(value, PyvistaSurface):
+            surface = getattr(value, "triangulate", lambda: value)()
             return cls(surface.points, surface.regular_faces)
         visual: Any = getattr(value, "visual", None)
         colors = visual.vertex_colors if getattr(visual, "kind", None) == "vertex" else None
@@ -80,8 +97,7 @@ class Mesh:
 def _array(name: str, value: Any) -> np.ndarray:
     """The value as an array in host memory; UserError for one that cannot be read there."""
     try:
-        is_foreign = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
-        return np.from_dlpack(value) if is_foreign else np.asarray(value)
+        return np.from_dlpack(value) if has_dlpack(value) and not isinstance(value, np.ndarray) else np.asarray(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UserError(f"{name}: not an array that can be read in the host's memory: {error}") from error
 
@@ -98,18 +114,6 @@ def _rows(name: str, value: object, widths: tuple[int, ...], count: int | None =
         row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
         raise InputError(f"{name}: row {row} is {rows[row].tolist()}; it must hold finite numbers")
     return rows
-
-
-def _ply(columns: dict[str, np.ndarray], faces: np.ndarray) -> bytes:
-    """A binary .ply file of vertices, whose properties are the columns (n,), and of triangles (m, 3)."""
-    count = len(columns["x"])
-    lines = ["ply", "format binary_little_endian 1.0", f"element vertex {count}"]
-    lines += [f"property float {name}" for name in columns]
-    lines += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header\n"]
-    rows = np.empty(len(faces), np.dtype([("count", "u1"), ("corners", "<i4", (3,))]))
-    rows["count"], rows["corners"] = 3, faces
-    vertices = np.stack(list(columns.values()), axis=1).astype("<f4")
-    return "\n".join(lines).encode() + vertices.tobytes() + rows.tobytes()
 
 
 def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Path:
@@ -155,9 +159,9 @@ def plain(value: Any, key: str = "") -> Any:
         return {str(k): plain(v, f"{key}.{k}" if key else str(k)) for k, v in value.items()}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if name == "file" and hasattr(value, "faces"):
+    if name == "file" and isinstance(value, HasFaces):
         return os.fspath(Mesh.of(value))
-    if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"):
+    if isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value):
         array = _array(key, value)
         if name == "file":
             return _stored_pixels(array, key)
@@ -238,7 +242,7 @@ def as_scene(source: Any) -> Scene:
         return Scene(source)
     if isinstance(source, (str, os.PathLike)):
         return load(source)
-    if hasattr(source, "faces"):
+    if isinstance(source, HasFaces):
         return load(Mesh.of(source))
     raise UserError(
         f"render takes the name of a scene, a path, a Scene, a table, a Mesh or a flame, not {type(source).__name__}"

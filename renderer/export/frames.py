@@ -21,7 +21,6 @@ VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
 MAX_FRAMES = 1_000_000
 MAX_NUMBER = 999_999_999
-MAX_MANIFEST_BYTES = 1 << 30
 
 
 def frame_numbers(text: str) -> list[int]:

@@ -10,9 +10,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,23 +39,18 @@ SYNC_SECONDS = 0.15  # seconds of work between waits for the device: the delay o
 ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds before an estimate; only a longer one is printed
 
 
-class InterruptHandler:
+class InterruptHandler(ExitStack):
     """A context in which the first Ctrl-C sets `requested`, so that drawn samples are kept; the second ends at once.
 
     Before the first sample, while kernels are compiled, the first Ctrl-C ends at once too.
     """
 
-    def __init__(self) -> None:
-        self.requested = False
-        self.has_drawn = False  # set by draw() after the first sample
+    requested = False
+    has_drawn = False  # set by draw() after the first sample
 
-    def __enter__(self) -> "InterruptHandler":
-        self._signals = stop_signals(self._ask)
-        self._signals.__enter__()
+    def __enter__(self) -> Self:
+        self.enter_context(stop_signals(self._ask))
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._signals.__exit__(*error)
 
     def _ask(self, *_: object) -> None:
         if self.requested or not self.has_drawn:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import IncompleteError, UserError
+from renderer.formats.meshes.ply import ply_bytes
 from renderer.gpu import open_context
 from renderer.gpu.cache import cache_folder
 from renderer.gpu.trial import run_trial
@@ -81,18 +82,12 @@ def write_sphere(path: Path, rows: int) -> None:
     columns = 2 * rows
     theta, phi = np.meshgrid(np.linspace(0, np.pi, rows + 1), np.arange(columns) * (2 * np.pi / columns), indexing="ij")
     ring = np.sin(theta)
-    vertices = np.stack([ring * np.cos(phi), np.cos(theta), ring * np.sin(phi)], -1).reshape(-1, 3).astype("<f4")
+    points = ring * np.cos(phi), np.cos(theta), ring * np.sin(phi)
     row, column = np.meshgrid(np.arange(rows) * columns, np.arange(columns), indexing="ij")
     right = (column + 1) % columns
     a, b, c, d = row + column, row + right, row + columns + right, row + columns + column
     corners = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3)
-    faces = np.zeros(len(corners), [("count", "u1"), ("corners", "<i4", (3,))])
-    faces["count"], faces["corners"] = 3, corners
-    axes = "".join(f"property float {axis}\n" for axis in "xyz")
-    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{axes}element face {len(faces)}\n"
-    path.write_bytes(
-        f"{header}property list uchar int vertex_indices\nend_header\n".encode() + vertices.tobytes() + faces.tobytes()
-    )
+    path.write_bytes(ply_bytes(dict(zip("xyz", map(np.ravel, points), strict=True)), corners))
 
 
 def cache_state(folder: Path) -> tuple[int, int]:

@@ -79,9 +79,7 @@ class _Programs:
 
     def __init__(self) -> None:
         self.stuck = False  # True once a kernel has exceeded its time limit
-        self._built: dict[
-            tuple[object, ...], tuple[Any, str]
-        ] = {}  # (program, folder in PoCL's cache) by text and options
+        self._built: dict[tuple[str, ...], tuple[Any, str]] = {}  # program, folder in PoCL's cache by text and options
         self._queue: Any = None
         self._memory: list[tuple[mmap.mmap, Any]] = []  # scratch memory and the buffer in its middle, by pointer
 

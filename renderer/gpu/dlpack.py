@@ -23,19 +23,9 @@ SIZES = {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "b": (8,
 DTYPES = {(code, bits): np.dtype(f"{kind}{bits // 8}") for code, kind in KINDS.items() for bits in SIZES[kind]}
 
 
-class _DLTensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
+# A DLTensor: data, device type, device id, ndim, type code, bits, lanes, shape, strides, byte offset. Packed and
+# unpacked at once, since ctypes is slow for single fields.
+_TENSOR = struct.Struct("PiiiBBHPPQ")
 
 
 class _DLManagedTensor(ctypes.Structure):
@@ -44,11 +34,10 @@ class _DLManagedTensor(ctypes.Structure):
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
 _DLManagedTensor._fields_ = (
-    ("tensor", _DLTensor),
+    ("tensor", ctypes.c_uint8 * _TENSOR.size),
     ("context", ctypes.c_void_p),
     ("deleter", _Deleter),
 )
-_TENSOR = struct.Struct("PiiiBBHPPQ")  # a DLTensor's fields; unpacked at once, since ctypes is slow for single fields
 _TensorBytes = ctypes.c_char * _TENSOR.size
 _DELETER_AT = _DLManagedTensor.deleter.offset
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -177,10 +166,8 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     _forget_unused()
     managed = _DLManagedTensor()
-    managed.tensor = _DLTensor(
-        pointer, *device, len(shape), CODES[dtype.kind], 8 * dtype.itemsize, 1,
-        ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)), None, 0,
-    )  # fmt: skip
+    kind = CODES[dtype.kind], 8 * dtype.itemsize, 1
+    managed.tensor[:] = _TENSOR.pack(pointer, *device, len(shape), *kind, ctypes.addressof(sizes), 0, 0)
     managed.deleter = _forget
     address = ctypes.addressof(managed)
     _exported[address] = (managed, sizes, owner)

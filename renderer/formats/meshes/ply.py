@@ -328,3 +328,15 @@ def _colors(numbers: dict[str, np.ndarray]) -> np.ndarray | None:
     if kind.kind in "iu":
         return colors / np.float32(np.iinfo(kind).max)
     return colors / 255 if kind.itemsize == 8 and (colors > 1).any() else colors  # in text files all are floats
+
+
+def ply_bytes(columns: dict[str, np.ndarray], faces: np.ndarray) -> bytes:
+    """A binary .ply file of vertices, whose properties are the columns (n,), and of triangles (m, 3)."""
+    count = len(columns["x"])
+    lines = ["ply", "format binary_little_endian 1.0", f"element vertex {count}"]
+    lines += [f"property float {name}" for name in columns]
+    lines += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header\n"]
+    rows = np.empty(len(faces), np.dtype([("count", "u1"), ("corners", "<i4", (3,))]))
+    rows["count"], rows["corners"] = 3, faces
+    vertices = np.stack(list(columns.values()), axis=1).astype("<f4")
+    return "\n".join(lines).encode() + vertices.tobytes() + rows.tobytes()
