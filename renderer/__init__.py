@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from renderer.api.drawing import Renderer, open, open_picture, refine, render
     from renderer.api.files import film, verify
     from renderer.api.image import Image
+    from renderer.api.kinds import FlameSettings, FractalSettings, RaytraceSettings
     from renderer.api.numbers import solve, sum
     from renderer.api.scenes import Mesh, Scene, instances, load
     from renderer.errors import DiskFullError, IncompleteError, InputError, KernelError, UnavailableError, UserError
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "Camera", "DiskFullError", "Image", "IncompleteError", "InputError", "KernelError", "Material", "Mesh", "Renderer",
-    "Scene", "UnavailableError", "UserError", "film", "instances", "load", "open", "open_picture", "refine", "render",
-    "solve", "sum", "verify",
+    "Camera", "DiskFullError", "FlameSettings", "FractalSettings", "Image", "IncompleteError", "InputError",
+    "KernelError", "Material", "Mesh", "RaytraceSettings", "Renderer", "Scene", "UnavailableError", "UserError", "film",
+    "instances", "load", "open", "open_picture", "refine", "render", "solve", "sum", "verify",
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("cdollar", "flames", "gpu", "numerics"), ""),
     **dict.fromkeys(__all__, "errors"),
     **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),
     **dict.fromkeys(("film", "verify"), "api.files"),
+    **dict.fromkeys(("FlameSettings", "FractalSettings", "RaytraceSettings"), "api.kinds"),
     **dict.fromkeys(("solve", "sum"), "api.numbers"),
     **dict.fromkeys(("Mesh", "Scene", "instances", "load"), "api.scenes"),
     "Camera": "scene.cameras",

@@ -186,7 +186,7 @@ class Scene(scenes.Scene):
     """One picture to draw, from tables as a scene file has them; `load` reads one from a file.
 
         renderer.Scene(materials=[{"name": "red", "color": [1, 0, 0]}], spheres=[{"material": "red"}])
-        renderer.Scene(picture="mandelbrot", size=(640, 480))
+        renderer.Scene(picture="fractal", size=(640, 480))
         renderer.Scene(tomllib.loads(text))
 
     `picture` is the kind (default "raytrace"); `title`, `size`, `tone`, `animation` and `settings` are a scene file's

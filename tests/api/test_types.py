@@ -44,6 +44,10 @@ renderer.render(first, quality=5.0).save("flame.png")""",
     "progress": """for image in renderer.refine("mirrors", samples=8):
     print(image.samples)
 renderer.render("mirrors", progress=lambda done, steps: done < 4)""",
+    "kind": """cornell = renderer.load("cornell")
+assert isinstance(cornell.settings, renderer.RaytraceSettings)
+darker = replace(cornell, settings=replace(cornell.settings, max_depth=1))
+print(darker.title, cornell.settings.max_depth + 1)""",
     "errors": """try:
     renderer.render(renderer.load("cornell"), device="cuda:0")
 except (renderer.UserError, renderer.UnavailableError, renderer.KernelError) as error:
@@ -59,6 +63,7 @@ TYPOS = {
     "cdollar": ("function.names", "function.nams"),
     "flame": ("flames.read", "flames.raed"),
     "progress": ("renderer.refine", "renderer.refin"),
+    "kind": ("cornell.settings.max_depth", "cornell.settings.max_dept"),
     "errors": ("renderer.UserError", "renderer.UsrError"),
 }
 
@@ -71,7 +76,7 @@ def test_mypy_accepts_the_scripts_and_no_typo(tmp_path, name):
         before, after = TYPOS[script]
         assert before in text
         for kind, body in (("right", text), ("wrong", text.replace(before, after))):
-            whole = f"import numpy as np\n\nimport {name} as renderer\n\n{body}\n"
+            whole = f"from dataclasses import replace\n\nimport numpy as np\n\nimport {name} as renderer\n\n{body}\n"
             (tmp_path / f"{kind}_{script}.py").write_text(
                 whole.replace("import renderer as renderer", "import renderer")
             )
