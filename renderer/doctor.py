@@ -56,9 +56,8 @@ void main() {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold doctor`."""
-    parser.add_argument(
-        "--fix", action="store_true", help="print the commands that install what is missing; run them on y"
-    )
+    fix_help = "print the commands that install what is missing; run them on y"
+    parser.add_argument("--fix", action="store_true", help=fix_help)
     parser.add_argument("--yes", action="store_true", help="of --fix: run them without a question")
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
@@ -80,11 +79,8 @@ def command(args: argparse.Namespace) -> int:
     if args.json:
         versions = {"python": platform.python_version(), "numpy": np.__version__}
         cache = {"folder": str(cache_folder()), "ok": not cache_problems, "reason": "; ".join(cache_problems)}
-        print(
-            json.dumps(
-                {"devices": devices, "gl": gl, "cache": cache, "install_hints": hints, "fix": commands, **versions}
-            )
-        )
+        answer = {"devices": devices, "gl": gl, "cache": cache, "install_hints": hints, "fix": commands}
+        print(json.dumps(answer | versions))
     else:
         print_report(devices, gl, hints)
     if args.fix and not run_fixes(commands, args.yes):

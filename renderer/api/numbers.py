@@ -88,8 +88,7 @@ def solve(
     given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
     if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
         raise InputError(f"rhs is {given.shape} {given.dtype}; the matrix has {band.ab.shape[1]} rows, so must it")
-    if not np.isfinite(given).all():
-        raise InputError("rhs holds a number that is not finite")
+    _check_finite("rhs", given)
     has_gpu = device is None and any(found.device_type == "gpu" for found in list_devices()[0])
     devices = [open_device(device or "auto")] if device or has_gpu else []
     form = real_form(band, given, is_transposed=False)
@@ -106,6 +105,11 @@ def solve(
     return x, form.solution(y, radius)[1] if form else radius
 
 
+def _check_finite(name: str, array: np.ndarray) -> None:
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} holds a number that is not finite")
+
+
 def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     """The band of a file, of a square array, or of an array in LAPACK's layout."""
     if isinstance(matrix, (str, os.PathLike)):
@@ -113,8 +117,7 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     array = np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind not in "fiuc":
         raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")
-    if not np.isfinite(array).all():
-        raise InputError("matrix holds a number that is not finite")
+    _check_finite("matrix", array)
     if kl is None and ku is None and array.shape[0] == array.shape[1]:
         rows, columns = np.nonzero(array)
         values = array[rows, columns].astype("c16" if array.dtype.kind == "c" else "f8")

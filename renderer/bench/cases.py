@@ -250,7 +250,7 @@ class SceneRun:
         frames: int,
         gpu: DeviceContext,
     ):
-        self._scene, self._settings, self._size = scene, settings, size
+        self._settings, self._size = settings, size
         self._picture, self._frames, self._gpu = picture, frames, gpu
         self._frames_drawn = 0  # since the picture restarted
         self._facts: Json = {"size": list(size), "scene": scene.path.name}

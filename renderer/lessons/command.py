@@ -34,21 +34,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("lesson", metavar="NAME", nargs="?", help="a lesson, or a folder with lesson.toml; without one, the list")
     add("--html", metavar="FOLDER", type=Path, help="write NAME.html there, one page that needs no other file")
-    add(
-        "--step",
-        type=arguments.positive,
-        metavar="N",
-        help="begin with this step; with --json, carry out only this one",
-    )
+    step_help = "begin with this step; with --json, carry out only this one"
+    add("--step", type=arguments.positive, metavar="N", help=step_help)
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window (1600x900)")
-    add(
-        "--width",
-        type=arguments.positive,
-        default=DEFAULT_WIDTH,
-        metavar="N",
-        help="of the page's pictures, pixels (640); below 128 a trial, whose experiments are as small",
-    )
+    width_help = "of the page's pictures, pixels (640); below 128 a trial, whose experiments are as small"
+    add("--width", type=arguments.positive, default=DEFAULT_WIDTH, metavar="N", help=width_help)
     add("--samples", type=arguments.positive, metavar="N", help="of the page's pictures (default: as the lesson says)")
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
     add("--json", action="store_true", help="print exactly one JSON object")

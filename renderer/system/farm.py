@@ -106,7 +106,8 @@ def open_client(farm: Farm) -> Iterator[Any]:
     # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     unfinished_work.add(farm)  # the end of this process must not wait for dask's threads
-    with _no_logs(), _connect(distributed, farm) as client:
+    connect = _connect_remote if farm.address else _start_local  # _start_local() starts the scheduler and workers too
+    with _no_logs(), connect(distributed, farm) as client:
         try:
             workers(client)
         except IncompleteError as error:
@@ -203,12 +204,8 @@ def _closing(resource: Any, seconds: float) -> Iterator[Any]:
             resource.close(timeout=seconds)
 
 
-def _connect(distributed: object, farm: Farm) -> Any:
-    """Returns a context manager of a client; for --farm local:N, of its scheduler and workers too."""
-    return _connect_remote(distributed, farm) if farm.address else _start_local(distributed, farm)
-
-
 def _connect_remote(distributed: Any, farm: Farm) -> Any:
+    """Returns a context manager of a client of the farm's scheduler."""
     encryption = None
     if farm.address.startswith("tls://"):
         encryption = distributed.Security().get_connection_args("client")["ssl_context"]

@@ -59,13 +59,8 @@ def add_arguments(command: argparse.ArgumentParser, inputs: Iterable[str] = ()) 
         command.add_argument("--max-memory", type=memory, metavar="SIZE", help="of the process, such as 2G or 500M")
         help = f"for files of strangers: no programs, {UNTRUSTED_SECONDS} s and, without --max-memory, 2G at most"
         command.add_argument("--untrusted", action="store_true", help=help)
-    command.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="files may name files of this folder too (else of their own folder and below); repeatable",
-    )
+    help = "files may name files of this folder too (else of their own folder and below); repeatable"
+    command.add_argument("--allow", action="append", default=[], metavar="FOLDER", help=help)
 
 
 def apply(args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
-from renderer.gpu.compilation import Compiler, interruptible
+from renderer.gpu.compilation import Compiler
 from renderer.gpu.device import Buffer, Kernel, Shape, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties
@@ -110,7 +110,6 @@ class OpenclDevice(MemoryDevice):
         self._copy_queue = cl.CommandQueue(self._context)
         self._unified = bool(handle.host_unified_memory)
         self.launched: set[tuple[bytes, Launch]] = set()  # launches for which PoCL has compiled
-        self._is_compiling = False  # True if a launch in the queue may be compiling
         self._pocl: PoclCompile | None = None
         if handle.platform.name == POCL and os.environ.get("POCL_CACHE_DIR"):
             self._pocl = PoclCompile(platform, index, f"{self.name}\0{self.driver}")
@@ -206,12 +205,6 @@ class OpenclDevice(MemoryDevice):
         else:
             self._is_compiling = True
         self.launched.add((program.key, launch))
-
-    def wait_for_compiler(self, queue: "cl.CommandQueue | None" = None) -> None:
-        """Waits for launches during which the driver may compile; Ctrl-C ends the wait."""
-        if self._is_compiling:
-            interruptible((queue or self._queue).finish)
-            self._is_compiling = False
 
     def _make_kernel(self, program: Program, entry: str, name: str, group_size: int) -> "OpenclKernel":
         with convert_errors(cl.Error, f"{name} has no kernel {entry}"):

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeGuard
 import numpy as np
 
 from renderer.errors import UnavailableError
+from renderer.gpu.compilation import interruptible
 from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
 from renderer.host import ask_for_large_pages
 
@@ -22,16 +23,20 @@ MIN_LARGE_PAGES = 4 << 20  # smallest buffer in bytes for which a processor asks
 
 
 class MemoryDevice(Device, Protocol):
-    """The members of OpenclDevice that this module uses: context, device handle, queues of kernels and of copies."""
+    """The part of OpenclDevice that this module uses: context, device handle, queues of kernels and of copies."""
 
     _handle: cl.Device
     _context: cl.Context
     _queue: cl.CommandQueue
     _copy_queue: cl.CommandQueue
     _unified: bool  # True if the device shares the host's memory
+    _is_compiling: bool = False  # True if a launch in the queue may be compiling
 
-    def wait_for_compiler(self, queue: cl.CommandQueue | None = None) -> None:
-        """Waits for launches during which the driver may compile."""
+    def wait_for_compiler(self) -> None:
+        """Waits, open to Ctrl-C, for launches during which the driver may compile."""
+        if self._is_compiling:
+            interruptible(self._queue.finish)
+            self._is_compiling = False
 
 
 class OpenclBuffer(Buffer):
