@@ -34,7 +34,7 @@ def find(args: argparse.Namespace) -> int:
                 raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
             return next(iter(verdicts.values()))
 
-        return _print(args, *bisect(commits, judge))
+        return print_answer(args, *bisect(commits, judge))
 
 
 def bisect(commits: list[str], judge: Callable[[str], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
@@ -59,7 +59,8 @@ def bisect(commits: list[str], judge: Callable[[str], Verdict]) -> tuple[list[st
     return commits[fast + 1 : slow + 1], verdicts
 
 
-def _print(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
+def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
+    """Prints the commits that are left and the verdicts of the steps; returns the exit code."""
     is_found = len(left) == 1 and verdicts[left[0]].label == "SLOWER"
     steps = {
         sha: {"verdict": v.label, "percent": round(v.percent, 3), "pairs": v.pairs, "reason": v.reason}

@@ -1,5 +1,6 @@
 """`bench ab --command` and `bench find` in a repository of strangers, and what reports conclude."""
 
+import argparse
 import json
 import sys
 
@@ -7,7 +8,7 @@ import pytest
 
 from renderer.bench.conclusions import as_text, conclude
 from renderer.bench.experiment import read_experiment
-from renderer.bench.find import bisect
+from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
 from renderer.cli import main
@@ -84,6 +85,14 @@ def test_bisection_finds_the_first_slower_commit(first):
     labels |= {"c3": "UNDECIDED"}
     left, _judged = bisect(commits, lambda commit: verdict(labels[commit]))
     assert first >= 8 and not left or commits[first] in left if first < 8 else True
+
+
+@pytest.mark.parametrize(("labels", "code"), [(["SLOWER"], 0), ([], 1), (["SLOWER", "UNDECIDED"], 3)])
+def test_find_succeeds_when_it_names_the_commit(capsys, labels, code):
+    left = [f"c{k}" for k in range(len(labels))]
+    verdicts = dict(zip(left, map(verdict, labels), strict=True)) or {"head": verdict("SAME")}
+    assert print_answer(argparse.Namespace(json=True), left, verdicts) == code
+    assert json.loads(capsys.readouterr().out)["commit"] == (left[0] if code == 0 else None)
 
 
 def experiment_of(path, ratio, crash=None, counters=(3, 3)):
