@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from renderer.system.lazy import lazy_names
+from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
@@ -20,7 +20,7 @@ _HOMES = dict.fromkeys(("Function", "grad"), "runtime.function")
 _HOMES |= {"Array": "runtime.array", "function": "runtime.decorator"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-    __dir__, __getattr__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -10,7 +10,7 @@ their first use (guide: `assets/guides/flames.md`):
 
 from typing import TYPE_CHECKING
 
-from renderer.system.lazy import lazy_names
+from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.flames.animation import edge, loop, rotated, sequence
@@ -29,4 +29,4 @@ _MODULES = {
 }
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-    __dir__, __getattr__ = lazy_names(__name__, _MODULES)
+    __getattr__, __dir__ = lazy_names(__name__, _MODULES)

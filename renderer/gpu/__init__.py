@@ -6,7 +6,7 @@ The package's names are imported lazily, at their first use, so that ahead.py ca
 import os
 from typing import TYPE_CHECKING
 
-from renderer.system.lazy import lazy_names
+from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.gpu.device import Buffer, Device
@@ -42,4 +42,4 @@ _HOMES = dict.fromkeys(__all__, "opening")
 _HOMES |= {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
-    __dir__, __getattr__ = lazy_names(__name__, _HOMES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
