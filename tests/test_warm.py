@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from renderer.cli import main
-from renderer.export import warm
+from renderer.export import render, warm
 from renderer.formats.mesh import load_mesh
 from renderer.gpu.trial import Trial
 from renderer.pictures import load
@@ -72,6 +72,21 @@ def test_the_spheres_are_closed_and_round(tmp_path):
 def test_the_sizes_need_both_of_pocls_functions():
     small, large = (width * height for width, height in warm.SIZES)
     assert small < 65534 < large
+
+
+def test_a_child_draws_its_input_once_at_each_size(monkeypatch, tmp_path):
+    """One sample of each size, tone mapped as the scene says."""
+    scene_file, drawn = tmp_path / "small.toml", []
+    scene_file.write_text('title = "small"\npicture = "fractal"\n[settings]\nsamples = 3\nmax_iterations = 20\n')
+    monkeypatch.setattr(warm, "SIZES", ((6, 4), (12, 8)))
+
+    def developed(rendered, scene):
+        drawn.append((rendered.linear.shape, rendered.samples, scene.title))
+        yield
+
+    monkeypatch.setattr(render, "tonemapped_blocks", developed)
+    warm.draw_once(str(scene_file), "auto")
+    assert drawn == [((4, 6, 4), 1, "small"), ((8, 12, 4), 1, "small")]
 
 
 @pytest.mark.slow

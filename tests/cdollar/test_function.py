@@ -111,6 +111,20 @@ def test_dlpack_goes_in_and_out(saxpy, xy):
         saxpy(2.0, Foreign(np.ones((4, 4), "f4").T[1]), Foreign(y[:4]))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type_, expression", [("bool", "x(i) > 0"), ("float", "2 * x(i)"), ("int", "int(x(i))")])
+def test_dlpack_gives_the_numbers_of_every_type(target, type_, expression):
+    """Bools have other bytes on a device than on the host, so that DLPack gives a copy of the host."""
+    f = renderer.cdollar.function(f"{type_}[] f(float[] x) {{ var r(i) = {expression}; return r; }}", target=target)
+    x = np.array([-3, 0, 2, 5], "f4")
+    result, wanted = f(x), {"bool": x > 0, "float": 2 * x, "int": x.astype("i4")}[type_]
+    if type_ == "bool":
+        assert result.__dlpack_device__() == (1, 0)
+    if result.__dlpack_device__() == (1, 0):
+        given = np.from_dlpack(result)
+        assert given.dtype == wanted.dtype and np.array_equal(given, wanted)
+
+
 @needs_device
 def test_tensors_that_nobody_takes_are_let_go(xy):
     saxpy = renderer.cdollar.function(SAXPY, target=BACKEND)

@@ -77,6 +77,18 @@ def test_children_and_mutants_are_of_their_parents_and_seed(tmp_path):
     assert again == star
 
 
+def test_a_child_without_weight_is_its_first_parent():
+    """A flame needs a positive sum of weights; one xform may have none, and small weights are weights."""
+    one, two = parse_flames(TWO)[0]
+    for weight, bred in ((0.0, False), (0.25, True)):
+        parents = [
+            replace(key, flame=replace(key.flame, xforms=tuple(replace(x, weight=weight) for x in key.flame.xforms)))
+            for key in (one, two)
+        ]
+        children = [flames.breed(*parents, seed) for seed in range(4)]
+        assert [child is parents[0] for child in children] == [not bred] * 4
+
+
 def test_a_flame_is_drawn_without_a_file(gpu):
     one, _ = parse_flames(TWO)[0]
     small = flames.apply(one, edit.with_variation, 0, "swirl", 0.2)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from renderer.errors import InputError
 from renderer.flames.variations import tables
 from renderer.flames.variations.catalog import variation_table
-from renderer.flames.variations.formulas import program
+from renderer.flames.variations.formulas import FUNCTIONS, program
 from renderer.flames.variations.java_random import JavaRandom
 from tests.flames.test_formulas import FRACTORIUM
 from tests.flames.variation_kernel import apply_cases
@@ -114,6 +115,54 @@ def test_plots_lie_on_their_formulas(device, monkeypatch):
     assert np.allclose(r, 1 + 0.5 * np.cos(3 * t), atol=1e-5)
     shown = ball[:, 4] == 0
     assert shown.sum() > 40 and (np.abs((ball[shown, :3] ** 2).sum(1) - 0.5) <= 0.0501).all()
+
+
+FORMULAS_OF_CODES = {  # on -1 to 1
+    "x+0.25": lambda x: x + 0.25, "x-0.25": lambda x: x - 0.25, "x*0.3": lambda x: 0.3 * x,
+    "0.3/(x+2)": lambda x: 0.3 / (x + 2), "pow(x,3)": lambda x: x**3, "pow(x,2)": np.square,
+    "pow(x+1,0.4)": lambda x: (x + 1) ** 0.4, "pow(x,0.5)": np.sqrt, "atan2(x,0.4)": lambda x: np.arctan2(x, 0.4),
+    "fmod(5*x,2)": lambda x: np.fmod(5 * x, 2), "(3*x)%0.7": lambda x: np.fmod(3 * x, 0.7), "-x": np.negative,
+    "sin(3*x)": lambda x: np.sin(3 * x), "cos(3*x)": lambda x: np.cos(3 * x), "tan(x)": np.tan, "sqrt(x+1)": lambda x:
+    np.sqrt(x + 1), "sqr(x)": np.square, "exp(x)": np.exp, "log(x+1.5)": lambda x: np.log(x + 1.5), "fabs(x)": np.abs,
+    "abs(x)": np.abs, "floor(3*x)": lambda x: np.floor(3 * x), "tanh(x)": np.tanh, "sinh(x)": np.sinh,
+    "cosh(x)": np.cosh, "asin(x)": np.arcsin, "acos(x)": np.arccos, "atan(2*x)": lambda x: np.arctan(2 * x),
+    "signum(x)": np.sign,
+}  # fmt: skip
+
+
+def test_every_function_of_formulas_is_numpys_on_devices(device, monkeypatch):
+    """One plot over x for each operator and function; a parameter of the variation names its formula."""
+    assert {word for text in FORMULAS_OF_CODES for word in re.findall(r"[a-z]\w+", text)} == {*FUNCTIONS}
+    texts, original = list(FORMULAS_OF_CODES), tables.build_table
+
+    def build(name, values, _):
+        return original(name, values, {"formula": texts[int(values["param_f"])]})
+
+    monkeypatch.setattr(tables, "build_table", build)
+    v = variation_table()["yplot2d_wf"]
+    cases = [(v, 1.0, {"param_f": float(number)}, np.zeros((COUNT, 4))) for number in range(len(texts))]
+    plots = apply_cases(device, [v], cases, AFFINE)
+    for (text, formula), plot in zip(FORMULAS_OF_CODES.items(), plots, strict=True):
+        x = plot[:, 0].astype("f8")
+        with np.errstate(invalid="ignore"):
+            wanted = formula(x)
+        near = np.isclose(plot[:, 1], wanted, rtol=1e-5, atol=2e-6, equal_nan=True)
+        assert near.mean() > 0.95 and np.ptp(x) > 1.5, (text, x[~near], plot[~near, 1], wanted[~near])
+
+
+@pytest.mark.parametrize("type_", [0.0, 1.0])
+def test_szubietas_cells_have_the_colors_of_their_integers(device, type_):
+    """The color of the cell (i, j), where the point lies, by Python's integers."""
+    v, side = variation_table()["szubieta"], 32
+    p = values_of("szubieta", width=float(side), height=float(side), type=type_, scale=0.5)
+    (found,) = apply_cases(device, [v], [(v, 10.0, p, np.zeros((512, 4)))], AFFINE)
+    i, j = (np.rint(found[:, k] + side / 2).astype(int) for k in range(2))  # a polygon of radius 0.5 around each cell
+    assert i.min() == 0 and i.max() == side - 1 and len(set(zip(i, j, strict=True))) > 300
+    if type_ == 0:
+        number, turns = i * i - 2 * (i | j) + j * j, 255
+    else:
+        number, turns = i & (2 * j - 2 * (i ^ j)) & i, 256
+    assert np.allclose(found[:, 3], np.abs(np.fmod(number, turns)) / 255, atol=1e-5)
 
 
 def test_random_numbers_of_java():

@@ -244,20 +244,30 @@ def solid_plane(angle, attributes=SOLID, more=""):
     return parse_flames(f"{text}</jwf-flame>")[0][0]
 
 
-def test_a_solid_plane_has_the_color_of_its_normal(gpu):
+@pytest.mark.parametrize(
+    ("curve", "diffuse"),
+    [
+        ("COSA", lambda cosine: cosine),
+        ("COSA_SQUARE", lambda cosine: cosine**2),
+        ("COSA_HALVE", lambda cosine: (1 + cosine) / 2),
+        ("COSA_HALVE_SQUARE", lambda cosine: ((1 + cosine) / 2) ** 2),
+    ],
+)
+def test_a_solid_plane_has_the_color_of_its_normal(gpu, curve, diffuse):
     """Ambient light plus light and color by the cosine, written out; both sides of a tilt differ."""
     base, light = np.array([90, 160, 30]) * 200 / 256 / 255, np.array([0.2, 0.5, 0.1])
     a, b = np.radians(-20), np.radians(-30)
     toward = np.array([np.sin(b), -np.sin(a) * np.cos(b), np.cos(a) * np.cos(b)])
     for angle in (0.5, -0.5):
-        settings = settings_from_keyframe(solid_plane(angle))
+        attributes = f'{SOLID} sld_render_material_light_diif_func0="{curve}"'
+        settings = settings_from_keyframe(solid_plane(angle, attributes))
         picture = flame_picture.Picture(gpu)
         for _ in range(picture.sample_count(settings, SIZE)):
             frame = picture.draw(settings, SIZE, 0.0)
         shown = linear_to_srgb(frame.read()[..., :3])
         normal = -np.array([0, -np.sin(angle), np.cos(angle)])
         cosine = max(toward @ normal, 0)
-        wanted = 255 * (base * 0.5 + (light + base * 0.5 / 3) * cosine * 0.6 * 0.9)
+        wanted = 255 * (base * 0.5 + (light + base * 0.5 / 3) * diffuse(cosine) * (cosine > 0) * 0.6 * 0.9)
         inner = shown[12:28, 20:40].reshape(-1, 3)
         assert np.abs(np.median(inner, 0) - wanted).max() < 2.5, (angle, wanted)
         assert (shown[:, :5] == 0).all()  # beside the square

@@ -46,6 +46,24 @@ def test_arrays_come_back_as_they_were(tmp_path, rng, name):
         assert np.array_equal(part.normals, normals) and np.array_equal(part.texcoords[0], uv)
 
 
+@pytest.mark.parametrize(("morphs", "total"), [(False, 5 + 9), (True, 5 + 9 + 2 * 5)])
+def test_vertices_count_by_arrays_indices_and_deformed_nodes(tmp_path, monkeypatch, morphs, total):
+    """A mesh of 5 vertices and 9 indices in two nodes. Small files must not become large scenes."""
+    maker = Maker()
+    indices = maker.array(np.array([0, 1, 2, 2, 3, 4, 0, 2, 4]), "u1")
+    vertices = maker.array(np.eye(5, 3))
+    primitive = {"attributes": {"POSITION": vertices}, "indices": indices}
+    targets = {"targets": [{"POSITION": vertices}]} if morphs else {}
+    mesh = maker.add("meshes", {"primitives": [primitive | targets]})
+    for _ in range(2):
+        maker.node(mesh=mesh, **({"weights": [0.5]} if morphs else {}))
+    monkeypatch.setattr(gltf.nodes, "MAX_VERTICES", total)
+    assert len(gltf.load(put(tmp_path, maker)).mesh_nodes) == 2
+    monkeypatch.setattr(gltf.nodes, "MAX_VERTICES", total - 1)
+    with pytest.raises(InputError, match=f"raises the vertices of the whole file above the {total - 1} allowed"):
+        gltf.load(put(tmp_path, maker, "again.glb"))
+
+
 def test_normalized_whole_numbers_are_fractions(tmp_path):
     maker = Maker()
     uv = maker.array(np.array([[0, 65535], [65535, 0], [32768, 1]]), "u2", normalized=True)

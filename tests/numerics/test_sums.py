@@ -92,6 +92,7 @@ def test_every_plan_is_exact(lanes, rng):
     assert array_sum([lanes], x, y=y).fraction() == wanted
 
 
+@pytest.mark.parametrize("lanes", ["own lanes", "many lanes"], indirect=True)
 def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
     """Ramps, outliers, few zeros and many, what is not finite: whatever keeps floats out of a window of exponents."""
     n = 150_003
@@ -182,6 +183,7 @@ def test_sums_by_bins_compile_for_cuda(dot):
         assert nvrtc.compile_cubin(preprocess(file, **constants), "sm_90", file, strict=True)
 
 
+@pytest.mark.parametrize("lanes", ["own lanes", "many lanes"], indirect=True)
 def test_a_long_run_of_floats_is_exact(lanes):
     """More of the largest floats of a window than a double holds together with the smallest of it."""
     numbers = np.full(256 * 8 * 1400, np.float32(32) * (1 - np.float32(2.0**-24)), "f4")

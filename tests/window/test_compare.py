@@ -10,7 +10,8 @@ from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import picture_overlays
+from renderer.window.panels import denoising, picture_overlays
+from renderer.window.state import panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
 
@@ -119,6 +120,35 @@ def test_focus_on_a_picture_without_depth_shows_a_message(screen):
     press(screen, "Ctrl+F")
     drag(screen, center(screen, 0), 0, 0)
     assert "nothing to focus on" in screen.app.message and screen.app.panel.scene == before
+
+
+def test_a_denoised_picture_is_shown_until_another_is_drawn(gl, gpu, monkeypatch):
+    """A negative stands in for OIDN: it is computed on another thread, from the layers of the finished picture."""
+    seen = []
+
+    def negative(linear, albedo, normal):
+        seen.append((linear[..., :3].shape, albedo.shape, normal.shape))
+        return np.concatenate([4 - linear[..., :3], linear[..., 3:]], -1)
+
+    monkeypatch.setattr(denoising, "denoise", negative)
+    monkeypatch.setattr(panel_actions, "check_denoiser", lambda: None)
+    scene = load(ROOT / "scenes" / "cornell.toml")
+    scene = replace(scene, settings=replace(scene.settings, samples=1, max_depth=1))
+    with window([scene], gpu, gl, (300, 220)) as screen:
+        panel = screen.app.panel
+        finish(screen)
+        noisy = panel.display.frame.read()
+        press(screen, "Alt+N")
+        until(screen, lambda: panel.denoiser.displayed)
+        assert np.array_equal(panel.display.frame.read()[..., :3], 4 - noisy[..., :3])
+        assert seen == [(noisy[..., :3].shape,) * 3]
+        press(screen, "Alt+N")
+        finish(screen)
+        assert not panel.denoiser.displayed and np.array_equal(panel.display.frame.read(), noisy)
+        monkeypatch.setattr(denoising, "denoise", lambda *layers: 1 / 0)
+        press(screen, "Alt+N")
+        until(screen, lambda: panel.update_error)
+        assert "denoising" in panel.update_error and not panel.denoiser.enabled
 
 
 @pytest.mark.slow

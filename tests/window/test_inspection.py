@@ -136,6 +136,22 @@ def test_a_zoom_keeps_the_point_under_the_pointer_and_stays_inside():
     assert zoom.zoomed(-99, 0.5, 0.5) == PixelZoom()
 
 
+def test_sliders_of_a_difference_have_their_ranges(screen, monkeypatch):
+    """A gain darkens nothing, and exposure goes as far down as up; what a slider returns is what is compared."""
+    comparison, seen = screen.app.panel.comparison, {}
+
+    def slider(name, value, low, high, *more):
+        seen[name] = (value, low, high)
+        return True, high
+
+    monkeypatch.setattr(imgui, "slider_float", slider)
+    comparison.mode, comparison.gain, comparison.exposure = "difference", 3.0, -1.5
+    screen.app.panel.inspection.opens_controls = True
+    frames(screen, 2)
+    assert seen["##gain"][1:] == (1.0, 256.0) and seen["##exposure"][1:] == (-10.0, 10.0)
+    assert (comparison.gain, comparison.exposure) == (256.0, 10.0)
+
+
 @pytest.mark.slow
 def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
     path = tmp_path / "box.toml"

@@ -187,7 +187,7 @@ def irradiance_of(corners):
 
 
 @pytest.mark.parametrize("lights", ["mis", pytest.param("nee", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("sampler", ["power", pytest.param("tree", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sampler", ["power", "tree"])
 def test_every_emissive_instance_of_a_shape_is_sampled(picture, rng, sampler, lights):
     """Three instances of one shape, one of them mirrored, light the floor by Lambert's formula."""
     x, height = rng.uniform(0.5, 1.5), float(rng.uniform(0.5, 1.5))
