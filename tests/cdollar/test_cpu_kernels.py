@@ -22,7 +22,7 @@ def on(device):
     return lambda dag: DeviceTarget(dag, device, "device")
 
 
-@pytest.mark.parametrize("columns", [MIN_COLUMNS, *(pytest.param(w, marks=pytest.mark.slow) for w in WIDTHS)])
+@pytest.mark.parametrize("columns", [MIN_COLUMNS, *WIDTHS])
 def test_reductions_with_neighboring_outputs(device, rng, columns):
     a = rng.standard_normal((37, columns)).astype("f4")
     text = "float[] main(float[,] a) { var s(j) = sum(a(i, j)); return s; }"
@@ -31,7 +31,6 @@ def test_reductions_with_neighboring_outputs(device, rng, columns):
     assert np.array_equal(value_of(text, on(device), a=a), a.max(0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", [4095, 4096, 9000])
 def test_long_sums_of_columns_keep_what_rounding_loses(device, rng, rows):
     a = (1e4 + rng.standard_normal((rows, 70))).astype("f4")
@@ -40,7 +39,6 @@ def test_long_sums_of_columns_keep_what_rounding_loses(device, rng, rows):
     assert worst < (2e-7 if rows >= 4096 else 1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [5, MIN_COLUMNS + 4, MAP_TILE + 5])
 def test_convolutions_and_stencils_of_any_width(device, rng, width):
     a, w = rng.standard_normal((9, width)).astype("f4"), rng.standard_normal((3, 5)).astype("f4")
@@ -51,7 +49,6 @@ def test_convolutions_and_stencils_of_any_width(device, rng, width):
     assert np.allclose(value_of(text, on(device), a=a), a[:, :-2] + a[:, 2:], rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_bounds_check_in_a_row_is_reported(device, rng):
     text = "float[,] main(float[,] a, int[] k) { var r(i : 0..3, j : 0..40) = a(i, k(j)); return r; }"
     a, k = rng.standard_normal((3, 40)).astype("f4"), rng.permutation(40).astype("i4")
@@ -74,10 +71,11 @@ def test_exp_of_processors_is_right_to_an_ulp(device):
     assert apart.max() < (1.1 if device.properties.scalar_threads else 2.0)
 
 
-STREAMED = [1, 63, 64, 255, 256, 4095, 4097, 16 * 65536 - 1, 16 * 65536 + 511]
+STREAMED = [1, 63, 64, 255, 256, 4095, 4097, 70_001]
+MANY_STREAMED = [16 * 65536 - 1, 16 * 65536 + 511]
 
 
-@pytest.mark.parametrize("count", [70_001, *(pytest.param(c, marks=pytest.mark.slow) for c in STREAMED)])
+@pytest.mark.parametrize("count", [*STREAMED, *(pytest.param(c, marks=pytest.mark.slow) for c in MANY_STREAMED)])
 def test_every_element_of_every_stream_is_reduced_once(device, rng, count):
     a = rng.integers(-(2**31), 2**31, count).astype("i4")
     assert value_of("int main(int[] a) => sum(a);", on(device), a=a) == a.sum(dtype="i4")

@@ -67,7 +67,6 @@ def test_a_kernel_is_bright_and_the_others_are_dim():
     assert "before this graph" in view.step(3).meaning
 
 
-@pytest.mark.slow
 def test_kernels_share_out_the_nodes_that_explain_lists(device, tmp_path):
     path = tmp_path / "waves.cb"
     path.write_text(WAVES)

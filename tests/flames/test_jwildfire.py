@@ -72,7 +72,6 @@ def test_density_of_a_layer_drops_points_by_its_square(gpu):
     assert len(make_temporal_samples(settings_from_keyframe(key), 0.0)[0]) == 2
 
 
-@pytest.mark.slow
 def test_final_xforms_follow_one_another(gpu):
     """(x, y) to (x, y) + (0.3, 0), then turned by 90 degrees; the other way round would end elsewhere."""
     key = read(point(0.2, 0.1) + final("1 0 0 1 0.3 0") + final("0 1 -1 0 0 0") + RED)
@@ -84,7 +83,6 @@ def test_final_xforms_follow_one_another(gpu):
     assert entry.ignored == {"further final xforms": 1} and not entry.keyframe.flame.further_finals
 
 
-@pytest.mark.slow
 def test_opacity_is_the_plotted_part(gpu):
     hits, _ = drawn(gpu, read(point(-0.5, 0, 'opacity="0.5"') + point(0.5, 0) + RED))
     assert hits[20, 20] / hits[20, 40] == pytest.approx(0.5, rel=0.02)
@@ -149,7 +147,6 @@ def entry(k):
     return np.array([k, 255 - k, k // 2])
 
 
-@pytest.mark.slow
 def test_color_by_distance_is_the_palette_at_the_step_taken(gpu):
     """Both points are one step of length 1 apart or stay; a final xform without a color keeps the shown color."""
     far = '<xform weight="1" linear="1" coefs="0 0 0 0 0.5 0" color="0.2" symmetry="-0.7" color_type="DISTANCE"'
@@ -162,7 +159,6 @@ def test_color_by_distance_is_the_palette_at_the_step_taken(gpu):
     assert abs(mean_color(gpu, key, (30, 40))[0] - 254 * 0.75) < 4  # half of 1 and of random starts
 
 
-@pytest.mark.slow
 def test_cyclic_colors_turn(gpu):
     """Each step adds a quarter: four colors in equal shares, whose mean is the circle's."""
     key = read(f'<xform weight="1" linear="1" coefs="0 0 0 0 0 0" symmetry="0.25" color_type="CYCLIC"/>{RAMP}')
@@ -181,7 +177,6 @@ def reference_of_modifiers(color, gamma, contrast, saturation, hue):
     return np.clip(np.array(colorsys.hls_to_rgb(min(h + hue, 1.0), light, s)) * 255 * 256 / 200, 0, 255)
 
 
-@pytest.mark.slow
 def test_modifiers_change_the_plotted_color(gpu):
     """Modifiers are blended like colors: speed -1 takes the xform's at once."""
     values = dict(mod_gamma=0.3, mod_contrast=0.2, mod_saturation=0.4, mod_hue=0.2)
@@ -191,7 +186,6 @@ def test_modifiers_change_the_plotted_color(gpu):
     assert np.allclose(mean_color(gpu, key, (20, 30)), reference_of_modifiers(color, *values.values()), atol=0.6)
 
 
-@pytest.mark.slow
 def test_points_fade_with_depth(gpu):
     """exp(-cam_zdimish (cam_zdimdist - z)^2) of the color, the rest cam_zdimcolor; the tilt alone gives points a z."""
     attributes = f'{HEAD} cam_zdimish="0.5" cam_zdimdist="1" cam_zdimcolor="0 1 0" cam_pitch="0.6"'
@@ -204,7 +198,6 @@ def test_points_fade_with_depth(gpu):
     assert np.allclose(mean_color(gpu, key, place), np.minimum(plotted * 256 / 200, 255), atol=0.7)
 
 
-@pytest.mark.slow
 def test_antialiasing_moves_its_part_of_the_points_by_its_law(gpu):
     """The rest stay; the mean of exp(radius sqrt(-ln u)) - 1 by quadrature, within the pixels' size."""
     text = (
@@ -292,7 +285,6 @@ def test_the_nearer_of_two_solids_is_seen(gpu):
     assert not other.missing_steps(()) and np.array_equal(other.merged_frame(()).read(), whole)
 
 
-@pytest.mark.slow
 def test_occlusion_darkens_creases_and_tiles_agree(gpu):
     """Two crossing planes seen as a valley: darker in it than beside it; a tile is the whole picture's part."""
     walls = solid_plane(0.0, SOLID.replace('ao_enabled="0"', 'ao_enabled="1"'))

@@ -53,7 +53,6 @@ def bounces(x, y, size, depth):
     return count
 
 
-@pytest.mark.slow
 def test_the_stencil_is_that_of_a_trace_in_numpy(device):
     size, depth = (61, 45), 4
     picture = Picture(SimpleNamespace(device=device))
@@ -99,7 +98,6 @@ def test_words_are_blocks_of_8_by_4_pixels(rng):
     assert trace.rows()[0]["words"] == (words > 0).sum()
 
 
-@pytest.mark.slow
 def test_the_rays_of_a_pixel_are_reflected_by_the_mirrors_and_seen_where_they_are(device):
     size, settings = (61, 45), scene(4)
     picture = Picture(SimpleNamespace(device=device))

@@ -35,7 +35,6 @@ def corners(rows):
     return np.stack([points.min(0), points.max(0)], 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["bvh2", "bvh8"])
 def test_levels_hold_every_primitive_in_one_leaf(device, rng, layout):
     rows = triangles(rng, 300)
@@ -225,7 +224,6 @@ class PythonTraversal:
         return t if u >= 0 and v >= 0 and u + v <= 1 and t > 0 else np.inf
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["bvh2", "bvh8"])
 def test_counts_are_those_of_a_traversal_in_python(device, layout):
     size, settings = (30, 20), scene(layout)
