@@ -1,7 +1,6 @@
 """The graph of a program: the nodes of --explain, each in one kernel; the layout goes from inputs to the result."""
 
 import numpy as np
-import pytest
 
 from renderer.cdollar.ir.dag import topological_order
 from renderer.cdollar.runtime.explain import graph
