@@ -165,7 +165,8 @@ def _settings_at_instant(scene: Scene, time: float) -> Any:
     if period:
         time = math.fmod(time, period)
     for track in animation.tracks:
-        settings = replace_path(settings, split_path(track.path), value_at(track, time, period), str(scene.path))
+        path = split_path(track.path)
+        settings = replace_path(settings, path, value_at(track, time, period), f"{scene.path}: {track.path}")
     return settings
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from renderer.pictures import load
-from renderer.scene.animation import keyframe_times
+from renderer.scene.animation import Key, keyframe_times
 from renderer.window.controls import settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.timeline import actions
+from renderer.window.timeline.tracks import Tracks
 from tests.window.headless import center, drag, finish, frames, press, view, wait_for_undo_step, window
 from tests.window.helpers import HEIGHT, WIDTH
 
@@ -223,6 +224,27 @@ def test_key_frames_are_inserted_and_edited_in_the_window(screen, tmp_path):
     press(screen, "Ctrl+S")
     saved = load(tmp_path / "first.toml")
     assert saved.animation == panel.scene.animation and saved.settings == panel.scene.settings
+
+
+def test_key_frames_that_the_settings_refuse_are_not_shown(screen):
+    """A row's edit is one undo step if the settings at the scene time allow it, and otherwise a message."""
+    app, panel, tracks = screen.app, screen.app.panel, Tracks(screen.app)
+    press(screen, "D")
+    press(screen, "Ctrl+K")
+    wait_for_undo_step(screen)
+    before, name = panel.scene, ("max_iterations", 0.0)
+    tracks.copied = (("max_iterations", Key(0.0, -5, "smooth")),)
+    tracks.paste()
+    assert panel.scene is before and "first.toml: max_iterations is -5; it must be 1 to 1000000" in app.message
+    tracks.copied = (("max_iterations", Key(0.0, 70, "smooth")),)
+    tracks.paste()
+    assert panel.settings().max_iterations == 70 and tracks.chosen == {name}
+    tracks.ease("hold")
+    assert panel.scene.animation.tracks[0].keys == (Key(0.0, 70, "hold"),)
+    tracks.delete()
+    assert panel.scene.animation is None and not tracks.chosen
+    press(screen, "Ctrl+Z")
+    assert panel.scene.animation.tracks[0].keys == (Key(0.0, 70, "hold"),)
 
 
 def test_the_timeline_scrubs(screen):
