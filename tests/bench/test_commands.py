@@ -1,11 +1,12 @@
 """`bench ab --command` and `bench find` in a repository of strangers, and what reports conclude."""
 
-import argparse
 import json
 import sys
+from argparse import Namespace
 
 import pytest
 
+from renderer.bench import find
 from renderer.bench.conclusions import as_text, conclude
 from renderer.bench.experiment import read_experiment
 from renderer.bench.find import bisect, print_answer
@@ -87,12 +88,33 @@ def test_bisection_finds_the_first_slower_commit(first):
     assert first >= 8 and not left or commits[first] in left if first < 8 else True
 
 
-@pytest.mark.parametrize(("labels", "code"), [(["SLOWER"], 0), ([], 1), (["SLOWER", "UNDECIDED"], 3)])
-def test_find_succeeds_when_it_names_the_commit(capsys, labels, code):
-    left = [f"c{k}" for k in range(len(labels))]
-    verdicts = dict(zip(left, map(verdict, labels), strict=True)) or {"head": verdict("SAME")}
-    assert print_answer(argparse.Namespace(json=True), left, verdicts) == code
-    assert json.loads(capsys.readouterr().out)["commit"] == (left[0] if code == 0 else None)
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    ("labels", "code", "words"),
+    [
+        (["SAME", "SLOWER", "SLOWER"], 0, "first slower commit: abc Ada: subject"),
+        (["SAME", "UNDECIDED", "SLOWER"], 3, "undecided among 2 commits up to c2"),
+        (["INVALID"], 3, "undecided among 1 commits up to c0"),
+        (["SAME", "SAME", "FASTER"], 1, "the head is not slower"),
+    ],
+)
+def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_json):
+    """The exit code, and the commit in a sentence or as JSON, which names a commit only if one alone is slower."""
+    monkeypatch.setattr(find, "git", lambda *arguments, tree: f"abc Ada: subject {arguments[-1]} {tree}")
+    commits = [f"c{k}" for k in range(len(labels))]
+    by_commit = dict(zip(commits, map(verdict, labels), strict=True))
+    args = Namespace(json=as_json, repo="tree")
+    assert print_answer(args, *bisect(commits, by_commit.__getitem__)) == code
+    out = capsys.readouterr().out
+    if as_json:
+        facts = json.loads(out)
+        assert facts["commit"] == ("c1" if code == 0 else None) and len(facts["range"]) == {1: 0, 0: 1}.get(
+            code, labels.count("UNDECIDED") + 1
+        )
+        assert facts["steps"][commits[-1]] == {"verdict": labels[-1], "percent": 0.0, "pairs": 10, "reason": ""}
+    else:
+        assert words in out and ("c1 tree" in out) == (code == 0)
+        assert f"{labels[-1]:10s}  +0.00% of the time, 10 pairs" in out
 
 
 def experiment_of(path, ratio, crash=None, counters=(3, 3)):

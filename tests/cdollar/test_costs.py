@@ -61,7 +61,6 @@ def test_stencils_read_what_they_need_and_primitives_tell_their_bytes(device, rn
     assert (scan.operations, scan.bytes) == (None, 4 * 20) and scan.what.startswith("primitive scan")
 
 
-@pytest.mark.slow
 def test_the_roofline_is_measured(device):
     target = traced(lambda dag: DeviceTarget(dag, device, "device"), "float main() => sum(i * i, i : 0..100);")
     ceilings = device_ceilings(target)

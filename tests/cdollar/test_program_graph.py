@@ -58,6 +58,7 @@ def test_a_kernel_is_bright_and_the_others_are_dim():
     step = view.step(2)
     assert [mark.text for mark in step.marks] == ["0", "1", "2", "", "", ""]
     assert step.marks[1].color[3] == 1.0 and step.marks[4].color[3] < 0.5
+    assert [mark.radius for mark in step.marks] == [4.5] * 3 + [3.0] * 3
     places = layout(nodes) * (0.92, 0.80) + (0.02, 0.10)
     for edge, color in (((0, 1), BRIGHT_EDGE), ((3, 4), EDGE)):
         x, y = (places[list(edge)].mean(0) * (320, 200)).astype(int)

@@ -4,9 +4,11 @@ import difflib
 import tomllib
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
+from assets.makers.gltf_builder import Maker, square
 from renderer.errors import UserError
 from renderer.paths import SCENES
 from renderer.pictures import load, scene_of_table
@@ -123,6 +125,64 @@ def test_a_value_replaces_its_own_and_keeps_its_comment():
         "+radius = 0.5",
     ]
     assert agrees(after)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("settings", "samples"), ("settings", "view", "position"), ("settings", "spheres", 0, "center"),
+        ("settings", "spheres", 1), ("settings", "materials"), ("animation",), ("animation", "keyframes", 1, "set"),
+        ("animation", "keyframes", 0, "set", "view.fov_degrees"), ("bench",), ("title",),
+    ],
+)  # fmt: skip
+def test_a_removed_value_is_gone_and_nothing_else(path):
+    """Python's reader of TOML sees the table without the value; lines of other values keep their comments."""
+    after, wanted = toml_text.remove_value(ANIMATED, path), tomllib.loads(ANIMATED)
+    table = wanted
+    for key in path[:-1]:
+        table = table[key]
+    del table[path[-1]]
+    assert tomllib.loads(after) == wanted
+    lines = changes(ANIMATED, after)
+    assert not [line for line in lines if line.startswith("+") and "=" not in line and line.strip("+")]
+    assert ("# the title" in after) == (path != ("title",))
+
+
+@pytest.mark.parametrize("path", [("settings", "seed"), ("settings", "view", "up"), ("tone", "ev")])
+def test_a_value_that_is_not_there_cannot_be_removed(path):
+    with pytest.raises(toml_text.TextError, match="cannot be removed from the text"):
+        toml_text.remove_value(ANIMATED, path)
+
+
+def test_a_mesh_and_a_model_stand_at_the_target_at_one_size(tmp_path):
+    """The box of the placed mesh is about the view's target; its longest side is twice the size of a new shape."""
+    (tmp_path / "a.obj").write_text("v 10 0 0\nv 14 0 0\nv 10 2 0\nv 10 0 1\nf 1 2 3\nf 1 2 4\n")
+    maker = Maker()
+    maker.node(mesh=square(maker), translation=[7.0, 0.0, 0.0])
+    (tmp_path / "b.glb").write_bytes(maker.glb())
+    before = document_of(ANIMATED, tmp_path / "scene.toml")
+    boxes = {"a.obj": ([10, 0, 0], [14, 2, 1])}
+    for name, group in (("a.obj", "meshes"), ("b.glb", "models")):
+        after = creation.add_file(before, tmp_path / name)
+        value = items.item_value(after.scene.settings, after.selected)
+        assert after.selected.group == group and value.file.endswith(name)
+        assert value.scale > 0
+        if name in boxes:
+            low, high = np.array(boxes[name]) * value.scale + value.position
+            assert np.allclose((low + high) / 2, before.scene.settings.view.target, atol=2e-3)
+            assert value.material == "clay" and max(high - low) == pytest.approx(
+                2 * creation._unit(before.scene.settings), rel=0.01
+            )
+
+
+def test_an_instance_names_its_shape():
+    before = document_of(ANIMATED)
+    after = creation.add_instance(before, Item("spheres", 0))
+    shape = items.item_value(after.scene.settings, Item("spheres", 0))
+    instance = items.item_value(after.scene.settings, after.selected)
+    assert shape.name == "left" and instance.shape == "left" and agrees(after)
+    again = creation.add_instance(after, Item("spheres", 0))
+    assert len(again.scene.settings.instances) == 2 and again.scene.settings.spheres == after.scene.settings.spheres
 
 
 def test_add_goes_behind_its_kind_with_its_label():

@@ -151,6 +151,25 @@ def test_dragging_a_corner_edits_the_xform_and_compiles_nothing(screen):
     assert settings(screen) == after
 
 
+def test_edits_of_a_flame_count_as_interaction_and_jumps_do_not(screen):
+    """After an interaction the window draws coarse previews; a chosen variant or flame is a jump, drawn as it is."""
+    panel, now = screen.app.panel, screen.app.now
+    flame_editor = editor(screen)
+    now.seconds += 100
+    assert panel.interacted_at < now()
+    flame_editor.put(replace(settings(screen), brightness=3.0), moved=False)
+    assert panel.interacted_at < now() and settings(screen).brightness == 3.0
+    for edit_once in (
+        lambda: flame_editor.change(edit.with_xform, 0, weight=0.3),
+        lambda: flame_editor.change_xform(color=0.7),
+        lambda: flame_editor.put(replace(settings(screen), brightness=5.0)),
+        lambda: flame_editor.show(replace(settings(screen), brightness=6.0)),
+    ):
+        now.seconds += 100
+        edit_once()
+        assert panel.interacted_at == now()
+
+
 def test_post_affines_are_dragged_and_the_background_pans(screen):
     finish(screen)
     press(screen, "M")
