@@ -117,6 +117,20 @@ def test_plots_lie_on_their_formulas(device, monkeypatch):
     assert shown.sum() > 40 and (np.abs((ball[shown, :3] ** 2).sum(1) - 0.5) <= 0.0501).all()
 
 
+@pytest.mark.parametrize("mode", [1.0, 2.0, 3.0, 4.0])
+def test_surfaces_over_angles_have_the_colors_of_their_parameters(device, monkeypatch, mode):
+    """As a cylinder, the surface shows both parameters: the angle t, and u as its height."""
+    original = tables.build_table
+    monkeypatch.setattr(tables, "build_table", lambda name, values, _: original(name, values, {"formula": "1+0.1*u"}))
+    v = variation_table()["polarplot3d_wf"]
+    p = values_of("polarplot3d_wf", cylindrical=1.0, color_mode=mode, rmin=0.5, rmax=1.5)
+    (found,) = apply_cases(device, [v], [(v, 1.0, p, np.zeros((COUNT, 4)))], AFFINE)
+    x, y, height, color = found.T[:4].astype("f8")
+    r, s, q = np.hypot(x, y), (np.arctan2(y, x) + np.pi) / (2 * np.pi), (height + 1.570796) / 3.141592
+    assert np.allclose(r, 1 + 0.1 * height, atol=1e-5) and np.ptp(s) > 0.8 and np.ptp(q) > 0.8
+    assert np.allclose(color, {1: s, 2: q, 3: s * q, 4: r - 0.5}[mode], atol=1e-5)
+
+
 FORMULAS_OF_CODES = {  # on -1 to 1
     "x+0.25": lambda x: x + 0.25, "x-0.25": lambda x: x - 0.25, "x*0.3": lambda x: 0.3 * x,
     "0.3/(x+2)": lambda x: 0.3 / (x + 2), "pow(x,3)": lambda x: x**3, "pow(x,2)": np.square,

@@ -165,3 +165,18 @@ def test_wrong_block_reads():
         text = SCALED.replace('file("big.npy")', "a").replace("float k;", "float k; float[] a;").replace(old, new)
         error = error_of(text + "float main(float[] a) => Scaled(1, a)(0);", a=np.ones(9, "f4"))
         assert error.code == "CS0115" and re.search(message, str(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("class P { float x; } class P { int y; }", "CS0109", "the type P is declared twice"),
+        ("class P { }", "CS0210", "the class P has no fields"),
+        ("class float2 { float x; int y; }", "CS0211", "float2 is built in, with other fields"),
+    ],
+)
+def test_a_class_that_cannot_be_declared(text, code, words):
+    """The error is at the name of the class, which the excerpt shows."""
+    error = error_of(text + " float main() => 1;")
+    assert error.code == code and words in str(error)
+    assert error.span.excerpt == text.rsplit("class ", 1)[1].split()[0]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.raytracing.lights.environment import cdf_guide, cdf_u32
+from renderer.raytracing.lights.environment import cdf_guide, cdf_u32, sun_direction
+from renderer.raytracing.settings import Sky
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 100, 255, 512, 1024])
@@ -58,3 +59,13 @@ def test_devices_search_the_cdf_as_searchsorted_does(device, rng):
         kernel(len(numbers), given[0], 2 * len(cdf), 100, given[1], found, widths)
         wanted = np.searchsorted(cdf[:-1], numbers, side="right") - 1
         assert (found.read() == wanted).all() and (widths.read() == np.diff(cdf)[wanted]).all()
+
+
+@pytest.mark.parametrize("elevation, azimuth", [(40.0, 45.0), (10.0, -130.0), (75.0, 200.0), (0.0, 90.0)])
+def test_the_sun_stands_at_its_elevation_and_azimuth(elevation, azimuth):
+    """Against the angles of the direction: above the plane of x and z, and about y from -z to +x."""
+    x, y, z = direction = sun_direction(Sky(elevation_degrees=elevation, azimuth_degrees=azimuth))
+    assert np.linalg.norm(direction) == pytest.approx(1)
+    assert np.degrees(np.arcsin(y)) == pytest.approx(elevation)
+    turned = np.degrees(np.arctan2(x, -z)) - azimuth
+    assert turned == pytest.approx(360 * np.rint(turned / 360))
