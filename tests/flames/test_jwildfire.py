@@ -246,13 +246,15 @@ def solid_plane(angle, attributes=SOLID, more=""):
         ("COSA_HALVE_SQUARE", lambda cosine: ((1 + cosine) / 2) ** 2),
     ],
 )
-def test_a_solid_plane_has_the_color_of_its_normal(gpu, curve, diffuse):
+@pytest.mark.parametrize("altitude", [20, 160], ids=["behind", "in front"])
+def test_a_solid_plane_has_the_color_of_its_normal(gpu, curve, diffuse, altitude):
     """Ambient light plus light and color by the cosine, written out; both sides of a tilt differ."""
     base, light = np.array([90, 160, 30]) * 200 / 256 / 255, np.array([0.2, 0.5, 0.1])
-    a, b = np.radians(-20), np.radians(-30)
+    a, b = np.radians(-altitude), np.radians(-30)
     toward = np.array([np.sin(b), -np.sin(a) * np.cos(b), np.cos(a) * np.cos(b)])
     for angle in (0.5, -0.5):
-        attributes = f'{SOLID} sld_render_material_light_diif_func0="{curve}"'
+        attributes = SOLID.replace('altitude0="20"', f'altitude0="{altitude}"')
+        attributes += f' sld_render_material_light_diif_func0="{curve}"'
         settings = settings_from_keyframe(solid_plane(angle, attributes))
         picture = flame_picture.Picture(gpu)
         for _ in range(picture.sample_count(settings, SIZE)):
