@@ -10,7 +10,7 @@ from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import denoising, picture_overlays
+from renderer.window.panels import display, picture_overlays
 from renderer.window.state import panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
@@ -130,7 +130,7 @@ def test_a_denoised_picture_is_shown_until_another_is_drawn(gl, gpu, monkeypatch
         seen.append((linear[..., :3].shape, albedo.shape, normal.shape))
         return np.concatenate([4 - linear[..., :3], linear[..., 3:]], -1)
 
-    monkeypatch.setattr(denoising, "denoise", negative)
+    monkeypatch.setattr(display, "denoise", negative)
     monkeypatch.setattr(panel_actions, "check_denoiser", lambda: None)
     scene = load(ROOT / "scenes" / "cornell.toml")
     scene = replace(scene, settings=replace(scene.settings, samples=1, max_depth=1))
@@ -145,7 +145,7 @@ def test_a_denoised_picture_is_shown_until_another_is_drawn(gl, gpu, monkeypatch
         press(screen, "Alt+N")
         finish(screen)
         assert not panel.denoiser.displayed and np.array_equal(panel.display.frame.read(), noisy)
-        monkeypatch.setattr(denoising, "denoise", lambda *layers: 1 / 0)
+        monkeypatch.setattr(display, "denoise", lambda *layers: 1 / 0)
         press(screen, "Alt+N")
         until(screen, lambda: panel.update_error)
         assert "denoising" in panel.update_error and not panel.denoiser.enabled

@@ -155,7 +155,7 @@ def test_a_value_that_is_not_there_cannot_be_removed(path):
 
 
 def test_a_mesh_and_a_model_stand_below_the_target_at_one_size(tmp_path):
-    """The box of the placed mesh stands on the ground below the view's target; its longest side is twice the size of a new shape."""
+    """A mesh stands on the ground below the view's target; its longest side is twice the size of a new shape."""
     (tmp_path / "a.obj").write_text("v 10 0 0\nv 14 0 0\nv 10 2 0\nv 10 0 1\nf 1 2 3\nf 1 2 4\n")
     maker = Maker()
     maker.node(mesh=square(maker), translation=[7.0, 0.0, 0.0])
