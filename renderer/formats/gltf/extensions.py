@@ -1,41 +1,52 @@
 """The supported extensions of glTF 2.0, and unread(), which counts a file's statements that have no effect."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from renderer.plain import Json
 
-MATERIALS: dict[str, frozenset[str]] = {  # keys by extension
-    "KHR_materials_anisotropy": frozenset({"anisotropyStrength", "anisotropyRotation", "anisotropyTexture"}),
-    "KHR_materials_clearcoat": frozenset({
-        "clearcoatFactor", "clearcoatTexture", "clearcoatRoughnessFactor", "clearcoatRoughnessTexture",
-        "clearcoatNormalTexture",
-    }),
-    "KHR_materials_diffuse_transmission": frozenset({
-        "diffuseTransmissionFactor", "diffuseTransmissionTexture", "diffuseTransmissionColorFactor",
-        "diffuseTransmissionColorTexture",
-    }),
-    "KHR_materials_dispersion": frozenset({"dispersion"}),
-    "KHR_materials_emissive_strength": frozenset({"emissiveStrength"}),
-    "KHR_materials_ior": frozenset({"ior"}),
-    "KHR_materials_iridescence": frozenset({
-        "iridescenceFactor", "iridescenceTexture", "iridescenceIor", "iridescenceThicknessMinimum",
-        "iridescenceThicknessMaximum", "iridescenceThicknessTexture",
-    }),
-    "KHR_materials_pbrSpecularGlossiness": frozenset({
-        "diffuseFactor", "diffuseTexture", "specularFactor", "glossinessFactor", "specularGlossinessTexture",
-    }),
-    "KHR_materials_sheen": frozenset({
-        "sheenColorFactor", "sheenColorTexture", "sheenRoughnessFactor", "sheenRoughnessTexture",
-    }),
-    "KHR_materials_specular": frozenset({
-        "specularFactor", "specularTexture", "specularColorFactor", "specularColorTexture",
-    }),
-    "KHR_materials_transmission": frozenset({"transmissionFactor", "transmissionTexture"}),
-    "KHR_materials_unlit": frozenset(),
-    "KHR_materials_volume": frozenset({
-        "thicknessFactor", "thicknessTexture", "attenuationDistance", "attenuationColor",
-    }),
+GLOSSINESS = "KHR_materials_pbrSpecularGlossiness"
+UNIT = (0.0, 1.0)
+# Keys of materials by extension, with the range of a number or of a color's channels: materials.py reads such a key as
+# a field of Material, whose default is the specification's. None: a texture, or a key with a rule that needs code.
+MATERIALS: dict[str, dict[str, tuple[float, float] | None]] = {
+    "KHR_materials_clearcoat": {
+        "clearcoatFactor": UNIT, "clearcoatTexture": None, "clearcoatRoughnessFactor": UNIT,
+        "clearcoatRoughnessTexture": None, "clearcoatNormalTexture": None,
+    },
+    "KHR_materials_sheen": {
+        "sheenColorFactor": UNIT, "sheenColorTexture": None, "sheenRoughnessFactor": UNIT,
+        "sheenRoughnessTexture": None,
+    },
+    "KHR_materials_specular": {
+        "specularFactor": UNIT, "specularTexture": None, "specularColorFactor": (0.0, 1e6),
+        "specularColorTexture": None,
+    },
+    "KHR_materials_transmission": {"transmissionFactor": UNIT, "transmissionTexture": None},
+    "KHR_materials_volume": {
+        "thicknessFactor": (0.0, 1e18), "thicknessTexture": None, "attenuationDistance": None,
+        "attenuationColor": UNIT,
+    },
+    "KHR_materials_iridescence": {
+        "iridescenceFactor": UNIT, "iridescenceTexture": None, "iridescenceIor": (1.0, 10.0),
+        "iridescenceThicknessMinimum": (0.0, 1e6), "iridescenceThicknessMaximum": (0.0, 1e6),
+        "iridescenceThicknessTexture": None,
+    },
+    "KHR_materials_anisotropy": {
+        "anisotropyStrength": UNIT, "anisotropyRotation": (-1e6, 1e6), "anisotropyTexture": None,
+    },
+    "KHR_materials_diffuse_transmission": {
+        "diffuseTransmissionFactor": UNIT, "diffuseTransmissionTexture": None,
+        "diffuseTransmissionColorFactor": UNIT, "diffuseTransmissionColorTexture": None,
+    },
+    "KHR_materials_dispersion": {"dispersion": (0.0, 1e3)},
+    "KHR_materials_emissive_strength": {"emissiveStrength": None},
+    "KHR_materials_ior": {"ior": None},
+    "KHR_materials_unlit": {},
+    GLOSSINESS: dict.fromkeys(
+        ("diffuseFactor", "diffuseTexture", "specularFactor", "glossinessFactor", "specularGlossinessTexture")
+    ),
 }  # fmt: skip
 MATERIAL_KEYS = frozenset({
     "name", "pbrMetallicRoughness", "normalTexture", "occlusionTexture", "emissiveTexture", "emissiveFactor",
@@ -109,8 +120,10 @@ def _count_extensions(count: Counter[str], entry: Json, unit: str) -> None:
 def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str]]:
     """Returns the texture infos of a material with their names; counts the material's unknown keys."""
     extensions = _table(material, "extensions")
-    tables = [("", material, MATERIAL_KEYS), ("pbrMetallicRoughness.", _table(material, "pbrMetallicRoughness"),
-              SURFACE_KEYS)]  # fmt: skip
+    surface = _table(material, "pbrMetallicRoughness")
+    tables: list[tuple[str, Json, Collection[str]]] = [
+        ("", material, MATERIAL_KEYS), ("pbrMetallicRoughness.", surface, SURFACE_KEYS)
+    ]  # fmt: skip
     tables += [(f"{name}.", _table(extensions, name), MATERIALS[name]) for name in extensions if name in MATERIALS]
     infos: list[tuple[Any, str]] = []
     for prefix, table, known in tables:

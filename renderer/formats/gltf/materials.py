@@ -1,97 +1,65 @@
 """Reads the materials of a glTF file as Materials (model.py), with all ratified extensions.
 
-The tables below list every number, color and texture with its extension, key, default and range.
+The table MATERIALS of extensions.py lists the keys and ranges of extensions. The field of Material, or the slot of its
+textures, that a key sets is the key in snake case without Factor, Strength or Texture.
 """
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from renderer.formats.gltf.container import Container
+from renderer.formats.gltf.extensions import GLOSSINESS, MATERIALS
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.gltf.textures import MAX_TOTAL_PIXELS
 from renderer.plain import Json, format_value
 
-# Numbers in extensions: field of Material, extension without KHR_materials_, key, default, lowest, highest value.
-NUMBERS = (
-    ("clearcoat", "clearcoat", "clearcoatFactor", 0.0, 0.0, 1.0),
-    ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessFactor", 0.0, 0.0, 1.0),
-    ("sheen_roughness", "sheen", "sheenRoughnessFactor", 0.0, 0.0, 1.0),
-    ("specular", "specular", "specularFactor", 1.0, 0.0, 1.0),
-    ("transmission", "transmission", "transmissionFactor", 0.0, 0.0, 1.0),
-    ("thickness", "volume", "thicknessFactor", 0.0, 0.0, 1e18),
-    ("iridescence", "iridescence", "iridescenceFactor", 0.0, 0.0, 1.0),
-    ("iridescence_ior", "iridescence", "iridescenceIor", 1.3, 1.0, 10.0),
-    ("iridescence_thickness_minimum", "iridescence", "iridescenceThicknessMinimum", 100.0, 0.0, 1e6),
-    ("iridescence_thickness_maximum", "iridescence", "iridescenceThicknessMaximum", 400.0, 0.0, 1e6),
-    ("anisotropy", "anisotropy", "anisotropyStrength", 0.0, 0.0, 1.0),
-    ("anisotropy_rotation", "anisotropy", "anisotropyRotation", 0.0, -1e6, 1e6),
-    ("dispersion", "dispersion", "dispersion", 0.0, 0.0, 1e3),
-    ("diffuse_transmission", "diffuse_transmission", "diffuseTransmissionFactor", 0.0, 0.0, 1.0),
-)
-COLORS = (  # colors in extensions: field, extension, key, default and highest value of each channel
-    ("sheen_color", "sheen", "sheenColorFactor", 0.0, 1.0),
-    ("specular_color", "specular", "specularColorFactor", 1.0, 1e6),
-    ("attenuation_color", "volume", "attenuationColor", 1.0, 1.0),
-    ("diffuse_transmission_color", "diffuse_transmission", "diffuseTransmissionColorFactor", 1.0, 1.0),
-)
-TEXTURES = (  # textures in extensions: slot of Material.textures, extension, key
-    ("clearcoat", "clearcoat", "clearcoatTexture"),
-    ("clearcoat_roughness", "clearcoat", "clearcoatRoughnessTexture"),
-    ("clearcoat_normal", "clearcoat", "clearcoatNormalTexture"),
-    ("sheen_color", "sheen", "sheenColorTexture"),
-    ("sheen_roughness", "sheen", "sheenRoughnessTexture"),
-    ("specular", "specular", "specularTexture"),
-    ("specular_color", "specular", "specularColorTexture"),
-    ("transmission", "transmission", "transmissionTexture"),
-    ("thickness", "volume", "thicknessTexture"),
-    ("iridescence", "iridescence", "iridescenceTexture"),
-    ("iridescence_thickness", "iridescence", "iridescenceThicknessTexture"),
-    ("anisotropy", "anisotropy", "anisotropyTexture"),
-    ("diffuse_transmission", "diffuse_transmission", "diffuseTransmissionTexture"),
-    ("diffuse_transmission_color", "diffuse_transmission", "diffuseTransmissionColorTexture"),
-)
 ALPHA_MODES = ("OPAQUE", "MASK", "BLEND")
 
 
 def read_materials(file: Container, textures: list[Texture]) -> list[Material]:
     """Reads the materials of a file; appends converted specular-glossiness textures to `textures`."""
-    out = []
-    for index in range(len(file.list_at("materials"))):
-        material = _material(file, index)
-        extensions = file.part(file.item("materials", index, "the file"), "extensions", f"materials[{index}]")
-        if "KHR_materials_pbrSpecularGlossiness" in extensions:
-            table = file.part(extensions, "KHR_materials_pbrSpecularGlossiness", f"materials[{index}]")
-            material = _from_glossiness(file, material, table, f"materials[{index}]", textures)
-        out.append(material)
-    return out
+    return [_material(file, index, textures) for index in range(len(file.list_at("materials")))]
 
 
-def _material(file: Container, index: int) -> Material:
+def _material(file: Container, index: int, textures: list[Texture]) -> Material:
     """Reads materials[index]."""
     entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
     surface, extensions = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
-
-    def part(word: str) -> Json:
-        return file.part(extensions, f"KHR_materials_{word}", name)
-
-    strength = file.number(part("emissive_strength"), "emissiveStrength", 1.0, 0.0, 1e9, name)
+    tables = {extension: file.part(extensions, extension, name) for extension in MATERIALS}
+    strength = file.number(tables["KHR_materials_emissive_strength"], "emissiveStrength", 1.0, 0.0, 1e9, name)
     emission = file.numbers(entry, "emissiveFactor", (0.0, 0.0, 0.0), name, 0.0, 1e6)
-    ior = file.number(part("ior"), "ior", 1.5, 0.0, 10.0, name)
+    ior = file.number(tables["KHR_materials_ior"], "ior", 1.5, 0.0, 10.0, name)
     if 0 < ior < 1:
         file.fail(name, f"has an ior of {ior}; it must be 0, for an infinite one, or 1 to 10")
     alpha = entry.get("alphaMode", "OPAQUE")
     if alpha not in ALPHA_MODES:
         file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are {', '.join(ALPHA_MODES)}")
-    numbers = {field: float(file.number(part(w), key, d, low, high, name)) for field, w, key, d, low, high in NUMBERS}
-    colors = {field: file.numbers(part(w), key, (d,) * 3, name, 0.0, high) for field, w, key, d, high in COLORS}
-    distance = part("volume").get("attenuationDistance")
-    if distance is not None:
-        distance = file.number(part("volume"), "attenuationDistance", None, 1e-18, 1e308, name)
-    fields: dict[str, Any] = {**numbers, **colors}
-    return Material(
+    volume = tables["KHR_materials_volume"]
+    distance = math.inf
+    if volume.get("attenuationDistance") is not None:
+        distance = float(file.number(volume, "attenuationDistance", None, 1e-18, 1e308, name))
+    slots = {
+        "base_color": _slot(file, surface, "baseColorTexture", name),
+        "metallic_roughness": _slot(file, surface, "metallicRoughnessTexture", name),
+        "normal": _slot(file, entry, "normalTexture", name),
+        "emissive": _slot(file, entry, "emissiveTexture", name),
+        "occlusion": _slot(file, entry, "occlusionTexture", name, "strength"),
+    }
+    factors: dict[str, Any] = {}
+    for extension, keys in MATERIALS.items():
+        for key, limits in keys.items():
+            field, default = _field(key), getattr(Material, _field(key), None)
+            if key.endswith("Texture") and extension != GLOSSINESS:
+                slots[field] = _slot(file, tables[extension], key, name)
+            elif limits and isinstance(default, tuple):
+                factors[field] = file.numbers(tables[extension], key, default, name, *limits)
+            elif limits:
+                factors[field] = float(file.number(tables[extension], key, default, *limits, name))
+    material = Material(
         name=str(entry.get("name", f"material {index}")),
         color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
@@ -102,23 +70,18 @@ def _material(file: Container, index: int) -> Material:
         double_sided=entry.get("doubleSided") is True,
         unlit="KHR_materials_unlit" in extensions,
         ior=float(ior),
-        attenuation_distance=math.inf if distance is None else float(distance),
-        textures=_slots(file, entry, surface, part, name),
-        **fields,
+        attenuation_distance=distance,
+        textures={slot: texture for slot, texture in slots.items() if texture},
+        **factors,
     )
+    if GLOSSINESS in extensions:
+        return _from_glossiness(file, material, tables[GLOSSINESS], name, textures)
+    return material
 
 
-def _slots(file: Container, entry: Json, surface: Json, part: Any, name: str) -> dict[str, TextureSlot]:
-    """Reads the textures of a material by slot name."""
-    found = {
-        "base_color": _slot(file, surface, "baseColorTexture", name),
-        "metallic_roughness": _slot(file, surface, "metallicRoughnessTexture", name),
-        "normal": _slot(file, entry, "normalTexture", name),
-        "emissive": _slot(file, entry, "emissiveTexture", name),
-        "occlusion": _slot(file, entry, "occlusionTexture", name, "strength"),
-    }
-    found |= {slot: _slot(file, part(word), key, name) for slot, word, key in TEXTURES}
-    return {slot: texture for slot, texture in found.items() if texture}
+def _field(key: str) -> str:
+    """The field of Material, or the slot, of a key: clearcoat_roughness of clearcoatRoughnessFactor."""
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", re.sub("(Factor|Strength|Texture)$", "", key))
 
 
 def _slot(file: Container, table: Json, key: str, name: str, scale_key: str = "scale") -> TextureSlot | None:

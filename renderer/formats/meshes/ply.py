@@ -1,12 +1,13 @@
 """Reads polygon files (.ply, G. Turk 1994), as text and binary in both byte orders.
 
 Vertices, normals, colors, texture coordinates, polygons and triangle strips are read; other elements and properties are
-counted as ignored. Rows of one size are viewed as one NumPy array; lists of different lengths are read row by row.
+counted as ignored. Rows of one size are viewed as one NumPy array; lists of different lengths are located row by row.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from array import array
+from dataclasses import dataclass, replace
+from struct import Struct
 
 import numpy as np
 
@@ -19,7 +20,8 @@ MAX_ROWS = 1 << 30
 TYPES = {"char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2", "ushort": "u2",
          "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4", "float": "f4", "float32": "f4",
          "double": "f8", "float64": "f8"}  # fmt: skip
-ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
+TEXT_ORDER = "="
+ORDERS = {"ascii": TEXT_ORDER, "binary_little_endian": "<", "binary_big_endian": ">"}
 LISTS = ("vertex_indices", "vertex_index")
 COLORS = (("red", "green", "blue", "alpha"), ("r", "g", "b", "a"),
           ("diffuse_red", "diffuse_green", "diffuse_blue", "diffuse_alpha"))  # fmt: skip
@@ -35,6 +37,10 @@ class Property:
     name: str
     kind: str
     count_kind: str = ""
+
+    def as_float64(self) -> "Property":
+        """The property with numbers and counts of float64."""
+        return Property(self.name, "f8", self.count_kind and "f8")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,11 @@ class Rows:
 def read_ply(data: bytes, textures: dict[str, Texture] | None = None) -> MeshFile:
     """Parses a .ply file; raises MeshError. `textures` holds the pictures by the names in its TextureFile comments."""
     elements, order, body = _header(data)
-    source: _Text | _Binary = _Text(data[body:]) if order == "=" else _Binary(memoryview(data)[body:], order)
+    if order == TEXT_ORDER:  # the numbers, parsed at once, are binary data whose properties are all float64
+        elements = [replace(e, properties=[p.as_float64() for p in e.properties]) for e in elements]
+        source = _Reader(numbers_in(data[body:], "f8").view("u1").data, order)
+    else:
+        source = _Reader(memoryview(data)[body:], order)
     rows: dict[str, Rows] = {}
     ignored: dict[str, int] = {}
     for element in elements:
@@ -120,147 +130,86 @@ def _property(words: list[str]) -> Property | None:
     return None
 
 
-class _Binary:
-    """Reads the rows of a binary file, element by element."""
+class _Reader:
+    """Reads the rows of elements one after another from `data`, in the byte `order` of NumPy's and struct's types."""
 
     def __init__(self, data: memoryview, order: str):
-        self._data, self._order, self._place = data, order, 0
+        self._data, self._order, self._offset = data, order, 0
 
     def rows(self, element: Element) -> Rows:
         """The rows of the next element."""
-        left = len(self._data) - self._place
-        least = sum(np.dtype(p.count_kind or p.kind).itemsize for p in element.properties)
+        properties, left = element.properties, len(self._data) - self._offset
+        least = sum(np.dtype(p.count_kind or p.kind).itemsize for p in properties)  # bytes of a row of empty lists
         if element.count * least > left:
-            raise MeshError(f"says {element.count} rows of {element.name}; {left} bytes of them cannot be read")
-        if not element.count or not least:
-            return _no_rows(element)
-        return self._equal_rows(element) or self._different_rows(element)
-
-    def _equal_rows(self, element: Element) -> Rows | None:
-        """Views the rows as one array if every list is as long as the first row's; else returns None."""
-        fields, place = [], self._place
-        for index, p in enumerate(element.properties):
+            raise MeshError(f"says {element.count} rows of {element.name}; at most {left // least} can be read")
+        values, lengths = [np.zeros(0)] * len(properties), np.zeros((1, len(properties)), "i8")
+        if element.count and least:
+            _, lengths, _ = self._locate(element, 1)
+            values = self._equal_rows(element, lengths[0].tolist())
+            if not values:
+                begins, lengths, self._offset = self._locate(element, element.count)
+                columns = zip(properties, begins.T, lengths.T, strict=True)
+                values = [self._gather(begin, length, p.kind) for p, begin, length in columns]
+        out = Rows({}, {})
+        for p, items, length in zip(properties, values, lengths.T, strict=True):
             if p.count_kind:
-                kind = np.dtype(self._order + p.count_kind)
-                if place + kind.itemsize > len(self._data):
-                    return None
-                length = int(np.frombuffer(self._data, kind, 1, place)[0])
-                item = np.dtype(self._order + p.kind)
-                if not 0 <= length * item.itemsize <= len(self._data):
-                    return None
-                fields += [(f"n{index}", kind), (f"p{index}", item, (length,))]
-                place += kind.itemsize + length * item.itemsize
+                out.lists[p.name] = items.reshape(-1), np.broadcast_to(length, element.count)
             else:
-                fields.append((f"p{index}", np.dtype(self._order + p.kind)))
-                place += np.dtype(p.kind).itemsize
-        row = np.dtype(fields)
-        if element.count * row.itemsize > len(self._data) - self._place:
-            return None
-        array = np.frombuffer(self._data, row, element.count, self._place)
-        counted = [index for index, p in enumerate(element.properties) if p.count_kind]
-        if any((array[f"n{index}"] != array[f"n{index}"][0]).any() for index in counted):
-            return None
-        self._place += array.nbytes
-        out = _no_rows(element)
-        for index, p in enumerate(element.properties):
-            if p.count_kind:
-                values = array[f"p{index}"]
-                out.lists[p.name] = values.reshape(-1), np.full(element.count, values.shape[1])
-            else:
-                out.numbers[p.name] = array[f"p{index}"]
+                out.numbers[p.name] = items.reshape(-1)
         return out
 
-    def _different_rows(self, element: Element) -> Rows:
-        """Reads rows of different sizes: locates each property of each row, then gathers lists of equal length."""
-        sizes = [(np.dtype(p.kind).itemsize, np.dtype(p.count_kind).itemsize if p.count_kind else 0)
+    def _locate(self, element: Element, rows: int) -> tuple[np.ndarray, np.ndarray, int]:
+        """Walks over the next rows: byte offsets and lengths (rows, properties) of their items; the end of the last.
+
+        A number has the length 1.
+        """
+        sizes = [(np.dtype(p.kind).itemsize, np.dtype(p.count_kind) if p.count_kind else None)
                  for p in element.properties]  # fmt: skip
-        begins = [np.zeros(element.count, "i8") for _ in sizes]
-        lengths = [np.ones(element.count, "i8") for _ in sizes]
-        data, place = self._data, self._place
-        byte_order: Literal["little", "big"] = "little" if self._order == "<" else "big"
-        for number in range(element.count):
-            for column, (item, counter) in enumerate(sizes):
+        steps = [(item, Struct(self._order + kind.char) if kind else None) for item, kind in sizes]
+        begins, lengths, offset, size = array("q"), array("q"), self._offset, len(self._data)
+        for row in range(rows):
+            for item, counter in steps:
                 length = 1
                 if counter:
-                    length = int.from_bytes(data[place : place + counter], byte_order)
-                    place += counter
-                begins[column][number], lengths[column][number] = place, length
-                place += item * length
-            if place > len(data):
-                raise MeshError(f"says {element.count} rows of {element.name}; row {number} cannot be read")
-        self._place = place
-        out = _no_rows(element)
-        bytes_ = np.frombuffer(data, "u1")
-        for column, p in enumerate(element.properties):
-            values = _gather(bytes_, begins[column], lengths[column], np.dtype(self._order + p.kind))
-            if p.count_kind:
-                out.lists[p.name] = values, lengths[column]
-            else:
-                out.numbers[p.name] = values
+                    (length,) = counter.unpack_from(self._data, offset) if offset + counter.size <= size else (-1,)
+                    if not 0 <= length <= size:
+                        raise MeshError(f"says {element.count} rows of {element.name}; row {row} cannot be read")
+                    length = int(length)  # in texts all numbers are floats
+                    offset += counter.size
+                begins.append(offset)
+                lengths.append(length)
+                offset += item * length
+            if offset > size:
+                raise MeshError(f"says {element.count} rows of {element.name}; row {row} cannot be read")
+        shape = rows, len(steps)
+        return np.frombuffer(begins, "i8").reshape(shape), np.frombuffer(lengths, "i8").reshape(shape), offset
+
+    def _equal_rows(self, element: Element, lengths: list[int]) -> list[np.ndarray]:
+        """Views the properties (rows, length) as columns of one array; [] unless all lists are as long as `lengths`."""
+        fields: list[tuple[str, str, tuple[int]]] = []
+        for index, (p, length) in enumerate(zip(element.properties, lengths, strict=True)):
+            fields += [(f"n{index}", self._order + p.count_kind, (1,))] if p.count_kind else []
+            fields.append((f"p{index}", self._order + p.kind, (length,)))
+        row = np.dtype(fields)
+        if element.count * row.itemsize > len(self._data) - self._offset:
+            return []
+        table = np.frombuffer(self._data, row, element.count, self._offset)
+        counted = [index for index, p in enumerate(element.properties) if p.count_kind]
+        if any((table[f"n{index}"] != lengths[index]).any() for index in counted):
+            return []
+        self._offset += table.nbytes
+        return [table[f"p{index}"] for index in range(len(lengths))]
+
+    def _gather(self, begins: np.ndarray, lengths: np.ndarray, kind: str) -> np.ndarray:
+        """Concatenates the items of all rows; row i has lengths[i] items from byte begins[i] on."""
+        data, item = np.frombuffer(self._data, "u1"), np.dtype(self._order + kind)
+        out = np.zeros(int(lengths.sum()), item)
+        first = np.cumsum(lengths) - lengths
+        for length in np.unique(lengths[lengths > 0]):
+            rows = np.flatnonzero(lengths == length)
+            items = data[begins[rows][:, None] + np.arange(length * item.itemsize)].view(item)
+            out[first[rows][:, None] + np.arange(length)] = items
         return out
-
-
-def _gather(data: np.ndarray, begins: np.ndarray, lengths: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """Concatenates the items of all rows; row i has lengths[i] items from byte begins[i] on."""
-    out = np.zeros(int(lengths.sum()), kind)
-    first = np.cumsum(lengths) - lengths
-    for length in np.unique(lengths[lengths > 0]):
-        rows = np.flatnonzero(lengths == length)
-        found = data[begins[rows][:, None] + np.arange(length * kind.itemsize)].view(kind)
-        out[first[rows][:, None] + np.arange(length)] = found
-    return out
-
-
-class _Text:
-    """Reads the rows of a text file, whose numbers are parsed at once."""
-
-    def __init__(self, body: bytes):
-        self._numbers = numbers_in(body, "f8")
-        self._words = len(self._numbers)
-        self._place = 0
-
-    def rows(self, element: Element) -> Rows:
-        """The rows of the next element."""
-        out, columns = _no_rows(element), len(element.properties)
-        if element.count * columns > self._words - self._place:
-            raise MeshError(f"says {element.count} rows of {element.name}, not all of which can be read")
-        if not any(p.count_kind for p in element.properties):
-            table = self._numbers[self._place : self._place + element.count * columns].reshape(element.count, columns)
-            self._place += table.size
-            out.numbers = {p.name: table[:, k] for k, p in enumerate(element.properties)}
-            return out
-        numbers: list[list[float]] = [[] for _ in element.properties]
-        lengths = [np.zeros(element.count, "i8") for _ in element.properties]
-        for row in range(element.count):
-            for column, p in enumerate(element.properties):
-                length = 1
-                if p.count_kind:
-                    length = self._count(element, row)
-                lengths[column][row] = length
-                if self._place + length > self._words:
-                    raise MeshError(f"says {element.count} rows of {element.name}; row {row} cannot be read")
-                numbers[column].append(self._place)
-                self._place += length
-        for column, p in enumerate(element.properties):
-            begins = np.array(numbers[column], "i8")
-            values = _gather(self._numbers.view("u1"), begins * 8, lengths[column], np.dtype("f8"))
-            if p.count_kind:
-                out.lists[p.name] = values, lengths[column]
-            else:
-                out.numbers[p.name] = values
-        return out
-
-    def _count(self, element: Element, row: int) -> int:
-        if self._place >= self._words or not 0 <= self._numbers[self._place] <= self._words:
-            raise MeshError(f"says {element.count} rows of {element.name}; row {row} cannot be read")
-        self._place += 1
-        return int(self._numbers[self._place - 1])
-
-
-def _no_rows(element: Element) -> Rows:
-    numbers = {p.name: np.zeros(0) for p in element.properties if not p.count_kind}
-    lists = {p.name: (np.zeros(0, "i8"), np.zeros(0, "i8")) for p in element.properties if p.count_kind}
-    return Rows(numbers, lists)
 
 
 def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | None) -> MeshFile:
