@@ -10,7 +10,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,11 @@ BUMP_HEIGHT = 0.01  # height of white above black at -bm 1, in picture widths: t
 GLASS = (4, 6, 7, 9)  # values of illum that make glass
 NUMBERS = ("Ns", "Ni", "d", "Tr", "Pr", "Pm", "Ps", "Pc", "Pcr", "aniso", "anisor", "illum")
 COLORS = ("Kd", "Ks", "Ke", "Tf")
-MAPS = ("map_Kd", "map_Ks", "map_Ns", "map_Ke", "map_d", "map_Tr", "map_Pr", "map_Pm", "map_Ps", "map_Pc", "map_Pcr",
-        "map_aniso", "map_Bump", "norm")  # fmt: skip
+SLOTS = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color", "map_Ns": "roughness",
+         "map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha", "map_Ps": "sheen_color",
+         "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness", "map_Bump": "normal",
+         "norm": "normal"}  # fmt: skip  # slots of Material.textures by the statement that names a map
+MAPS = (*SLOTS, "map_aniso")
 ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "map_norm": "norm", "map_Norm": "norm",
            "map_Kn": "norm", "map_ke": "map_Ke", "map_kd": "map_Kd", "map_ks": "map_Ks", "map_ns": "map_Ns",
            "map_D": "map_d", "Ts": "Tf"}  # fmt: skip
@@ -87,10 +92,10 @@ def read_libraries(names: list[str], path: Path) -> Library:
         for each in [name] if find_beside(path.parent, name, LIBRARIES) else name.split():
             file = find_beside(path.parent, each, LIBRARIES)
             if file is None:
-                out.ignored[f"missing {each} files"] += 1
+                out.ignored[absence(each)] += 1
                 out.linked[_beside(path.parent, each)] = None
                 continue
-            out.linked[file] = file_stamp(file)
+            out.linked[file], reader.base = file_stamp(file), file.parent
             for entry in _entries(read_file(file, MAX_LIBRARY_BYTES), out.ignored):
                 out.materials.append(reader.material(entry))
                 if len(out.materials) > MAX_MATERIALS:
@@ -99,24 +104,32 @@ def read_libraries(names: list[str], path: Path) -> Library:
     return out
 
 
-def find_beside(folder: Path, name: str, suffixes: tuple[str, ...]) -> Path | None:
-    """Finds a file by relative path in `folder` or below, else by file name in `folder`; None if neither exists.
+def find_beside(folder: Path, name: str, suffixes: tuple[str, ...], base: Path | None = None) -> Path | None:
+    """Finds a file by its path relative to `base` (default: `folder`), else by its file name in `folder`, else None.
 
-    Letter case is ignored, since most such files come from Windows. What named_file() refuses is not found.
+    Letter case is ignored below `base`, since most such files come from Windows. Files that named_file() refuses to a
+    file in `folder` are not found.
     """
-    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+    written = name.replace("\\", "/")
+    parts = [part for part in written.split("/") if part not in ("", ".")]
     if not parts or "\0" in name:
         return None
-    for wanted in (parts, parts[-1:]):
-        path: Path | None = folder
-        for part in wanted:
-            path = _find_entry(path, part) if path and part != ".." else None
-        try:
-            if path and path.is_file() and named_file(os.path.abspath(path), folder, suffixes, name):
+    for start, wanted in ((base or folder, parts), (folder, parts), (folder, parts[-1:])):
+        path = start / written if _leaves_folder(name) and wanted is parts else _walk(start, wanted)
+        with suppress(InputError):
+            if path and named_file(os.path.abspath(path), folder, suffixes, name):
                 return path
-        except (OSError, InputError):
-            continue
     return None
+
+
+def absence(name: str) -> str:
+    """The key of MeshFile.ignored for a file that find_beside() does not find."""
+    return f"outside of the folder, without --allow: {name} files" if _leaves_folder(name) else f"missing {name} files"
+
+
+def _leaves_folder(name: str) -> bool:
+    written = name.replace("\\", "/")
+    return written.startswith("/") or ".." in written.split("/")
 
 
 def _beside(folder: Path, name: str) -> Path:
@@ -124,13 +137,15 @@ def _beside(folder: Path, name: str) -> Path:
     return folder / (name.replace("\\", "/").replace("\0", "").rpartition("/")[2] or "missing")
 
 
-def _find_entry(folder: Path, name: str) -> Path | None:
+def _walk(folder: Path, parts: list[str]) -> Path | None:
+    """The file or folder below `folder` by the names on the way, in any letter case; None if there is none."""
     try:
-        if (folder / name).exists():
-            return folder / name
-        return next((entry for entry in folder.iterdir() if entry.name.casefold() == name.casefold()), None)
-    except (OSError, ValueError):
+        for part in parts:
+            names = [part] if (folder / part).exists() else [entry.name for entry in folder.iterdir()]
+            folder /= next(name for name in names if name.casefold() == part.casefold())
+    except (OSError, ValueError, StopIteration):
         return None
+    return folder
 
 
 def _entries(data: bytes, ignored: Counter[str]) -> list[Entry]:
@@ -196,6 +211,7 @@ class _Maps:
 
     def __init__(self, folder: Path, library: Library):
         self._folder, self._library = folder, library
+        self.base = folder  # of the library that is being read
         self._pixels: dict[Path, np.ndarray | None] = {}
         self._rows: dict[tuple[object, ...], int] = {}
         self._total = 0
@@ -203,60 +219,59 @@ class _Maps:
     def material(self, entry: Entry) -> Material:
         """Converts an entry to a Material."""
         number, color = entry.numbers.get, entry.colors.get
+
+        def fraction(key: str, default: float = 0.0) -> float:
+            return float(np.clip(number(key, default), 0, 1))
+
         illum, exponent = int(number("illum", 2.0)), max(number("Ns", 0.0), 0.0)
         glass = illum in GLASS
         diffuse = _clipped(color("Kd", (0.8, 0.8, 0.8)))
         if "map_Kd" in entry.maps and not any(diffuse):
             diffuse = (1.0, 1.0, 1.0)  # some exporters write a Kd of 0 beside a map
-        alpha = float(np.clip(number("d", 1.0 - number("Tr", 0.0)), 0, 1))
+        alpha, sheen = fraction("d", 1.0 - number("Tr", 0.0)), fraction("Ps")
         base = _clipped(color("Tf", (1.0, 1.0, 1.0))) if glass else diffuse
         shiny = illum >= 2 and ("Ks" in entry.colors or "Pr" in entry.numbers or "map_Ks" in entry.maps)
         specular = np.clip(color("Ks", (0.5, 0.5, 0.5)), 0, 1) / 0.5
         blends = not glass and (alpha < 1 or "map_d" in entry.maps or "map_Tr" in entry.maps)
-        sheen = float(np.clip(number("Ps", 0.0), 0, 1))
         out = Material(
             name=entry.name,
             color=(*base, 1.0 if glass else alpha),
-            metallic=float(np.clip(number("Pm", 0.0), 0, 1)),
-            roughness=float(np.clip(number("Pr", roughness_from_exponent(exponent)), 0, 1)),
+            metallic=fraction("Pm"),
+            roughness=fraction("Pr", float(roughness_from_exponent(exponent))),
             emission=tuple(np.clip(color("Ke", (1.0,) * 3 if "map_Ke" in entry.maps else (0.0,) * 3), 0, 1e6)),
             alpha="BLEND" if blends else "OPAQUE",
             ior=float(np.clip(number("Ni", 1.5), 1, 10)) if glass else 1.5,
             specular=1.0 if shiny else 0.0,
             specular_color=tuple(float(s) for s in specular) if shiny else (1.0, 1.0, 1.0),
-            clearcoat=float(np.clip(number("Pc", 0.0), 0, 1)),
-            clearcoat_roughness=float(np.clip(number("Pcr", 0.0), 0, 1)),
+            clearcoat=fraction("Pc"),
+            clearcoat_roughness=fraction("Pcr"),
             sheen_color=(sheen,) * 3,
             sheen_roughness=0.5 if sheen else 0.0,
             transmission=1.0 if glass else 0.0,
-            anisotropy=float(np.clip(number("aniso", 0.0), 0, 1)),
+            anisotropy=fraction("aniso"),
             anisotropy_rotation=float(2 * np.pi * number("anisor", 0.0)),
         )
         return self._with_maps(out, entry, exponent)
 
     def _with_maps(self, material: Material, entry: Entry, exponent: float) -> Material:
         """Adds the texture slots of the entry's maps to `material`."""
-        scalar = {"map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha",
-                  "map_Ps": "sheen_color", "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness"}  # fmt: skip
         slots: dict[str, TextureSlot | None] = {}
         for word, picture in entry.maps.items():
-            if word in ("map_Kd", "map_Ke", "map_Ks"):
-                slot = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color"}[word]
-                slots[slot] = self._slot(picture, word, lambda pixels: pixels)
-            elif word == "norm" or word == "map_Bump":
-                slots["normal"] = self._normal_slot(picture, word)
-            elif word == "map_Ns" and "Pr" not in entry.numbers:
-                slots["roughness"] = self._slot(picture, word, lambda p: _roughness_pixels(p, exponent))
-                material = replace(material, roughness=1.0)
-            elif word in scalar:
-                invert, auto = word == "map_Tr", "m" if word in ("map_d", "map_Tr") else "l"
-                make = lambda p, m=picture, i=invert, a=auto: _scalar_pixels(p, m, i, a)  # noqa: E731
-                slots[scalar[word]] = self._slot(picture, word, make)
-                if scalar[word] in NEUTRAL and word[4:] not in entry.numbers:
-                    neutral: Any = {scalar[word]: NEUTRAL[scalar[word]]}
-                    material = replace(material, **neutral)
-            else:
+            slot = SLOTS.get(word, "")
+            if not slot or (word == "map_Ns" and "Pr" in entry.numbers):
                 self._library.ignored[f"{word} materials"] += 1
+            elif slot == "normal":
+                slots[slot] = self._normal_slot(picture, word)
+            elif word == "map_Ns":
+                slots[slot] = self._slot(picture, word, lambda p: _roughness_pixels(p, exponent))
+                material = replace(material, roughness=1.0)
+            elif word in ("map_Kd", "map_Ke", "map_Ks"):
+                slots[slot] = self._slot(picture, word, lambda pixels: pixels)
+            else:
+                slots[slot] = self._slot(picture, word, partial(_scalar_pixels, picture=picture, word=word))
+                if slot in NEUTRAL and word[4:] not in entry.numbers:
+                    factor: dict[str, Any] = {slot: NEUTRAL[slot]}
+                    material = replace(material, **factor)
         return replace(material, textures={word: slot for word, slot in slots.items() if slot})
 
     def _normal_slot(self, picture: Map, word: str) -> TextureSlot | None:
@@ -294,10 +309,10 @@ class _Maps:
         return TextureSlot(self._rows[key], 0, transform)
 
     def _read(self, name: str) -> np.ndarray | None:
-        """Reads a picture beside the library, once; None, and a count in Library.ignored, if it cannot be read."""
-        file = find_beside(self._folder, name, PICTURES)
+        """Reads a picture beside the library or the model, once; None, and a count in `ignored`, if that fails."""
+        file = find_beside(self._folder, name, PICTURES, self.base)
         if file is None:
-            self._library.ignored[f"missing {name} files"] = 1
+            self._library.ignored[absence(name)] = 1
             self._library.linked[_beside(self._folder, name)] = None
             return None
         if file not in self._pixels:
@@ -333,18 +348,17 @@ def _roughness_pixels(pixels: np.ndarray, exponent: float) -> np.ndarray:
     return replicated(np.rint(255 * roughness_from_exponent(pixels[..., 0] / 255.0 * exponent)).astype("u1"))
 
 
-def _scalar_pixels(pixels: np.ndarray, picture: Map, invert: bool, auto: str) -> np.ndarray:
+def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str) -> np.ndarray:
     """Extracts one channel of a map, scaled by the gain and base of -mm, replicated to four channels.
 
-    The channel is the one of -imfchan; else `auto`, where "m", the matte channel (alpha), falls back to luminance ("l")
-    for an opaque image.
+    The channel is the one of -imfchan; else luminance ("l"), or for opacity the matte channel ("m", alpha) unless the
+    image is opaque. The transparency of map_Tr is inverted to opacity.
     """
-    channel = (picture.options.get("-imfchan") or [auto])[0]
-    if channel == "m" and "-imfchan" not in picture.options and (pixels[..., 3] == 255).all():
-        channel = "l"
+    is_opacity = word in ("map_d", "map_Tr") and not (pixels[..., 3] == 255).all()
+    channel = (picture.options.get("-imfchan") or ["m" if is_opacity else "l"])[0]
     values = pixels[..., CHANNELS.get(channel, 0)].astype("f8")
     if channel == "l":
         values = pixels[..., :3] @ np.array([0.2126, 0.7152, 0.0722])
     base, gain = picture.number("-mm", 0, 0.0), picture.number("-mm", 1, 1.0)
     values = np.clip(values * gain + 255 * base, 0, 255)
-    return replicated(np.rint(255 - values if invert else values).astype("u1"))
+    return replicated(np.rint(255 - values if word == "map_Tr" else values).astype("u1"))
