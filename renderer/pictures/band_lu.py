@@ -14,8 +14,8 @@ from renderer.gpu import Buffer, DeviceContext
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.band_lu_picture import band_lu_view, part_picture
 from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
+from renderer.pictures.picture import CENTER, Point, Size, Tile, require_untiled
 from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile, require_untiled
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -65,9 +65,7 @@ class Picture(BasePicture[Settings]):
         frame[..., :3] = srgb_to_linear(pixels)
         return self.gpu.device.buffer(frame.shape).write(frame)
 
-    def algorithm(
-        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """Return the view of all parts of the factorization."""
         stepped = self._factored(settings)
         return band_lu_view(stepped, self._bars, settings.devices, self._largest, size)

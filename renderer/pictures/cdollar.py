@@ -25,8 +25,8 @@ from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.graph_picture import graph_view
+from renderer.pictures.picture import CENTER, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, kept_values, required_file, setting
 
@@ -126,9 +126,7 @@ class Picture(BasePicture[Settings]):
         given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
         return compilation, build_picture(compilation, given, (left, top, width, height)).node
 
-    def algorithm(
-        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """The graph of the program at time 0, before and after the passes, and the kernels that compute it."""
         target = self._load(settings).target
         assert isinstance(target, DeviceTarget)

@@ -21,6 +21,8 @@ from renderer.scene.schema import PictureSettings, from_table
 Size = tuple[int, int]  # width, height in pixels
 Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 Frame = Buffer | Texture  # (height, width, 4) float32, linear Rec. 709, row 0 on top
+Point = tuple[float, float]  # fractions of a picture's width and height
+CENTER: Point = (0.5, 0.5)
 Chunk = tuple[int, ...]  # a range of a picture's samples, as chunks() numbers them
 ExtraSteps = tuple[tuple[int, ...], ...]  # the answers of missing_steps() so far
 AnySettings = TypeVar("AnySettings", bound=PictureSettings)
@@ -152,12 +154,10 @@ class Picture(Generic[AnySettings]):
         """Return further images of the picture drawn last, for EXR files: name -> (height, width) or (..., 3)."""
         return {}
 
-    def algorithm(
-        self, name: str, settings: AnySettings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: AnySettings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """Return the view `name`, one of algorithm_names, of the algorithm behind the picture; wait for the device.
 
-        `at` is the pixel of the views in pixel_views, in fractions of the picture's width and height.
+        `at` is the pixel of the views in pixel_views.
         """
         raise NotImplementedError
 

@@ -18,7 +18,7 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
-from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
+from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ExtraSteps, Frame, Point, Size, Tile
 from renderer.raytracing.film import (
     LUMINANCE,
     RANGE_SAMPLES,
@@ -382,9 +382,7 @@ class Picture(AccumulatingPicture[Settings]):
         distance = float(out.read()[0])
         return distance if np.isfinite(distance) else None
 
-    def algorithm(
-        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """The stencil of active rays by bounce, the traversal cost of camera rays, or the light picks of a pixel."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))

@@ -12,7 +12,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
-from renderer.pictures.picture import AnyPicture, Frame, Size, Tile, require_untiled
+from renderer.pictures.picture import CENTER, AnyPicture, Frame, Point, Size, Tile, require_untiled
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
@@ -83,9 +83,7 @@ class Picture(SourcePicture[Settings]):
         self._last_level = levels[-1]
         return self._target
 
-    def algorithm(
-        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """The passes of the reduction of the frame that was drawn last, one at a time."""
         if self._frame is None:
             self.draw(settings, size, 0.0)

@@ -22,8 +22,8 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.trial import run_trial
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.paths import temporary_directory
+from renderer.pictures.picture import CENTER, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
@@ -172,9 +172,7 @@ class Picture(BasePicture[Settings]):
         display(frame_texture, image=image, skipped=(left - origin[0], 0), inverse_size=(0.0, 0.0))
         return frame_texture
 
-    def algorithm(
-        self, name: str, settings: Settings, size: Size, at: tuple[float, float] = (0.5, 0.5)
-    ) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """The texture of each pass as it was drawn last."""
         passes = self._load(settings)
         given = self._input(settings, passes.program)

@@ -17,8 +17,11 @@ from renderer.system.files import parse_toml
 
 Path = tuple[str | int, ...]
 MAX_LINE = 120  # characters: longer lists and tables take a line for each item
-_TOKENS = re.compile(r'''"""|\'\'\'|"(?:[^"\\]|\\.)*"|'[^']*'|\#.*|[\[\]{}]''')
-_HEADER = re.compile(r"\s*\[")
+_TOKENS = re.compile(
+    r'''"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*'''
+    r"|(?P<header>^[ \t]*\[)|(?P<open>[\[{])|(?P<close>[\]}])",
+    re.DOTALL | re.MULTILINE,
+)
 _COMMENT_AFTER = re.compile(r"""^((?:[^#"']|"(?:[^"\\]|\\.)*"|'[^']*')*)(#.*)?$""")
 
 
@@ -83,7 +86,7 @@ def _key_line(key: str, value: object) -> str:
 def blocks(text: str) -> list[Block]:
     """Splits a valid TOML text into blocks, in order, which together cover all lines."""
     lines = text.split("\n")
-    headers = _header_lines(lines)
+    headers = _header_lines(text)
     starts = [_first_comment(lines, line, after) for line, after in zip(headers, [-1, *headers], strict=False)]
     ends = [*starts[1:], len(lines)] if starts else []
     out, counts = [Block((), False, 0, -1, starts[0] if starts else len(lines))], dict[tuple[str, ...], int]()
@@ -102,44 +105,15 @@ def blocks(text: str) -> list[Block]:
     return out
 
 
-def _header_lines(lines: Sequence[str]) -> list[int]:
+def _header_lines(text: str) -> list[int]:
     """Returns the numbers of the header lines, which begin with a bracket outside of strings and lists."""
-    out, depth, quotes = [], 0, ""
-    for number, line in enumerate(lines):
-        if not quotes and depth == 0 and _HEADER.match(line):
-            out.append(number)
-            continue
-        column = 0
-        while column < len(line):
-            if quotes:
-                column, quotes = _skip_string(line, column, quotes)
-                continue
-            match = _TOKENS.search(line, column)
-            if match is None:
-                break
-            token, column = match.group(), match.end()
-            if token in ('"""', "'''"):
-                quotes = token
-            elif token in "[{":
-                depth += 1
-            elif token in "]}":
-                depth -= 1
+    out, depth, line, at = [], 0, 0, 0
+    for match in _TOKENS.finditer(text):
+        line, at = line + text.count("\n", at, match.start()), match.start()
+        if match.lastgroup == "header" and depth == 0:
+            out.append(line)
+        depth += {"header": 1, "open": 1, "close": -1}.get(match.lastgroup or "", 0)
     return out
-
-
-def _skip_string(line: str, column: int, quotes: str) -> tuple[int, str]:
-    """Returns the column after a multi-line string, and ""; if the string goes on, the line's end and `quotes`."""
-    while column < len(line):
-        if line[column] == "\\" and quotes == '"""':
-            column += 2
-        elif line.startswith(quotes, column):
-            column += 3
-            while column < len(line) and line[column] == quotes[0]:  # up to two quotes may precede the end
-                column += 1
-            return column, ""
-        else:
-            column += 1
-    return column, quotes
 
 
 def _first_comment(lines: Sequence[str], header: int, after: int) -> int:
