@@ -5,7 +5,6 @@ Interpolation follows the glTF 2.0 specification, appendix C: STEP, LINEAR (sler
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,27 +107,15 @@ def find_animation(animations: tuple[Animation, ...], name: str) -> int | None:
     return int(name) if re.fullmatch("[0-9]{1,6}", name) and int(name) < len(names) else None
 
 
-def animation_key(animations: tuple[Animation, ...], index: int) -> str:
-    """The key of an animation for find_animation(): its name, or its number if the name is empty or not unique."""
-    name = animations[index].name
-    return name if name and find_animation(animations, name) == index else str(index)
-
-
 def animation_keys(animations: tuple[Animation, ...]) -> list[str]:
-    """The animation_key() of each animation."""
+    """The keys of animations for find_animation(): the name, or the number if the name is empty or not unique."""
     first = {animation.name: index for index, animation in reversed(list(enumerate(animations)))}
     return [a.name if a.name and first[a.name] == index else str(index) for index, a in enumerate(animations)]
 
 
-def read_animations(
-    file: Container, targets_of: Callable[[int], int | None], ignore: Callable[[str], None]
-) -> tuple[Animation, ...]:
-    """Reads the animations of a file.
-
-    `targets_of(node)` returns the number of morph targets of a node's mesh, None if the node is not in the scene;
-    `ignore(name)` counts a statement that has no effect.
-    """
-    found, total, entries = [], 0, file.list_at("animations")
+def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation, ...]:
+    """Reads the animations of a file; `targets` counts the morph targets of each node of the scene."""
+    out, total, entries = [], 0, file.list_at("animations")
     if len(entries) > MAX_ANIMATIONS:
         file.fail("the file", f"has {len(entries)} animations; {MAX_ANIMATIONS} are allowed")
     for number, entry in enumerate(entries):
@@ -140,22 +127,15 @@ def read_animations(
             total += 1
             if total > MAX_CHANNELS:
                 file.fail(name, f"raises the channels of the whole file above the {MAX_CHANNELS} allowed")
-            if read := _channel(file, entry, channel, f"{name}.channels[{row}]", targets_of, ignore):
+            if read := _channel(file, entry, channel, f"{name}.channels[{row}]", targets):
                 channels.append(read)
         title = entry.get("name", "")
         duration = max((float(channel.times[-1]) for channel in channels), default=0.0)
-        found.append(Animation(title if isinstance(title, str) else "", tuple(channels), max(duration, 0.0)))
-    return tuple(found)
+        out.append(Animation(title if isinstance(title, str) else "", tuple(channels), max(duration, 0.0)))
+    return tuple(out)
 
 
-def _channel(
-    file: Container,
-    animation: Json,
-    entry: object,
-    name: str,
-    targets_of: Callable[[int], int | None],
-    ignore: Callable[[str], None],
-) -> Channel | None:
+def _channel(file: Container, animation: Json, entry: object, name: str, targets: dict[int, int]) -> Channel | None:
     """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
     if not isinstance(entry, dict):
         file.fail(name, f"is {format_value(entry)}; it must be an object")
@@ -165,7 +145,7 @@ def _channel(
     if path == "pointer":
         match = POINTER.fullmatch(pointer) if isinstance(pointer, str) else None
         if not match:
-            ignore("KHR_animation_pointer channels")
+            file.ignored["KHR_animation_pointer channels"] += 1
             return None
         node, path = int(match[1]), match[2]
     if node is None:
@@ -174,15 +154,14 @@ def _channel(
     if not isinstance(path, str) or path not in PATHS:
         file.fail(name, f"has the path {format_value(path)}; allowed are {', '.join(PATHS)}")
     times, values, interpolation = _sampler(file, animation, entry.get("sampler"), path, name)
-    targets = targets_of(node)
-    if targets is None:
+    if node not in targets:
         return None
     if path != "weights" and "matrix" in target_node:
         file.fail(name, f"moves nodes[{node}], which has a matrix; it must have translation, rotation and scale")
-    if path == "weights" and not targets:
+    if path == "weights" and not targets[node]:
         file.fail(name, f"moves the weights of nodes[{node}], whose mesh has no morph targets")
     tangents = 3 if interpolation == "CUBICSPLINE" else 1
-    expected = len(times) * tangents * (targets if path == "weights" else 1)
+    expected = len(times) * tangents * (targets[node] if path == "weights" else 1)
     if len(values) != expected:
         file.fail(name, f"has {len(values)} output values for {len(times)} key frames; it must have {expected}")
     values = values.reshape(len(times), *((3,) if tangents == 3 else ()), -1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.gltf import meshopt
-from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED
+from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED, unread
 from renderer.plain import Json, format_value, is_finite_number
 from renderer.system.files import file_stamp, parse_json, read_file, resolve
 from renderer.system.trust import named_file
@@ -67,6 +67,7 @@ class Container:
         self.floats: dict[int, np.ndarray] = {}
         self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
         self.taken = Counter[str]()
+        self.ignored = unread(self.tree)  # statements without effect, as renderer.plain.format_ignored takes them
 
     def fail(self, item: str, what: str) -> NoReturn:
         """Raises an InputError: "PATH: ITEM WHAT"."""
@@ -219,20 +220,21 @@ class Container:
             if index not in self.decompressed:
                 self.decompressed[index] = self._decompressed(compressed, name)
             return self.decompressed[index], self.count(entry, "byteStride", 0, name, 252)
-        data = self.buffer(entry.get("buffer"), name)
-        start, length = self.count(entry, "byteOffset", 0, name), self.count(entry, "byteLength", None, name)
+        return self._range(entry, name), self.count(entry, "byteStride", 0, name, 252)
+
+    def _range(self, table: Json, name: str) -> memoryview:
+        """Returns the bytes of a buffer that a buffer view, or the object of its compression, refers to."""
+        data = self.buffer(table.get("buffer"), name)
+        start, length = self.count(table, "byteOffset", 0, name), self.count(table, "byteLength", None, name)
         if start + length > len(data):
             self.fail(name, f"goes from byte {start} to {start + length}; its buffer has {len(data)}")
-        return data[start : start + length], self.count(entry, "byteStride", 0, name, 252)
+        return data[start : start + length]
 
     def _decompressed(self, table: object, name: str) -> memoryview:
         """Decompresses a buffer view; `table` is the object of its meshopt extension."""
         if not isinstance(table, dict):
             self.fail(name, f"has a compression that is {format_value(table)}; it must be an object")
-        data = self.buffer(table.get("buffer"), name)
-        start, length = self.count(table, "byteOffset", 0, name), self.count(table, "byteLength", None, name)
-        if start + length > len(data):
-            self.fail(name, f"is compressed in bytes {start} to {start + length}; its buffer has {len(data)}")
+        data = self._range(table, name)
         count, stride = self.count(table, "count", None, name, MAX_COUNT), self.count(table, "byteStride", None, name)
         mode, filter_name = table.get("mode"), table.get("filter", "NONE")
         if mode not in MODES:
@@ -246,7 +248,7 @@ class Container:
             )
         self.take("decoded bytes", count * stride, MAX_DECODED_BYTES, name)
         try:
-            return memoryview(meshopt.decode(bytes(data[start : start + length]), count, stride, mode, filter_name))
+            return memoryview(meshopt.decode(bytes(data), count, stride, mode, filter_name))
         except ValueError as error:
             raise InputError(f"{self.path}: {name} is damaged: {error}") from error
 
@@ -280,14 +282,18 @@ class Container:
         else:
             self.take("zeros", count, MAX_ZEROS, name)
             values = np.zeros((count, width), kind)
+        self.read[index] = self._finished(entry, values, name, kind)
+        return self.read[index]
+
+    def _finished(self, entry: Json, values: np.ndarray, name: str, kind: str) -> np.ndarray:
+        """Returns the stored or decoded values of an accessor with its sparse values, normalized and finite."""
         if "sparse" in entry:
             values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"{name}.sparse")
-        if entry.get("normalized") is True and kind != "<f4":
-            values = np.maximum(values / np.float32(np.iinfo(kind).max), np.float32(-1)).astype("f4")
-        if kind == "<f4" and not np.isfinite(values).all():
+        if entry.get("normalized") is True and values.dtype.kind in "iu":
+            values = np.maximum(values / np.float32(np.iinfo(values.dtype).max), np.float32(-1)).astype("f4")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
             wrong = np.flatnonzero(~np.isfinite(values).all(1))[0]
             self.fail(name, f"holds {values[wrong].tolist()} as item {wrong}; numbers must be finite")
-        self.read[index] = values
         return values
 
     def add_accessor(self, original: object, values: np.ndarray, name: str) -> int:
@@ -298,14 +304,8 @@ class Container:
         entry = self.item("accessors", original, name)
         if WIDTHS.get(str(entry.get("type"))) != values.shape[1]:
             self.fail(name, f"decodes to {values.shape[1]} numbers; its accessor is {format_value(entry.get('type'))}")
-        if "sparse" in entry:
-            kind = self.one_of(entry, "componentType", COMPONENTS, name)
-            values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"accessors[{original}].sparse")
-        if entry.get("normalized") is True and values.dtype.kind in "iu":
-            values = np.maximum(values / np.float32(np.iinfo(values.dtype).max), np.float32(-1)).astype("f4")
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            self.fail(name, "decodes to numbers that are not finite")
-        return self._add(entry, values)
+        kind = self.one_of(entry, "componentType", COMPONENTS, name)
+        return self._add(entry, self._finished(entry, values, name, kind))
 
     def add_scalars(self, values: np.ndarray) -> int:
         """Adds an accessor of integers (n, 1); returns its index."""

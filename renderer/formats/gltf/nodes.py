@@ -12,7 +12,6 @@ from renderer.errors import InputError
 from renderer.formats.gltf.animation import read_animations
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.draco import decompress
-from renderer.formats.gltf.extensions import unread
 from renderer.formats.gltf.materials import read_materials
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.points_and_lines import TRIANGLES_PER_LINE, points_or_lines, with_radii, without_light
@@ -36,17 +35,12 @@ def build_model(file: Container, variant: str = "") -> Model:
         known = f"there are {', '.join(variants)}" if variants else "it has none"
         raise InputError(f"{file.path}: has no variant {format_value(variant)}; {known}")
     chosen = variants.index(variant) if variant else -1
-    ignored = unread(file.tree)
-    missing, halved = set[int](), set[int]()
-    textures = read_textures(file, missing, halved)
+    missing = set[int]()
+    textures = read_textures(file, missing)
     read = [_without(material, missing) for material in read_materials(file, textures)]
-    if missing:
-        ignored["missing picture textures"] += len(missing)
-    if halved:
-        ignored["full resolution textures"] += len(halved)
     nodes = _nodes(file)
     targets = {node.number: len(node.weights) for node in nodes}
-    animations = read_animations(file, targets.get, lambda name: ignored.update([name]))
+    animations = read_animations(file, targets)
     weighted = {c.node for animation in animations for c in animation.channels if c.path == "weights"}
     nodes = [replace(n, deforms=bool(n.skin or n.number in weighted or any(n.weights))) for n in nodes]
     used = {node.mesh for node in nodes if node.mesh >= 0}
@@ -54,15 +48,15 @@ def build_model(file: Container, variant: str = "") -> Model:
     shared = {node.mesh for node in nodes if not node.deforms}
     count = len(file.list_at("meshes"))
     meshes = [_mesh(file, i, read, chosen) if i in used else [] for i in range(count)]
-    meshes, read = without_light(meshes, read, lambda name: ignored.update([name]))
+    meshes, read = without_light(meshes, read, file.ignored)
     _check_deformations(file, nodes, meshes)
-    skinned = sum(node.skin is not None and node.instances is not None for node in nodes)
-    if skinned:  # EXT_mesh_gpu_instancing does not define instances of skinned meshes
-        ignored[f"{INSTANCING} of skinned nodes"] += skinned
+    # EXT_mesh_gpu_instancing does not define instances of skinned meshes.
+    file.ignored[f"{INSTANCING} of skinned nodes"] += sum(n.skin is not None and n.instances is not None for n in nodes)
+    ignored = dict(+file.ignored)
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
     generator = str(file.part(file.tree, "asset", "the file").get("generator", ""))
     model = Model(
-        [], [], read, textures, ignored=dict(ignored), animations=animations, rig=rig, variants=variants,
+        [], [], read, textures, ignored=ignored, animations=animations, rig=rig, variants=variants,
         generator=generator,
     )  # fmt: skip
     model = in_pose(model, {})

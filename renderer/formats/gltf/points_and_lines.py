@@ -4,7 +4,7 @@ Rasterizers draw points and lines one pixel wide. Geometry with a size in world 
 alike at every resolution. The radius is a fraction of the model's size.
 """
 
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -34,12 +34,12 @@ def points_or_lines(corners: np.ndarray, mode: int) -> np.ndarray:
 
 
 def without_light(
-    meshes: list[list[MeshPrimitive]], materials: list[Material], ignore: Callable[[str], None]
+    meshes: list[list[MeshPrimitive]], materials: list[Material], ignored: Counter[str]
 ) -> tuple[list[list[MeshPrimitive]], list[Material]]:
     """Gives points and lines without normals unlit materials, as the specification asks (section 3.9.7).
 
     Their radiance is base color plus emission. With a texture or vertex colors, which multiply only the base color, the
-    emission is dropped and counted by `ignore`.
+    emission is dropped and counted in `ignored`.
     """
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 
@@ -50,7 +50,7 @@ def without_light(
         is_varied = part.colors is not None or bool(material.textures)
         glow = np.zeros(3) if is_varied else np.array(material.emission)
         if is_varied and any(material.emission):
-            ignore("emission beside colors of points and lines primitives")
+            ignored["emission beside colors of points and lines primitives"] += 1
         if (part.material, is_varied) not in rows:
             rows[part.material, is_varied] = len(materials)
             color = (*(float(c) for c in np.array(material.color[:3]) + glow), material.color[3])

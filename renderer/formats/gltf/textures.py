@@ -20,11 +20,11 @@ WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's
 
 
-def read_textures(file: Container, missing: set[int], halved: set[int]) -> list[Texture]:
+def read_textures(file: Container, missing: set[int]) -> list[Texture]:
     """Reads one Texture for each entry of the file's `textures`; textures of one image share its pixels.
 
     A texture whose image file is missing is white, and its index is added to `missing`. Images for which there is no
-    room have less pixels than the file's, and their textures' indices are added to `halved`.
+    room have less pixels than the file's. Both are counted in file.ignored.
     """
     count = len(file.list_at("textures"))
     if count > MAX_TEXTURES:
@@ -35,7 +35,8 @@ def read_textures(file: Container, missing: set[int], halved: set[int]) -> list[
     missing.update(index for index, source in enumerate(sources) if source in absent)
     sources = [-1 if source in absent else source for source in sources]
     images, reduced = _images(file, [source for source in wanted if source not in absent])
-    halved.update(index for index, source in enumerate(sources) if source in reduced)
+    file.ignored["missing picture textures"] += len(missing)
+    file.ignored["full resolution textures"] += sum(source in reduced for source in sources)
     out = []
     for index, source in enumerate(sources):
         entry, name = file.item("textures", index, "the file"), f"textures[{index}]"

@@ -13,7 +13,7 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.formats import gltf
-from renderer.formats.gltf.animation import animation_key, find_animation
+from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import has_materials, load_mesh
 from renderer.formats.models import GLTF_SUFFIXES, load_model
@@ -95,7 +95,7 @@ def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> Mode
     assert rig is not None
     camera = next((int(moves[row]) for row, node in enumerate(rig.nodes) if node.camera), 0) - 1
     moves_lights = any(moves[row] for row, node in enumerate(rig.nodes) if node.light)
-    name = animation_key(model.animations, animation)
+    name = animation_keys(model.animations)[animation]
     return replace(shape, animation=name, camera=camera, moves_lights=bool(moves_lights))
 
 
