@@ -317,7 +317,8 @@ def test_libraries_and_maps_lie_beside_their_mesh(places):
     (inside / "own.mtl").write_text("newmtl a\nmap_Kd ../outside/secret.png\nmap_Ks link.png\n")
     (inside / "link.png").symlink_to(secret(outside, "secret.png"))
     (inside / "a.obj").write_text(f"mtllib own.mtl\nusemtl a\n{TRIANGLE}f 1 2 3\n")
-    assert {"missing ../outside/secret.png files", "missing link.png files"} <= set(
+    outside_map = "outside of the folder, without --allow: ../outside/secret.png files"
+    assert {outside_map, "missing link.png files"} <= set(
         load_model(inside / "a.obj").ignored
     )
     head = "ply\nformat ascii 1.0\ncomment TextureFile ../outside/secret.png\nelement vertex 3\nproperty float x\n"

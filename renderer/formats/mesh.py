@@ -1,4 +1,4 @@
-"""Loads untrusted mesh files as arrays of triangles: .glb by renderer.formats.gltf, others by renderer.formats.meshes.
+"""Loads untrusted mesh files as triangles or as a Model: .glb by renderer.formats.gltf, others by meshes/.
 
 A file's size is bounded before it is read. A mesh without triangles, with a non-finite coordinate or with an index out
 of range raises an InputError that names the vertex or face. An .obj opens other files (material libraries, textures)
@@ -21,11 +21,13 @@ from renderer.formats.meshes.obj import read_obj
 from renderer.formats.meshes.off import read_off
 from renderer.formats.meshes.ply import read_ply, texture_names
 from renderer.formats.meshes.stl import read_stl
+from renderer.plain import format_value
 from renderer.system.files import file_stamp, read_file
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
 SUFFIXES = (".obj", ".ply", ".stl", ".off", ".glb")
+GLTF_SUFFIXES = (".glb", ".gltf", ".vrm")  # .vrm: avatars, in the container of .glb
 PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # for vertex colors without a material
 
 
@@ -35,30 +37,22 @@ def load_mesh(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     return part.vertices, part.faces
 
 
-def load_normals(path: Path | str) -> np.ndarray | None:
-    """Loads the vertex normals (n, 3) float32, (0, 0, 0) for a vertex without a normal; None if the file has none."""
-    return load_part(path).normals
-
-
 def load_part(path: Path | str) -> gltf.MeshPrimitive:
     """Loads all triangles of a mesh file as one MeshPrimitive without a material; its arrays are read-only."""
-    return _read(Path(path)).part
+    return read_mesh(path).part
 
 
-def ignored_statements(path: Path | str) -> dict[str, int]:
-    """Counts the statements of a mesh file that rendering ignores, in the form renderer.plain.format_ignored takes."""
-    return _read(Path(path)).ignored
+def load_model(path: Path | str, variant: str = "") -> gltf.Model:
+    """Loads a file as a Model, whose arrays are read-only: a mesh file has one mesh with one primitive a material.
 
-
-def has_materials(path: Path | str) -> bool:
-    """True if a mesh file has materials or vertex colors, so that load_model() shows more of it than load_part()."""
-    file = _read(Path(path))
-    return file.face_materials is not None or file.part.colors is not None
-
-
-def load_model(path: Path | str) -> gltf.Model:
-    """Loads a mesh file as a Model: one mesh with one primitive a material."""
-    file = _read(Path(path))
+    `variant` selects glTF material variants. Raises InputError for a variant that the file does not have.
+    """
+    path = Path(path)
+    if path.suffix.lower() in GLTF_SUFFIXES or not path.suffix:
+        return gltf.load(path, variant)
+    if variant:
+        raise InputError(f"{path}: has no variant {format_value(variant)}; only glTF files have any")
+    file = read_mesh(path)
     materials, rows = list(file.materials), file.face_materials
     if file.part.colors is not None and (rows is None or (rows < 0).any()):
         rows = np.full(len(file.part.faces), -1, "i4") if rows is None else rows
@@ -71,8 +65,9 @@ def load_model(path: Path | str) -> gltf.Model:
     return gltf.Model([parts], [(0, np.eye(4))], materials, file.textures, ignored=file.ignored)
 
 
-def _read(path: Path) -> MeshFile:
-    """Returns the cached contents of a file; reloads them if the file, or a file it refers to, has changed."""
+def read_mesh(path: Path | str) -> MeshFile:
+    """Returns the contents of a mesh file, cached until the file, or a file it refers to, changes."""
+    path = Path(path)
     file = _load(path, file_stamp(path))
     if any(file_stamp(other) != stamp for other, stamp in file.linked.items()):
         _load.cache_clear()
@@ -134,11 +129,10 @@ def _parse(path: Path) -> MeshFile:
 
 def _read_ply(data: bytes, path: Path) -> MeshFile:
     """Reads a .ply file and the texture that its first TextureFile comment names."""
-    found = {name: find_beside(path.parent, name, PICTURES) for name in texture_names(data)[:1]}
-    files = {name: file for name, file in found.items() if file}
-    linked = {file: file_stamp(file) for file in files.values()}
+    found = ((name, find_beside(path.parent, name, PICTURES)) for name in texture_names(data)[:1])
+    files = {name: file for name, file in found if file}
     textures = {name: gltf.Texture(read_pixels(file)) for name, file in files.items()}
-    return replace(read_ply(data, textures), linked=linked)
+    return replace(read_ply(data, textures), linked={file: file_stamp(file) for file in files.values()})
 
 
 def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:

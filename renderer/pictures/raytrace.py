@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from renderer.formats.gltf.animation import animation_keys
-from renderer.formats.mesh import ignored_statements
+from renderer.formats.mesh import read_mesh
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
@@ -89,7 +89,7 @@ class Picture(AccumulatingPicture[Settings]):
         """Counts of the features in the mesh and glTF files of the settings that the picture does not draw."""
         total: Counter[str] = Counter()
         for mesh in settings.meshes:
-            total.update(ignored_statements(mesh.file))
+            total.update(read_mesh(mesh.file).ignored)
         for model in (shape.load() for shape in settings.models):
             total.update(model.ignored)
             total.update(not_drawn(model))

@@ -9,7 +9,7 @@ import trimesh
 
 from renderer.errors import InputError
 from renderer.formats.images import write_png
-from renderer.formats.mesh import ignored_statements, load_model, load_part
+from renderer.formats.mesh import load_model, load_part, read_mesh
 from renderer.formats.meshes.contents import fans, merge_corners, strips
 from renderer.formats.meshes.mtl import roughness_from_exponent
 from renderer.formats.texture_maps import normals_from_heights
@@ -70,7 +70,7 @@ def test_ply_arrays_are_those_that_were_written(tmp_path, rng, encoding, color):
     assert np.allclose(part.colors, np.c_[colors / scale, np.ones(count)], atol=1e-6)
     assert np.allclose(part.texcoords[0], np.c_[uv[:, 0], 1 - uv[:, 1]], atol=1e-6)
     assert sorted(map(tuple, part.faces.tolist())) == [(0, 1, 2), (2, 3, 0), (2, 3, 4)]
-    assert ignored_statements(path) == {"property vertex.age values": count}
+    assert read_mesh(path).ignored == {"property vertex.age values": count}
 
 
 def test_ply_and_off_agree_with_trimesh(tmp_path, rng):
@@ -201,7 +201,7 @@ def test_off_with_colors_normals_and_comments(tmp_path):
     part = load_part(put(tmp_path, "a.off", text + "3 0 1 2 255 0 0\n3 0 2 3\n"))
     assert part.faces.tolist() == [[0, 1, 2], [0, 2, 3]] and np.allclose(part.normals, [0, 0, 1])
     assert np.allclose(part.colors, [[0, 0.5, 0, 1], [1, 0.5, 0, 1], [1, 0.5, 0, 1], [0, 0.5, 0, 1]])
-    assert ignored_statements(tmp_path / "a.off") == {"color faces": 1}
+    assert read_mesh(tmp_path / "a.off").ignored == {"color faces": 1}
 
 
 def test_strips_and_fans_cover_a_grid_once():
@@ -225,7 +225,7 @@ def test_ply_pictures_that_are_missing_or_too_many_are_told(tmp_path):
         "property float x\nproperty float y\nproperty float z\nelement face 1\n"
         "property list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
     )
-    assert ignored_statements(path) == {"missing gone.png files": 1, "TextureFile second.png comments": 1}
+    assert read_mesh(path).ignored == {"missing gone.png files": 1, "TextureFile second.png comments": 1}
 
 
 def test_ply_tristrips(tmp_path):

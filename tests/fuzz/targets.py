@@ -609,11 +609,11 @@ def mesh_seeds() -> dict[str, bytes]:
 
 @target("mesh", mesh_seeds, (*TEXT, *BYTES, mutate.binary), "renderer.pictures.raytrace", weight=0.2)
 def read_mesh(path: Path) -> None:
-    from renderer.formats.mesh import load_normals
+    from renderer.formats.mesh import load_part
     from renderer.pictures import load
 
     load(path)
-    load_normals(path)
+    load_part(path)
 
 
 def model_seeds() -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import pytest
 from assets.makers.gltf_builder import Maker, square
 from renderer.formats.images import write_png
 from renderer.formats.linked import linked_files
-from renderer.formats.models import load_model
+from renderer.formats.mesh import load_model
 from renderer.pictures import load
 from tests.window.headless import frames, until, window
 from tests.window.monkey import noop_device

@@ -38,6 +38,11 @@ class MeshFile:
     ignored: dict[str, int] = field(default_factory=dict)
     linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)
 
+    @property
+    def has_materials(self) -> bool:
+        """True if the file has materials or vertex colors."""
+        return self.face_materials is not None or self.part.colors is not None
+
 
 def plain_primitive(
     vertices: np.ndarray,

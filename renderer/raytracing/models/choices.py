@@ -14,7 +14,7 @@ from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
-from renderer.formats.models import load_model
+from renderer.formats.mesh import load_model
 from renderer.raytracing.models.default_picture import vertices_of
 from renderer.raytracing.models.from_model import (
     camera_view,

@@ -15,8 +15,7 @@ from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
-from renderer.formats.mesh import has_materials, load_mesh
-from renderer.formats.models import GLTF_SUFFIXES, load_model
+from renderer.formats.mesh import GLTF_SUFFIXES, load_mesh, load_model, read_mesh
 from renderer.raytracing.models.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
 from renderer.raytracing.models.framing import bounds_of
 from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
@@ -43,7 +42,7 @@ def open_file(path: Path) -> Scene:
     vertices, faces = load_mesh(path)
     low, high = bounds_of(vertices)
     scale, position = _rescaled(low, high, path)
-    if scale == 1.0 and has_materials(path):
+    if scale == 1.0 and read_mesh(path).has_materials:
         return _open_model(path)
     if scale != 1.0:
         vertices = vertices.astype("f8") * scale + position

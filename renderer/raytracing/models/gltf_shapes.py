@@ -12,8 +12,7 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import balls_and_tubes
-from renderer.formats.mesh import SUFFIXES
-from renderer.formats.models import GLTF_SUFFIXES, load_model
+from renderer.formats.mesh import GLTF_SUFFIXES, SUFFIXES, load_model
 from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.raytracing.textures import (
     DRAWN_SLOTS,

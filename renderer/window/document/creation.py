@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from renderer.formats.models import GLTF_SUFFIXES
+from renderer.formats.mesh import GLTF_SUFFIXES
 from renderer.paths import SCENES
 from renderer.pictures import load, scene_of_table
 from renderer.raytracing.settings import SHAPE_GROUPS

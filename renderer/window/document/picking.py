@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from renderer.bvh.primitives import triangles
-from renderer.formats.models import load_model
+from renderer.formats.mesh import load_model
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.instances import instance_matrix
 from renderer.raytracing.settings import SHAPE_GROUPS, Settings
