@@ -318,9 +318,7 @@ def test_libraries_and_maps_lie_beside_their_mesh(places):
     (inside / "link.png").symlink_to(secret(outside, "secret.png"))
     (inside / "a.obj").write_text(f"mtllib own.mtl\nusemtl a\n{TRIANGLE}f 1 2 3\n")
     outside_map = "outside of the folder, without --allow: ../outside/secret.png files"
-    assert {outside_map, "missing link.png files"} <= set(
-        load_model(inside / "a.obj").ignored
-    )
+    assert {outside_map, "missing link.png files"} <= set(load_model(inside / "a.obj").ignored)
     head = "ply\nformat ascii 1.0\ncomment TextureFile ../outside/secret.png\nelement vertex 3\nproperty float x\n"
     head += "property float y\nproperty float z\nelement face 1\nproperty list uchar int vertex_indices\nend_header\n"
     (inside / "a.ply").write_text(head + "0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")

@@ -50,6 +50,11 @@ class NpyHeader:
         """Bytes of the data."""
         return self.count * self.dtype.itemsize
 
+    @property
+    def layout(self) -> dict[str, bool]:
+        """The layout of the data, for ArraySource."""
+        return {"fortran": self.is_fortran, "is_swapped": not self.dtype.isnative}
+
 
 def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
     """Reads the header of a .npy stream of `size` bytes and leaves the stream at the first byte of the data.
@@ -139,11 +144,16 @@ def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ArraySource:
-    """An array that is read chunk by chunk: its `dtype` and `shape` in C order; error messages name it as `path`."""
+    """An array that is read chunk by chunk into native byte order; error messages name it as `path`.
+
+    `fortran`: the elements are stored first index fastest; `is_swapped`: in the other byte order.
+    """
 
     path: Path | str
     dtype: np.dtype
     shape: tuple[int, ...]
+    fortran: bool = field(default=False, kw_only=True)
+    is_swapped: bool = field(default=False, kw_only=True)
 
     @property
     def count(self) -> int:
@@ -152,8 +162,8 @@ class ArraySource:
 
     @property
     def is_fortran(self) -> bool:
-        """True if the elements are stored first index fastest and the array has two dimensions or more."""
-        return False
+        """True if the order of the elements matters and is first index fastest."""
+        return self.fortran and len(self.shape) > 1
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """Fills `out` (n,) uint8 with the bytes from element `first` on; raises InputError if the file has shrunk."""
@@ -165,13 +175,6 @@ class NpyFile(ArraySource):
     """The array of a .npy file, whose data begin at byte `start`; read_into() converts to native byte order."""
 
     start: int
-    fortran: bool = False
-    is_swapped: bool = False
-
-    @property
-    def is_fortran(self) -> bool:
-        """See ArraySource."""
-        return self.fortran and len(self.shape) > 1
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """See ArraySource."""
@@ -195,15 +198,8 @@ class PipeSource(ArraySource):
     """
 
     file: IO[bytes]
-    fortran: bool
-    is_swapped: bool
     changed: threading.Condition = field(default_factory=threading.Condition)
     position: list[int] = field(default_factory=lambda: [0])  # [next element]; [-1] once the pipe has ended early
-
-    @property
-    def is_fortran(self) -> bool:
-        """See ArraySource."""
-        return self.fortran and len(self.shape) > 1
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """See ArraySource; if the pipe ends too early, every waiting thread raises InputError."""
@@ -230,7 +226,7 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = RE
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
-    return PipeSource(name, native, header.shape, file, header.is_fortran, not header.dtype.isnative)
+    return PipeSource(name, native, header.shape, file, **header.layout)
 
 
 @dataclass(frozen=True)
@@ -310,7 +306,7 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, 
     native = header.dtype.newbyteorder("=") if any_layout else header.dtype
     check_numbers(native, path, wanted, kinds)
     if any_layout:
-        return NpyFile(Path(path), native, header.shape, start, header.is_fortran, not header.dtype.isnative)
+        return NpyFile(Path(path), native, header.shape, start, **header.layout)
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:

@@ -32,10 +32,9 @@ def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wan
         header = read_header(file, name, info.file_size)
         native = header.dtype.newbyteorder("=")
         check_numbers(native, name, wanted, kinds)
-        is_swapped = not header.dtype.isnative
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info) + file.tell()
-            return NpyFile(path, native, header.shape, start, header.is_fortran, is_swapped)
+            return NpyFile(path, native, header.shape, start, **header.layout)
         free = available_memory()
         if header.nbytes > free // 2:
             sizes = f"{format_bytes(header.nbytes)}, and {format_bytes(free)} of memory are free"

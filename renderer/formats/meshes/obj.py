@@ -27,19 +27,7 @@ from renderer.formats.meshes.mtl import Library, read_libraries
 from renderer.plain import format_value
 
 DRAWN = (b"v", b"vt", b"vn", b"f", b"fo", b"usemtl", b"mtllib")
-SILENT = (
-    b"g",
-    b"o",
-    b"s",
-    b"maplib",
-    b"usemap",
-    b"shadow_obj",
-    b"trace_obj",
-    b"lod",
-    b"bevel",
-    b"c_interp",
-    b"d_interp",
-)
+SILENT = b"g o s maplib usemap shadow_obj trace_obj lod bevel c_interp d_interp".split()  # without effect on triangles
 
 
 def read_obj(data: bytes, path: Path) -> MeshFile:
