@@ -158,7 +158,7 @@ JOINED = {
     "renderer.formats.codecs": {"folder / f'{number}.error'", "folder / f'{number}.names'",
                                 "folder / f'{number}.{name}.npy'"},  # a temporary folder
     "renderer.formats.gltf.container": {"folder / name"},  # whether it is missing
-    "renderer.formats.meshes.mtl": {"folder / name", "folder / (name.replace('\\\\', '/').replace('\\x00', '')"
+    "renderer.formats.meshes.mtl": {"folder / part", "folder / (name.replace('\\\\', '/').replace('\\x00', '')"
                                     ".rpartition('/')[2] or 'missing')"},  # found, then judged; watched for
     "renderer.lessons.command": {"LESSONS / name"}, "renderer.cdollar.runtime.explain": {"SHADERS / match[1]"},
     "renderer.lessons.lesson": {"folder / panel.scene", "LESSONS / name"},  # found, then judged; bundled

@@ -325,6 +325,21 @@ def test_libraries_and_maps_lie_beside_their_mesh(places):
     assert len(load_part(inside / "a.ply").faces) == 1
 
 
+def test_allow_admits_libraries_and_their_maps(tmp_path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "box.mtl").write_text("newmtl a\nmap_Kd box.png\n")
+    write_png(outside / "box.png", np.full((2, 2, 3), 9, "u1"))
+    for name in ("a.obj", "b.obj"):
+        (inside / name).write_text(f"mtllib ../outside/box.mtl\nusemtl a\n{TRIANGLE}f 1 2 3\n")
+    library = "outside of the folder, without --allow: ../outside/box.mtl files"
+    assert load_model(inside / "a.obj").ignored == {library: 1, "usemtl a statements": 1}
+    trust.allow(outside)
+    model = load_model(inside / "b.obj")
+    assert not model.ignored and model.textures[0].pixels[0, 0].tolist() == [9, 9, 9, 255]
+
+
 def test_a_program_opens_arrays_of_its_own_folder_only(places):
     inside, outside = places
     np.save(inside / "a.npy", np.arange(3.0))

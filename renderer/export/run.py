@@ -108,7 +108,12 @@ def carry_out(
         samples, device = render_on_farm(parse_farm(options.farm, options.device, options.insecure), plan)
         return samples, device, {}, True
     picture = open_picture(plan.scene, open_context(options.device))
-    samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
+    settings, animation = plan.scene.settings, plan.scene.animation
+    moves = settings.is_animated or bool(animation and animation.tracks) or picture.depends_on_time(settings)
+    if plan.numbers is not None and len(plan.numbers) > 1 and not moves:
+        text = "nothing moves, so all frames are alike; [[animation.keyframes]] move settings"
+        print(f"rayfold: {plan.scene.path}: {text}", file=sys.stderr)
+    samples = plan.samples or picture.sample_count(settings, plan.size)
     if options.noise is not None and options.samples is None:
         samples *= NOISE_SAMPLES
     deadline = start + options.time_limit if options.time_limit else float("inf")

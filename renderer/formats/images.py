@@ -118,7 +118,7 @@ def sample_digest(samples: np.ndarray) -> str:
     """Computes the digest that write_png() stores, of (height, width, channels) uint8 or uint16 samples."""
     digest = _new_digest(samples.shape, samples.dtype)
     digest.update(np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).data)
-    return digest.hexdigest()
+    return str(digest.hexdigest())
 
 
 def read_digest(path: Path) -> str:
@@ -287,7 +287,7 @@ def decode_srgb(encoded: np.ndarray) -> np.ndarray:
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
     """Encodes linear values as uint8 or uint16 sRGB: clipped to [0, 1], rounded; NaN becomes 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
-    return (encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype)
+    return (encode_srgb(x) * int(np.iinfo(dtype).max) + 0.5).astype(dtype)
 
 
 def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:

@@ -50,11 +50,6 @@ class NpyHeader:
         """Bytes of the data."""
         return self.count * self.dtype.itemsize
 
-    @property
-    def layout(self) -> dict[str, bool]:
-        """The layout of the data, for ArraySource."""
-        return {"fortran": self.is_fortran, "is_swapped": not self.dtype.isnative}
-
 
 def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
     """Reads the header of a .npy stream of `size` bytes and leaves the stream at the first byte of the data.
@@ -122,7 +117,7 @@ def _parse_dtype(description: object) -> np.dtype:
         raise ValueError
 
     try:
-        dtype = np.dtype(convert(description))
+        dtype: np.dtype = np.dtype(convert(description))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"its elements are {format_value(description)}") from error
     if not dtype.itemsize:  # empty strings: any count of them fits any file, yet NumPy allocates a byte for each
@@ -226,7 +221,8 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = RE
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
-    return PipeSource(name, native, header.shape, file, **header.layout)
+    swapped = not header.dtype.isnative
+    return PipeSource(name, native, header.shape, file, fortran=header.is_fortran, is_swapped=swapped)
 
 
 @dataclass(frozen=True)
@@ -306,7 +302,8 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, 
     native = header.dtype.newbyteorder("=") if any_layout else header.dtype
     check_numbers(native, path, wanted, kinds)
     if any_layout:
-        return NpyFile(Path(path), native, header.shape, start, **header.layout)
+        swapped = not header.dtype.isnative
+        return NpyFile(Path(path), native, header.shape, start, fortran=header.is_fortran, is_swapped=swapped)
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:

@@ -72,16 +72,17 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
         known = ", ".join([".toml", ".png", *(s for s, k in PICTURE_OF_SUFFIX.items() if k in picture_kinds())])
         advice = next((f"; {text}" for names, text in CONVERTERS.items() if suffix in names.split()), "")
         raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}{advice}")
-    return _module(kind).open_file(path)
+    return _open(kind, path)
 
 
 def load_for_window(path: Path) -> Scene:
     """Loads the Scene that the window shows for an input: for a file of several flames, its contact sheet."""
     path = find_input(path)
     if is_flame_file(path) and os.path.exists(path):
-        return _module("flame_sheet").open_file(path) if _module("flame").flame_count(path) > 1 else load(path)
+        return _open("flame_sheet", path) if _module("flame").flame_count(path) > 1 else load(path)
     scene = load(path)
-    return _module("toy").with_date(scene) if scene.picture == "toy" else scene
+    shown: Scene = _module("toy").with_date(scene) if scene.picture == "toy" else scene
+    return shown
 
 
 def load_again(scene: Scene) -> Scene:
@@ -105,9 +106,7 @@ def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
         raise UserError(f"{options[0]}: not together with {options[1]}")
     if not is_flame_file(path):
         raise UserError(f"{options[0]}: {path} is no file of flames; allowed are .flame, .flam3")
-    if sheet:
-        return _module("flame_sheet").open_file(path)
-    return _module("flame").open_file(path, flame, film)
+    return _open("flame_sheet", path) if sheet else _open("flame", path, flame, film)
 
 
 def scene_of_table(table: dict[str, Any], path: Path, is_users: bool = False) -> Scene:
@@ -209,7 +208,13 @@ def expand_layout(scene: Scene) -> list[Scene]:
 
 def picture_class(kind: str) -> type[AnyPicture]:
     """Imports the module of a kind of picture and returns its class."""
-    return _module(kind).Picture
+    found: type[AnyPicture] = _module(kind).Picture
+    return found
+
+
+def _open(kind: str, *arguments: Path | str | bool) -> Scene:
+    scene: Scene = _module(kind).open_file(*arguments)
+    return scene
 
 
 def _module(kind: str) -> ModuleType:

@@ -103,7 +103,8 @@ class Picture(BasePicture[Settings]):
         rest = {k: v for k, v in table.items() if k == "program"} if isinstance(table, dict) else table
         common = from_table(Settings, rest, context, folder)
         compilation = load_program(Path(common.program), NumpyTarget)
-        return from_table(settings_class(compilation, common.program), table, context, folder)
+        settings: Settings = from_table(settings_class(compilation, common.program), table, context, folder)
+        return settings
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the picture, or a tile of it."""

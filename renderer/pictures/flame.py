@@ -163,11 +163,11 @@ class Picture(AccumulatingPicture[Settings]):
         super().__init__(gpu)
         self._game = ChaosGame(gpu.device)
         self._postprocess = Postprocess(gpu.device)
-        self._plan: Any = None  # the _Plan of the last picture
+        self._plan: _Plan  # of the last picture
         self._pass = self._batch = 0
         self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
         self._earlier: SampledSums | None = None  # the first half of the samples, for noise()
-        self._noise_postprocess: Any = None
+        self._noise_postprocess: Postprocess | None = None
         self._chunk_key: object = None  # the chunk whose chains are on the device
         self._chunk_extra_steps: ExtraSteps = ()
         self._merged: list[dict[str, Any]] = []  # by pass
@@ -379,7 +379,6 @@ class Picture(AccumulatingPicture[Settings]):
         later = now - earlier
         if later.samples >= earlier.samples:
             self._earlier = now
-        self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
         first_half, second_half = (self._displayed(sums) for sums in (earlier, later))
         factor = math.sqrt(earlier.samples * later.samples) / samples
         return float(np.sqrt(np.mean((first_half - second_half) ** 2)) * factor)
@@ -388,6 +387,7 @@ class Picture(AccumulatingPicture[Settings]):
         """The picture of a subset of the samples: (height, width, 3) sRGB values, 0 to 1."""
         plan, one, scale = self._plan, self._plan.passes[self._pass], self._plan.pixels_per_unit(self._pass)
         device_sums = sums.on_device(self.gpu.device)
+        self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
         frame = self._noise_postprocess(device_sums, one, plan.grid, plan.tile[2:], plan.settings, scale)
         return linear_to_srgb(frame.read()[..., :3]) / 255.0
 

@@ -7,14 +7,14 @@ has a crossed cell.
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.text import text_mask
-from renderer.gpu import DeviceContext
+from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures import flame
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile, require_untiled
 from renderer.plain import printable
@@ -83,7 +83,7 @@ class Picture(AccumulatingPicture[Settings]):
         super().__init__(gpu)
         self._flame = flame.Picture(gpu)
         self._pixels = np.zeros((1, 1, 4), "f4")
-        self._buffer: Any = None
+        self._buffer: Buffer
         self._entries: list[FileEntry] = []
 
     @classmethod

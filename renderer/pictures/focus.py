@@ -78,7 +78,7 @@ class Picture(BasePicture[Settings]):
         self._pinhole, self._lens = raytrace.Picture(gpu), raytrace.Picture(gpu)
         self.kernels = {entry: self.device.kernel(FILE, entry, STRICT=1) for entry in KERNELS}
         self._tile: Tile | None = None
-        self._frame: Any = None
+        self._frame: Buffer
         self._source_path = ""
         self._traced: Any = None  # the source's settings
         self._geometry: Any = None

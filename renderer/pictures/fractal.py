@@ -16,7 +16,7 @@ from renderer.errors import UnavailableError, UserError
 from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
-from renderer.gpu.gl import GlContext, Texture
+from renderer.gpu.gl import Texture
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.scene import ToneMapping
 
@@ -42,11 +42,6 @@ class Picture(AccumulatingPicture[Settings]):
         self._kernels: KernelPass | None = None
         self._arithmetic = "float"
 
-    @property
-    def gl(self) -> GlContext:
-        """The GL context, opened when a pass needs it: kernels draw without."""
-        return self.gpu.gl
-
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Allocate the two targets that samples are averaged in, or compute the reference orbit."""
         self._arithmetic = self._choose_arithmetic(settings, size)
@@ -54,7 +49,7 @@ class Picture(AccumulatingPicture[Settings]):
             self._kernels = self._kernels or KernelPass(self.gpu.device)
             self._kernels.begin(settings, size, tile, _julia_c(settings, time), self.deadline)
         elif not self._targets or self._targets[0].size != tile[2:]:
-            self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
+            self._targets = (self.gpu.gl.texture(tile[2:]), self.gpu.gl.texture(tile[2:]))
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Average one more jittered sample into the picture."""
@@ -90,9 +85,9 @@ class Picture(AccumulatingPicture[Settings]):
     def _render_pass(self, settings: Settings) -> Callable[..., None]:
         real2 = {"double": "dvec2", "float": "vec2"}[self._arithmetic]
         julia, palette = settings.kind == "julia", PALETTES[settings.palette]
-        return self.gl.render_pass(
-            "images/fractal.frag", JULIA=julia, PALETTE=palette, REAL=self._arithmetic, REAL2=real2
-        )
+        constants = dict(JULIA=julia, PALETTE=palette, REAL=self._arithmetic, REAL2=real2)
+        draw: Callable[..., None] = self.gpu.gl.render_pass("images/fractal.frag", **constants)
+        return draw
 
     def _choose_arithmetic(self, settings: Settings, size: Size) -> str:
         """`float` and `double` for GLSL, `kernel` for what GLSL does not draw or not resolve."""
@@ -112,7 +107,7 @@ class Picture(AccumulatingPicture[Settings]):
         needs_counts = settings.palette == "raw" and view.height < RAW_HEIGHT
         if steps >= FLOAT_DEPTH:
             return "float"
-        return "double" if not needs_counts and steps >= DOUBLE_DEPTH and self.gl.version >= 400 else "kernel"
+        return "double" if not needs_counts and steps >= DOUBLE_DEPTH and self.gpu.gl.version >= 400 else "kernel"
 
     def _given_arithmetic(self, settings: Settings, steps: Decimal) -> str:
         if steps < UNRESOLVED:
@@ -122,8 +117,8 @@ class Picture(AccumulatingPicture[Settings]):
             )
         if settings.precision == "single":
             return "float"
-        if self.gl.version < 400:
-            raise UnavailableError(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
+        if self.gpu.gl.version < 400:
+            raise UnavailableError(f"{self.gpu.gl.renderer}: its GLSL has no double; precision must be single or auto")
         return "double"
 
     def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, object]:

@@ -9,7 +9,7 @@ Neither restarts the picture.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -160,7 +160,7 @@ def initial_condition(cells: FlowGrid, settings: Settings) -> np.ndarray:
         total_width = (cells.major if cells.wide else cells.minor) * cells.spacing
         rows = np.clip(((0.5 - y) * height).astype(int), 0, height - 1)
         columns = np.clip(((x / total_width + 0.5) * width).astype(int), 0, width - 1)
-        return -np.log(picture[rows, columns]).transpose(2, 0, 1)
+        return np.asarray(-np.log(picture[rows, columns]).transpose(2, 0, 1))
     densities = -np.log([[0.85, 0.2, 0.15], [0.95, 0.7, 0.2], [0.15, 0.3, 0.6]])  # of the bands' reflectances
     bands = np.zeros((3, *x.shape))
     for k, center in enumerate(np.linspace(-0.42, 0.42, 7)):
@@ -182,9 +182,9 @@ class Picture(AccumulatingPicture[Settings]):
         self._show_density = self.device.kernel(FILE, "show_density", STRICT=1)
         self._lu: BandedLU | None = None
         self._matrix_key: tuple[object, ...] = ()
-        self._density: Any = None
-        self._frame: Any = None
-        self._bars: Any = None
+        self._density: Buffer
+        self._frame: Buffer
+        self._bars: Buffer
 
     def restart_key(self, settings: Settings) -> Settings:
         """Return the settings without source, wind and overlay, which may change between time steps."""

@@ -186,7 +186,8 @@ class Picture(AccumulatingPicture[Settings]):
         """Return the result of make(), which is kept under `name` until the key or the light field changes."""
         if name not in self._cache or self._cache[name][0] != key:
             self._cache[name] = key, make()
-        return self._cache[name][1]
+        value: Made = self._cache[name][1]
+        return value
 
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         field, camera = self._field, settings.view

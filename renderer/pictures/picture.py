@@ -56,7 +56,8 @@ class Picture(Generic[AnySettings]):
     @classmethod
     def read_settings(cls, table: object, context: str, folder: Path | None) -> AnySettings:
         """Reads a scene's [settings] table; paths in it are relative to `folder` (None: the user's)."""
-        return from_table(cls.settings_type, table, context, folder)
+        settings: AnySettings = from_table(cls.settings_type, table, context, folder)
+        return settings
 
     @classmethod
     def ignored(cls, settings: AnySettings) -> dict[str, int]:
@@ -265,7 +266,7 @@ class AccumulatingPicture(Picture[AnySettings]):
 
     def sample_count(self, settings: Any, size: Size) -> int:
         """The samples that the settings ask for."""
-        return settings.samples
+        return int(settings.samples)
 
     def clone(self) -> Self:
         """A copy that has no samples yet."""

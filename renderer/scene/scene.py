@@ -3,11 +3,11 @@
 renderer/pictures makes it from a file and opens a picture for it; window, export and Python API pass it on.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from renderer.plain import Json
+from renderer.plain import Json, suggestion
 from renderer.scene.schema import referenced_files, setting
 
 
@@ -43,7 +43,7 @@ class Inspect:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scene:
     """One picture to draw: its kind `picture` and its `settings`, the frozen dataclass of that kind.
 
@@ -67,6 +67,22 @@ class Scene:
     test: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     part: str = ""
+
+    def __repr__(self) -> str:
+        size = "" if self.size is None else f", size={self.size}"
+        return f"<{type(self).__name__} {str(self.path)!r}: picture={self.picture!r}, title={self.title!r}{size}>"
+
+    if not TYPE_CHECKING:  # type checkers know the attributes that there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raises AttributeError for an unknown attribute, with the attributes or settings of like name."""
+            if name.startswith("__") or "settings" not in vars(self):  # asked by copy and pickle
+                raise AttributeError(name)
+            own = [f.name for f in fields(self)]
+            known = [*own, *(f"settings.{f.name}" for f in fields(self.settings))]
+            like = [f"settings.{name}"] if f"settings.{name}" in known else []
+            hint = f" (did you mean {like[0]}?)" if like else suggestion(name, known)
+            raise AttributeError(f"Scene has no attribute {name!r}{hint}; there are {', '.join(own)}")
 
     @property
     def files(self) -> set[Path]:

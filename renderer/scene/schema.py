@@ -128,7 +128,7 @@ def from_table(Settings: type, table: object, context: str, folder: Path | None)
     hints = field_types(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
-        raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {format_names(known)}")
+        raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {_plain_first(known)}")
     for key in table:
         if key not in known:
             raise InputError(_unknown_key(context, key, known))
@@ -144,7 +144,12 @@ def from_table(Settings: type, table: object, context: str, folder: Path | None)
 
 
 def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
-    return f"{context}: unknown key {quoted(key)}{suggestion(key, known)}; allowed are {format_names(known)}"
+    return f"{context}: unknown key {quoted(key)}{suggestion(key, known)}; allowed are {_plain_first(known)}"
+
+
+def _plain_first(known: Iterable[str]) -> str:
+    """The keys for a message; plain ones, such as color, come before compounds, such as sheen_color_texture."""
+    return format_names(sorted(known, key=lambda name: name.count("_")))
 
 
 def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:

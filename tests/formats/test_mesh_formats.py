@@ -1,6 +1,8 @@
 """Readers of .obj with .mtl, .ply and .off against trimesh, algebra and files written by hand."""
 
 import io
+import math
+import re
 import struct
 
 import numpy as np
@@ -10,7 +12,7 @@ import trimesh
 from renderer.errors import InputError
 from renderer.formats.images import write_png
 from renderer.formats.mesh import load_model, load_part, read_mesh
-from renderer.formats.meshes.contents import fans, merge_corners, strips
+from renderer.formats.meshes.contents import MAX_FAN, fans, merge_corners, strips
 from renderer.formats.meshes.mtl import roughness_from_exponent
 from renderer.formats.texture_maps import normals_from_heights
 
@@ -299,3 +301,34 @@ def test_bad_numbers_of_a_material_are_refused(tmp_path):
     put(tmp_path, "a.mtl", "newmtl a\nKd 1 x 0\n")
     with pytest.raises(InputError, match="Kd"):
         load_part(put(tmp_path, "a.obj", f"mtllib a.mtl\n{SQUARE}f 1 2 3\n"))
+
+
+@pytest.mark.parametrize(
+    ("faces", "told"),
+    [
+        ("f 1 2 3\n\nf 1 2 9\n", "line 7 names v 9; there are 4"),
+        ("f -1 -2 -7\n", "line 5 names v -7; there are 4"),
+        ("f 1 2 3 4\nfo 1/1 2/1 3/1\n", "line 6 names vt 1; there are 0"),
+        ("f 1 2 \\\n -9\n", 'the face "f 1 2   -9" names v -9'),
+        ("f 1 2 99999999999999999999\n", "names v 99999999999999999999; there are 4"),
+    ],
+)
+def test_an_index_beyond_the_vertices_names_its_line(tmp_path, faces, told):
+    with pytest.raises(InputError, match=re.escape(told)):
+        load_part(put(tmp_path, "a.obj", SQUARE + faces))
+
+
+@pytest.mark.parametrize("count", [MAX_FAN, MAX_FAN + 1, 3001])
+def test_polygons_of_many_corners_are_halved_and_keep_their_area(count):
+    angles = np.arange(count) * 2 * np.pi / count
+    ring = np.stack([np.cos(angles), np.sin(angles)], 1)
+    triangles, owner = fans(np.array([3, count, 4]))
+    assert np.bincount(owner).tolist() == [1, count - 2, 2] and triangles[-2:].tolist() == [
+        [count + 3, count + 4, count + 5],
+        [count + 5, count + 6, count + 3],
+    ]
+    edges = ring[triangles[owner == 1][:, 1:] - 3] - ring[triangles[owner == 1][:, :1] - 3]
+    areas = np.linalg.det(edges) / 2
+    assert areas.min() > 0 and math.isclose(areas.sum(), count / 2 * math.sin(2 * math.pi / count))
+    uses = np.bincount(triangles[owner == 1].ravel() - 3, minlength=count)
+    assert (uses.max() < 30) == (count > MAX_FAN)

@@ -102,7 +102,7 @@ def test_kernel_and_glsl_draw_the_same(gl):
     picture = Picture(DeviceContext(gl=gl))
     for kind in ("mandelbrot", "julia"):
         settings = Settings(kind=kind, max_iterations=60, view=DeepView(height=3), precision="double")
-        if picture.gl.version < 400:
+        if picture.gpu.gl.version < 400:
             settings = replace(settings, precision="single")
         glsl = picture.draw(settings, (48, 32), 0.0).read()
         kernel = picture.draw(replace(settings, precision="perturbation"), (48, 32), 0.0).read()

@@ -54,8 +54,8 @@ def equal_fraction(count: np.ndarray, wanted: np.ndarray, tolerance: float) -> f
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_mandelbrot_equals_numpy(picture, rng, precision):
-    if precision == "double" and picture.gl.version < 400:
-        pytest.skip(f"{picture.gl.renderer} has no double in GLSL")
+    if precision == "double" and picture.gpu.gl.version < 400:
+        pytest.skip(f"{picture.gpu.gl.renderer} has no double in GLSL")
     views = [DeepView((-0.6, 0.0), 2.6), DeepView((-0.75, 0.1), 0.2, 30.0)]
     views.append(DeepView((float(rng.uniform(-1.8, 0.4)), float(rng.uniform(-1, 1))), 0.5, float(rng.uniform(0, 360))))
     for view in views:
@@ -109,8 +109,8 @@ def test_area_of_the_set(picture):
 
 
 def test_deep_views_take_double(picture, rng):
-    if picture.gl.version < 400:
-        pytest.skip(f"{picture.gl.renderer} has no double in GLSL")
+    if picture.gpu.gl.version < 400:
+        pytest.skip(f"{picture.gpu.gl.renderer} has no double in GLSL")
     view = DeepView((-0.743643887037151, 0.131825904205330), 1e-9)
     settings = Settings(max_iterations=1500, view=view)
     c = plane(view, 48, 32)
@@ -125,7 +125,7 @@ def test_deep_views_take_double(picture, rng):
 
 
 def test_double_without_a_driver_for_it_is_a_sentence(picture, monkeypatch):
-    monkeypatch.setattr(picture.gl, "version", 330)
+    monkeypatch.setattr(picture.gpu.gl, "version", 330)
     with pytest.raises(UnavailableError, match="precision must be single or auto"):
         picture.draw(Settings(precision="double"), (4, 4), 0.0)
     picture.draw(Settings(view=DeepView(height=1e-9)), (4, 4), 0.0)

@@ -1,7 +1,10 @@
 """Scene files: what is read is what was written, and every mistake is one sentence with file, key and value."""
 
+import copy
 import math
+import pickle
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -12,7 +15,9 @@ from hypothesis import strategies as st
 
 from renderer.errors import InputError, UserError
 from renderer.pictures import load
+from renderer.raytracing.settings import Material
 from renderer.scene.cameras import Camera, View2D
+from renderer.scene.scene import Scene
 from renderer.scene.schema import MAX_NUMBER, PictureSettings, from_table, set_from_text, setting, to_table
 from renderer.system.files import read_toml
 
@@ -50,6 +55,22 @@ def test_write_then_read_is_the_same(value):
 def test_defaults_are_not_written():
     assert to_table(Settings()) == {}
     assert to_table(Settings(depth=5)) == {"depth": 5}
+
+
+def test_plain_keys_come_first_among_those_allowed():
+    with pytest.raises(InputError, match="did you mean color.*allowed are alpha, name, kind, color") as told:
+        from_table(Material, {"colr": 1}, "x.toml", None)
+    assert all(f" {key}," in str(told.value) for key in ("roughness", "transmission", "emission", "metallic", "ior"))
+
+
+def test_a_scene_shows_itself_in_a_line_and_knows_its_attributes():
+    scene = Scene(Path("a.toml"), "A", "raytrace", Settings(), size=(4, 3))
+    assert repr(scene) == "<Scene 'a.toml': picture='raytrace', title='A', size=(4, 3)>"
+    for name, told in (("titel", "mean title"), ("depth", "mean settings.depth"), ("zzz", "there are path")):
+        with pytest.raises(AttributeError, match=told):
+            getattr(scene, name)
+    moved = Scene(Path("a.toml"), "A", "x", Ball((0.0, 0.0, 0.0)))
+    assert copy.copy(scene) == scene and pickle.loads(pickle.dumps(moved)) == moved
 
 
 @pytest.mark.parametrize(

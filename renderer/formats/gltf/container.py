@@ -99,9 +99,10 @@ class Container:
         values = self.list_at(group, table)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
             self.fail(item, f"names {group}[{format_value(index)}]; there are {len(values)}, from 0")
-        if not isinstance(values[index], dict):
-            self.fail(f"{group}[{index}]", f"is {format_value(values[index])}; it must be an object")
-        return values[index]
+        value = values[index]
+        if not isinstance(value, dict):
+            self.fail(f"{group}[{index}]", f"is {format_value(value)}; it must be an object")
+        return value
 
     def number(self, table: Json, key: str, default: object, low: object, high: object, item: str) -> Any:
         """Returns the finite number at a key, which must lie in [low, high]."""

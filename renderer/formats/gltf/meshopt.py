@@ -281,7 +281,7 @@ def _exponential(rows: np.ndarray) -> np.ndarray:
     mantissa = (words << np.uint32(8)).view("<i4") >> 8
     exponent = words.view("<i4") >> 24
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(mantissa.astype("f4"), exponent).astype("<f4")
+        return np.asarray(np.ldexp(mantissa.astype("f4"), exponent), "<f4")
 
 
 def _color(rows: np.ndarray) -> np.ndarray:
@@ -296,7 +296,7 @@ def _color(rows: np.ndarray) -> np.ndarray:
     red_to_alpha = np.stack([y + co - cg, y + cg, y - co - cg, (alpha << 1 & one) | (alpha & 1)], 1)
     most = (1 << 8 * width) - 1
     scale = np.divide(np.float32(most), one, out=np.zeros(len(one), "f4"), where=one > 0)
-    return np.clip(np.trunc(red_to_alpha * scale[:, None] + 0.5), 0, most).astype(f"<u{width}")
+    return np.asarray(np.clip(np.trunc(red_to_alpha * scale[:, None] + 0.5), 0, most), f"<u{width}")
 
 
 _FILTERS = {

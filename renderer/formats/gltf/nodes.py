@@ -272,7 +272,7 @@ def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
             material = mapping.get("material")
     if material != -1:
         file.item("materials", material, name)
-    return material
+    return int(material)
 
 
 def _mesh(file: Container, index: int, materials: list[Material], variant: int) -> list[MeshPrimitive]:

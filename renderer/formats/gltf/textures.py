@@ -58,7 +58,7 @@ def _source(file: Container, index: int) -> int:
     if source is None:  # the source is in an unsupported extension, which extensions.py counts as ignored
         return -1
     file.item("images", source, name)
-    return source
+    return int(source)
 
 
 def _images(file: Container, wanted: list[int]) -> tuple[dict[int, np.ndarray], set[int]]:

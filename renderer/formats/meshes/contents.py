@@ -15,6 +15,7 @@ from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
 from renderer.plain import format_value
 
 CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
+MAX_FAN = 1 << 10  # corners of a polygon that is triangulated as a fan
 MAX_CORNERS = 1 << 29  # corners of all polygons of a file
 
 
@@ -105,7 +106,7 @@ def numbers_in(blob: bytes, kind: str) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # NumPy before 2.3 warns of words that are no numbers
-            return np.fromstring(blob, kind, sep=" ")
+            return np.asarray(np.fromstring(blob, kind, sep=" "))
     except ValueError:
         return np.zeros(0, kind)
 
@@ -118,7 +119,7 @@ def token_counts(blob: bytes, line_count: int) -> np.ndarray:
     starts[1:] &= space[:-1]
     ends = np.append(np.flatnonzero(codes == 10), len(codes))
     total = np.concatenate([[0], np.cumsum(starts)])
-    return np.diff(total[ends], prepend=0)[:line_count]
+    return np.asarray(np.diff(total[ends], prepend=0)[:line_count])
 
 
 def _wrong_number(lines: Sequence[bytes]) -> str:
@@ -171,19 +172,34 @@ def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Triangulates polygons as fans about their first corner; returns triangles (m, 3) and the polygon (m,) of each.
 
     counts[i] is the number of corners of polygon i. Triangles hold corner numbers, counted through all polygons.
-    Polygons of fewer than three corners have no triangle.
+    Polygons of fewer than three corners have no triangle. Those of more than MAX_FAN are halved again and again
+    instead: all triangles of a large fan meet in one corner, so that a ray near that corner would test most of them.
     """
     counts = counts.astype("i8")
     if counts.sum() > MAX_CORNERS:
         raise MeshError(f"its polygons have more than the {MAX_CORNERS} corners allowed")
     pieces = np.maximum(counts - 2, 0)
     owner = np.repeat(np.arange(len(counts)), pieces)
-    first = (np.cumsum(counts) - counts)[owner]
-    nth = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    corners, begins = np.cumsum(counts) - counts, np.cumsum(pieces) - pieces  # the first corner and triangle of each
+    first, nth = corners[owner], np.arange(len(owner)) - begins[owner]
     out = np.stack([first, first + nth + 1, first + nth + 2], 1)
     second = np.flatnonzero((counts[owner] == 4) & (nth == 1))
     out[second] = out[second][:, [1, 2, 0]]  # a quad's halves: (0, 1, 2) and (2, 3, 0), alike under a half turn
+    for polygon in np.flatnonzero(counts > MAX_FAN):
+        out[begins[polygon] : begins[polygon] + pieces[polygon]] = corners[polygon] + _halved(int(counts[polygon]))
     return out, owner
+
+
+def _halved(count: int) -> np.ndarray:
+    """Triangles (count - 2, 3) of a polygon: each cuts a run of corners in its middle, until runs have two corners."""
+    low, high, out = np.zeros(1, "i8"), np.full(1, count - 1), []
+    while len(low):
+        is_open = high - low > 1
+        low, high = low[is_open], high[is_open]
+        middle = (low + high) // 2
+        out.append(np.stack([low, middle, high], 1))
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return np.concatenate(out)
 
 
 def strips(corners: np.ndarray) -> np.ndarray:
@@ -196,7 +212,8 @@ def strips(corners: np.ndarray) -> np.ndarray:
     is_odd = position[:-2] % 2 == 1
     triangles[is_odd] = triangles[is_odd][:, [1, 0, 2]]
     a, b, c = triangles.T
-    return triangles[(triangles >= 0).all(1) & (a != b) & (b != c) & (a != c)]
+    is_proper = (triangles >= 0).all(1) & (a != b) & (b != c) & (a != c)
+    return np.asarray(triangles[is_proper])
 
 
 def merge_corners(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -48,10 +48,13 @@ def read_obj(data: bytes, path: Path) -> MeshFile:
         before = np.searchsorted(rows.get(word, []), face_lines)
         wrong = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
         if wrong is not None:
-            at = face_lines[int(np.searchsorted(np.cumsum(counts), wrong[0], "right"))]
+            ends = np.cumsum(counts)
+            face = int(np.searchsorted(ends, wrong, "right"))
+            line = lines[face_lines[face]]
+            index = _name(line.split()[wrong - ends[face]].split(b"/")[column])
             is_joined = len(data.splitlines()) != len(lines)  # a backslash continues a line
-            where = f"the face {format_value(_name(lines[at]))}" if is_joined else f"line {at + 1}"
-            raise MeshError(f"{where} names {word.decode()} {wrong[1]}; there are {len(values)}, from 1")
+            where = f"the face {format_value(_name(line))}" if is_joined else f"line {face_lines[face] + 1}"
+            raise MeshError(f"{where} names {word.decode()} {index[:30]}; there are {len(values)}, from 1")
     triangles, owner = fans(counts)
     library = read_libraries([_name(body) for body in bodies[b"mtllib"]], path)
     face_materials = _face_materials(rows.get(b"usemtl", []), lines, face_lines, library)[owner]
@@ -113,18 +116,17 @@ def _wrong_face(lines: list[bytes]) -> str:
     return lines[0].decode("utf-8", "replace")
 
 
-def _resolve(indices: np.ndarray, before: np.ndarray, count: int, required: bool) -> tuple[int, int] | None:
+def _resolve(indices: np.ndarray, before: np.ndarray, count: int, required: bool) -> int | None:
     """Converts indices in place: from 1-based, or negative (relative to the face), to 0-based; -1 for an absent index.
 
     `before` counts, for each corner, the items defined above its face. Returns the first corner whose index is out of
-    range, with the index as written; None if there is none.
+    range; None if there is none.
     """
     back = indices < 0
     indices[back] += before[back] + 1
     wrong = (indices > count) | (back & (indices < 1)) | ((indices == 0) & ~back if required else False)
     if wrong.any():
-        corner = int(np.argmax(wrong))
-        return corner, int(indices[corner] - (before[corner] + 1) * back[corner])
+        return int(np.argmax(wrong))
     indices -= 1
     return None
 

@@ -116,7 +116,10 @@ def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float, i
         light = f"{lamps} light{'s' * (lamps != 1)} of the file" if lamps else "emissive surfaces of the file"
         notes.append(f"{light}{'' if is_inside else ' and a dim studio'}, exposure {ev:+.2f} EV")
     if is_inside:
-        notes.append("a closed room, seen from inside" + ("" if own_light else ", with a lamp in its middle"))
+        notes.append(
+            "a closed room, since its faces point inwards, seen from inside"
+            + ("" if own_light else ", with a lamp in its middle")
+        )
     if has_own_floor:
         notes.append("no ground: the model has a floor")
     return tuple(notes)
