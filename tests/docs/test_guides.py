@@ -44,6 +44,26 @@ def test_every_guide_is_linked_from_the_readme():
         assert f"assets/guides/{page.name}" in text, f"README.md does not link {page.name}"
 
 
+def test_the_first_scene_of_the_ray_tracing_guide_is_drawn(tmp_path):
+    text = (ROOT / "assets/guides/raytracing.md").read_text(encoding="utf-8")
+    (tmp_path / "ball.toml").write_text(re.search(r"```toml\n(.*?)```", text, re.S)[1])
+    shutil.copy(ROOT / "assets/orrery/ring.obj", tmp_path)
+    words = [
+        "export",
+        str(tmp_path / "ball.toml"),
+        "-o",
+        str(tmp_path / "ball.png"),
+        "--size",
+        "48x30",
+        "--samples",
+        "1",
+    ]
+    assert cli.main(words) == 0
+    drawn = read_pixels(tmp_path / "ball.png")[..., :3]
+    clay, studio = drawn[13:17, 22:26].mean((0, 1)), drawn[:4].mean((0, 1))
+    assert clay[0] > 1.5 * clay[2] and abs(studio[0] - studio[2]) < 20
+
+
 def test_the_panel_of_the_pictures_guide_works(tmp_path, monkeypatch):
     """The guide's three files, as a newcomer would write them: drawn whole and in tiles with the same bits."""
     text = (ROOT / "assets/guides/pictures.md").read_text(encoding="utf-8")
