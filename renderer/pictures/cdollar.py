@@ -95,7 +95,6 @@ class Picture(BasePicture[Settings]):
         self._compilation: Compilation | None = None
         self._program = ""  # the file of the compilation
         self._parameters: type = Settings  # the settings of the compilation
-        self._frame: Buffer | None = None
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
@@ -112,11 +111,10 @@ class Picture(BasePicture[Settings]):
         _, _, width, height = tile or (0, 0, *size)
         assert isinstance(compilation.target, DeviceTarget)
         channels = compilation.target.run(node).buffers
-        if self._frame is None or self._frame.shape != (height, width, 4):
-            self._frame = self._device.buffer((height, width, 4))
+        frame = self.cached("frame", (height, width), lambda: self._device.buffer((height, width, 4)))
         buffers = (channels + [channels[0]] * 4)[:4]
-        self._interleave(width * height, width * height, len(channels), *buffers, self._frame)
-        return self._frame
+        self._interleave(width * height, width * height, len(channels), *buffers, frame)
+        return frame
 
     def _value(self, settings: Settings, size: Size, time: float, tile: Tile | None) -> tuple[Compilation, Node]:
         """The program of the settings, and the node of the picture or of a tile of it."""

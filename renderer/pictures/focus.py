@@ -77,14 +77,11 @@ class Picture(BasePicture[Settings]):
         self.device = gpu.device
         self._pinhole, self._lens = raytrace.Picture(gpu), raytrace.Picture(gpu)
         self.kernels = {entry: self.device.kernel(FILE, entry, STRICT=1) for entry in KERNELS}
-        self._tile: Tile | None = None
         self._frame: Buffer
         self._source_path = ""
         self._traced: Any = None  # the source's settings
         self._geometry: Any = None
         self._coc_diameters: Any = None  # the kernel
-        self._blur_key: tuple[object, ...] | None = None
-        self._blur: Callable[[Buffer], Buffer] | None = None
 
     def restart(self) -> None:
         """Make the next draw the first sample."""
@@ -99,8 +96,7 @@ class Picture(BasePicture[Settings]):
         """Add a sample to each frame that is shown."""
         self._open(settings.source)
         tile = tile or (0, 0, *size)
-        if self._tile != tile:
-            self._frame, self._tile = self.device.buffer((tile[3], tile[2], 4)), tile
+        self._frame = self.cached("frame", tile, lambda: self.device.buffer((tile[3], tile[2], 4)))
         half = (max(size[0] // 2, 1), size[1])
         if settings.show != "compare":
             self._blit(self._draw_one(settings, settings.show, size), size, 0, tile)
@@ -122,7 +118,7 @@ class Picture(BasePicture[Settings]):
         self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # that coc_diameters traverses
         constants: dict[str, Any] = dict(SPHERES=int(self._geometry.has_spheres), STRICT=1, LaunchParams=LAUNCH_PARAMS)
         self._coc_diameters = self.device.kernel("images/circle_of_confusion.cu", "coc_diameters", **constants)
-        self._source_path, self._blur_key = path, None
+        self._source_path = path
 
     def _draw_one(self, settings: Settings, kind: str, size: Size) -> Any:
         """Draw a sample; return the frame (height, width, 4) of `kind`, any value of Settings.show but "compare"."""
@@ -134,14 +130,9 @@ class Picture(BasePicture[Settings]):
         sharp: Any = self._pinhole.draw(base, size, 0.0)
         if kind == "pinhole":
             return sharp
+        make: Any = {"separable": _SeparableBlur, "full": _FullBlur, "coc": _show_coc}[kind]
         key = settings.source, lens, kind, size
-        if key != self._blur_key:
-            self._blur = None  # free its memory before the next is allocated
-            diameters = self._circles(settings, size)
-            make: Any = {"separable": _SeparableBlur, "full": _FullBlur, "coc": _show_coc}[kind]
-            self._blur, self._blur_key = make(self, diameters, size), key
-        assert self._blur is not None
-        return self._blur(sharp)
+        return self.cached("blur", key, lambda: make(self, self._circles(settings, size), size))(sharp)
 
     def _circles(self, settings: Settings, size: Size) -> Buffer:
         """Compute the diameters (height, width) of the circles of confusion, in pixels."""
@@ -162,11 +153,12 @@ class Picture(BasePicture[Settings]):
     def report(self) -> dict[str, object]:
         """Samples, and the number of tridiagonal systems, or the band and pivot growth of the full system."""
         report: dict[str, Any] = {"samples": self._pinhole.report().get("samples", 0)}
-        if isinstance(self._blur, _FullBlur):
-            lu = self._blur.lu
+        _, blur = self._cache.get("blur", (None, None))
+        if isinstance(blur, _FullBlur):
+            lu = blur.lu
             report |= {"unknowns": lu.n, "band": lu.kl, "growth": lu.pivot_growth, "factored on": lu.device_name}
-        elif isinstance(self._blur, _SeparableBlur):
-            report |= {"systems": self._blur.rows.count + self._blur.columns.count}
+        elif isinstance(blur, _SeparableBlur):
+            report |= {"systems": blur.rows.count + blur.columns.count}
         return report
 
 

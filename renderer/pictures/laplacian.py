@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.gpu import Buffer, DeviceContext
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.laplacian import BORDERS, bind_laplacian
@@ -48,9 +48,6 @@ class Picture(SourcePicture[Settings]):
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
-        self._interop: GlInterop | None = None
-        self._buffers: tuple[Buffer, ...] = ()
-        self._target: Texture | None = None
         self._report: dict[str, Any] = {}
         self._source_is_texture = False
 
@@ -81,9 +78,7 @@ class Picture(SourcePicture[Settings]):
         if settings.method == "gl":
             return self._filter_by_gl(settings, frame, size)
         device = self.gpu.device
-        if not self._buffers or self._buffers[0].shape != (height, width, 4):
-            self._buffers = tuple(device.buffer((height, width, 4)) for _ in range(2))
-        image, edges = self._buffers
+        image, edges = self.cached("buffers", size, lambda: [device.buffer((height, width, 4)) for _ in range(2)])
         if isinstance(frame, np.ndarray):
             image.write(frame)
         elif isinstance(frame, Texture):
@@ -98,17 +93,15 @@ class Picture(SourcePicture[Settings]):
 
     def _filter_by_gl(self, settings: Settings, frame: Frame | np.ndarray, size: Size) -> Texture:
         gl = self.gpu.gl
-        if self._target is None or self._target.size != size:
-            self._target = gl.texture(size)
+        target = self.cached("target", size, lambda: gl.texture(size))
         if isinstance(frame, np.ndarray):
             frame = gl.texture(size).write(frame)
-        self._interop = self._interop or GlInterop(gl)
         filter_pass = gl.render_pass(
             "numerics/laplacian.frag", NEIGHBORS=settings.neighbors, BORDER=BORDERS[settings.border]
         )
-        image = self._interop.texture(frame)
-        filter_pass(self._target, image=image, gain=settings.gain, show_sign=int(settings.show_sign))
-        return self._target
+        image = self.cached("interop", None, lambda: GlInterop(gl)).texture(frame)
+        filter_pass(target, image=image, gain=settings.gain, show_sign=int(settings.show_sign))
+        return target
 
     def report(self) -> dict[str, object]:
         """Name of the source, and the method."""

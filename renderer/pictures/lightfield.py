@@ -6,10 +6,9 @@ light field that is larger than the device's memory streams through it in bands 
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 from renderer.system.files import resolve
 
-Made = TypeVar("Made")  # a cached value
 LIGHT_FIELD_SUFFIXES = ("", ".zip", ".npy", ".npz", *IMAGE_SUFFIXES)
 STACK_GAP = 2  # pixels between the pictures of a focal stack
 
@@ -116,7 +114,6 @@ class Picture(AccumulatingPicture[Settings]):
         """Load nothing yet: the first draw opens the light field."""
         super().__init__(gpu)
         self._source: tuple[object, ...] | None = None  # the settings by which the light field was read
-        self._cache: dict[str, tuple[object, Any]] = {}  # latest key and value of _cached(), by name
         self._aperture: tuple[object, ...] = ()  # the settings of the weights
         self._weights = self._position = np.empty(0)
         self._focus_disparity = 0.0
@@ -180,19 +177,12 @@ class Picture(AccumulatingPicture[Settings]):
         """Return the least and the greatest disparity: from the settings, or measured."""
         if settings.disparity_min < settings.disparity_max:
             return settings.disparity_min, settings.disparity_max
-        return self._cached("range", None, lambda: disparity_range(self._field))
-
-    def _cached(self, name: str, key: object, make: Callable[[], Made]) -> Made:
-        """Return the result of make(), which is kept under `name` until the key or the light field changes."""
-        if name not in self._cache or self._cache[name][0] != key:
-            self._cache[name] = key, make()
-        value: Made = self._cache[name][1]
-        return value
+        return self.cached("range", None, lambda: disparity_range(self._field))
 
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         field, camera = self._field, settings.view
         self._aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
-        weights = self._cached("weights", self._aperture, lambda: view_weights(field, camera, settings.aperture_shape))
+        weights = self.cached("weights", self._aperture, lambda: view_weights(field, camera, settings.aperture_shape))
         self._weights, self._position = weights, camera_position(field, camera.u, camera.v)
         self._focus_disparity = settings.disparity + self._clicked_disparity(settings, size)
         count = settings.plane_count if settings.output == "focal_stack" else 1
@@ -218,7 +208,7 @@ class Picture(AccumulatingPicture[Settings]):
         py = (y * size[1] + size[1] / 2) * scale + from_y - 0.5
         candidates = np.linspace(low, high, max(64, math.ceil(8 * (high - low))))
         position = camera_position(self._field, u, v)
-        return self._cached(
+        return self.cached(
             "focus", (point, size, low, high), lambda: disparity_at(self._field, px, py, position, candidates)
         )
 
@@ -260,13 +250,13 @@ class Picture(AccumulatingPicture[Settings]):
                 self._kernels["smooth_columns"](width, self._weighted, guide, decay)
         make_table = perceptual_table if settings.shading == "perceptual" else gray_table
         device = self.gpu.device
-        colors = self._cached("colors", settings.shading, lambda: device.buffer((COLOR_COUNT, 4)).write(make_table()))
+        colors = self.cached("colors", settings.shading, lambda: device.buffer((COLOR_COUNT, 4)).write(make_table()))
         self._kernels["shade_disparity"](width * height, self._weighted, colors, self._picture, *limits)
 
     def _guide(self) -> Buffer:
         """Return the view nearest to the camera as a device buffer, (height, width, 4) float32 sRGB, 0 to 1."""
         view = int(np.linalg.norm(self._field.camera_positions - self._position, axis=1).argmin())
-        return self._cached("guide", view, lambda: self._upload_view(view))
+        return self.cached("guide", view, lambda: self._upload_view(view))
 
     def _upload_view(self, view: int) -> Buffer:
         width, height = self._field.size
@@ -277,8 +267,8 @@ class Picture(AccumulatingPicture[Settings]):
     def _match(self, disparity: float) -> None:
         """Compute the matching costs of the plane of `disparity`, for four halves of the views, into the picture."""
         device, count = self.gpu.device, len(self._field.pixels)
-        ramp = self._cached("ramp", None, lambda: device.buffer(256).write(np.linspace(0, 1, 256, dtype="f4")))
-        halves = self._cached(
+        ramp = self.cached("ramp", None, lambda: device.buffer(256).write(np.linspace(0, 1, 256, dtype="f4")))
+        halves = self.cached(
             "halves",
             self._aperture,
             lambda: device.buffer(count, "i4").write(view_halves(self._field, self._weights, self._position)),
@@ -293,9 +283,7 @@ class Picture(AccumulatingPicture[Settings]):
         `table` decodes the views' bytes; None: to linear light.
         """
         key, launch, table = (self._aperture, disparity), self._kernels[method], table or self._linear
-        records = self._cached(
-            "shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity)
-        )
+        records = self.cached("shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity))
 
         def work(views: Buffer, *rows: int) -> None:
             launch(views, self._shift_buffer, len(records), table, target, *rows, *extra)

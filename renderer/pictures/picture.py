@@ -5,6 +5,7 @@ Picture or AccumulatingPicture of this module and has `settings_type = Settings`
 """
 
 import math
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -26,6 +27,7 @@ CENTER: Point = (0.5, 0.5)
 Chunk = tuple[int, ...]  # a range of a picture's samples, as chunks() numbers them
 ExtraSteps = tuple[tuple[int, ...], ...]  # the answers of missing_steps() so far
 AnySettings = TypeVar("AnySettings", bound=PictureSettings)
+Made = TypeVar("Made")  # a cached value
 
 
 class Picture(Generic[AnySettings]):
@@ -52,6 +54,15 @@ class Picture(Generic[AnySettings]):
     def __init__(self, gpu: DeviceContext) -> None:
         """Keep the devices; a subclass calls this and compiles the kernels that do not depend on the settings."""
         self.gpu = gpu
+        self._cache: dict[str, tuple[object, Any]] = {}  # latest key and value of cached(), by name
+
+    def cached(self, name: str, key: object, make: Callable[[], Made]) -> Made:
+        """Return the result of make(), kept under `name` until the key changes; the old result is freed before."""
+        if name not in self._cache or self._cache[name][0] != key:
+            self._cache.pop(name, None)
+            self._cache[name] = key, make()
+        value: Made = self._cache[name][1]
+        return value
 
     @classmethod
     def read_settings(cls, table: object, context: str, folder: Path | None) -> AnySettings:
@@ -271,7 +282,7 @@ class AccumulatingPicture(Picture[AnySettings]):
     def clone(self) -> Self:
         """A copy that has no samples yet."""
         other = copy(self)
-        other._drawn, other.samples = None, 0
+        other._drawn, other.samples, other._cache = None, 0, {}
         return other
 
     def report(self) -> dict[str, Any]:

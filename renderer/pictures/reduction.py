@@ -4,7 +4,7 @@ It shows the passes of renderer/numerics/texture_reduction.py for the lessons (c
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
@@ -44,8 +44,7 @@ class Picture(SourcePicture[Settings]):
         self._reduction = Reduction(gpu.gl)
         self._blit = gpu.gl.render_pass("images/blit.frag", SRGB=0)
         self._interop = GlInterop(gpu.gl)
-        self._image: tuple[str, Any] = ("", None)  # path and texture of an image
-        self._target: Texture | None = None
+        self._target: Texture
         self._last_level: Texture | None = None
         self._frame: Texture | None = None  # the frame that was reduced last
         self._is_sum = False  # the levels are sums, to be divided by alpha
@@ -58,9 +57,10 @@ class Picture(SourcePicture[Settings]):
             drawn = source.picture.draw(source.scene.settings, image_size(size), time)
             frame = self._interop.texture(drawn)
         else:
-            if self._image[0] != settings.source:
-                self._image = settings.source, self.gpu.gl.texture(self._pixels.shape[1::-1]).write(self._pixels)
-            frame = self._image[1]
+            pixels = self._pixels
+            frame = self.cached(
+                "image", settings.source, lambda: self.gpu.gl.texture(pixels.shape[1::-1]).write(pixels)
+            )
         return self.postprocess(settings, size, frame)
 
     def source_picture(self, settings: Settings, size: Size) -> tuple[AnyPicture, PictureSettings, Size] | None:
@@ -75,8 +75,7 @@ class Picture(SourcePicture[Settings]):
         gap, (width, _) = gap_size(size), image_size(size)
         self._is_sum = settings.operation == "mean"
         levels = self._reduction.levels("sum" if self._is_sum else settings.operation, frame)
-        if self._target is None or self._target.size != size:
-            self._target = self.gpu.gl.texture(size)
+        self._target = self.cached("target", size, lambda: self.gpu.gl.texture(size))
         self._blit_into(frame, (gap, gap, width, max(1, size[1] - 2 * gap)), False, 1.0)
         for level, rectangle in zip(levels, level_rectangles(len(levels), size, width + 2 * gap, gap), strict=True):
             self._blit_into(level, rectangle, self._is_sum, 0.0)

@@ -112,7 +112,6 @@ class Picture(BasePicture[Settings]):
         self.gl = gpu.gl
         self._is_live = False
         self._shared = _Shared()
-        self._textures: tuple[Texture, Texture] | None = None  # the image's texels, and the frame
         self._draws = 0  # of the present key
         self._key: object = None
         self._is_behind = False
@@ -138,7 +137,7 @@ class Picture(BasePicture[Settings]):
     def clone(self) -> Self:
         """A picture that shares the passes and buffers, with its own frame."""
         other = copy(self)
-        other._textures, other._key = None, None
+        other._cache, other._key = {}, None
         return other
 
     def depends_on_time(self, settings: Settings) -> bool:
@@ -164,9 +163,8 @@ class Picture(BasePicture[Settings]):
         bottom = size[1] - top - height
         origin = left & ~1, bottom & ~1
         drawn = width + left - origin[0], height + bottom - origin[1]
-        if self._textures is None or (self._textures[0].size, self._textures[1].size) != (drawn, (width, height)):
-            self._textures = self.gl.texture(drawn), self.gl.texture((width, height))
-        image, frame_texture = self._textures
+        sizes = drawn, (width, height)
+        image, frame_texture = self.cached("image and frame", sizes, lambda: [self.gl.texture(size) for size in sizes])
         passes.draw_image(image, origin, size, time, frame, given)
         display = self.gl.render_pass("images/toy_display.frag", MODE=int(settings.output == "linear"))
         display(frame_texture, image=image, skipped=(left - origin[0], 0), inverse_size=(0.0, 0.0))

@@ -150,39 +150,54 @@ class Camera(View):
         return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
 
 
+class PlaneView(View):
+    """A rectangle of the plane of some height and rotation; y grows upwards. A subclass moves its center."""
+
+    rotation_degrees: float
+
+    def drag(self, dx: float, dy: float) -> Self:
+        """Pans, so that the plane follows the pointer."""
+        x, y = self.turned(dx, -dy)
+        return self.moved(-x, -y)
+
+    def turned(self, x: float, y: float) -> tuple[float, float]:
+        """Rotates a vector by the view's angle; in heights of the picture."""
+        c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
+        return c * x - s * y, s * x + c * y
+
+    def moved(self, x: float, y: float) -> Self:
+        """The view moved by (x, y) in heights of the picture."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class View2D(View):
-    """A rectangle of the plane: its center, its height in units of the plane, and its rotation. y grows upwards."""
+class View2D(PlaneView):
+    """A rectangle of the plane: its center, its height in units of the plane, and its rotation."""
 
     center: tuple[float, float] = (0.0, 0.0)
     height: float = setting(4.0, 1e-30, 1e30, "units of the plane that the picture is high", logarithmic=True)
     rotation_degrees: float = 0.0
 
-    def drag(self, dx: float, dy: float) -> Self:
-        """Pans, so that the plane follows the pointer."""
-        x, y = self._turned(dx, -dy)
-        return replace(self, center=(self.center[0] - x, self.center[1] - y))
-
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Zooms by an eighth a step about the point under the pointer (x, y)."""
         factor = 0.875**steps
-        px, py = self._turned(x, -y)
-        center = (self.center[0] + px * (1 - factor), self.center[1] + py * (1 - factor))
-        return replace(self, center=center, height=min(max(self.height * factor, 1e-30), 1e30))
+        px, py = self.turned(x, -y)
+        moved = self.moved(px * (1 - factor), py * (1 - factor))
+        return replace(moved, height=min(max(self.height * factor, 1e-30), 1e30))
 
     def pixel_vectors(self, pixels: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Returns the vectors in the plane of one pixel to the right and one pixel down, in a picture `pixels` high."""
-        return self._turned(1 / pixels, 0.0), self._turned(0.0, -1 / pixels)
+        (a, b), (c, d) = self.turned(1 / pixels, 0.0), self.turned(0.0, -1 / pixels)
+        return (self.height * a, self.height * b), (self.height * c, self.height * d)
 
-    def _turned(self, x: float, y: float) -> tuple[float, float]:
-        """Converts a vector from panel heights to units of the plane."""
-        c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
-        return (self.height * (c * x - s * y), self.height * (s * x + c * y))
+    def moved(self, x: float, y: float) -> Self:
+        """The view moved by (x, y) in heights of the picture."""
+        return replace(self, center=(self.center[0] + self.height * x, self.center[1] + self.height * y))
 
 
 @dataclass(frozen=True)
-class DeepView(View):
-    """A rectangle of the plane as View2D, in decimal numbers of any length: of any depth. y grows upwards."""
+class DeepView(PlaneView):
+    """A rectangle of the plane as View2D, in decimal numbers of any length: of any depth."""
 
     center: tuple[Decimal, Decimal] = (Decimal(0), Decimal(0))
     height: Decimal = setting(
@@ -194,25 +209,15 @@ class DeepView(View):
         object.__setattr__(self, "center", tuple(Decimal(str(value)) for value in self.center))
         object.__setattr__(self, "height", Decimal(str(self.height)))
 
-    def drag(self, dx: float, dy: float) -> Self:
-        """Pans, so that the plane follows the pointer."""
-        x, y = self.turned(dx, -dy)
-        return self._moved(-x, -y)
-
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Zooms by an eighth a step about the point under the pointer (x, y)."""
         wanted = Context(prec=12).multiply(self.height, Decimal(0.875**steps))
         height = min(max(wanted, DEEPEST), WIDEST)
         factor = float(Context(prec=17).divide(height, self.height))
         px, py = self.turned(x, -y)
-        return replace(self._moved(px * (1 - factor), py * (1 - factor)), height=height)
+        return replace(self.moved(px * (1 - factor), py * (1 - factor)), height=height)
 
-    def turned(self, x: float, y: float) -> tuple[float, float]:
-        """Rotates a vector by the view's angle; in heights of the picture."""
-        c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
-        return c * x - s * y, s * x + c * y
-
-    def _moved(self, x: float, y: float) -> Self:
+    def moved(self, x: float, y: float) -> Self:
         """The view moved by (x, y) in heights of the picture; the center keeps the digits that change a picture."""
         digits = self.height.adjusted() - 12
         with localcontext(prec=max(40, 60 - digits)):

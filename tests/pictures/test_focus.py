@@ -171,7 +171,7 @@ def test_diffusion_spreads_as_the_lens_does(gpu_of, settings):
     """For circles all alike, one implicit step spreads a row by 2 s = c^2 / 16, the disc's own variance."""
     picture, size = Picture(gpu_of), (96, 96)
     picture.draw(settings, size, 0.0)
-    blur = picture._blur
+    blur = picture._cache["blur"][1]
     circle = 8.0
     blur.diameters.write(np.full((96, 96), circle, "f4"))
     point = np.zeros((96, 96, 4), "f4")

@@ -15,7 +15,7 @@ from renderer.formats.gltf.draco import decompress
 from renderer.formats.gltf.materials import read_materials
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Node, Rig
 from renderer.formats.gltf.points_and_lines import TRIANGLES_PER_LINE, points_or_lines, with_radii, without_light
-from renderer.formats.gltf.rig import in_pose, local_matrix
+from renderer.formats.gltf.rig import in_pose, local_matrix, rotation_rows
 from renderer.formats.gltf.skins import Skin, check_joints, read_deformation, read_skin
 from renderer.formats.gltf.textures import read_textures
 from renderer.plain import Json, format_ignored, format_value
@@ -201,23 +201,15 @@ def _instances(file: Container, table: Json, name: str) -> np.ndarray:
     (count,) = counts
     file.take("instances", count, MAX_INSTANCES, name)
     out = np.tile(np.eye(4), (count, 1, 1))
-    x, y, z, w = _unit(arrays.get("ROTATION", np.tile([0.0, 0.0, 0.0, 1.0], (count, 1)))).T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ]
-    out[:, :3, :3] = np.moveaxis(np.array(rows), 2, 0) * arrays.get("SCALE", np.ones((count, 3)))[:, None, :]
+    quaternions = arrays.get("ROTATION", np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))).astype("f8")
+    size = np.linalg.norm(quaternions, axis=1, keepdims=True)
+    unit = np.where(size > 1e-12, quaternions / np.maximum(size, 1e-12), [0.0, 0.0, 0.0, 1.0])
+    scales = arrays.get("SCALE", np.ones((count, 3)))[:, None, :]
+    out[:, :3, :3] = np.moveaxis(rotation_rows(*unit.T), 2, 0) * scales
     out[:, :3, 3] = arrays.get("TRANSLATION", np.zeros((count, 3)))
     if not (np.abs(out) < 1e18).all():
         file.fail(name, "has instances beyond 1e18")
     return out
-
-
-def _unit(quaternions: np.ndarray) -> np.ndarray:
-    """Normalizes quaternions (k, 4); length zero gives the identity rotation."""
-    size = np.linalg.norm(quaternions.astype("f8"), axis=1, keepdims=True)
-    return np.where(size > 1e-12, quaternions / np.maximum(size, 1e-12), [0.0, 0.0, 0.0, 1.0])
 
 
 def _camera(file: Container, index: object, node: str) -> Camera:

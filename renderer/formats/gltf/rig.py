@@ -14,6 +14,7 @@ HIDDEN_DETERMINANT = 1e-30  # a node below this is hidden: authors hide nodes by
 HIDDEN_SCALE = 1e-9
 MAX_POSITION = 1e18
 Vector = tuple[float, ...] | np.ndarray
+Component = float | np.ndarray
 Values = dict[int, dict[str, np.ndarray]]  # animated values at one time, by Node.number and Channel.path
 
 
@@ -95,16 +96,19 @@ def local_matrix(translation: Vector, rotation: Vector, scale: Vector) -> np.nda
     """Composes the matrix (4, 4) of a translation, a rotation (a quaternion of any nonzero length) and a scale."""
     x, y, z, w = (float(value) for value in rotation)
     size = math.sqrt(x * x + y * y + z * z + w * w)
-    x, y, z, w = x / size, y / size, z / size, w / size
-    turn = np.array([
+    out = np.eye(4)
+    out[:3, :3] = rotation_rows(x / size, y / size, z / size, w / size) * np.asarray(scale)
+    out[:3, 3] = translation
+    return out
+
+
+def rotation_rows(x: Component, y: Component, z: Component, w: Component) -> np.ndarray:
+    """The rows (3, 3) of the rotation of a unit quaternion; (3, 3, k) for components that are arrays (k,)."""
+    return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
         [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
         [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
     ])  # fmt: skip
-    out = np.eye(4)
-    out[:3, :3] = turn * scale
-    out[:3, 3] = translation
-    return out
 
 
 def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -> list[MeshPrimitive]:
