@@ -111,6 +111,14 @@ def is_finite_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(to_float(value))
 
 
+def parse_float(text: str) -> float | None:
+    """The number that Python's float() reads in the text; None if it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def parse_whole(text: str, low: int, high: int) -> int | None:
     """The whole number from `low` to `high` that the text is in ASCII digits, at most 20 of them; else None."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and low <= int(text) <= high):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.plain import format_value, parse_whole
+from renderer.plain import format_value, parse_float, parse_whole
 from renderer.system.files import read_text
 
 MAX_BYTES = 128 << 20
@@ -37,7 +37,7 @@ def read_cube(path: str | Path) -> LookupTable:
         words = line.split()
         if not words or words[0].startswith("#") or words[0] == "TITLE":
             continue
-        if _is_number(words[0]):
+        if parse_float(words[0]) is not None:
             break
         _read_key(words, header, f"{path}: line {start + 1}")
     else:
@@ -48,14 +48,6 @@ def read_cube(path: str | Path) -> LookupTable:
     size = int(header[f"LUT_{dimensions}D_SIZE"][0])
     low, high = _domain(header, dimensions, str(path))
     return LookupTable(dimensions, size, low, high, _colors(lines, start, size**dimensions, str(path)))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_key(words: list[str], header: dict[str, tuple[float, ...]], context: str) -> None:
@@ -72,9 +64,10 @@ def _read_key(words: list[str], header: dict[str, tuple[float, ...]], context: s
     if key not in counts:
         allowed = ", ".join(("TITLE", "LUT_1D_SIZE", "LUT_3D_SIZE", *counts))
         raise InputError(f"{context}: unknown key {format_value(key)}; allowed are {allowed}")
-    if len(values) != counts[key] or not all(_is_number(word) and math.isfinite(float(word)) for word in values):
+    numbers = [number for word in values if (number := parse_float(word)) is not None and math.isfinite(number)]
+    if not len(numbers) == len(values) == counts[key]:
         raise InputError(f"{context}: {key} is {format_value(' '.join(values))}; it must be {counts[key]} numbers")
-    header[key] = tuple(float(word) for word in values)
+    header[key] = tuple(numbers)
 
 
 def _domain(

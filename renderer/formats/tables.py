@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.plain import format_value
+from renderer.plain import format_value, parse_float
 from renderer.system.files import read_text
 
 MAX_TABLE_BYTES = 256 << 20
@@ -30,7 +30,7 @@ def read_table(path: Path, shown: str = "") -> tuple[tuple[str, ...], np.ndarray
     names: tuple[str, ...] = ()
     if len(first) > MAX_COLUMNS:
         raise InputError(f"{shown}: has {len(first)} columns, more than {MAX_COLUMNS}")
-    if not any(_is_number(cell) for cell in first):
+    if all(parse_float(cell) is None for cell in first):
         names, lines = tuple(first), lines[1:]
     if not lines:
         raise InputError(f"{shown}: holds names, but no numbers")
@@ -47,14 +47,6 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split(",")]
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _row(line: str, number: int, count: int, shown: str) -> list[float]:
     """Parses one line of `count` cells; `number` is the line's number in messages."""
     cells = _cells(line)
@@ -63,7 +55,7 @@ def _row(line: str, number: int, count: int, shown: str) -> list[float]:
     try:
         return [float(cell) for cell in cells]
     except ValueError:
-        wrong = next(cell for cell in cells if not _is_number(cell))
+        wrong = next(cell for cell in cells if parse_float(cell) is None)
         raise InputError(f"{shown}:{number}: {format_value(wrong)} is not a number") from None
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from renderer.formats.images import srgb_to_linear
-from renderer.gpu import Buffer, DeviceContext
+from renderer.gpu import Buffer
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.band_lu_picture import band_lu_view, part_picture
 from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
@@ -47,17 +47,10 @@ class Picture(BasePicture[Settings]):
     tone = ToneMapping("manual")
     kind = "band_lu"
 
-    def __init__(self, gpu: DeviceContext) -> None:
-        super().__init__(gpu)
-        self._key: Settings | None = None  # of the factors
-        self._stepped: SteppedFactors | None = None
-        self._bars: list[Bar] = []
-        self._largest = 0.0
-
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the part `step` of the factorization; without the time line, so that pictures are reproducible."""
         require_untiled(self.kind, size, tile)
-        stepped = self._factored(settings)
+        stepped, _, _ = self._factored(settings)
         part = stepped.parts[min(settings.step, len(stepped.parts) - 1)]
         pixels = part_picture(stepped, part, [], settings.devices, size).pixels
         frame = np.ones((size[1], size[0], 4), "f4")
@@ -67,26 +60,27 @@ class Picture(BasePicture[Settings]):
 
     def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
         """Return the view of all parts of the factorization."""
-        stepped = self._factored(settings)
-        return band_lu_view(stepped, self._bars, settings.devices, self._largest, size)
+        stepped, bars, largest = self._factored(settings)
+        return band_lu_view(stepped, bars, settings.devices, largest, size)
 
     def report(self) -> dict[str, object]:
         """The numbers of the whole factorization."""
-        if self._stepped is None or self._key is None:
+        if "factors" not in self._cache:
             return {}
-        last = self._stepped.parts[-1]
-        interchanges = int((self._stepped.pivots != np.arange(self._key.n)).sum())
-        growth = last.largest / self._largest if self._largest else 1.0
-        return {"parts": len(self._stepped.parts), "interchanges": interchanges, "growth": round(growth, 3)}
+        stepped, _, largest = self._cache["factors"][1]
+        interchanges = int((stepped.pivots != np.arange(len(stepped.pivots))).sum())
+        growth = stepped.parts[-1].largest / largest if largest else 1.0
+        return {"parts": len(stepped.parts), "interchanges": interchanges, "growth": round(growth, 3)}
 
-    def _factored(self, settings: Settings) -> SteppedFactors:
-        key = replace(settings, step=0)
-        if self._key != key or self._stepped is None:
+    def _factored(self, settings: Settings) -> tuple[SteppedFactors, list[Bar], float]:
+        """The factors, their time line, and the largest element of the matrix."""
+
+        def factor() -> tuple[SteppedFactors, list[Bar], float]:
             ab, kl, ku = band_matrix(settings)
-            self._stepped, self._key = SteppedFactors(ab, kl, ku, settings.block), key
-            self._bars = time_line(self._stepped.layout, settings.devices)
-            self._largest = float(np.abs(ab).max())
-        return self._stepped
+            stepped = SteppedFactors(ab, kl, ku, settings.block)
+            return stepped, time_line(stepped.layout, settings.devices), float(np.abs(ab).max())
+
+        return self.cached("factors", replace(settings, step=0), factor)
 
 
 def band_matrix(settings: Settings) -> tuple[np.ndarray, int, int]:

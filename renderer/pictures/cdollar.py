@@ -92,9 +92,7 @@ class Picture(BasePicture[Settings]):
         super().__init__(gpu)
         self._device = gpu.device
         self._interleave = self._device.kernel("cdollar/interleave.cu", "interleave", group_size=128)
-        self._compilation: Compilation | None = None
-        self._program = ""  # the file of the compilation
-        self._parameters: type = Settings  # the settings of the compilation
+        self._compilation: Compilation | None = None  # of the last draw
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
@@ -121,7 +119,8 @@ class Picture(BasePicture[Settings]):
         compilation = self._load(settings)
         left, top, width, height = tile or (0, 0, *size)
         given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
-        values = vars(self._parameters(**kept_values(settings, self._parameters)))
+        parameters = self.cached("parameters", settings.program, lambda: settings_class(compilation, settings.program))
+        values = vars(parameters(**kept_values(settings, parameters)))
         given |= {name: value for name, value in values.items() if name not in ("program", "mouse")}
         return compilation, build_picture(compilation, given, (left, top, width, height)).node
 
@@ -144,10 +143,7 @@ class Picture(BasePicture[Settings]):
 
     def _load(self, settings: Settings) -> Compilation:
         """The compiled program of the settings."""
-        if self._compilation is None or self._program != settings.program:
-            self._compilation = None
-            target = partial(DeviceTarget, device=self._device, name="device", strict=True)  # the same bits everywhere
-            compilation = load_program(Path(settings.program), target)
-            self._parameters = settings_class(compilation, settings.program)
-            self._compilation, self._program = compilation, settings.program
+        target = partial(DeviceTarget, device=self._device, name="device", strict=True)  # the same bits everywhere
+        load = partial(load_program, Path(settings.program), target)
+        self._compilation = self.cached("compilation", settings.program, load)
         return self._compilation

@@ -373,8 +373,7 @@ class Picture(AccumulatingPicture[Settings]):
 
         The samples of the picture are kept.
         """
-        self._update_geometry(settings, size[0] * size[1])
-        settings = with_schedule(self.device, settings, self._geometry, size[0] * size[1])
+        settings = self._with_geometry(settings, size)
         out = self.device.buffer(1)
         params = launch_params(settings, size, (0, 0, *size))[()]
         pick = self._aov_kernel("pick", settings)
@@ -386,12 +385,19 @@ class Picture(AccumulatingPicture[Settings]):
         """The stencil of active rays by bounce, the traversal cost of camera rays, or the light picks of a pixel."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))
-        self._update_geometry(settings, size[0] * size[1])
-        settings = with_schedule(self.device, settings, self._geometry, size[0] * size[1])
+        settings = self._with_geometry(settings, size)
         if name == light_picks.VIEW:
             x, y = (min(int(fraction * n), n - 1) for fraction, n in zip(at, size, strict=True))
             return self._light_view(settings, size, (x, y))
-        return self._traversal_view(name, settings, size)
+        params = launch_params(settings, size, (0, 0, *size))
+        counts = count_traversal(self.device, self._geometry, params[()], size, self._scene_constants(settings))
+        shown, levels = counts[VIEWS.index(name)], geometry_levels(self._geometry)
+        return traversal_view(name, shown, levels, params, settings.projection)
+
+    def _with_geometry(self, settings: Settings, size: Size) -> Settings:
+        """Updates the geometry for a picture of `size`; returns the settings with its schedule."""
+        self._update_geometry(settings, size[0] * size[1])
+        return with_schedule(self.device, settings, self._geometry, size[0] * size[1])
 
     def _light_view(self, settings: Settings, size: Size, pixel: tuple[int, int]) -> AlgorithmView:
         lights = self._update_lights(settings)
@@ -403,12 +409,6 @@ class Picture(AccumulatingPicture[Settings]):
             picks = light_picks.trace_picks(self._geometry, self._materials, lights, params[()], pixel, constants)
             groups = light_picks.group_picks(picks, lights, self._geometry, settings)
         return light_picks.light_view(picks, groups, params, settings.projection, pixel, size)
-
-    def _traversal_view(self, name: str, settings: Settings, size: Size) -> AlgorithmView:
-        params = launch_params(settings, size, (0, 0, *size))
-        counts = count_traversal(self.device, self._geometry, params[()], size, self._scene_constants(settings))
-        levels = geometry_levels(self._geometry)
-        return traversal_view(name, counts[VIEWS.index(name)], levels, params, settings.projection)
 
     def trace_paths(self, settings: Settings, size: Size, x: int, y: int, samples: int) -> list[Ray]:
         """The rays of the picture's first samples of pixel (x, y)."""

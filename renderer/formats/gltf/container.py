@@ -34,6 +34,7 @@ BUFFER_SUFFIXES = (".bin", ".glbin", ".glbuf")  # the first three of the media t
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".ktx2")
 MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
 BINARY_CHUNK = 0x004E4942
+REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")  # the beginning of a URI that names no file of a folder
 
 
 class Container:
@@ -174,7 +175,7 @@ class Container:
             except (AssertionError, binascii.Error, ValueError) as error:
                 raise InputError(f"{self.path}: {item} has a data: URI that is not base64") from error
         name = urllib.parse.unquote(uri)
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri) or "\0" in name or "\\" in name:
+        if REMOTE.match(uri) or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
         suffixes = IMAGE_SUFFIXES if item.startswith("images") else BUFFER_SUFFIXES
         target = named_file(name, self.path.parent, suffixes, f"{self.path}: {item}: its uri")
@@ -183,7 +184,7 @@ class Container:
 
     def lacks(self, uri: object) -> bool:
         """True if a URI names a missing file in the glTF file's folder or below; the file is then watched for."""
-        if not isinstance(uri, str) or uri[:5].lower() == "data:" or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:|//", uri):
+        if not isinstance(uri, str) or REMOTE.match(uri):
             return False
         folder, name = resolve(self.path.parent), urllib.parse.unquote(uri)
         try:

@@ -65,7 +65,8 @@ def read_deformation(file: Container, primitive: Json, count: int, name: str) ->
         target = f"{name}.targets[{number}]"
         if not isinstance(row, dict):
             file.fail(target, f"is {format_value(row)}; it must be an object")
-        targets.append({key: _displacement(file, row[key], key, count, target) for key in row if _is_morphed(key)})
+        keys = [key for key in row if key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))]
+        targets.append({key: _displacement(file, row[key], key, count, target) for key in keys})
     joints: list[np.ndarray] = []
     weights: list[np.ndarray] = []
     while f"JOINTS_{len(joints)}" in attributes:
@@ -78,10 +79,6 @@ def read_deformation(file: Container, primitive: Json, count: int, name: str) ->
         if len(array) != count:
             file.fail(name, f"has {len(array)} items of joints or weights for {count} vertices")
     return Deformation(name, tuple(targets), tuple(joints), tuple(weights)) if targets or joints else None
-
-
-def _is_morphed(key: str) -> bool:
-    return key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))
 
 
 def _displacement(file: Container, index: object, key: str, count: int, target: str) -> np.ndarray:

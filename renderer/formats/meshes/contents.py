@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
-from renderer.plain import format_value
+from renderer.plain import format_value, parse_float
 
 CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
 MAX_FAN = 1 << 10  # corners of a polygon that is triangulated as a fan
@@ -123,18 +123,20 @@ def token_counts(blob: bytes, line_count: int) -> np.ndarray:
 
 
 def _wrong_number(lines: Sequence[bytes]) -> str:
-    for line in lines:
-        for word in line.split():
-            try:
-                float(word)
-            except ValueError:
-                return f"{format_value(word.decode('utf-8', 'replace'))} is no number"
-    return "a number that cannot be read"
+    words = (word.decode("utf-8", "replace") for line in lines for word in line.split())
+    wrong = next((word for word in words if parse_float(word) is None), None)
+    return "a number that cannot be read" if wrong is None else f"{format_value(wrong)} is no number"
 
 
 def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
     """Parses the whole numbers of all lines into one array (n,) int64."""
-    values = np.concatenate([np.zeros(0), *(values for values, _ in parse_numbers(lines))])
+    return as_indices(np.concatenate([np.zeros(0), *(values for values, _ in parse_numbers(lines))]))
+
+
+def as_indices(values: np.ndarray) -> np.ndarray:
+    """Converts vertex indices (n,) to native integers; raises MeshError for fractions."""
+    if values.dtype.kind != "f":
+        return values.astype("i4" if values.dtype.itemsize < 4 or values.dtype.kind == "i" else "i8", copy=False)
     if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
         raise MeshError("a face names a vertex by what is no whole number")
     return values.astype("i8")
@@ -161,11 +163,8 @@ def number_rows(lines: Sequence[bytes], least: int, most: int, what: str) -> np.
             out[has, column] = values[begin[has] + column]
         parts.append(out)
     width = max((part.shape[1] for part in parts), default=least)
-    return np.concatenate([np.zeros((0, width)), *(_widened(part, width) for part in parts)])
-
-
-def _widened(part: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan)
+    wide = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan) for part in parts]
+    return np.concatenate([np.zeros((0, width)), *wide])
 
 
 def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.images import IMAGE_SUFFIXES, read_pixels
 from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
-from renderer.plain import format_value
+from renderer.plain import format_value, parse_float
 from renderer.system.files import file_stamp, read_file
 from renderer.system.trust import named_file
 
@@ -60,7 +60,8 @@ class Map:
     def number(self, option: str, index: int, default: float) -> float:
         """Returns word `index` of an option as a number; `default` if it is missing."""
         words = self.options.get(option, [])
-        return _float(words[index], default) if index < len(words) else default
+        number = parse_float(words[index]) if index < len(words) else None
+        return default if number is None else number
 
 
 @dataclass
@@ -73,20 +74,9 @@ class Entry:
     maps: dict[str, Map] = field(default_factory=dict)
 
 
-@dataclass
-class Library:
-    """The converted materials of all libraries of an .obj file."""
-
-    materials: list[Material] = field(default_factory=list)
-    textures: list[Texture] = field(default_factory=list)
-    ignored: Counter[str] = field(default_factory=Counter)
-    linked: dict[Path, tuple[int, int] | None] = field(default_factory=dict)  # stamps of libraries and textures
-
-
-def read_libraries(names: list[str], path: Path) -> Library:
+def read_libraries(names: list[str], path: Path) -> "Library":
     """Reads the libraries that the .obj file at `path` names; counts missing files in Library.ignored."""
-    out = Library()
-    reader = _Maps(path.parent, out)
+    out = Library(path.parent)
     for name in dict.fromkeys(names[:MAX_LIBRARIES]):
         # `mtllib a b.mtl` names one file with a space or two files: one, if it exists.
         for each in [name] if find_beside(path.parent, name, LIBRARIES) else name.split():
@@ -95,9 +85,9 @@ def read_libraries(names: list[str], path: Path) -> Library:
                 out.ignored[absence(each)] += 1
                 out.linked[_beside(path.parent, each)] = None
                 continue
-            out.linked[file], reader.base = file_stamp(file), file.parent
+            out.linked[file], out.base = file_stamp(file), file.parent
             for entry in _entries(read_file(file, MAX_LIBRARY_BYTES), out.ignored):
-                out.materials.append(reader.material(entry))
+                out.materials.append(out.material(entry))
                 if len(out.materials) > MAX_MATERIALS:
                     raise MeshError(f"its libraries have more than the {MAX_MATERIALS} materials allowed")
     out.ignored.update(f"mtllib {name} statements" for name in names[MAX_LIBRARIES:])
@@ -177,17 +167,10 @@ def _entries(data: bytes, ignored: Counter[str]) -> list[Entry]:
 
 
 def _finite(words: list[str], key: str) -> list[float]:
-    values = [_float(word, np.nan) for word in words]
-    if not values or not all(abs(value) < 1e18 for value in values):
+    values = [value for word in words if (value := parse_float(word)) is not None and abs(value) < 1e18]
+    if not values or len(values) < len(words):
         raise MeshError(f"its material library has the {key} {format_value(' '.join(words))}; numbers are wanted")
     return values
-
-
-def _float(word: str, default: float) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return default
 
 
 def _map(rest: str) -> Map:
@@ -198,7 +181,7 @@ def _map(rest: str) -> Map:
         values: list[str] = []
         for _ in range(OPTION_SIZES[match[1]]):  # the second and third number may be missing
             value = re.match(r"(\S+)\s+", rest)
-            if not value or (values and OPTION_SIZES[match[1]] > 1 and np.isnan(_float(value[1], np.nan))):
+            if not value or (values and OPTION_SIZES[match[1]] > 1 and parse_float(value[1]) is None):
                 break
             values.append(value[1])
             rest = rest[value.end() :]
@@ -206,12 +189,18 @@ def _map(rest: str) -> Map:
     return Map(rest.strip().strip('"'), options)
 
 
-class _Maps:
-    """Converts entries to Materials and adds their textures to a Library; textures of equal options are shared."""
+class Library:
+    """The materials of all libraries of an .obj file in `folder`; textures of equal options are shared.
 
-    def __init__(self, folder: Path, library: Library):
-        self._folder, self._library = folder, library
-        self.base = folder  # of the library that is being read
+    `linked` holds the stamps of libraries and textures, `ignored` counts what has no effect.
+    """
+
+    def __init__(self, folder: Path):
+        self.materials: list[Material] = []
+        self.textures: list[Texture] = []
+        self.ignored = Counter[str]()
+        self.linked: dict[Path, tuple[int, int] | None] = {}
+        self.base = self._folder = folder  # `base`: of the library that is being read
         self._pixels: dict[Path, np.ndarray | None] = {}
         self._rows: dict[tuple[object, ...], int] = {}
         self._total = 0
@@ -259,7 +248,7 @@ class _Maps:
         for word, picture in entry.maps.items():
             slot = SLOTS.get(word, "")
             if not slot or (word == "map_Ns" and "Pr" in entry.numbers):
-                self._library.ignored[f"{word} materials"] += 1
+                self.ignored[f"{word} materials"] += 1
             elif slot == "normal":
                 slots[slot] = self._normal_slot(picture, word)
             elif word == "map_Ns":
@@ -293,16 +282,16 @@ class _Maps:
         for option in picture.options:
             if option not in (*SILENT_OPTIONS, "-s", "-o", "-bm", "-clamp", "-imfchan"):
                 if option != "-mm" or kind not in ("map_Pr", "map_Pm", "map_d", "map_Tr"):
-                    self._library.ignored[f"{option} options"] += 1
+                    self.ignored[f"{option} options"] += 1
         if pixels is None:
             return None
         clamp = picture.options.get("-clamp") == ["on"]
         key = picture.name, kind, clamp, repr(sorted(picture.options.items()))
         if key not in self._rows:
-            self._rows[key] = len(self._library.textures)
+            self._rows[key] = len(self.textures)
             made = np.ascontiguousarray(make(pixels), "u1")
             made.flags.writeable = False
-            self._library.textures.append(Texture(made, ("clamp", "clamp") if clamp else ("repeat", "repeat")))
+            self.textures.append(Texture(made, ("clamp", "clamp") if clamp else ("repeat", "repeat")))
         scale_u, scale_v = picture.number("-s", 0, 1.0), picture.number("-s", 1, 1.0)
         move_u, move_v = picture.number("-o", 0, 0.0), picture.number("-o", 1, 0.0)
         transform = (scale_u, 0.0, move_u, 0.0, scale_v, 1.0 - scale_v - move_v)  # .mtl has v upwards, glTF downwards
@@ -312,16 +301,16 @@ class _Maps:
         """Reads a picture beside the library or the model, once; None, and a count in `ignored`, if that fails."""
         file = find_beside(self._folder, name, PICTURES, self.base)
         if file is None:
-            self._library.ignored[absence(name)] = 1
-            self._library.linked[_beside(self._folder, name)] = None
+            self.ignored[absence(name)] = 1
+            self.linked[_beside(self._folder, name)] = None
             return None
         if file not in self._pixels:
-            self._library.linked[file] = file_stamp(file)
+            self.linked[file] = file_stamp(file)
             try:
                 self._pixels[file] = read_pixels(file)
             except InputError:
                 self._pixels[file] = None
-                self._library.ignored[f"unreadable {name} files"] = 1
+                self.ignored[f"unreadable {name} files"] = 1
             else:
                 self._total += self._pixels[file].shape[0] * self._pixels[file].shape[1]  # type: ignore[union-attr]
                 if self._total > MAX_TOTAL_PIXELS:

@@ -12,7 +12,7 @@ from struct import Struct
 import numpy as np
 
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.meshes.contents import MeshError, MeshFile, fans, numbers_in, plain_primitive, strips
+from renderer.formats.meshes.contents import MeshError, MeshFile, as_indices, fans, numbers_in, plain_primitive, strips
 from renderer.plain import format_value, parse_whole
 
 MAX_HEADER_BYTES = 1 << 20
@@ -234,7 +234,7 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
         if name is None:
             continue
         corners, lengths = lists[name]
-        corners = _whole(corners)
+        corners = as_indices(corners)
         if element == "tristrips":
             faces += [strips(strip) for strip in np.split(corners, np.cumsum(lengths)[:-1])] if len(lengths) else []
         elif len(lengths) and (lengths == 3).all():
@@ -247,15 +247,6 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
         return MeshFile(part, ignored=ignored)
     material = Material("texture", metallic=0.0, textures={"base_color": TextureSlot(0)})
     return MeshFile(part, np.zeros(len(all_faces), "i4"), [material], [texture], ignored)
-
-
-def _whole(corners: np.ndarray) -> np.ndarray:
-    """Converts vertex indices to native integers; raises MeshError for fractions."""
-    if corners.dtype.kind == "f":
-        if not (np.abs(corners) < 2**53).all() or (corners != np.floor(corners)).any():
-            raise MeshError("a face names a vertex by what is no whole number")
-        return corners.astype("i8")
-    return corners.astype("i4" if corners.dtype.itemsize < 4 or corners.dtype.kind == "i" else "i8", copy=False)
 
 
 def _stacked(numbers: dict[str, np.ndarray], names: tuple[str, ...] | str) -> np.ndarray:
