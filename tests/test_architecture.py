@@ -155,8 +155,7 @@ def test_every_scene_says_how_it_is_tested(path):
 # of strangers name files by system/trust.named_file() alone; these are names of the program's or the user's.
 JOINED = {
     "renderer.formats.archive": {"self.path / name"},  # for messages
-    "renderer.formats.codecs": {"folder / f'{number}.error'", "folder / f'{number}.names'",
-                                "folder / f'{number}.{name}.npy'"},  # a temporary folder
+    "renderer.formats.codecs": {"folder / f'{number}.error'", "folder / f'{number}.npz'"},  # a temporary folder
     "renderer.formats.gltf.container": {"folder / name"},  # whether it is missing
     "renderer.formats.meshes.mtl": {"folder / part", "folder / (name.replace('\\\\', '/').replace('\\x00', '')"
                                     ".rpartition('/')[2] or 'missing')"},  # found, then judged; watched for

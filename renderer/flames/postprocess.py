@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.flames.chaos_game import BucketRect, ChaosGame, SampledSums
+from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import CurvePoints, Flame
 from renderer.flames.settings import Settings
@@ -19,7 +19,6 @@ from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
-Sums = ChaosGame | SampledSums  # of a pass, or of a part of its samples
 TRANSPARENT, OVER_BACKGROUND = 1, 2  # of ToneCurve.transparent: alpha instead of, or beside, the background
 LIT = 2  # of resolve in shaders/flames/postprocess.cu
 TILE = 8  # as in shaders/flames/postprocess.cu
@@ -140,7 +139,7 @@ class Postprocess:
         return self._variants[extended]
 
     def __call__(
-        self, game: Sums, pass_: Pass, grid: BucketGrid, size: tuple[int, int], settings: Settings,
+        self, game: ChaosGame, pass_: Pass, grid: BucketGrid, size: tuple[int, int], settings: Settings,
         pixels_per_unit: float, pass_index: int = 0,
     ) -> Buffer:  # fmt: skip
         """(height, width, 4) float32: linear red, green, blue, alpha of a tile of `size`; valid until the next call.
@@ -186,7 +185,7 @@ class Postprocess:
         else:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def _log_density(self, game: Sums, pass_: Pass, grid: BucketGrid, pixels_per_unit: float) -> Buffer:
+    def _log_density(self, game: ChaosGame, pass_: Pass, grid: BucketGrid, pixels_per_unit: float) -> Buffer:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
         count = game.rect.buckets
         scaled = self._buffers.get("log_density", (count, 4))
@@ -205,7 +204,7 @@ class Postprocess:
         return scaled
 
     def _filter_density(
-        self, game: Sums, buckets: Buffer, pass_: Pass, grid: BucketGrid, density: DeviceDensityFilter
+        self, game: ChaosGame, buckets: Buffer, pass_: Pass, grid: BucketGrid, density: DeviceDensityFilter
     ) -> Buffer:
         """(buckets, 4) float32: each bucket of `buckets` spread by the density filter for its hit count."""
         (kernels, radii, max_hits), flame = density, pass_.flame

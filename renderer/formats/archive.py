@@ -115,8 +115,6 @@ class Zip:
         with open_zip(self.path) as archive, open_member(archive, info, self.full_name(name)) as member:
             data = member.read(info.file_size + 1)
         if len(data) != info.file_size:
-            raise InputError(
-                f"{self.full_name(name)}: the zip is damaged: {len(data)} bytes, where its directory says "
-                f"{info.file_size}"
-            )
+            sizes = f"{len(data)} bytes, where its directory says {info.file_size}"
+            raise InputError(f"{self.full_name(name)}: the zip is damaged: {sizes}")
         return data

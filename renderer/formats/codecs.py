@@ -81,13 +81,13 @@ def _run_child(folder: Path, seconds: float) -> str:
 
 
 def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dict[str, np.ndarray]:
-    error_file, names = folder / f"{number}.error", folder / f"{number}.names"
+    error_file, decoded = folder / f"{number}.error", folder / f"{number}.npz"
     if error_file.exists():
         raise InputError(f"{path}: {job.item} {error_file.read_text(encoding='utf-8')}")
-    if not names.exists():
+    if not decoded.exists():
         raise InputError(f"{path}: {job.item} is damaged: it {reason or 'was not decoded'}")
-    found = json.loads(names.read_text(encoding="utf-8"))
-    return {name: np.load(folder / f"{number}.{name}.npy", allow_pickle=False) for name in found}
+    with np.load(decoded, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 # ---- the child ------------------------------------------------------------------------------------------------------
@@ -156,17 +156,13 @@ def main(folder: str, seconds: str) -> int:
     for number, (codec, max_items) in enumerate(rows):
         try:
             arrays = CODECS[codec](Path(folder, f"{number}.in").read_bytes(), max_items)
-        except MemoryError:
-            Path(folder, f"{number}.error").write_text("is damaged: it needs too much memory", encoding="utf-8")
+        except (MemoryError, Refused) as error:
+            text = str(error) if isinstance(error, Refused) else "is damaged: it needs too much memory"
+            Path(folder, f"{number}.error").write_text(text, encoding="utf-8")
             continue
-        except Refused as error:
-            Path(folder, f"{number}.error").write_text(str(error), encoding="utf-8")
-            continue
-        for name, array in arrays.items():
-            np.save(Path(folder, f"{number}.{name}.npy"), array, allow_pickle=False)
-        part = Path(folder, f"{number}.part")
-        part.write_text(json.dumps(list(arrays)), encoding="utf-8")
-        part.rename(Path(folder, f"{number}.names"))
+        part = Path(folder, f"{number}.part.npz")
+        np.savez(part, **arrays)  # type: ignore[arg-type]  # none is named allow_pickle
+        part.rename(Path(folder, f"{number}.npz"))  # a file of this name is complete
     return 0
 
 

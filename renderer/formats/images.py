@@ -86,11 +86,7 @@ def _write_rows(
     packer = zlib.compressobj(4)
     above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
     for rows_block in row_blocks:
-        assert rows_block.shape[1:] == row_shape and rows_block.dtype == dtype, (
-            rows_block.shape,
-            row_shape,
-            rows_block.dtype,
-        )
+        assert (rows_block.shape[1:], rows_block.dtype) == (row_shape, dtype), (rows_block.shape, rows_block.dtype)
         rows = np.ascontiguousarray(rows_block, dtype.newbyteorder(">")).reshape(len(rows_block), -1).view("u1")
         digest.update(rows)
         filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
@@ -127,9 +123,8 @@ def read_digest(path: Path) -> str:
         with _open_exr(path, header_only=True) as file:
             return str(file.header().get("rayfold_digest", ""))
     mark = f"{DIGEST}\0".encode()
-    return next(
-        (data[len(mark) :].decode("ascii", "replace") for data in _chunks(path, b"tEXt") if data.startswith(mark)), ""
-    )
+    found = next((data[len(mark) :] for data in _chunks(path, b"tEXt") if data.startswith(mark)), b"")
+    return found.decode("ascii", "replace")
 
 
 def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
@@ -178,9 +173,8 @@ def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
                 continue
             data = file.read(length)
             if file.read(4) != struct.pack(">I", zlib.crc32(kind + data)):
-                raise InputError(
-                    f"{path}: the image is damaged: the checksum of a {kind.decode('latin-1')} chunk is wrong"
-                )
+                named = f"a {kind.decode('latin-1')} chunk"
+                raise InputError(f"{path}: the image is damaged: the checksum of {named} is wrong")
             yield data
 
 
@@ -287,7 +281,7 @@ def decode_srgb(encoded: np.ndarray) -> np.ndarray:
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
     """Encodes linear values as uint8 or uint16 sRGB: clipped to [0, 1], rounded; NaN becomes 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
-    return (encode_srgb(x) * int(np.iinfo(dtype).max) + 0.5).astype(dtype)
+    return np.asarray((encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype))
 
 
 def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:

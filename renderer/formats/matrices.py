@@ -150,9 +150,7 @@ def _add_entries(array: np.ndarray, places: np.ndarray, values: np.ndarray) -> b
     for entries in np.split(by_rank, np.cumsum(np.bincount(ranks))[:-1]):
         before, added = flat[places[entries]], values[entries]
         total = before + added
-        is_rounded = (
-            is_rounded or not np.array_equal(total - before, added) or not np.array_equal(total - added, before)
-        )
+        is_rounded |= not (np.array_equal(total - before, added) and np.array_equal(total - added, before))
         flat[places[entries]] = total
     return is_rounded
 
@@ -203,9 +201,8 @@ def _number_header(where: str, file: IO[bytes], size: int) -> NpyHeader:
 def _check_memory(path: Path, name: str, needed: int) -> None:
     free = available_memory()
     if needed > free:
-        raise UnavailableError(
-            f"{path}: {name} takes {format_bytes(needed)} of memory, and {format_bytes(free)} are free here"
-        )
+        sizes = f"{format_bytes(needed)} of memory, and {format_bytes(free)} are free here"
+        raise UnavailableError(f"{path}: {name} takes {sizes}")
 
 
 def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) -> None:

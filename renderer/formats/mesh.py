@@ -143,11 +143,9 @@ def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
         raise InputError(f"{where}: {len(faces)} triangles are more than the {MAX_FACES} allowed")
     if faces.min() < 0 or faces.max() >= len(vertices):
         face = np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(1))[0]
-        raise InputError(
-            f"{where}: face {face} names the vertices {faces[face].tolist()}; there are {len(vertices)}, from 0"
-        )
+        named = f"names the vertices {faces[face].tolist()}"
+        raise InputError(f"{where}: face {face} {named}; there are {len(vertices)}, from 0")
     if not (vertices.min() > -1e18 and vertices.max() < 1e18):  # NaN fails the comparisons too
         vertex = np.flatnonzero(~(np.abs(vertices) < 1e18).all(1))[0]
-        raise InputError(
-            f"{where}: vertex {vertex} is {vertices[vertex].tolist()}; coordinates must be numbers below 1e18"
-        )
+        wanted = "coordinates must be numbers below 1e18"
+        raise InputError(f"{where}: vertex {vertex} is {vertices[vertex].tolist()}; {wanted}")

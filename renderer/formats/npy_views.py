@@ -31,17 +31,15 @@ def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
     fields = [name for name, array in arrays.items() if array.ndim in (4, 5)]
     if len(fields) != 1:
         found = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:8])
-        raise InputError(
-            f"{path}: one array (rows, columns, height, width, channels) is wanted; found {found or 'none'}"
-        )
+        wanted = "one array (rows, columns, height, width, channels) is wanted"
+        raise InputError(f"{path}: {wanted}; found {found or 'none'}")
     array = arrays[fields[0]]
     positions = np.full((array.shape[0] * array.shape[1], 2), np.nan)
     if "u" in arrays and "v" in arrays:
         for column, name in enumerate("vu"):
             if arrays[name].shape != array.shape[:2] or arrays[name].dtype.kind not in "iuf":
-                raise InputError(
-                    f"{path}: {name} is {arrays[name].shape}; it must be numbers of shape {array.shape[:2]}"
-                )
+                wanted = f"numbers of shape {array.shape[:2]}"
+                raise InputError(f"{path}: {name} is {arrays[name].shape}; it must be {wanted}")
             positions[:, column] = arrays[name].reshape(-1)
         if not np.isfinite(positions).all():
             raise InputError(f"{path}: u and v must be finite")

@@ -18,9 +18,8 @@ def open_npz(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> list
     """Opens a .npz file's arrays, sorted by name; raises InputError for damaged files and arrays of other types."""
     path = Path(path)
     with open_zip(path) as archive:
-        infos = sorted(
-            (info for info in archive.infolist() if info.filename.endswith(".npy")), key=lambda i: i.filename
-        )
+        arrays = (info for info in archive.infolist() if info.filename.endswith(".npy"))
+        infos = sorted(arrays, key=lambda info: info.filename)
         if not infos:
             raise InputError(f"{path}: holds no arrays")
         return [_open_array(path, archive, info, wanted, kinds) for info in infos]

@@ -132,10 +132,9 @@ def scene_of_table(table: dict[str, Any], path: Path, is_users: bool = False) ->
     if not isinstance(title, str):
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
-    animation = (
-        read_animation(table["animation"], settings, f"{path}: animation", folder) if "animation" in table else None
-    )
-    size = _size(table, path)
+    animation, size = None, _size(table, path)
+    if "animation" in table:
+        animation = read_animation(table["animation"], settings, f"{path}: animation", folder)
     return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)
 
 

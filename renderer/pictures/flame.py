@@ -386,7 +386,7 @@ class Picture(AccumulatingPicture[Settings]):
     def _displayed(self, sums: SampledSums) -> np.ndarray:
         """The picture of a subset of the samples: (height, width, 3) sRGB values, 0 to 1."""
         plan, one, scale = self._plan, self._plan.passes[self._pass], self._plan.pixels_per_unit(self._pass)
-        device_sums = sums.on_device(self.gpu.device)
+        device_sums: Any = sums.on_device(self.gpu.device)  # in place of a ChaosGame
         self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
         frame = self._noise_postprocess(device_sums, one, plan.grid, plan.tile[2:], plan.settings, scale)
         return linear_to_srgb(frame.read()[..., :3]) / 255.0

@@ -122,11 +122,9 @@ class Picture(AccumulatingPicture[Settings]):
         return "double"
 
     def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, object]:
-        view = settings.view
+        view, pixel = settings.view, 1 / size[1]
         height = float(view.height)
-        right, down = (
-            tuple(height * v for v in view.turned(*step)) for step in ((1 / size[1], 0.0), (0.0, -1 / size[1]))
-        )
+        right, down = (tuple(height * v for v in view.turned(*step)) for step in ((pixel, 0.0), (0.0, -pixel)))
         return dict(
             center=tuple(map(float, view.center)), right=right, down=down, resolution=size,
             sample_index=float(self.samples), max_iterations=settings.max_iterations,

@@ -93,12 +93,11 @@ class Picture(SourcePicture[Settings]):
 
     def _filter_by_gl(self, settings: Settings, frame: Frame | np.ndarray, size: Size) -> Texture:
         gl = self.gpu.gl
-        target = self.cached("target", size, lambda: gl.texture(size))
+        target: Texture = self.cached("target", size, lambda: gl.texture(size))
         if isinstance(frame, np.ndarray):
             frame = gl.texture(size).write(frame)
-        filter_pass = gl.render_pass(
-            "numerics/laplacian.frag", NEIGHBORS=settings.neighbors, BORDER=BORDERS[settings.border]
-        )
+        constants = dict(NEIGHBORS=settings.neighbors, BORDER=BORDERS[settings.border])
+        filter_pass = gl.render_pass("numerics/laplacian.frag", **constants)
         image = self.cached("interop", None, lambda: GlInterop(gl)).texture(frame)
         filter_pass(target, image=image, gain=settings.gain, show_sign=int(settings.show_sign))
         return target

@@ -156,9 +156,8 @@ class Picture(AccumulatingPicture[Settings]):
         source = (settings.light_field, settings.pattern, settings.layout, settings.grid, settings.memory_mib)
         if source == self._source:
             return
-        field = resolve_v_direction(
-            read_light_field(settings.light_field, settings.pattern, settings.layout, settings.grid)
-        )
+        read = read_light_field(settings.light_field, settings.pattern, settings.layout, settings.grid)
+        field = resolve_v_direction(read)
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.light_field).name}: {warning}", file=sys.stderr)
         self._cache = {}
@@ -208,9 +207,8 @@ class Picture(AccumulatingPicture[Settings]):
         py = (y * size[1] + size[1] / 2) * scale + from_y - 0.5
         candidates = np.linspace(low, high, max(64, math.ceil(8 * (high - low))))
         position = camera_position(self._field, u, v)
-        return self.cached(
-            "focus", (point, size, low, high), lambda: disparity_at(self._field, px, py, position, candidates)
-        )
+        key = point, size, low, high
+        return self.cached("focus", key, lambda: disparity_at(self._field, px, py, position, candidates))
 
     def _advance(self, settings: Settings) -> None:
         """Compute the refocused picture, or the next plane of one of the other outputs."""

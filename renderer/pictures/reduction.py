@@ -57,10 +57,8 @@ class Picture(SourcePicture[Settings]):
             drawn = source.picture.draw(source.scene.settings, image_size(size), time)
             frame = self._interop.texture(drawn)
         else:
-            pixels = self._pixels
-            frame = self.cached(
-                "image", settings.source, lambda: self.gpu.gl.texture(pixels.shape[1::-1]).write(pixels)
-            )
+            gl, pixels = self.gpu.gl, self._pixels
+            frame = self.cached("image", settings.source, lambda: gl.texture(pixels.shape[1::-1]).write(pixels))
         return self.postprocess(settings, size, frame)
 
     def source_picture(self, settings: Settings, size: Size) -> tuple[AnyPicture, PictureSettings, Size] | None:
@@ -100,10 +98,8 @@ class Picture(SourcePicture[Settings]):
 
     def _blit_into(self, image: Texture, rectangle: Rectangle, weighted: bool, background: float) -> None:
         """Draw `image` fitted into the rectangle; `weighted` divides by alpha, which counts the pixels of sums."""
-        fitted = fit(image.size, rectangle)
-        self._blit(
-            self._target, image=image, rectangle=fitted, weighted=int(weighted), background=(*BACKGROUND, background)
-        )
+        fitted, color = fit(image.size, rectangle), (*BACKGROUND, background)
+        self._blit(self._target, image=image, rectangle=fitted, weighted=int(weighted), background=color)
 
 
 def gap_size(size: Size) -> int:

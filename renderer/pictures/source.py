@@ -52,9 +52,8 @@ class SourcePicture(Picture[AnySourceSettings]):
             else:
                 scene = load(Path(path))
                 if scene.picture in (self.kind, "layout"):
-                    raise InputError(
-                        f"{path}: is a {scene.picture}; the source of a {self.kind} must be a picture of another kind"
-                    )
+                    wanted = f"the source of a {self.kind} must be a picture of another kind"
+                    raise InputError(f"{path}: is a {scene.picture}; {wanted}")
                 self._source = Source(scene, open_picture(scene, self.gpu))
             self._path = path
         return self._source

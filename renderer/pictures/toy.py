@@ -164,7 +164,8 @@ class Picture(BasePicture[Settings]):
         origin = left & ~1, bottom & ~1
         drawn = width + left - origin[0], height + bottom - origin[1]
         sizes = drawn, (width, height)
-        image, frame_texture = self.cached("image and frame", sizes, lambda: [self.gl.texture(size) for size in sizes])
+        textures: list[Texture] = self.cached("textures", sizes, lambda: [self.gl.texture(size) for size in sizes])
+        image, frame_texture = textures
         passes.draw_image(image, origin, size, time, frame, given)
         display = self.gl.render_pass("images/toy_display.frag", MODE=int(settings.output == "linear"))
         display(frame_texture, image=image, skipped=(left - origin[0], 0), inverse_size=(0.0, 0.0))

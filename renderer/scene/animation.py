@@ -109,9 +109,8 @@ def read_animation(table: object, settings: object, context: str, folder: Path |
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
             checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
-            keys.setdefault(path, []).append(
-                Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
-            )
+            key = Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
+            keys.setdefault(path, []).append(key)
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
     duration = last if parsed.duration is None else parsed.duration
     if parsed.loop and duration <= 0:

@@ -149,7 +149,7 @@ def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
 
 def _plain_first(known: Iterable[str]) -> str:
     """The keys for a message; plain ones, such as color, come before compounds, such as sheen_color_texture."""
-    return format_names(sorted(known, key=lambda name: name.count("_")))
+    return format_names(sorted(known, key=lambda name: str(name).count("_")))
 
 
 def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:

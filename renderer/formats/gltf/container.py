@@ -245,9 +245,8 @@ class Container:
             self.fail(name, f"has the filter {format_value(filter_name)} of {mode}")
         allowed = meshopt.STRIDES[filter_name] if mode == "ATTRIBUTES" else (2, 4)
         if stride not in allowed or (mode == "TRIANGLES" and count % 3):
-            self.fail(
-                name, f"has {count} elements of {stride} bytes, which {mode} with the filter {filter_name} cannot"
-            )
+            elements = f"{count} elements of {stride} bytes"
+            self.fail(name, f"has {elements}, which {mode} with the filter {filter_name} cannot")
         self.take("decoded bytes", count * stride, MAX_DECODED_BYTES, name)
         try:
             return memoryview(meshopt.decode(bytes(data), count, stride, mode, filter_name))

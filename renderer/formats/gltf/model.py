@@ -145,9 +145,7 @@ class Node:
     deforms: bool = False
     camera: Camera | None = None
     light: Light | None = None
-    instances: np.ndarray | None = (
-        None  # (k, 4, 4) instance to node, of EXT_mesh_gpu_instancing; None: the mesh is drawn once
-    )
+    instances: np.ndarray | None = None  # (k, 4, 4) instance to node, of EXT_mesh_gpu_instancing; None: drawn once
 
 
 @dataclass(frozen=True)

@@ -195,9 +195,8 @@ def _instances(file: Container, table: Json, name: str) -> np.ndarray:
     arrays = {key: file.real(attributes[key], kind, name) for key, kind in kinds.items() if key in attributes}
     counts = {len(values) for values in arrays.values()}
     if len(counts) != 1:
-        file.fail(
-            name, f"has {' and '.join(map(str, sorted(counts))) or 'no'} instances; every attribute needs as many"
-        )
+        numbers = " and ".join(map(str, sorted(counts))) or "no"
+        file.fail(name, f"has {numbers} instances; every attribute needs as many")
     (count,) = counts
     file.take("instances", count, MAX_INSTANCES, name)
     out = np.tile(np.eye(4), (count, 1, 1))
