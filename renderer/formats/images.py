@@ -281,7 +281,8 @@ def decode_srgb(encoded: np.ndarray) -> np.ndarray:
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
     """Encodes linear values as uint8 or uint16 sRGB: clipped to [0, 1], rounded; NaN becomes 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
-    return np.asarray((encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype))
+    encoded: np.ndarray = (encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype)
+    return encoded
 
 
 def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:

@@ -118,16 +118,13 @@ def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation
     out, total, entries = [], 0, file.list_at("animations")
     if len(entries) > MAX_ANIMATIONS:
         file.fail("the file", f"has {len(entries)} animations; {MAX_ANIMATIONS} are allowed")
-    for number, entry in enumerate(entries):
-        name = f"animations[{number}]"
-        if not isinstance(entry, dict):
-            file.fail(name, f"is {format_value(entry)}; it must be an object")
+    for name, entry in file.objects("animations"):
         channels = []
-        for row, channel in enumerate(file.list_at("channels", entry, name)):
+        for channel_name, channel in file.objects("channels", entry, name):
             total += 1
             if total > MAX_CHANNELS:
                 file.fail(name, f"raises the channels of the whole file above the {MAX_CHANNELS} allowed")
-            if read := _channel(file, entry, channel, f"{name}.channels[{row}]", targets):
+            if read := _channel(file, entry, channel, channel_name, targets):
                 channels.append(read)
         title = entry.get("name", "")
         duration = max((float(channel.times[-1]) for channel in channels), default=0.0)
@@ -135,10 +132,8 @@ def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation
     return tuple(out)
 
 
-def _channel(file: Container, animation: Json, entry: object, name: str, targets: dict[int, int]) -> Channel | None:
+def _channel(file: Container, animation: Json, entry: Json, name: str, targets: dict[int, int]) -> Channel | None:
     """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
-    if not isinstance(entry, dict):
-        file.fail(name, f"is {format_value(entry)}; it must be an object")
     target = file.part(entry, "target", name)
     node, path = target.get("node"), target.get("path")
     pointer = file.part(file.part(target, "extensions", name), "KHR_animation_pointer", name).get("pointer")
@@ -176,10 +171,7 @@ def _sampler(
     """Times (k,) and output values (n, w) float32 of a sampler, and its interpolation."""
     entry = file.item("samplers", index, channel, animation)
     name = f"{channel.partition('.')[0]}.samplers[{index}]"
-    interpolation = entry.get("interpolation", "LINEAR")
-    if interpolation not in INTERPOLATIONS:
-        allowed = ", ".join(INTERPOLATIONS)
-        file.fail(name, f"has the interpolation {format_value(interpolation)}; allowed are {allowed}")
+    interpolation = file.word(entry, "interpolation", INTERPOLATIONS, name, "LINEAR")
     times = file.real(entry.get("input"), ("SCALAR",), name)[:, 0]
     if not len(times):
         file.fail(name, "has no key frames")

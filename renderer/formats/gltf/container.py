@@ -10,6 +10,7 @@ import re
 import struct
 import urllib.parse
 from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -95,6 +96,14 @@ class Container:
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
+    def objects(self, key: str, table: Json | None = None, item: str = "the file") -> Iterator[tuple[str, Json]]:
+        """Yields the objects of the list at a key, each after its name for errors: "meshes[0].primitives[1]"."""
+        for index, value in enumerate(self.list_at(key, table, item)):
+            name = f"{key}[{index}]" if table is None else f"{item}.{key}[{index}]"
+            if not isinstance(value, dict):
+                self.fail(name, f"is {format_value(value)}; it must be an object")
+            yield name, value
+
     def item(self, group: str, index: object, item: str, table: Json | None = None) -> Json:
         """Returns the object group[index] of `table` (default: the file's JSON)."""
         values = self.list_at(group, table)
@@ -117,6 +126,13 @@ class Container:
         value: Any = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be a whole number from 0 to {most}")
+        return value
+
+    def word(self, table: Json, key: str, allowed: Collection[str], item: str, default: object = None) -> str:
+        """Returns the text at a key, which must be one of those allowed."""
+        value = table.get(key, default)
+        if not isinstance(value, str) or value not in allowed:
+            self.fail(item, f"has the {key} {format_value(value)}; allowed are {', '.join(allowed)}")
         return value
 
     def one_of(self, table: Json, key: str, allowed: dict[Any, Any], item: str, default: object = None) -> Any:
@@ -238,9 +254,7 @@ class Container:
             self.fail(name, f"has a compression that is {format_value(table)}; it must be an object")
         data = self._range(table, name)
         count, stride = self.count(table, "count", None, name, MAX_COUNT), self.count(table, "byteStride", None, name)
-        mode, filter_name = table.get("mode"), table.get("filter", "NONE")
-        if mode not in MODES:
-            self.fail(name, f"has the mode {format_value(mode)}; allowed are {', '.join(MODES)}")
+        mode, filter_name = self.word(table, "mode", MODES, name), table.get("filter", "NONE")
         if filter_name not in meshopt.STRIDES or (mode != "ATTRIBUTES" and filter_name != "NONE"):
             self.fail(name, f"has the filter {format_value(filter_name)} of {mode}")
         allowed = meshopt.STRIDES[filter_name] if mode == "ATTRIBUTES" else (2, 4)

@@ -15,7 +15,7 @@ from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.extensions import GLOSSINESS, MATERIALS
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.gltf.textures import MAX_TOTAL_PIXELS
-from renderer.plain import Json, format_value
+from renderer.plain import Json
 
 ALPHA_MODES = ("OPAQUE", "MASK", "BLEND")
 
@@ -35,9 +35,6 @@ def _material(file: Container, index: int, textures: list[Texture]) -> Material:
     ior = file.number(tables["KHR_materials_ior"], "ior", 1.5, 0.0, 10.0, name)
     if 0 < ior < 1:
         file.fail(name, f"has an ior of {ior}; it must be 0, for an infinite one, or 1 to 10")
-    alpha = entry.get("alphaMode", "OPAQUE")
-    if alpha not in ALPHA_MODES:
-        file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are {', '.join(ALPHA_MODES)}")
     volume = tables["KHR_materials_volume"]
     distance = math.inf
     if volume.get("attenuationDistance") is not None:
@@ -65,7 +62,7 @@ def _material(file: Container, index: int, textures: list[Texture]) -> Material:
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
         roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
         emission=tuple(strength * e for e in emission),
-        alpha=alpha,
+        alpha=file.word(entry, "alphaMode", ALPHA_MODES, name, "OPAQUE"),
         cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
         double_sided=entry.get("doubleSided") is True,
         unlit="KHR_materials_unlit" in extensions,

@@ -91,11 +91,8 @@ def _check_deformations(file: Container, nodes: list[Node], meshes: list[list[Me
 
 def _rest_weights(file: Container, mesh: int) -> tuple[float, ...]:
     """Reads the default morph weights of a mesh; their number must match the targets of every primitive."""
-    name, counts = f"meshes[{mesh}]", set()
-    entry = file.item("meshes", mesh, "a node")
-    for number, primitive in enumerate(file.list_at("primitives", entry, name)):
-        table = primitive if isinstance(primitive, dict) else {}
-        counts.add(len(file.list_at("targets", table, f"{name}.primitives[{number}]")))
+    name, entry = f"meshes[{mesh}]", file.item("meshes", mesh, "a node")
+    counts = {len(file.list_at("targets", table, part)) for part, table in file.objects("primitives", entry, name)}
     if len(counts) > 1:
         file.fail(name, f"has primitives of {' and '.join(map(str, sorted(counts)))} morph targets; all need as many")
     return file.numbers(entry, "weights", (0.0,) * sum(counts), name)
@@ -214,9 +211,7 @@ def _instances(file: Container, table: Json, name: str) -> np.ndarray:
 def _camera(file: Container, index: object, node: str) -> Camera:
     """Reads cameras[index] for a node."""
     entry, name = file.item("cameras", index, node), f"cameras[{index}]"
-    kind = entry.get("type")
-    if kind not in ("perspective", "orthographic"):
-        file.fail(name, f"has the type {format_value(kind)}; allowed are perspective, orthographic")
+    kind = file.word(entry, "type", ("perspective", "orthographic"), name)
     lens, title = file.part(entry, kind, name), str(entry.get("name", name))
     if kind == "orthographic":
         halves = [file.number(lens, key, None, -1e15, 1e15, name) for key in ("xmag", "ymag")]
@@ -232,9 +227,7 @@ def _camera(file: Container, index: object, node: str) -> Camera:
 def _light(file: Container, index: object, node: str) -> Light:
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
-    kind = entry.get("type")
-    if kind not in ("directional", "point", "spot"):
-        file.fail(name, f"has the type {format_value(kind)}; allowed are directional, point, spot")
+    kind = file.word(entry, "type", ("directional", "point", "spot"), name)
     strength = file.number(entry, "intensity", 1.0, 0.0, 1e12, name)
     red, green, blue = file.numbers(entry, "color", (1.0, 1.0, 1.0), name, 0.0, 1e6)
     power = strength * red, strength * green, strength * blue
@@ -268,10 +261,7 @@ def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
 
 def _mesh(file: Container, index: int, materials: list[Material], variant: int) -> list[MeshPrimitive]:
     parts = []
-    for number, primitive in enumerate(file.list_at("primitives", file.item("meshes", index, "a node"))):
-        name = f"meshes[{index}].primitives[{number}]"
-        if not isinstance(primitive, dict):
-            file.fail(name, f"is {format_value(primitive)}; it must be an object")
+    for name, primitive in file.objects("primitives", file.item("meshes", index, "a node"), f"meshes[{index}]"):
         mode = file.count(primitive, "mode", 4, name, 6)
         if "POSITION" in file.part(primitive, "attributes", name):
             parts.append(_primitive(file, primitive, mode, name, materials, variant))

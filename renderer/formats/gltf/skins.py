@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.formats.gltf.container import Container
-from renderer.plain import Json, format_value
+from renderer.plain import Json
 
 BLOCK = 1 << 16  # vertices skinned at a time, which bounds the memory of their matrices
 MAX_TARGETS = 1 << 12  # of a primitive
@@ -61,10 +61,7 @@ def read_deformation(file: Container, primitive: Json, count: int, name: str) ->
     if len(rows) > MAX_TARGETS:
         file.fail(name, f"has {len(rows)} morph targets; {MAX_TARGETS} are allowed")
     targets = []
-    for number, row in enumerate(rows):
-        target = f"{name}.targets[{number}]"
-        if not isinstance(row, dict):
-            file.fail(target, f"is {format_value(row)}; it must be an object")
+    for target, row in file.objects("targets", primitive, name):
         keys = [key for key in row if key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))]
         targets.append({key: _displacement(file, row[key], key, count, target) for key in keys})
     joints: list[np.ndarray] = []
