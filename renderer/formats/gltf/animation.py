@@ -115,10 +115,8 @@ def animation_keys(animations: tuple[Animation, ...]) -> list[str]:
 
 def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation, ...]:
     """Reads the animations of a file; `targets` counts the morph targets of each node of the scene."""
-    out, total, entries = [], 0, file.list_at("animations")
-    if len(entries) > MAX_ANIMATIONS:
-        file.fail("the file", f"has {len(entries)} animations; {MAX_ANIMATIONS} are allowed")
-    for name, entry in file.objects("animations"):
+    out, total = [], 0
+    for name, entry in file.objects("animations", most=MAX_ANIMATIONS):
         channels = []
         for channel_name, channel in file.objects("channels", entry, name):
             total += 1

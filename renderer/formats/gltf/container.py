@@ -89,16 +89,20 @@ class Container:
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be an object")
         return value
 
-    def list_at(self, key: str, table: Json | None = None, item: str = "the file") -> list[Any]:
+    def list_at(self, key: str, table: Json | None = None, item: str = "the file", most: int = MAX_COUNT) -> list[Any]:
         """Returns the list at a key of `table` (default: the file's JSON); empty if the key is missing."""
         value = (self.tree if table is None else table).get(key, [])
         if not isinstance(value, list):
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
+        if len(value) > most:
+            self.fail(item, f"has {len(value)} {key}; {most} are allowed")
         return value
 
-    def objects(self, key: str, table: Json | None = None, item: str = "the file") -> Iterator[tuple[str, Json]]:
+    def objects(
+        self, key: str, table: Json | None = None, item: str = "the file", most: int = MAX_COUNT
+    ) -> Iterator[tuple[str, Json]]:
         """Yields the objects of the list at a key, each after its name for errors: "meshes[0].primitives[1]"."""
-        for index, value in enumerate(self.list_at(key, table, item)):
+        for index, value in enumerate(self.list_at(key, table, item, most)):
             name = f"{key}[{index}]" if table is None else f"{item}.{key}[{index}]"
             if not isinstance(value, dict):
                 self.fail(name, f"is {format_value(value)}; it must be an object")

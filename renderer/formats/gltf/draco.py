@@ -20,9 +20,8 @@ def decompress(file: Container, meshes: set[int]) -> None:
     """Decodes the compressed primitives of `meshes` (indices) and replaces their accessors by decoded ones."""
     found: list[tuple[Json, Json, str]] = []
     for mesh in sorted(meshes):
-        for number, primitive in enumerate(file.list_at("primitives", file.item("meshes", mesh, "a node"))):
-            name = f"meshes[{mesh}].primitives[{number}]"
-            extensions = file.part(primitive, "extensions", name) if isinstance(primitive, dict) else {}
+        for name, primitive in file.objects("primitives", file.item("meshes", mesh, "a node"), f"meshes[{mesh}]"):
+            extensions = file.part(primitive, "extensions", name)
             if NAME in extensions:
                 found.append((primitive, file.part(extensions, NAME, name), name))
     views: dict[int, codecs.Job] = {}

@@ -22,12 +22,12 @@ ALPHA_MODES = ("OPAQUE", "MASK", "BLEND")
 
 def read_materials(file: Container, textures: list[Texture]) -> list[Material]:
     """Reads the materials of a file; appends converted specular-glossiness textures to `textures`."""
-    return [_material(file, index, textures) for index in range(len(file.list_at("materials")))]
+    materials = enumerate(file.objects("materials"))
+    return [_material(file, entry, name, f"material {index}", textures) for index, (name, entry) in materials]
 
 
-def _material(file: Container, index: int, textures: list[Texture]) -> Material:
-    """Reads materials[index]."""
-    entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
+def _material(file: Container, entry: Json, name: str, title: str, textures: list[Texture]) -> Material:
+    """Reads a material; `name` names it in errors, `title` is its default name."""
     surface, extensions = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
     tables = {extension: file.part(extensions, extension, name) for extension in MATERIALS}
     strength = file.number(tables["KHR_materials_emissive_strength"], "emissiveStrength", 1.0, 0.0, 1e9, name)
@@ -57,7 +57,7 @@ def _material(file: Container, index: int, textures: list[Texture]) -> Material:
             elif limits:
                 factors[field] = float(file.number(tables[extension], key, default, *limits, name))
     material = Material(
-        name=str(entry.get("name", f"material {index}")),
+        name=str(entry.get("name", title)),
         color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
         roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),

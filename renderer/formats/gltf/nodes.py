@@ -100,9 +100,7 @@ def _rest_weights(file: Container, mesh: int) -> tuple[float, ...]:
 
 def _nodes(file: Container) -> list[Node]:
     """Reads the nodes of the default scene, parents first."""
-    scenes, nodes = file.list_at("scenes"), file.list_at("nodes")
-    if len(nodes) > MAX_NODES:
-        file.fail("the file", f"has {len(nodes)} nodes; {MAX_NODES} are allowed")
+    scenes, nodes = file.list_at("scenes"), file.list_at("nodes", most=MAX_NODES)
     if scenes:
         roots = file.list_at("nodes", file.item("scenes", file.tree.get("scene", 0), "the file"), "its scene")
     else:
@@ -242,16 +240,15 @@ def _light(file: Container, index: object, node: str) -> Light:
 def _variants(file: Container) -> tuple[str, ...]:
     """Reads the names of the file's material variants."""
     extension = file.part(file.part(file.tree, "extensions", "the file"), VARIANTS, "the file")
-    count = len(file.list_at("variants", extension, VARIANTS))
-    return tuple(str(file.item("variants", i, VARIANTS, extension).get("name", i)) for i in range(count))
+    variants = enumerate(file.objects("variants", extension, VARIANTS))
+    return tuple(str(variant.get("name", index)) for index, (_, variant) in variants)
 
 
 def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
     """Returns the material index of a primitive under a variant (-1: none); -1 if the primitive has no material."""
     extension = file.part(file.part(primitive, "extensions", name), VARIANTS, name)
     material: Any = primitive.get("material", -1)
-    for number in range(len(file.list_at("mappings", extension, name))):
-        mapping = file.item("mappings", number, name, extension)
+    for _, mapping in file.objects("mappings", extension, name):
         if variant in file.list_at("variants", mapping, name):
             material = mapping.get("material")
     if material != -1:

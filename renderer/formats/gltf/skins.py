@@ -57,11 +57,8 @@ def read_skin(file: Container, index: int) -> Skin:
 
 def read_deformation(file: Container, primitive: Json, count: int, name: str) -> Deformation | None:
     """Reads the morph targets and joints of a primitive of `count` vertices; None if it has neither."""
-    attributes, rows = file.part(primitive, "attributes", name), file.list_at("targets", primitive, name)
-    if len(rows) > MAX_TARGETS:
-        file.fail(name, f"has {len(rows)} morph targets; {MAX_TARGETS} are allowed")
-    targets = []
-    for target, row in file.objects("targets", primitive, name):
+    attributes, targets = file.part(primitive, "attributes", name), []
+    for target, row in file.objects("targets", primitive, name, MAX_TARGETS):
         keys = [key for key in row if key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))]
         targets.append({key: _displacement(file, row[key], key, count, target) for key in keys})
     joints: list[np.ndarray] = []

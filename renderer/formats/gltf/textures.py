@@ -26,10 +26,7 @@ def read_textures(file: Container, missing: set[int]) -> list[Texture]:
     A texture whose image file is missing is white, and its index is added to `missing`. Images for which there is no
     room have less pixels than the file's. Both are counted in file.ignored.
     """
-    count = len(file.list_at("textures"))
-    if count > MAX_TEXTURES:
-        file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
-    sources = [_source(file, index) for index in range(count)]
+    sources = [_source(file, name, entry) for name, entry in file.objects("textures", most=MAX_TEXTURES)]
     wanted = list(dict.fromkeys(source for source in sources if source >= 0))
     absent = {i for i in wanted if file.lacks(file.item("images", i, "a texture").get("uri"))}
     missing.update(index for index, source in enumerate(sources) if source in absent)
@@ -38,17 +35,15 @@ def read_textures(file: Container, missing: set[int]) -> list[Texture]:
     file.ignored["missing picture textures"] += len(missing)
     file.ignored["full resolution textures"] += sum(source in reduced for source in sources)
     out = []
-    for index, source in enumerate(sources):
-        entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
+    for source, (name, entry) in zip(sources, file.objects("textures"), strict=True):
         sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
         wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
         out.append(Texture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
     return out
 
 
-def _source(file: Container, index: int) -> int:
-    """Returns the image index of textures[index]."""
-    entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
+def _source(file: Container, name: str, entry: Json) -> int:
+    """Returns the image index of a texture."""
     extensions = file.part(entry, "extensions", name)
     source: Any = entry.get("source")
     for extension in SOURCES:
