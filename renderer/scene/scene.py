@@ -78,11 +78,11 @@ class Scene:
             """Raises AttributeError for an unknown attribute, with the attributes or settings of like name."""
             if name.startswith("__") or "settings" not in vars(self):  # asked by copy and pickle
                 raise AttributeError(name)
-            own = [f.name for f in fields(self)]
-            known = [*own, *(f"settings.{f.name}" for f in fields(self.settings))]
-            like = [f"settings.{name}"] if f"settings.{name}" in known else []
-            hint = f" (did you mean {like[0]}?)" if like else suggestion(name, known)
-            raise AttributeError(f"Scene has no attribute {name!r}{hint}; there are {', '.join(own)}")
+            attributes = [f.name for f in fields(self)]
+            settings = [f"settings.{f.name}" for f in fields(self.settings)]
+            setting_ = f"settings.{name}"
+            hint = f" (did you mean {setting_}?)" if setting_ in settings else suggestion(name, attributes + settings)
+            raise AttributeError(f"Scene has no attribute {name!r}{hint}; there are {', '.join(attributes)}")
 
     @property
     def files(self) -> set[Path]:
