@@ -281,13 +281,12 @@ def decode_srgb(encoded: np.ndarray) -> np.ndarray:
 def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
     """Encodes linear values as uint8 or uint16 sRGB: clipped to [0, 1], rounded; NaN becomes 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
-    encoded: np.ndarray = (encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype)
-    return encoded
+    return (encode_srgb(x) * np.iinfo(dtype).max + 0.5).astype(dtype)
 
 
 def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
     """Decodes uint8 sRGB values to linear float32; with `alpha` the fourth channel is scaled without the sRGB curve."""
-    linear = decode_srgb(np.arange(256, dtype="f8") / 255).astype("f4")[pixels]
+    linear: np.ndarray = decode_srgb(np.arange(256, dtype="f8") / 255).astype("f4")[pixels]
     if alpha:
         linear[..., 3] = pixels[..., 3] / np.float32(255)
     return linear

@@ -5,6 +5,7 @@ has a crossed cell.
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -89,11 +90,10 @@ class Picture(AccumulatingPicture[Settings]):
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
         """Counts of the attributes of all flames of the file that are not drawn."""
-        total: dict[str, int] = {}
+        total = Counter[str]()
         for entry in read_library(Path(settings.file))[0]:
-            for name, count in entry.ignored.items():
-                total[name] = total.get(name, 0) + count
-        return total
+            total.update(entry.ignored)
+        return dict(total)
 
     def sample_count(self, settings: Settings, size: Size) -> int:
         """The number of flames."""
