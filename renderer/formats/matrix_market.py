@@ -95,8 +95,10 @@ def _parse(header: _Header, text: bytes) -> np.ndarray | Entries:
     if words != header.lines * header.numbers or not _has_usual_words(text):
         _refuse(header, text)
     if not words:  # SciPy ends the process by a signal at an array of 0 x 0
-        empty, none = np.zeros(0, "c16" if header.field == "complex" else "f8"), np.zeros(0, "i8")
-        return empty.reshape(header.shape) if header.is_array else Entries(header.shape, none, none, empty)
+        kind, none = "c16" if header.field == "complex" else "f8", np.zeros(0, "i8")
+        if header.is_array:  # without numbers: of no row or column, or skew-symmetric of 1 x 1
+            return np.zeros(header.shape, kind)
+        return Entries(header.shape, none, none, np.zeros(0, kind))
     is_integer = "integer" in header.field and not text.translate(None, INTEGER_BYTES)
     try:
         matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", text)

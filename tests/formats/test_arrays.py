@@ -140,6 +140,12 @@ def test_matrix_market_files_are_read_as_scipy_reads_them(tmp_path, rng, layout,
     assert np.array_equal(as_dense(found), expected)
 
 
+@pytest.mark.parametrize(("symmetry", "shape"), [("general", (0, 0)), ("general", (0, 3)), ("skew-symmetric", (1, 1))])
+def test_matrix_market_arrays_without_numbers_are_zero(tmp_path, symmetry, shape):
+    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix array real {symmetry}\n{shape[0]} {shape[1]}\n")
+    assert np.array_equal(read_matrix_market(tmp_path / "a.mtx"), np.zeros(shape))
+
+
 def test_large_matrix_market_files_are_read_in_chunks(tmp_path, rng):
     matrix = random_array((3000, 3000), density=0.03, rng=rng, format="coo")
     mmwrite(tmp_path / "a.mtx", matrix)
