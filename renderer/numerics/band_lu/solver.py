@@ -53,7 +53,7 @@ def factor_for(device: Device, ab: np.ndarray, block: int | None = None) -> "Ban
 class BandedLU:
     """P L U of the real band matrix A, given as LAPACK's band array ab (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j].
 
-    `devices`: block column i goes to devices[i mod q]; the cores of the host factor the matrix if no device is a GPU.
+    `devices`: block column i goes to GPU i mod q; the cores of the host factor the matrix if no device is a GPU.
     `block`: columns of a block. `schedule`: by default chosen for the kind and the memory of the devices.
     `precision`: "f4" with a float64 ab factors in float32 and refines every solution in float64.
     `cholesky`: the matrix is symmetric positive definite, factored by the host with half the operations.
@@ -88,8 +88,8 @@ class BandedLU:
         self._ab: np.ndarray | None = None
         self._norm: float | None = None
         self._exponent, self._max_abs_a = 0, 0.0
-        if schedule is None and all(device.properties.scalar_threads for device in devices):
-            devices = ()  # LAPACK is 6 to 20 times as fast as kernels on a CPU
+        if schedule is None:  # LAPACK is 6 to 20 times as fast as kernels on a CPU
+            devices = [device for device in devices if not device.properties.scalar_threads]
         if cholesky and (devices or block is not None):
             raise UserError("Cholesky factors are made by the host, without --device and --block")
         is_narrow = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
