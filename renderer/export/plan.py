@@ -50,7 +50,10 @@ class ExportPlan:
 
     @property
     def pattern(self) -> Path:
-        """Path of the frames, with # for the digits of their numbers; a video's are temporary and lie beside it."""
+        """Path of the frames, with # for the digits of their numbers.
+
+        The frames of a video lie in a temporary folder OUT.frames beside it.
+        """
         return self.output.with_name(f"{self.output.name}.frames") / "######.png" if self.is_video else self.output
 
     @property
@@ -65,7 +68,7 @@ class ExportPlan:
 
     @property
     def frame_depth(self) -> int:
-        """Bits per channel of the PNGs that are written, a film's frames too."""
+        """Bits per channel of the PNGs that are written, a video's frames too."""
         return 8 if self.options.bit_depth == 8 else 16
 
     @property
@@ -189,7 +192,10 @@ def _placeholders(output: Path) -> list[str]:
 
 
 def _film_numbers(scene: Scene) -> list[int]:
-    """The frames of a film of flames, as in flam3-animate: from the first key frame to the one before the last."""
+    """The frames of --film, whose key frames are the flames of a file.
+
+    Frame N shows time N: from the first key frame's time to one frame before the last key frame's, as in flam3-animate.
+    """
     times = [key.time for key in scene.settings.keyframes] or [0.0]
     if times[-1] - times[0] >= MAX_FRAMES:
         raise UserError(f"--film: the times {times[0]:g} to {times[-1]:g} are more than {MAX_FRAMES} frames")
@@ -198,7 +204,10 @@ def _film_numbers(scene: Scene) -> list[int]:
 
 
 def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None) -> None:
-    """Raise UserError for frames of one flame among several without --film, and for frames before time 0."""
+    """Raise UserError for frames of one flame without --film, and for frames before time 0.
+
+    Without --film, `scene.part` is the number of the flame if the scene comes from a file of flames, else empty.
+    """
     if not options.film and scene.part and (numbers or options.output.suffix.lower() in VIDEO_SUFFIXES):
         raise UserError(f"-o {options.output}: frames of {scene.path} need --film, or a scene with an [animation]")
     if options.film and numbers and numbers[0] < 0:

@@ -40,7 +40,13 @@ FUNCTIONS |= PRIMITIVES | {
 
 
 class NodeBuilder:
-    """Operations on scalars and vectors; a method returns None where the operation does not take the types."""
+    """Operations on scalars and vectors; a method returns None where the operation does not take the types.
+
+    From the innermost outwards: apply() makes the node of an operation on nodes that have its type already;
+    elementwise() converts values to a type and applies an operation to each component; unary(), binary() and function()
+    find the type, for an operator or for an operation that is written as a call; call() takes the name of any built-in
+    function on values: of an operation, of dot or cross, or of a definition in builtins.cb.
+    """
 
     def __init__(self, dag: Dag):
         self.dag = dag
@@ -64,7 +70,7 @@ class NodeBuilder:
         return self.dag.apply(name, result, *operands)
 
     def constant_fold(self, name: str, result: str, operands: Nodes) -> Node:
-        """The constant that an operation on constants yields; untyped ones are computed in double precision."""
+        """The constant of an operation on constants, computed in double precision if all floats are untyped."""
         untyped = result == "float" and all(n.attribute.untyped or n.type in ("int", "bool") for n in operands)
         types = ["double" if untyped and node.type == "float" else node.type for node in operands]
         type_ = "double" if untyped and name == "convert" else result
@@ -94,7 +100,10 @@ class NodeBuilder:
         return self.apply("convert", type_, node)
 
     def _convert_stored(self, node: Node, type_: str) -> Node:
-        """A conversion from or to half or byte, by float or int; a float becomes 0..255 at most, an int wraps."""
+        """A conversion from or to half (by way of float) or byte (by way of int).
+
+        To byte, a float is clamped to 0..255 and an int wraps.
+        """
         if node.type in ty.PROMOTED:
             promoted = self.apply("convert", ty.PROMOTED[node.type], node)
             return self.convert_node(promoted, type_)
@@ -175,7 +184,7 @@ class NodeBuilder:
         type_ = types[0]
         for value in values[1:]:
             type_ = type_ and self.common_scalar_type(DataValue(ty.Scalar(type_), values[0].nodes[:1]), value)
-        if operation.parameters[0] == "r" and type_ in ty.INTEGERS:
+        if operation.parameters[0] == "r" and type_ in ty.INTEGERS:  # "r": it takes floating point only
             type_ = "float"
         return self.elementwise(name, type_, values) if type_ and type_ in operation.types() else None
 
@@ -202,7 +211,7 @@ class NodeBuilder:
         return DataValue(value.type, tuple(nodes))
 
     def with_default_type(self, value: DataValue) -> DataValue:
-        """A variable's value: constants whose suffix leaves float or double open become float."""
+        """A variable's value: untyped constants, without a suffix that says float or double, become float."""
         if not value.is_literal or not all(node.attribute.untyped for node in value.nodes):
             return value
         return DataValue(value.type, tuple(self.dag.constant(n.attribute.number, n.type) for n in value.nodes))
@@ -242,7 +251,7 @@ class NodeBuilder:
         known = [v for v in (self._evaluate(operand, values) for operand in operands) if v is not None]
         if len(known) < len(operands):
             return None
-        if name == "real":
+        if name == "real":  # of builtins.cb alone: converts integers to float
             is_integer = ty.scalar_type_of(known[0].type) in ty.INTEGERS
             return self.convert(known[0], "float") if is_integer else known[0]
         return self.operation(name, known) if name in OPERATIONS else self.call(name, known)

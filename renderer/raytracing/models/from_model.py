@@ -31,7 +31,8 @@ MIN_SPAN = 1e-17  # least size of a mesh; its reciprocal is a scale that MeshSha
 HEIGHT = 720  # height in pixels of the picture of a file whose camera has an aspect ratio
 SAMPLES = 64
 GLASS_DEPTH = 32  # max_depth of models with glass
-MAX_TRIANGLES = 1 << 18  # triangles that are examined for floor and light; of larger files, every n-th
+# Triangles that are examined for floor and light. Of more, each (count // MAX_TRIANGLES)-th is examined.
+MAX_TRIANGLES = 1 << 18
 
 
 def open_file(path: Path) -> Scene:
@@ -65,7 +66,7 @@ def _open_model(path: Path) -> Scene:
     camera = model.cameras[0] if model.cameras else None
     view = camera_view(camera, vertices) if camera else None
     names = [camera.name for camera in model.cameras]
-    by_blender = "Blender I/O" in model.generator
+    by_blender = "Blender I/O" in model.generator  # its lamps and its emission differ in unit (default_picture.py)
     content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names), by_blender)
     has_glass = any(material.transmission > 0 for material in materials_of(model))
     settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))
@@ -88,7 +89,10 @@ def _shape(path: Path, model: gltf.Model) -> ModelShape:
 
 
 def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> ModelShape:
-    """The shape of a file that was opened by itself, playing an animation, which also moves its camera and lights."""
+    """The shape of a file that was opened by itself, playing an animation, which also moves its camera and lights.
+
+    The view is the file's camera 0. `camera` becomes 0 if the animation moves it, else -1 (int(moved) - 1).
+    """
     moves, _ = motion_bounds(model, animation)
     rig = model.rig
     assert rig is not None
@@ -162,7 +166,10 @@ def _animation(model: gltf.Model, index: int) -> Animation | None:
 
 
 def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...]]:
-    """The suns and point lights of a model; 1 lux is an irradiance of 1, 1 candela an intensity of 1."""
+    """The suns and point lights of a model. Numbers in lux and candela are taken as they are, not divided by 683 lm/W.
+
+    1 lux becomes an irradiance of 1, 1 candela an intensity of 1.
+    """
     suns, points = [], []
     for light in model.lights:
         axis = light.matrix[:3, 2] / max(np.linalg.norm(light.matrix[:3, 2]), 1e-30)
@@ -200,7 +207,10 @@ def camera_view(camera: gltf.Camera, vertices: np.ndarray) -> Camera:
 
 
 def _rescaled(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:
-    """Scale and position (3,) of a mesh: 1 and 0, unless products of its lengths would leave the range of float32."""
+    """Scale and position (3,) of a mesh: 1 and 0, unless products of its lengths would leave the range of float32.
+
+    A mesh that is rescaled loses its materials: open_file() then makes a MeshShape of the material BODY.
+    """
     span = float(np.abs(high - low).max())
     if 0 < span < MIN_SPAN:
         raise InputError(f"{path}: spans {span:g}; meshes must span at least {MIN_SPAN:g} to be drawn")

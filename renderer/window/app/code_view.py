@@ -3,6 +3,9 @@
 The picture is compiled from the text 0.3 s after the last key, and again when it is saved; an error is marked on its
 line, and the last good picture stays. Files of the program are never written: saving one asks for a copy of the user's
 own. Hiding the panel keeps an unsaved text.
+
+Two tables of system/drafts.py lead the readers of files here: `drafts.texts` has unsaved texts, which are read instead
+of their files, and `drafts.copies` has bundled files with the user's copies that are read in their stead.
 """
 
 import re
@@ -110,6 +113,7 @@ class CodeView:
 
     @property
     def _is_pass(self) -> bool:
+        """True if the file is a GLSL pass of the program, which all panels then compile anew."""
         return self.path is not None and self.path.is_relative_to(SHADERS)
 
     def _compile(self, text: str) -> None:
@@ -138,7 +142,7 @@ class CodeView:
             self.app.show_message(f"{copy.parent} belongs to the program: choose another folder")
             return
         original = self.path
-        if self._is_pass:
+        if self._is_pass:  # pictures know it by its original path
             drafts.copies[original] = copy
             self._write(copy)
             return

@@ -20,7 +20,8 @@ State = TypeVar("State")
 class PanelsState:
     """The open panels, their documents and their files.
 
-    `active` and `layout` are restored only if other panels are open, the selection of a document never.
+    Fields with compare=False are kept with a state but make no step of undo. AppState restores `active` and `layout`
+    only where undo or redo opens or closes panels; it never restores the selection of a document.
     """
 
     panels: tuple[Panel, ...]
@@ -37,7 +38,7 @@ def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None
 
 
 def show_again(state: PanelsState) -> None:
-    """Shows the documents of a state in its panels."""
+    """Shows the documents of a state in its panels. `panel.base` is the TOML text of a panel's document (Document)."""
     for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
         panel.base, panel.file = document.base, file
         panel.show(document.scene)
@@ -67,7 +68,10 @@ class UndoStack(Generic[State]):
             self._past[-1] = state
 
     def undo(self, state: State) -> State | None:
-        """The state before the current one, `state`, which need not be recorded; None if there is none."""
+        """Undoes one step and returns the state before it; None if there is none.
+
+        `state` is the current one; it is recorded first if it was not.
+        """
         if self.differs(state):
             self._past.append(state)
         if len(self._past) < 2:

@@ -21,7 +21,7 @@ from renderer.numerics.band_lu.solver import BandedLU
 
 ROWS = 64  # rows of Z computed at a time
 INFLATION = 1 + 1e-8  # bounds the relative rounding error of a sum of MAX_TERMS magnitudes
-MAX_TERMS = 1 << 24
+MAX_TERMS = 1 << 24  # most terms of a sum, and so the largest n: MAX_TERMS * EPSILON is 1.9e-9
 
 
 class Enclosure(NamedTuple):
@@ -55,7 +55,8 @@ def enclose(
 ) -> Enclosure:
     """The Enclosure around the refined solution of A x = b, with A the matrix of `lu` and b (n,) or (n, m).
 
-    progress(count) is called after `count` rows each. Elements of A and b may be wrong by `uncertainty`.
+    progress(count) is called after `count` rows each. Elements of A and b may be wrong by `uncertainty`, an absolute
+    error: of an equilibrated system (system.py), the rounding error of the scaling.
     IncompleteError, with the digits lost to the condition number, if no enclosure can be proven.
     """
     matrix, n = lu.matrix.astype("f8", copy=False), lu.n
@@ -80,20 +81,24 @@ def enclose(
         raise IncompleteError(_ill_conditioned(lu, refined))
     delta = products.max(axis=0) / (1 - norm) * INFLATION
     radius = (products + norms[:, None] * delta) * INFLATION
-    radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # A is not singular
+    radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm)
 
 
 def _rows_of_proof(
     lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, doubt: np.ndarray, rows: slice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z; `residual` is r +- `doubt`."""
+    """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z.
+
+    `residual` is r, known to within `doubt`. The columns of z are rows of Z, the columns of `left` rows of I - Z A.
+    """
     n, count = lu.n, rows.stop - rows.start
     unit = np.zeros((n, count))
     unit[np.arange(rows.start, rows.stop), np.arange(count)] = 1
     z = lu.solve(unit, "T").astype("f8", copy=False)
+    # Roundings of a term of I - Z A: at most a product, kl + ku + 1 additions and a subtraction, and one as a margin.
     terms = lu.kl + lu.ku + 4
-    if n <= ROWS:
+    if n <= ROWS:  # one block: twice the working precision takes little time, and gives closer bounds
         left = accurate_residual(transposed_band(matrix, lu.kl, lu.ku), lu.ku, lu.kl, z, unit)
         norms = (np.abs(left.values) + left.error_bounds(lu.ku, lu.kl)).sum(axis=0) * INFLATION
     else:
