@@ -1,7 +1,8 @@
 """Binned SAH on the host (I. Wald 2007): splits all ranges of a level at once, with NumPy arrays.
 
 build.py uses it for small scenes, instances.py for the BLASes. The input is boxes; the output is nodes, and an order of
-the primitives, to whose positions the leaves refer.
+the primitives, to whose positions the leaves refer. A primitive (PRIMITIVE of primitives.py) is a triangle, with vertex
+v0, edge1, edge2 and radius 0, or a sphere, with center v0 and edges 0; the radius is the fourth number of edge2.
 """
 
 from dataclasses import dataclass
@@ -11,13 +12,16 @@ import numpy as np
 from renderer.bvh.primitives import half_area
 
 # An inner node as builders write it, 64 bytes: the minimum and maximum of x and of y, for each child's box; the minimum
-# and maximum of z, for both boxes; the child references, ~(8 * first + count - 1) for a leaf. bvh/center_nodes.cu
-# converts it to the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
+# and maximum of z, for both boxes; the child references, ~(8 * first + count - 1) for a leaf, which has at most 8
+# primitives. bvh/center_nodes.cu converts it to the node that is traversed (bvh/traverse_bvh2.h), which has the same
+# references.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
 BINS = 16
 MAX_LEAF = 3  # most primitives of a leaf
-FORCE_MEDIAN = 40  # from this level on ranges are halved, so that the depth is at most 40 + log2(primitives) < 64
+# From this level on ranges are halved, so that the depth is at most 40 + log2(primitives). With fewer than 2^24
+# primitives it is less than 64, the STACK_SIZE of bvh/traverse_bvh2.h.
+FORCE_MEDIAN = 40
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     extent = np.maximum(np.abs(low), np.abs(high))
     pad = extent * np.float32(2**-22) + np.float32(1e-30)
     a, b = edge1.astype("f8"), edge2.astype("f8")
+    # size2 is |a|^2 |b|^2, area2 is |a x b|^2; their ratio is 1 / sin^2 of the angle between the edges.
     size2 = np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", b, b)
     area2 = size2 - np.einsum("ij,ij->i", a, b) ** 2
     sliver_error = np.sqrt(np.divide(size2, area2, out=np.ones(len(a)), where=area2 > size2 * 2**-40))
@@ -51,7 +56,7 @@ def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) -> HostBvh:
-    """Builds a BVH over boxes with min and max corners (m, 3); leaves hold at most `max_leaf` primitives."""
+    """Builds a BVH over boxes with min and max corners (m, 3); leaves hold at most `max_leaf` (1 to 8) primitives."""
     return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), max_leaf).build()
 
 
@@ -192,7 +197,10 @@ class _Builder:
 
 
 def _sizes_below(refs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The node counts of the subtrees of child references, 0 for leaves; `sizes` are the counts of the next level."""
+    """The node counts of the subtrees of child references, 0 for leaves; `sizes` are the counts of the next level.
+
+    The reference of a leaf is negative: the index -1 selects the appended 0.
+    """
     return np.asarray(np.append(sizes, 0)[np.maximum(refs, -1)])
 
 

@@ -44,7 +44,7 @@ def encode_video(
 ) -> None:
     """Writes the video of PNG frames, all of one size, at `fps` frames a second, with the recipe as its comment.
 
-    A film of 10 bits is made from frames of 16. `transfer` says how the frames are encoded: srgb or pq.
+    A video of 10 bits per channel is made from PNGs of 16. `transfer` says how the frames are encoded: srgb or pq.
     """
     with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
@@ -77,6 +77,7 @@ def _encode_video(
         read = read_samples if pixel_format.endswith("10le") else read_pixels  # 16 or 8 bits per channel
         stream.height, stream.width = _even(read(frames[0])).shape[:2]
         context = stream.codec_context
+        # H.273 tags: BT.2020 with PQ for high dynamic range, else BT.709, whose primaries are those that sRGB has.
         context.color_primaries, context.color_trc = (BT2020, PQ) if high_range else (BT709, BT709)
         context.colorspace, context.color_range = BT2020_MATRIX if high_range else BT709, LIMITED_RANGE
         for path_of_frame in frames:

@@ -3,8 +3,9 @@
 The samples are split into ranges of RANGE_SAMPLES. Each range is accumulated separately, and the ranges are merged in a
 fixed order, so a picture has the same bits whether one device draws all ranges or several devices share them. The
 functions of shaders/raytracing/film/film.h accumulate a range; shaders/raytracing/film/films.cu merges two films, and
-lets pixels rest. pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_range() and
-write_range().
+lets pixels rest for adaptive sampling: a pixel whose error, like its block's, is at most noise_threshold takes no more
+samples until a later estimate wakes it. Adaptive sampling keeps the variance, and the whole picture is then one range.
+pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_range() and write_range().
 """
 
 import numpy as np
@@ -40,7 +41,10 @@ def whole_blocks(tile: Tile, size: tuple[int, int]) -> Tile:
 
 
 def samples_of(m2: np.ndarray, samples: int) -> np.ndarray:
-    """Returns the number of samples of each pixel from film_m2 (..., 4), film.h, after `samples` of the picture."""
+    """Returns the number of samples of each pixel from film_m2 (..., 4), film.h, after `samples` of the picture.
+
+    The fourth number is the samples that a resting pixel has taken; of others, minus those missed while they rested.
+    """
     return np.where(m2[..., 3] > 0, m2[..., 3], samples + m2[..., 3])
 
 
@@ -58,7 +62,7 @@ class Film:
         self._total: tuple[Buffer, ...] = ()  # merged film of all ranges before the current one
         self._spare: tuple[Buffer, ...] = ()  # receives the merged film
         self.merged = current
-        self._kernels: dict[int, Kernel] = {}  # by: sample counts are read from device memory
+        self._kernels: dict[int, Kernel] = {}  # key 1: reads sample counts from device memory; 0: takes them
         self._errors: Buffer | None = None  # of each block
         self._crop: tuple[Buffer, Kernel] | None = None
 
@@ -96,9 +100,9 @@ class Film:
         self.merged = self._spare
 
     def rest_pixels(self, samples: int, threshold: float) -> float:
-        """Lets quiet pixels rest and wakes others after `samples` samples; returns the largest relative error.
+        """Lets pixels rest, or wakes them, after `samples` samples; returns the largest relative error.
 
-        No pixel is sampled any more once that is at most `threshold`.
+        A pixel rests if its relative error and its block's are at most `threshold`: all rest if the result is.
         """
         height, width = self.current[0].shape[:2]
         blocks = -(-width // BLOCK) * -(-height // BLOCK)
@@ -109,7 +113,10 @@ class Film:
         return float(self._errors.read().max())
 
     def mean_luminance(self, samples: int) -> tuple[float, float]:
-        """Returns the mean luminance of all pixels after `samples` samples, and its standard error."""
+        """Returns the mean luminance of all pixels after `samples` samples, and its standard error.
+
+        The film must keep the variance and be one range. The channels' errors are taken as fully correlated.
+        """
         mean, m2 = (buffer.read().astype("f8") for buffer in self.current)
         taken = samples_of(m2, samples)
         variances = ((np.sqrt(m2[..., :3]) @ LUMINANCE) ** 2) / (taken * (taken - 1))

@@ -74,6 +74,7 @@ def kernels_by_node(kernels: list[KernelCost]) -> dict[int, int]:
         waiting = [kernel.node]
         while waiting:
             node = waiting.pop()
+            # Stop at the results of other kernels, at arrays and numbers, and at nodes that an earlier kernel computes.
             is_other = node is not kernel.node and is_separate(node)
             if is_other or id(node) in owners or node.op == "scalar" and node is not kernel.node:
                 continue

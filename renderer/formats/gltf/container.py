@@ -23,7 +23,7 @@ from renderer.plain import Json, format_value, is_finite_number
 from renderer.system.files import file_stamp, parse_json, read_file, resolve
 from renderer.system.trust import named_file
 
-MAX_FILE_BYTES = 1 << 30  # bytes
+MAX_FILE_BYTES = 1 << 30  # of the file, and of each file that it names
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
 MAX_COUNT = 1 << 26  # items of an array
 MAX_ZEROS = 1 << 24  # items of all accessors without a buffer view, which consist of zeros
@@ -31,7 +31,7 @@ COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5
 INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 MAX_DECODED_BYTES = 1 << 30  # bytes of all compressed buffer views
-BUFFER_SUFFIXES = (".bin", ".glbin", ".glbuf")  # the first three of the media types' registrations
+BUFFER_SUFFIXES = (".bin", ".glbin", ".glbuf")  # as registered for application/gltf-buffer
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".ktx2")
 MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
 BINARY_CHUNK = 0x004E4942
@@ -203,7 +203,10 @@ class Container:
         return read_file(target, MAX_FILE_BYTES)
 
     def lacks(self, uri: object) -> bool:
-        """True if a URI names a missing file in the glTF file's folder or below; the file is then watched for."""
+        """True if a URI names a missing file in the glTF file's folder or below.
+
+        The file is then listed in `linked`, so that the window reloads the glTF file when it appears.
+        """
         if not isinstance(uri, str) or REMOTE.match(uri):
             return False
         folder, name = resolve(self.path.parent), urllib.parse.unquote(uri)

@@ -78,7 +78,7 @@ class GbtrfFactors(LapackFactors):
         self._factors, self._pivots, self.info = self._gbtrf(matrix, self._kl, self._ku, overwrite_ab=True)  # in place
 
     def pivots(self) -> np.ndarray:
-        """LAPACK's ipiv - 1."""
+        """LAPACK's ipiv - 1: SciPy's wrapper of gbtrf has subtracted the 1."""
         return np.asarray(self._pivots, np.int32)
 
     def upper(self) -> np.ndarray:
@@ -161,7 +161,7 @@ class TridiagonalFactors(LapackFactors):
         *self._factors, self.info = self._gttrf(matrix[2, :-1], matrix[1], matrix[0, 1:])
 
     def pivots(self) -> np.ndarray:
-        """LAPACK's ipiv - 1."""
+        """LAPACK's ipiv - 1: SciPy's wrapper of gttrf does not subtract the 1."""
         return np.asarray(self._factors[4], np.int32) - 1
 
     def upper(self) -> np.ndarray:

@@ -136,7 +136,10 @@ def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float
 
 
 def rounded_fraction(value: Fraction, dtype: DTypeLike = np.float64) -> float:
-    """A rational number rounded once to a floating-point format."""
+    """A rational number rounded once to a floating-point format.
+
+    A quotient of 80 bits or more, and a bit for a remainder, suffice: a format has at most 53 bits, a tie one more.
+    """
     shift = max(0, 80 - value.numerator.bit_length() + value.denominator.bit_length())
     quotient, remainder = divmod(abs(value.numerator) << shift, value.denominator)
     significand = quotient << 1 | (remainder != 0)
@@ -144,7 +147,10 @@ def rounded_fraction(value: Fraction, dtype: DTypeLike = np.float64) -> float:
 
 
 def rounded_root(value: Fraction, dtype: DTypeLike = np.float64) -> float:
-    """The square root of a rational number, rounded once to a floating-point format."""
+    """The square root of a rational number, rounded once to a floating-point format.
+
+    The root of a quotient of 160 bits has 80, as in rounded_fraction().
+    """
     size = value.numerator.bit_length() - value.denominator.bit_length()
     shift = max(0, 160 - size)
     shift += shift % 2

@@ -33,7 +33,7 @@ class OpenPanels(Sequence[Panel]):
         self.layout = tree  # as the user arranged the panels; None is a grid
         self.maximized = Switch(maximized)  # only the active panel is displayed
         self.area: Rect = (0, 0, 1, 1)  # the part of the window that the panels fill
-        self.layout_root: LayoutNode = 0  # the layout of the displayed panels
+        self.layout_root: LayoutNode = 0  # the layout of the displayed panels: a Split, or the index of a single one
         self.placed: list[PlacedPanel] = []  # displayed in this frame, even if an action closes some
 
     @overload

@@ -3,10 +3,9 @@
 // one warp's. A stage tests the bits at its start, and the 32 threads combine their new bits
 // by a ballot at its end. The setting `stencil` chooses the representation:
 //     bits     one bit a ray: the default of all schedules. bounces.h lists the active rays in shared memory.
-//     flags    one int a ray, and
-//     off      no test: ended rays are processed without effect. Both are kept as the baselines of the paper's
-//              experiment (tests/fps/raytrace.py): without a test, depth 6 of the scene `mirrors` is 2.7 times as slow
-//              on an H200.
+//     flags    one int a ray: a baseline of the paper's experiment (tests/fps/raytrace.py).
+//     off      no test: ended rays are processed without effect. The other baseline: without a test, depth 6 of the
+//              scene `mirrors` is 2.7 times as slow on an H200.
 //     compact  stream compaction, the usual alternative: the number of active rays, then their indices. The order of
 //              the indices depends on the order of the warps and changes no ray. Kept as a baseline, too.
 //
