@@ -262,7 +262,7 @@ class Handler(BaseHTTPRequestHandler):
         return exchange
 
     def _send_frame(self, exchange: FrameExchange, after: str) -> None:
-        """Answers with a frame other than `after`; 204: none came in time, 410: a closed window, 503: the server ends."""
+        """Answers with a frame other than `after`; 204: none in time, 410: a closed window, 503: the server ends."""
         number = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else 0
         result = exchange.wait_frame(number)
         if result is None and exchange.was_ended:
