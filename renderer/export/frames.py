@@ -16,6 +16,7 @@ from renderer.formats.images import read_digest
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
 from renderer.system.outputs import append_line, write_text
+from renderer.system.trust import Limits, refuse_links
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
@@ -58,9 +59,14 @@ class Manifest:
     def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None, force: bool = False):
         """`path_of(number)` is where a frame goes, if not where the pattern says.
 
-        `force` allows to replace frames of scenes with another title.
+        `force` allows to replace frames of scenes with another title. UserError for a manifest that is a link: nobody
+        named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
         """
         self.path = manifest_path(pattern)
+        if self.path.is_symlink():
+            raise UserError(f"{self.path}: is a link; the list of finished frames must be a file: remove the link")
+        if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
+            refuse_links(str(self.path.parent))
         self._path_of = path_of or (lambda number: frame_path(pattern, number))
         self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
         self._title, self._force = recipe.get("scene", {}).get("title"), force

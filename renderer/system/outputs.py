@@ -28,6 +28,7 @@ from renderer.host import try_lock, unlock, unnamed_file
 from renderer.paths import CACHE, private_folder
 from renderer.plain import printable
 from renderer.system.files import file_kind, resolve
+from renderer.system.trust import Limits, refuse_links
 
 RECORD_BYTES = 256  # of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
@@ -136,8 +137,11 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
     """The file, links followed, that a write to `path` makes or replaces; UserError where none can, or may, be made.
 
     Refused are folders, pipes, sockets and devices, which a file must not replace, and files that are read-only. A
-    writer that `appends` replaces nothing and may write to character devices.
+    writer that `appends` replaces nothing and may write to character devices. With --untrusted, links out of their folder
+    are refused: the folder may hold links that a stranger made.
     """
+    if Limits.refuses_programs:
+        refuse_links(str(path))
     target = _resolved(path)
     with writing(path):
         try:

@@ -72,15 +72,15 @@ def apply(args: argparse.Namespace) -> None:
         for name in args.untrusted_inputs:
             given = getattr(args, name) or ()
             for text in (given,) if isinstance(given, (str, Path)) else given:
-                _refuse_links(str(text))
-                _refuse_links(str(text).partition("=")[2])
+                refuse_links(str(text))
+                refuse_links(str(text).partition("=")[2])
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
     if Limits.memory and Supervision.allowed:
         _watch(Limits.memory, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf)
 
 
-def _refuse_links(name: str) -> None:
-    """Raises InputError for an input that is a link out of its folder, as a stranger's archive may hold one.
+def refuse_links(name: str) -> None:
+    """Raises InputError for a name that is a link out of its folder, as a stranger's archive may hold one.
 
     The folders of a relative name may be such links, too; the folders of an absolute name are the system's.
     """

@@ -14,6 +14,7 @@ GLSL_VERSION = 330
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
 # Mesa: 0:12(5): error: text; NVIDIA: 0(12) : error C1008: text; macOS: ERROR: 0:12: text
 LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?:\w+ )?error(?: \w+)?:)?\s*(.*)$")
+INCLUDE = re.compile(r"(?m)^[ \t]*#[ \t]*include\b")
 OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
 FILE_LINES = 1_000_000  # tab k has the lines from k x FILE_LINES: Mesa ignores the file's number in #line
@@ -61,6 +62,10 @@ def _adapted(text: str, is_plain: bool) -> str:
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
     """Compiles a pass of a toy; ToyError, which names its own files and lines, if the driver refuses it."""
+    for each in (program.common, tab):
+        if each and (found := INCLUDE.search(each.text)):
+            line = each.line + each.text.count("\n", 0, found.start())
+            raise ToyError(f"{each.path}:{line}: GLSL has no #include; the tab Common holds what several tabs need")
     try:
         return Pass(gl, pass_text(program, tab), [str(tab.path)])
     except KernelError as error:

@@ -122,3 +122,24 @@ def test_files_sent_to_a_farm_are_used_only_if_whole(tmp_path, monkeypatch):
     written = os.stat(here).st_ino
     farm_worker._store_files({sent: data})
     assert os.stat(here).st_ino == written and len(list((tmp_path / "farm").iterdir())) == 1
+
+
+def test_links_that_a_strangers_folder_holds_lead_no_output_out_of_it(scene, tmp_path):
+    """The list of frames that a link led to a shell's start file ran the scene's title as a command."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "bashrc").write_text("mine")
+    folder = tmp_path / "stranger"
+    folder.mkdir()
+    stranger = folder / "s.toml"
+    stranger.write_bytes(scene.read_bytes())
+    (folder / "f.frames.jsonl").symlink_to(mine / "bashrc")
+    (folder / "a.png").symlink_to(mine / "bashrc")
+    (folder / "h.gif.frames").symlink_to(mine)
+    for more in ((), ("--untrusted",)):
+        answer = export(stranger, "-o", folder / "f_#.png", "--frames", "1-1", *more, code=2)
+        assert "f.frames.jsonl: is a link" in answer.stderr
+    for output, more in (("a.png", ()), ("h.gif", ("--frames", "1-2"))):
+        answer = export(stranger, "-o", folder / output, *more, "--untrusted", code=5)
+        assert "is a link out of its folder" in answer.stderr
+    assert names(mine) == ["bashrc"] and (mine / "bashrc").read_text() == "mine"

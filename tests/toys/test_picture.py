@@ -208,6 +208,7 @@ ERRORS = [
     ("void mainImage(out vec4 c, in vec2 p) {\n  c = vec4(1);\n  c.x = absent;\n}", "toy.glsl:3:", "c.x = absent;"),
     (FEEDBACK.replace("c = 0.5 *", "c = nothing *"), "toy.glsl:13:", "c = nothing * texelFetch"),
     (FEEDBACK.replace("1.0 / 64.0;", "1.0 / 64.0 + wrong;"), "toy.glsl:2:", "const float STEP"),
+    (FEEDBACK.replace("c = 0.5 *", '\n#include "a.glsl"\nc = 0.5 *'), "toy.glsl:14: GLSL has no #include", ""),
     ("void mainImage(out vec4 c, in vec3 p) { c = vec4(1); }", "toy.glsl:1: the entry of Image must be", ""),
     ("void mainImage(out vec4 c, in vec2 p) {\n#if\n\n\n c = vec4(1); }", "toy.glsl:", ""),  # 2, or 3 by NVIDIA
 ]
