@@ -139,7 +139,8 @@ class Overlays:
         for action in actions:
             groups[action.group][action.name].append(action.keys)
         columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
-        if imgui.begin_table("keys", columns):
+        stretched = imgui.TableFlags_.sizing_stretch_same  # columns that fit their content give wrapped text no width
+        if imgui.begin_table("keys", columns, stretched):
             for column in _balance(groups, columns):
                 imgui.table_next_column()
                 for group in column:
