@@ -137,8 +137,8 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
     """The file, links followed, that a write to `path` makes or replaces; UserError where none can, or may, be made.
 
     Refused are folders, pipes, sockets and devices, which a file must not replace, and files that are read-only. A
-    writer that `appends` replaces nothing and may write to character devices. With --untrusted, links out of their folder
-    are refused: the folder may hold links that a stranger made.
+    writer that `appends` replaces nothing and may write to character devices. With --untrusted, links out of their
+    folder are refused: the folder may hold links that a stranger made.
     """
     if Limits.refuses_programs:
         refuse_links(str(path))
