@@ -304,7 +304,7 @@ def test_bad_numbers_of_a_material_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("faces", "told"),
+    ("faces", "expected"),
     [
         ("f 1 2 3\n\nf 1 2 9\n", "line 7 names v 9; there are 4"),
         ("f -1 -2 -7\n", "line 5 names v -7; there are 4"),
@@ -313,8 +313,8 @@ def test_bad_numbers_of_a_material_are_refused(tmp_path):
         ("f 1 2 99999999999999999999\n", "names v 99999999999999999999; there are 4"),
     ],
 )
-def test_an_index_beyond_the_vertices_names_its_line(tmp_path, faces, told):
-    with pytest.raises(InputError, match=re.escape(told)):
+def test_an_index_beyond_the_vertices_names_its_line(tmp_path, faces, expected):
+    with pytest.raises(InputError, match=re.escape(expected)):
         load_part(put(tmp_path, "a.obj", SQUARE + faces))
 
 

@@ -39,12 +39,12 @@ def test_solve_command(tmp_path, capsys, rng, options):
         pytest.skip("no CPU OpenCL driver here")
     ab, b = random_band(rng, 300, 33, 20), rng.standard_normal((300, 2))
     assert main(["solve", *files(tmp_path, ab, 33, 20, b), "--json", *options]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert {"residual", "growth", "rcond", "seconds"} <= told.keys()
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"residual", "growth", "rcond", "seconds"} <= summary.keys()
     x = np.load(tmp_path / "x.npy")
     assert np.allclose(dense(ab, 33, 20) @ x, b, atol=1e-8)
-    assert told["residual"] < 1e-15 and told["growth"] >= 1 and 0 < told["rcond"] <= 1
-    assert {"panel", "laswp", "trsm", "update", "copy", "factor", "solve"} <= told["seconds"].keys()
+    assert summary["residual"] < 1e-15 and summary["growth"] >= 1 and 0 < summary["rcond"] <= 1
+    assert {"panel", "laswp", "trsm", "update", "copy", "factor", "solve"} <= summary["seconds"].keys()
 
 
 def hilbert(n):
@@ -58,9 +58,11 @@ def hilbert(n):
 def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
     assert main(["solve", *files(tmp_path, hilbert(14), 13, 13, rng.standard_normal(14)), "--json"]) == 0
     out, err = capsys.readouterr()
-    told = json.loads(out.splitlines()[-1])
-    assert told["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
-    assert told["forward_bound"] is None and told["forward_bounds"] == [None] and told["backward_error"] < 1e-14
+    summary = json.loads(out.splitlines()[-1])
+    assert summary["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
+    assert (
+        summary["forward_bound"] is None and summary["forward_bounds"] == [None] and summary["backward_error"] < 1e-14
+    )
 
 
 def test_a_proof_is_the_only_verdict_on_digits(tmp_path, capsys, rng):

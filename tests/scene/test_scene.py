@@ -58,23 +58,23 @@ def test_defaults_are_not_written():
 
 
 def test_plain_keys_come_first_among_those_allowed():
-    with pytest.raises(InputError, match="did you mean color.*allowed are alpha, name, kind, color") as told:
+    with pytest.raises(InputError, match="did you mean color.*allowed are alpha, name, kind, color") as refusal:
         from_table(Material, {"colr": 1}, "x.toml", None)
-    assert all(f" {key}," in str(told.value) for key in ("roughness", "transmission", "emission", "metallic", "ior"))
+    assert all(f" {key}," in str(refusal.value) for key in ("roughness", "transmission", "emission", "metallic", "ior"))
 
 
 def test_a_scene_shows_itself_in_a_line_and_knows_its_attributes():
     scene = Scene(Path("a.toml"), "A", "raytrace", Settings(), size=(4, 3))
     assert repr(scene) == "<Scene 'a.toml': picture='raytrace', title='A', size=(4, 3)>"
-    for name, told in (("titel", "mean title"), ("depth", "mean settings.depth"), ("zzz", "there are path")):
-        with pytest.raises(AttributeError, match=told):
+    for name, expected in (("titel", "mean title"), ("depth", "mean settings.depth"), ("zzz", "there are path")):
+        with pytest.raises(AttributeError, match=expected):
             getattr(scene, name)
     moved = Scene(Path("a.toml"), "A", "x", Ball((0.0, 0.0, 0.0)))
     assert copy.copy(scene) == scene and pickle.loads(pickle.dumps(moved)) == moved
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "expected"),
     [
         ({"depht": 3}, "x.toml: unknown key 'depht' \\(did you mean depth\\?\\); allowed are view, depth"),
         ({"depth": 0}, "x.toml: depth is 0; it must be 1 to 16"),
@@ -94,8 +94,8 @@ def test_a_scene_shows_itself_in_a_line_and_knows_its_attributes():
         ({"mesh": "nowhere.obj"}, 'x.toml: mesh is "nowhere.obj"; there is no '),
     ],
 )
-def test_mistakes_are_told(table, told):
-    with pytest.raises(InputError, match=told):
+def test_mistakes_are_told(table, expected):
+    with pytest.raises(InputError, match=expected):
         from_table(Settings, table, "x.toml", None)
 
 
@@ -117,7 +117,7 @@ def test_assign_reaches_inwards():
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "told"),
+    ("key", "text", "expected"),
     [
         ("dept", "3", "--set dept: unknown key 'dept' \\(did you mean depth"),
         ("depth", "99", "--set depth is 99; it must be 1 to 16"),
@@ -126,21 +126,21 @@ def test_assign_reaches_inwards():
         ("view.position", "0,1,0", "one line"),
     ],
 )
-def test_assign_mistakes_are_usage_errors(key, text, told):
-    with pytest.raises(UserError, match=told) as error:
+def test_assign_mistakes_are_usage_errors(key, text, expected):
+    with pytest.raises(UserError, match=expected) as error:
         set_from_text(Settings(balls=(Ball((1.0, 2.0, 3.0)),)), key, text)
     assert error.value.exit_code == 2
 
 
 def test_files_that_are_no_toml(tmp_path):
-    for content, told in (
+    for content, expected in (
         (b"a = 3\n b\n", "line 2"),
         (b"\xff\xfe", "not UTF-8"),
         (b"a = " + b"[" * 5000, "not a TOML"),
     ):
         path = tmp_path / "x.toml"
         path.write_bytes(content)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=expected):
             read_toml(path)
     with pytest.raises(InputError, match="No such file"):
         read_toml(tmp_path / "none.toml")

@@ -51,6 +51,17 @@ def refined(screen, samples: int) -> None:
     assert not panel.error, panel.error
 
 
+def assert_shows_the_whole_picture(screen, scene) -> None:
+    """The active panel, once paused, has the bits of as many samples drawn without a window."""
+    panel = screen.app.panel
+    panel.paused = True
+    until(screen, lambda: panel.draw_loop.displayed_samples == panel.measured.samples and not panel.draw_loop.busy)
+    whole, size = open_picture(scene, screen.app.gpu), panel.drawn.size
+    for _ in range(panel.measured.samples):
+        frame = whole.draw(scene.settings, size, 0.0)
+    assert np.array_equal(panel.display.frame.read(), frame.read())
+
+
 def test_a_starved_thread_changes_no_tile(gl, gpu, fast_device):
     """Each draw is taken over 5 s after its device has done it."""
     with window([mirrors()], gpu, gl, SIZE) as screen:
@@ -84,12 +95,7 @@ def test_a_picture_that_its_first_samples_split_is_whole_once_it_is_warm(gl, gpu
         until(screen, lambda: panel.tiles.count == 1)
         assert panel.measured.samples < 4, "the picture begins again"
         refined(screen, 20)
-        panel.paused = True
-        until(screen, lambda: panel.draw_loop.displayed_samples == panel.measured.samples and not panel.draw_loop.busy)
-        whole, size = open_picture(scene, screen.app.gpu), panel.drawn.size
-        for _ in range(panel.measured.samples):
-            frame = whole.draw(scene.settings, size, 0.0)
-        assert np.array_equal(panel.display.frame.read(), frame.read())
+        assert_shows_the_whole_picture(screen, scene)
 
 
 def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gpu, fast_device):
@@ -103,12 +109,7 @@ def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gp
             frames_drawn, most, draws = frames_drawn + drawn, max(most, in_flight), draws + 1
             batches.add(panel.measured.samples - before)
         assert most == MAX_IN_FLIGHT and max(batches) > 4
-        panel.paused = True
-        until(screen, lambda: panel.draw_loop.displayed_samples == panel.measured.samples and not panel.draw_loop.busy)
-        whole, size = open_picture(scene, screen.app.gpu), panel.drawn.size
-        for _ in range(panel.measured.samples):
-            frame = whole.draw(scene.settings, size, 0.0)
-        assert np.array_equal(panel.display.frame.read(), frame.read())
+        assert_shows_the_whole_picture(screen, scene)
 
 
 def test_the_last_batch_ends_at_the_last_sample_and_is_displayed(gl, gpu, fast_device):

@@ -143,7 +143,7 @@ class HostFactors(BlockFactors):
             self.watch(name, i)
 
     def _factor_next_panel(self, progress: Progress, i: int) -> None:
-        """Factors panel i, for which the other cores wait, once its inverses may overwrite those of an earlier one."""
+        """Factors panel i, for which the other cores wait, once it may overwrite the inverses of an earlier panel."""
         self._wait_for_packing(progress, i)
         for thread in range(1, self._threads):
             progress.wait_for(thread, i + 1 - len(self._inverses))

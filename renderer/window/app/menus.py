@@ -43,7 +43,7 @@ def _menu_button(label: str, scale: float, tooltip: str = "", opens: bool = Fals
 
 
 def _submenu(app: AppState, title: str, entries: Entries | Callable[[], Entries]) -> None:
-    """A menu of entries; those of a function are asked for while the menu is open."""
+    """A menu of entries, or of the entries that a function returns, which is called while the menu is open."""
     if not imgui.begin_menu(title):
         return
     offered = entries() if callable(entries) else entries

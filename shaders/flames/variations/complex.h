@@ -363,7 +363,7 @@ DEVICE Triple jacobi(real u, float mc) {
     return negative ? triple(sn / root, dn, cn) : triple(sn, cn, dn);
 }
 
-// cn, dn and sn of x + iy: u are the functions of x, v those of y for the complementary parameter.
+// cn, dn and sn of x + iy: u holds the functions of x, v the functions of y for the complementary parameter.
 DEVICE real jacobi_scale(float weight, Triple u, Triple v, float k) {
     return weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
 }

@@ -376,13 +376,13 @@ def test_nee_bsdf_and_mis_have_one_mean(picture, tmp_path, rng, scene_of):
 
 
 PROBE = """
-KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOBAL float4 *found, GLOBAL float4 *told,
-           SCENE_PARAMS) {
+KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOBAL float4 *found,
+           GLOBAL float4 *arrivals, SCENE_PARAMS) {
     uint i = thread_index();
     LightSample light;
     bool any = sample_light(params, make_float3(x, y, z), SCENE_ARGS, make_sampler(seed, i, 0), 4, &light);
     found[i] = any ? with_w(light.direction, light.pdf) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    told[i] = with_w(light.radiance, light.distance);
+    arrivals[i] = with_w(light.radiance, light.distance);
 }
 """
 
@@ -397,12 +397,12 @@ def light_samples(device, settings, point, count, seed):
     constants = compile_constants(settings, geometry.has_spheres)
     source = GeneratedSource("materials", kernel_source().text + PROBE)
     kernel = device.kernel(source, "aim", group_size=64, **constants)
-    found, told = device.buffer((count, 4)), device.buffer((count, 4))
+    found, arrivals = device.buffer((count, 4)), device.buffer((count, 4))
     rows = device.buffer(len(materials), materials.dtype).write(materials)
     view = launch_params(settings, (8, 8), (0, 0, 8, 8), lights.fields)
     scene = geometry.bvh.nodes, geometry.bvh.primitives, rows, lights.buffer
-    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), found, told, *scene)
-    return found.read(), told.read()
+    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), found, arrivals, *scene)
+    return found.read(), arrivals.read()
 
 
 @pytest.mark.parametrize("name", ["ball", "square", "sun", "environment", "all"])
@@ -420,7 +420,7 @@ def test_light_samples_follow_their_pdf(device, rng, tmp_path, name):
         "all": full,
     }[name]
     point, count = np.array([0.3, 0.1, 0.9]), 1 << 17
-    found, told = light_samples(device, settings, point, count, rng.integers(1 << 31))
+    found, arrivals = light_samples(device, settings, point, count, rng.integers(1 << 31))
     kept = found[:, 3] > 0
     direction, density = found[kept, :3].astype("f8"), found[kept, 3].astype("f8")
     assert np.allclose(np.linalg.norm(direction, axis=1), 1, atol=1e-5)
@@ -441,7 +441,7 @@ def test_light_samples_follow_their_pdf(device, rng, tmp_path, name):
         squares = np.bincount(cell, 1 / density**2, 72) / count
         z = (sums - 4 * np.pi / 72) / np.sqrt((squares - sums**2) / count)
         assert np.abs(z).max() < 4.8
-    power = told[kept, :3].astype("f8").mean(1) / density
+    power = arrivals[kept, :3].astype("f8").mean(1) / density
     assert np.isfinite(power).all() and (power > 0).all()
 
 
@@ -449,8 +449,8 @@ def test_spheres_are_sampled_on_their_visible_side(device, rng):
     """Samples lie on the near side of the sphere, uniformly over its solid angle."""
     settings = replace(floor_scene(), spheres=(Sphere("lamp", (2.0, 3.0, 1.0), 0.7),))
     point = np.array([0.1, 0.0, -0.2])
-    found, told = light_samples(device, settings, point, 4096, rng.integers(1 << 31))
-    ends = point + found[:, :3].astype("f8") * told[:, 3:]
+    found, arrivals = light_samples(device, settings, point, 4096, rng.integers(1 << 31))
+    ends = point + found[:, :3].astype("f8") * arrivals[:, 3:]
     assert np.allclose(np.linalg.norm(ends - [2, 3, 1], axis=1), 0.7, atol=1e-4)
     assert (((ends - [2, 3, 1]) * found[:, :3]).sum(1) < 0).all()
     towards = (np.array([2, 3, 1]) - point) / np.linalg.norm(np.array([2, 3, 1]) - point)
