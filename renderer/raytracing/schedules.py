@@ -7,11 +7,10 @@
 - `megakernel`: one kernel, which traces paths to all depths.
 
 Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto". On CUDA it takes the
-wavefront, or the megakernel for small pictures and scenes of few primitives, and schedule_trial.py then measures; by
-OpenCL on GPUs with a ballot it takes regeneration; elsewhere the megakernel. By OpenCL on an H200 the wavefront draws
-1.0 to 1.9 times as fast as regeneration but takes 2 to 3 s longer to compile; GPUs of other makers have not been
-measured. A stencil (mask of active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls
-Schedule.draw_sample().
+wavefront, or the megakernel for small pictures and scenes of few primitives; by OpenCL on GPUs with a ballot it takes
+regeneration, which compiles 2 to 3 s sooner than the wavefront and on an H200 draws 0.53 to 1.3 times as fast; then
+schedule_trial.py measures. Elsewhere it takes the megakernel. GPUs of other makers have not been measured. A stencil
+(mask of active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls Schedule.draw_sample().
 """
 
 from collections.abc import Callable, Iterator
@@ -75,7 +74,8 @@ def fits_wavefront(device: Device, ray_count: int) -> bool:
 
 def rival_schedule(device: Device, settings: Settings, schedule: str, ray_count: int) -> str | None:
     """Returns the schedule that "auto" tries beside `schedule`; None where `schedule` is always faster."""
-    if settings.schedule != "auto" or settings.stencil != "bits" or not device.has_graphs or not has_ballot(device):
+    is_choice = settings.schedule == "auto" and settings.stencil == "bits"
+    if not is_choice or not device.compiles_beside_work or not has_ballot(device):
         return None
     return "megakernel" if schedule == "wavefront" else "wavefront" if fits_wavefront(device, ray_count) else None
 

@@ -26,6 +26,7 @@ from renderer.raytracing.settings import Sphere
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import Item
+from renderer.window.panels.measurements import Measurements
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
 
@@ -124,6 +125,16 @@ class Turn:
     processor: float
 
 
+class CountingMeasurements(Measurements):
+    """Measurements that also count all samples; `samples` begins anew with each picture of an animation."""
+
+    drawn = 0
+
+    def add_samples(self, count: int, seconds: float, timestamp: float) -> None:
+        super().add_samples(count, seconds, timestamp)
+        self.drawn += count
+
+
 class LiveWindow:
     """The window's own loop on an offscreen window, and the same pictures headless.
 
@@ -162,18 +173,19 @@ class LiveWindow:
         app.wake = self._wake.set
         for panel in app.panels:
             panel.free_run = True
-        self._loop_until(lambda: all(p.error or p.measured.samples > 5 for p in app.panels))
+            panel.measured = CountingMeasurements()
+        self._loop_until(lambda: all(p.error or p.measured.drawn > 5 for p in app.panels))
         for panel in app.panels:
             panel.paused = True
         self._loop_until(lambda: all(p.error or not _works(p) for p in app.panels))
         for panel, scene in zip(app.panels, scenes, strict=True):
             assert not panel.error, panel.error
-            picture, size = open_picture(scene, self._gpu), panel.drawn.size
+            picture, drawn = open_picture(scene, self._gpu), panel.drawn
             for _ in range(panel.measured.samples):
-                frame = picture.draw(scene.settings, size, 0.0)
+                frame = picture.draw(drawn.settings, drawn.size, drawn.time)
             shown = panel.display.frame.read()
             assert np.array_equal(shown, frame.read()), f"{scene.title}: {panel.measured.samples} samples differ"
-            self._headless.append((picture, scene.settings, size))
+            self._headless.append((picture, drawn.settings, drawn.size))
             panel.paused = False
         self.facts["panels"] = [list(size) for _, _, size in self._headless]
         return shown
@@ -268,8 +280,8 @@ def _works(panel) -> bool:
 
 
 def _progress(panel) -> float:
-    """The samples of a panel, with the fraction of the present one that is drawn."""
-    return panel.measured.samples + panel.tiles.done / panel.tiles.count
+    """The samples that a panel has drawn, with the fraction of the present one that is drawn."""
+    return panel.measured.drawn + panel.tiles.done / panel.tiles.count
 
 
 def live(gpu, name: str, names) -> Case:

@@ -35,3 +35,13 @@ def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
         for way in ("wavefront", "regenerate", "megakernel"):
             assert schedules.with_schedule(device, Settings(schedule=way), geometry, rays).schedule == way
         assert schedules.with_schedule(device, Settings(stencil="off"), geometry, rays).schedule == "wavefront"
+
+
+@pytest.mark.parametrize(("first", "rival"), [("wavefront", "megakernel"), ("regenerate", "wavefront")])
+def test_auto_tries_a_rival_where_it_compiles_beside_the_drawing(monkeypatch, first, rival):
+    monkeypatch.setattr(schedules, "has_ballot", lambda _: True)
+    properties = SimpleNamespace(memory_bytes=8 << 30)
+    device, slow = (SimpleNamespace(properties=properties, compiles_beside_work=beside) for beside in (True, False))
+    assert schedules.rival_schedule(device, Settings(), first, LARGE) == rival
+    assert schedules.rival_schedule(slow, Settings(), first, LARGE) is None
+    assert schedules.rival_schedule(device, Settings(schedule=first), first, LARGE) is None

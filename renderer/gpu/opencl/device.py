@@ -102,6 +102,7 @@ class OpenclDevice(MemoryDevice):
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
+        self.compiles_beside_work = bool(handle.type & cl.device_type.GPU)  # drivers of GPUs compile on any thread
         if handle.type & cl.device_type.CPU:
             self.simd_width = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
         self._context = cl.Context([handle])
