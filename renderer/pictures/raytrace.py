@@ -120,7 +120,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._film_tile, ray_count = tile, tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)
-        wanted, settings = settings, with_schedule(self.device, settings, self._geometry, ray_count)
+        wanted, settings = settings, self._with_schedule(settings, self._geometry, ray_count)
         with stage("building"):
             lights = self._update_lights(settings)
         self._update_guide(settings)
@@ -185,6 +185,10 @@ class Picture(AccumulatingPicture[Settings]):
         self._trial, self._schedule, self._rays = None, best.schedule, best.rays
         self._settings, self._rays_key = self._settings.with_schedule(best.name), best.rays.key
 
+    def _with_schedule(self, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
+        """The settings with "auto" replaced by a guess of the fastest schedule."""
+        return with_schedule(self.device, settings, geometry, ray_count, self._material_rows(settings, geometry))
+
     def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
         """Returns the compile-time constants of the schedule's kernels, without LightSampler.constants."""
         rows = self._material_rows(settings, geometry)
@@ -203,7 +207,7 @@ class Picture(AccumulatingPicture[Settings]):
 
     def _compile_ahead(self, settings: Settings, ray_count: int, geometry: Geometry) -> None:
         """Begins to compile the schedule's kernels with the usual constants while the BVH is built."""
-        settings = with_schedule(self.device, settings, geometry, ray_count)
+        settings = self._with_schedule(settings, geometry, ray_count)
         constants = self._constants(settings, geometry) | LightSampler.usual_constants
         SCHEDULES[settings.schedule].compile_ahead(self.device, constants)
 
@@ -397,7 +401,7 @@ class Picture(AccumulatingPicture[Settings]):
     def _with_geometry(self, settings: Settings, size: Size) -> Settings:
         """Updates the geometry for a picture of `size`; returns the settings with its schedule."""
         self._update_geometry(settings, size[0] * size[1])
-        return with_schedule(self.device, settings, self._geometry, size[0] * size[1])
+        return self._with_schedule(settings, self._geometry, size[0] * size[1])
 
     def _light_view(self, settings: Settings, size: Size, pixel: tuple[int, int]) -> AlgorithmView:
         lights = self._update_lights(settings)

@@ -7,7 +7,7 @@
 - `megakernel`: one kernel, which traces paths to all depths.
 
 Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto". On CUDA it takes the
-wavefront, or the megakernel for small pictures and scenes of few primitives; by OpenCL on GPUs with a ballot it takes
+wavefront, or the megakernel for small pictures and scenes of simple materials; by OpenCL on GPUs with a ballot it takes
 regeneration, which compiles 2 to 3 s sooner than the wavefront and on an H200 draws 0.53 to 1.3 times as fast; then
 schedule_trial.py measures. Elsewhere it takes the megakernel. GPUs of other makers have not been measured. A stencil
 (mask of active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls Schedule.draw_sample().
@@ -23,13 +23,16 @@ from renderer.gpu.device import Buffer, Device
 from renderer.gpu.warps import has_ballot
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
+from renderer.raytracing.material_files import material_constants
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.settings import Settings
+from renderer.raytracing.volumes import has_volumes
 
-MIN_WAVEFRONT_PRIMS = 36  # static primitives below which CUDA begins with the megakernel
-# Rays for each multiprocessor below which CUDA begins with the megakernel. On an H200 the schedules are equally fast at
-# 3,000 (glassware, clockwork), 8,000 (menger), 9,000 (veach), 11,000 (cornell); for small meshes the megakernel wins.
-MIN_WAVEFRONT_RAYS = 7_500
+# Rays for each multiprocessor from which CUDA begins with the wavefront, by what paths run into. On an H200 the
+# schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or volumes, at
+# 3,000 to 14,000 (orrery, gasket, veach, menger, grove, fisheye) with other layered materials, metals or instances, and
+# from 9,000 on (cornell) or beyond 16,000 (lone meshes of one material) in other scenes.
+WAVEFRONT_RAYS = {"transmission": 2_700, "layers": 7_500, "simple": 30_000}
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
 # 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
@@ -48,10 +51,13 @@ PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGI
 SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; each traces a stencil word, 32 paths
 
 
-def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
+def with_schedule(
+    device: Device, settings: Settings, geometry: Geometry, ray_count: int, materials: np.ndarray
+) -> Settings:
     """Returns the settings with "auto" replaced by a guess of the device's fastest schedule for `ray_count` rays.
 
-    schedule_trial.py measures whether another one is faster.
+    `materials` (m,) MATERIAL are those of the scene and its models. schedule_trial.py measures whether another schedule
+    is faster.
     """
     if settings.schedule != "auto":
         return settings
@@ -61,10 +67,18 @@ def with_schedule(device: Device, settings: Settings, geometry: Geometry, ray_co
         return settings.with_schedule("megakernel")
     if not device.has_graphs:
         return settings.with_schedule("regenerate")
-    is_simple = geometry.primitive_count < MIN_WAVEFRONT_PRIMS and not geometry.has_instances
-    is_small = ray_count < MIN_WAVEFRONT_RAYS * device.properties.compute_units
-    is_wavefront = fits_wavefront(device, ray_count) and not is_simple and not is_small
+    least = WAVEFRONT_RAYS[_path_class(settings, geometry, materials)] * device.properties.compute_units
+    is_wavefront = fits_wavefront(device, ray_count) and ray_count >= least
     return settings.with_schedule("wavefront" if is_wavefront else "megakernel")
+
+
+def _path_class(settings: Settings, geometry: Geometry, materials: np.ndarray) -> str:
+    """The key of WAVEFRONT_RAYS: paths that take longer, and differ more, gain more from packing."""
+    used = material_constants(materials)
+    if used["TRANSMISSION"] or has_volumes(settings):
+        return "transmission"
+    is_layered = used["PRINCIPLED"] or used["CONDUCTOR"] or used["REFRACTION"] or geometry.has_instances
+    return "layers" if is_layered else "simple"
 
 
 def fits_wavefront(device: Device, ray_count: int) -> bool:
