@@ -12,49 +12,12 @@ import numpy as np
 from renderer.formats.images import encode_jpeg, png_bytes
 from renderer.pages.figures import SERIES
 from renderer.pages.markdown import escape
+from renderer.paths import ASSETS
+from renderer.system.files import read_text
 
 DARK_SERIES = ("#5aa9ff", "#ff8f5a", "#7ccf80", "#d58bea", "#4dd0d9", "#f27bb5", "#c8a898", "#a3aef0")
 MAX_PNG = 24_000  # bytes; a larger PNG is replaced by a JPEG if that is smaller
-CSS = """
-:root { --ink: #1b2027; --soft: #5a6472; --line: #d9dee5; --paper: #fff; --panel: #f4f6f9; --accent: #0b5cad; LIGHT }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #a0a9b6; --line: #39424e; --paper: #14181d;
-  --panel: #1d232b; --accent: #7db8ff; DARK } }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 76rem; padding: 1.2rem; color: var(--ink); background: var(--paper);
-  font: 17px/1.6 system-ui, "Segoe UI", Roboto, sans-serif; overflow-wrap: break-word }
-main { max-width: 44rem; margin: 0 auto } main.report { max-width: none }
-h1 { font-size: 2rem; line-height: 1.2; margin: 1.2rem 0 .4rem } h2 { margin: 2.6rem 0 .6rem; line-height: 1.25 }
-h3 { margin: 1.6rem 0 .4rem; font-size: 1.05rem } h2 .number { color: var(--soft); font-weight: 400 }
-a { color: var(--accent) } p, li { margin: .6rem 0 }
-.soft, figcaption, summary { color: var(--soft); font-size: .88rem }
-figure { margin: 1.2rem 0; break-inside: avoid } figure img { width: 100%; height: auto; display: block;
-  border-radius: 6px; background: var(--panel) } figcaption { margin-top: .4rem; line-height: 1.45 }
-svg.figure { width: 100%; height: auto; display: block; max-width: 37rem; margin: 0 auto;
-  font-family: "DejaVu Sans", Verdana, system-ui, sans-serif }
-.strip { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13.5rem), 1fr)); gap: .8rem }
-.strip.two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) } .strip figure { margin: 0 }
-.marked { position: relative } svg.marks { position: absolute; inset: 0; width: 100%; height: 100%; font-size: 11px }
-.card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: .9rem 1.1rem;
-  margin: 1.2rem 0; break-inside: avoid } .card h3 { margin-top: 0 }
-.wide { overflow-x: auto; margin: 1rem 0 } table { border-collapse: collapse; font-size: .88rem;
-  font-variant-numeric: tabular-nums } td, th { padding: .25rem .8rem .25rem 0; text-align: right;
-  border-bottom: 1px solid var(--line); white-space: nowrap } td:first-child, th:first-child { text-align: left }
-th { color: var(--soft); font-weight: 600 }
-code, pre { font: .86em/1.5 ui-monospace, SFMono-Regular, Consolas, monospace } code { background: var(--panel);
-  padding: .1em .3em; border-radius: 4px } pre { background: var(--panel); border: 1px solid var(--line);
-  border-radius: 8px; padding: .8rem 1rem; overflow-x: auto } pre code { background: none; padding: 0 }
-details { margin: .7rem 0 } summary { cursor: pointer } ol.answers { list-style: upper-alpha; padding-left: 1.6rem }
-nav ol, nav ul { padding-left: 1.4rem; columns: 2; column-gap: 2rem } nav li { margin: .15rem 0; break-inside: avoid }
-.questions { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem 1.6rem }
-.headline { font-size: 1.05rem; border-left: 4px solid var(--accent); padding-left: .9rem }
-@media (max-width: 34rem) { body { padding: .8rem; font-size: 16px } h1 { font-size: 1.6rem } nav ol, nav ul
-  { columns: 1 } .card { padding: .7rem .8rem } }
-@media print { :root { --ink: #000; --soft: #444; --line: #bbb; --paper: #fff; --panel: #fff; --accent: #000; LIGHT }
-  body { max-width: none; font-size: 10.5pt; padding: 0 } h2 { break-after: avoid } details { break-inside: avoid }
-  details.answer::details-content, details.data::details-content { content-visibility: visible; display: block }
-  pre { white-space: pre-wrap }
-  svg.figure { max-width: 12cm } figure img { max-height: 16cm; width: auto; max-width: 100% } }
-"""
+CSS = read_text(ASSETS / "page.css")  # with LIGHT and DARK in place of the colors of series
 
 
 def _variables(colors: Sequence[str]) -> str:

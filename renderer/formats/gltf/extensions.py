@@ -4,76 +4,20 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
+from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.system.files import read_toml
 
+TABLES = read_toml(ASSETS / "gltf_extensions.toml")
 GLOSSINESS = "KHR_materials_pbrSpecularGlossiness"
-UNIT = (0.0, 1.0)
-# Keys of materials by extension, with the range of a number or of a color's channels: materials.py reads such a key as
-# a field of Material, whose default is the specification's. None: a texture, or a key with a rule that needs code.
-MATERIALS: dict[str, dict[str, tuple[float, float] | None]] = {
-    "KHR_materials_clearcoat": {
-        "clearcoatFactor": UNIT, "clearcoatTexture": None, "clearcoatRoughnessFactor": UNIT,
-        "clearcoatRoughnessTexture": None, "clearcoatNormalTexture": None,
-    },
-    "KHR_materials_sheen": {
-        "sheenColorFactor": UNIT, "sheenColorTexture": None, "sheenRoughnessFactor": UNIT,
-        "sheenRoughnessTexture": None,
-    },
-    "KHR_materials_specular": {
-        "specularFactor": UNIT, "specularTexture": None, "specularColorFactor": (0.0, 1e6),
-        "specularColorTexture": None,
-    },
-    "KHR_materials_transmission": {"transmissionFactor": UNIT, "transmissionTexture": None},
-    "KHR_materials_volume": {
-        "thicknessFactor": (0.0, 1e18), "thicknessTexture": None, "attenuationDistance": None,
-        "attenuationColor": UNIT,
-    },
-    "KHR_materials_iridescence": {
-        "iridescenceFactor": UNIT, "iridescenceTexture": None, "iridescenceIor": (1.0, 10.0),
-        "iridescenceThicknessMinimum": (0.0, 1e6), "iridescenceThicknessMaximum": (0.0, 1e6),
-        "iridescenceThicknessTexture": None,
-    },
-    "KHR_materials_anisotropy": {
-        "anisotropyStrength": UNIT, "anisotropyRotation": (-1e6, 1e6), "anisotropyTexture": None,
-    },
-    "KHR_materials_diffuse_transmission": {
-        "diffuseTransmissionFactor": UNIT, "diffuseTransmissionTexture": None,
-        "diffuseTransmissionColorFactor": UNIT, "diffuseTransmissionColorTexture": None,
-    },
-    "KHR_materials_dispersion": {"dispersion": (0.0, 1e3)},
-    "KHR_materials_emissive_strength": {"emissiveStrength": None},
-    "KHR_materials_ior": {"ior": None},
-    "KHR_materials_unlit": {},
-    GLOSSINESS: dict.fromkeys(
-        ("diffuseFactor", "diffuseTexture", "specularFactor", "glossinessFactor", "specularGlossinessTexture")
-    ),
-}  # fmt: skip
-MATERIAL_KEYS = frozenset({
-    "name", "pbrMetallicRoughness", "normalTexture", "occlusionTexture", "emissiveTexture", "emissiveFactor",
-    "alphaMode", "alphaCutoff", "doubleSided",
-})  # fmt: skip
-SURFACE_KEYS = frozenset({
-    "baseColorFactor", "baseColorTexture", "metallicFactor", "roughnessFactor", "metallicRoughnessTexture",
-})  # fmt: skip
-MESHOPT = ("KHR_meshopt_compression", "EXT_meshopt_compression")
-READ: dict[str, frozenset[str]] = {  # extensions by the list of the file whose entries may have them
-    "files": frozenset({"KHR_lights_punctual", "KHR_materials_variants"}),
-    "nodes": frozenset({"KHR_lights_punctual", "EXT_mesh_gpu_instancing", "KHR_node_visibility"}),
-    "primitives": frozenset({"KHR_draco_mesh_compression", "KHR_materials_variants"}),
-    "materials": frozenset(MATERIALS),
-    "texture infos": frozenset({"KHR_texture_transform"}),
-    "textures": frozenset({"EXT_texture_webp", "KHR_texture_basisu"}),
-    "buffers": frozenset(MESHOPT),
-    "bufferViews": frozenset(MESHOPT),
+# Keys of materials by extension, each with its range, a tuple (low, high), or () for textures and keys that code reads.
+MATERIALS: dict[str, dict[str, tuple[float, float] | tuple[()]]] = {
+    name: {key: tuple(limits) for key, limits in keys.items()} for name, keys in TABLES["materials"].items()
 }
-# Extensions without effect on a picture: metadata, behavior, sound, physics, and coarser versions of meshes.
-INVISIBLE = frozenset({
-    "EXT_feature_metadata", "EXT_instance_features", "EXT_mesh_features", "EXT_structural_metadata",
-    "GODOT_single_root", "KHR_audio_emitter", "KHR_collision_shapes", "KHR_implicit_shapes", "KHR_interactivity",
-    "KHR_node_hoverability", "KHR_node_selectability", "KHR_physics_rigid_bodies", "KHR_xmp", "KHR_xmp_json_ld",
-    "MSFT_audio_emitter", "MSFT_lod",
-})  # fmt: skip
-SUPPORTED = frozenset({"KHR_mesh_quantization"}).union(*READ.values(), INVISIBLE)
+MESHOPT: list[str] = TABLES["read"]["buffers"]
+READ: dict[str, Collection[str]] = TABLES["read"] | {"materials": MATERIALS}  # by the list whose entries may have them
+INVISIBLE = frozenset(TABLES["invisible"])
+SUPPORTED = frozenset(TABLES["accepted"]).union(*READ.values(), INVISIBLE)
 SKIPPED = ("extras", "extensions", "extensionsUsed", "extensionsRequired", "asset", "animations")
 
 
@@ -112,9 +56,9 @@ def _table(table: Json, key: str) -> Json:
 
 
 def _count_extensions(count: Counter[str], entry: Json, unit: str) -> None:
-    known = READ.get(unit, frozenset())
+    known = INVISIBLE.union(READ.get(unit, ()))
     counted = "textures" if unit == "texture infos" else unit
-    count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known | INVISIBLE)
+    count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known)
 
 
 def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str]]:
@@ -122,7 +66,7 @@ def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str
     extensions = _table(material, "extensions")
     surface = _table(material, "pbrMetallicRoughness")
     tables: list[tuple[str, Json, Collection[str]]] = [
-        ("", material, MATERIAL_KEYS), ("pbrMetallicRoughness.", surface, SURFACE_KEYS)
+        ("", material, TABLES["keys"]["material"]), ("pbrMetallicRoughness.", surface, TABLES["keys"]["surface"])
     ]  # fmt: skip
     tables += [(f"{name}.", _table(extensions, name), MATERIALS[name]) for name in extensions if name in MATERIALS]
     infos: list[tuple[Any, str]] = []
