@@ -21,11 +21,7 @@ MATERIAL = np.dtype([
     ("iridescence_thickness_minimum", "f4"), ("iridescence_thickness", "f4"), ("anisotropy", "f4"),
     ("anisotropy_rotation", "f4"), ("dispersion", "f4"), ("diffuse_transmission", "f4"), ("spare", "i4"),
 ])  # fmt: skip
-COLORS = ("color", "emission", "specular_color", "sheen_color", "diffuse_transmission_color")
-NUMBERS = (
-    "roughness", "metallic", "specular", "transmission", "thickness", "clearcoat", "clearcoat_roughness",
-    "sheen_roughness", "iridescence", "iridescence_ior", "anisotropy", "dispersion", "diffuse_transmission",
-)  # fmt: skip
+COPIED = set(MATERIAL.names or ()) - {"kind"}
 MIRROR_IOR = 1e3  # stands for the infinite index of refraction, 0 in KHR_materials_ior
 LOBES = ("specular", "specular_color", "ior", "clearcoat", "sheen_color", "transmission", "iridescence", "anisotropy",
          "diffuse_transmission")  # fmt: skip
@@ -44,8 +40,6 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     for row, material in zip(rows, settings.materials, strict=False):
         _fill(row, material)
         _set_kind(row, material.kind)
-        row["ior"], row["color2"][:3], row["checker_size"] = material.ior, material.color2, material.checker_size
-        row["iridescence_thickness"] = material.iridescence_thickness
         row["anisotropy_rotation"] = np.radians(material.anisotropy_rotation_degrees)
         row["attenuation"][:3] = attenuation(material.attenuation_color, material.attenuation_distance)
     for row, (gltf_material, shape) in zip(rows[len(settings.materials) :], model_materials, strict=False):
@@ -62,11 +56,10 @@ def _set_kind(row: np.void, kind: str) -> None:
 
 
 def _fill(row: np.void, material: object) -> None:
-    """Copies the fields that settings.Material and gltf.Material have in common."""
-    for name in COLORS:
-        row[name][:3] = getattr(material, name)[:3]
-    for name in NUMBERS:
-        row[name] = getattr(material, name)
+    """Copies the fields of a settings.Material or gltf.Material that have the names of the record's."""
+    for name, value in vars(material).items():
+        if name in COPIED:
+            row[name] = (*value[:3], 0) if isinstance(value, tuple) else value
     row["emission"][3] = row["emission"][:3].any()
 
 
@@ -78,9 +71,7 @@ def _fill_from_model(row: np.void, other: gltf.Material, scale: float) -> None:
         row["emission"] = 0
     _set_kind(row, "unlit" if other.unlit else "metallic" if is_plain else "principled")
     row["ior"], row["checker_size"] = max(other.ior, 1.0) if other.ior else MIRROR_IOR, 1.0
-    row["iridescence_thickness_minimum"] = other.iridescence_thickness_minimum
     row["iridescence_thickness"] = other.iridescence_thickness_maximum
-    row["anisotropy_rotation"] = other.anisotropy_rotation
     row["attenuation"][:3] = attenuation(other.attenuation_color, other.attenuation_distance * scale)
 
 

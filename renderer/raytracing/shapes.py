@@ -16,7 +16,7 @@ from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
-from renderer.raytracing.instances import Scattered
+from renderer.raytracing.instances import Scattered, rotation_matrix
 from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.models.gltf_shapes import (
     ModelShape,
@@ -24,17 +24,12 @@ from renderer.raytracing.models.gltf_shapes import (
     is_of_triangles,
     materials_of,
     mesh_arrays,
+    moved_vertices,
+    primitive_arrays,
 )
 from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
-from renderer.raytracing.textures import (
-    BASE_FLOAT4S,
-    FULL_FLOAT4S,
-    default_attributes,
-    joined_attributes,
-    write_colors,
-    write_texcoords,
-)
+from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes, write_texcoords
 from renderer.system.trust import check_memory
 
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
@@ -221,28 +216,14 @@ def material_indices(settings: Settings) -> dict[str, int]:
 
 def _mesh(shape: MeshShape, material: int, has_maps: bool) -> Arrays:
     """Returns the triangles of a mesh file; with attributes if it has normals or colors, or its material maps."""
-    part = load_part(Path(shape.file))
-    vertices, faces, normals = part.vertices, part.faces, part.normals
-    c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
-    rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
-    world: np.ndarray
-    if (shape.scale, shape.rotation_degrees, *shape.position) == (1, 0, 0, 0, 0):
-        world = vertices + np.float32(0)  # turns -0 into 0, as the product below does
-    else:
-        world = vertices @ (shape.scale * rotation).T + shape.position
-    primitives = collapse_duplicates(triangles(world, faces, material))
-    if normals is None and part.colors is None and not has_maps:
-        return primitives, None
-    attributes = default_attributes(len(faces), BASE_FLOAT4S if part.colors is None else FULL_FLOAT4S)
-    if normals is not None:
-        size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)
-        unit = np.divide(normals, size, out=np.zeros(normals.shape), where=size > 1e-30)
-        attributes[:, :3, :3] = (unit @ rotation.T)[faces]
-    if part.colors is not None:
-        write_colors(attributes, part.colors, faces)
-    if has_maps:
-        uv = part.texcoords[0]
-        write_texcoords(attributes, 0, projected_texcoords(vertices[faces]) if uv is None else uv[faces])
+    part, matrix = load_part(Path(shape.file)), np.eye(4)
+    matrix[:3, :3] = shape.scale * rotation_matrix((0.0, shape.rotation_degrees, 0.0))
+    matrix[:3, 3] = shape.position
+    if part.normals is None and part.colors is None and not has_maps:
+        return collapse_duplicates(triangles(moved_vertices(part, matrix), part.faces, material)), None
+    primitives, attributes = primitive_arrays(part, matrix, material, (0,) if has_maps else ())
+    if has_maps and part.texcoords[0] is None:
+        write_texcoords(attributes, 0, projected_texcoords(part.vertices[part.faces]))
     return primitives, attributes
 
 

@@ -86,6 +86,13 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
     return dict(count)
 
 
+def moved_vertices(part: gltf.MeshPrimitive, matrix: np.ndarray) -> np.ndarray:
+    """Returns the vertices (n, 3) transformed by a matrix (4, 4); 0 for -0."""
+    if (matrix == np.eye(4)).all():
+        return part.vertices + np.float32(0)
+    return np.asarray(part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3])
+
+
 def primitive_arrays(
     part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,), collapse: bool = True
 ) -> Arrays:
@@ -94,7 +101,7 @@ def primitive_arrays(
     `sets` are the sets of texture coordinates that the material uses. `collapse` turns duplicates into points; it must
     be False if vertices move while the shutter is open, because the duplicates may move differently.
     """
-    vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
+    vertices, faces = moved_vertices(part, matrix), part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
         faces = faces[:, [0, 2, 1]]
     has_words = part.tangents is not None or part.colors is not None
