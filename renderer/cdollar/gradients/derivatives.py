@@ -5,15 +5,15 @@ that one table serves both modes (Griewank and Walther, Evaluating Derivatives, 
 the derivative follows the chosen operand; of abs at 0 it is 0.
 """
 
-import math
-from collections.abc import Callable, Iterable
+import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, partial, reduce
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.operations import evaluate_numbers
+from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 from renderer.cdollar.ir.types import DTYPES, FLOATS, promoted_type
 
 Nodes = ir.Nodes
@@ -97,65 +97,27 @@ class Term(NamedTuple):
     guard: ir.Node | None = None
 
 
-# (algebra, operands, result, given adjoint or tangent) -> the contribution for one operand
-Rule = Callable[[Algebra, Nodes, ir.Node, ir.Node], ir.Node]
+SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_parse = cache(partial(ast.parse, mode="eval"))
 
 
-def _one_minus_square(a: Algebra, x: ir.Node, sign: int) -> ir.Node:
-    """1 - x^2, or 1 + x^2 for sign 1."""
-    return a.op("+" if sign > 0 else "-", a.number(1, x.type), a.op("*", x, x))
-
-
-def _power_base(a: Algebra, x: Nodes, y: ir.Node, g: ir.Node) -> ir.Node:
-    base, exponent = x
-    less = a.op("-", exponent, a.number(1, exponent.type))
-    return a.op("*", g, a.op("*", exponent, a.op("pow", base, less)))
-
-
-def _power_exponent(a: Algebra, x: Nodes, y: ir.Node, g: ir.Node) -> ir.Node:
-    is_zero = a.compare("==", x[0], a.number(0, y.type))
-    return a.op("*", g, a.select(is_zero, a.number(0, y.type), a.op("*", y, a.op("log", x[0]))))
-
-
-def _atan2(position: int) -> Rule:
-    def rule(a: Algebra, x: Nodes, y: ir.Node, g: ir.Node) -> ir.Node:
-        squares = a.op("+", a.op("*", x[0], x[0]), a.op("*", x[1], x[1]))
-        quotient = a.op("/", a.op("*", g, x[1 - position]), squares)
-        return a.op("neg", quotient) if position else quotient
-
-    return rule
-
-
-RULES: dict[str, tuple[Rule, ...]] = {
-    "+": (lambda a, x, y, g: g, lambda a, x, y, g: g),
-    "-": (lambda a, x, y, g: g, lambda a, x, y, g: a.op("neg", g)),
-    "*": (lambda a, x, y, g: a.op("*", g, x[1]), lambda a, x, y, g: a.op("*", g, x[0])),
-    "/": (lambda a, x, y, g: a.op("/", g, x[1]), lambda a, x, y, g: a.op("neg", a.op("/", a.op("*", g, y), x[1]))),
-    "%": (
-        lambda a, x, y, g: g,
-        lambda a, x, y, g: a.op("neg", a.op("*", g, a.op("trunc", a.op("/", x[0], x[1])))),
-    ),
-    "neg": (lambda a, x, y, g: a.op("neg", g),),
-    "abs": (lambda a, x, y, g: a.op("*", g, a.op("sign", x[0])),),
-    "sin": (lambda a, x, y, g: a.op("*", g, a.op("cos", x[0])),),
-    "cos": (lambda a, x, y, g: a.op("neg", a.op("*", g, a.op("sin", x[0]))),),
-    "tan": (lambda a, x, y, g: a.op("*", g, _one_minus_square(a, y, 1)),),
-    "sinh": (lambda a, x, y, g: a.op("*", g, a.op("cosh", x[0])),),
-    "cosh": (lambda a, x, y, g: a.op("*", g, a.op("sinh", x[0])),),
-    "tanh": (lambda a, x, y, g: a.op("*", g, _one_minus_square(a, y, -1)),),
-    "asin": (lambda a, x, y, g: a.op("/", g, a.op("sqrt", _one_minus_square(a, x[0], -1))),),
-    "acos": (lambda a, x, y, g: a.op("neg", a.op("/", g, a.op("sqrt", _one_minus_square(a, x[0], -1)))),),
-    "atan": (lambda a, x, y, g: a.op("/", g, _one_minus_square(a, x[0], 1)),),
-    "atan2": (_atan2(0), _atan2(1)),
-    "exp": (lambda a, x, y, g: a.op("*", g, y),),
-    "exp2": (lambda a, x, y, g: a.op("*", g, a.times(y, math.log(2))),),
-    "log": (lambda a, x, y, g: a.op("/", g, x[0]),),
-    "log2": (lambda a, x, y, g: a.op("/", g, a.times(x[0], math.log(2))),),
-    "log10": (lambda a, x, y, g: a.op("/", g, a.times(x[0], math.log(10))),),
-    "sqrt": (lambda a, x, y, g: a.op("/", a.times(g, 0.5), y),),
-    "pow": (_power_base, _power_exponent),
-}
-FLAT = ("sign", "step", "floor", "ceil", "trunc", "round")  # operations whose derivative is 0
+def _evaluate(a: Algebra, formula: ast.expr, names: dict[str, ir.Node]) -> ir.Node:
+    """The node of a formula of the table of operations; numbers take the type of its result y."""
+    evaluate = partial(_evaluate, a, names=names)
+    match formula:
+        case ast.Name(name):
+            return names[name]
+        case ast.Constant(int() | float() as number):
+            return a.number(number, names["y"].type)
+        case ast.UnaryOp(ast.USub(), operand):
+            return a.op("neg", evaluate(operand))
+        case ast.BinOp(left, sign, right):
+            return a.op(SIGNS[type(sign)], evaluate(left), evaluate(right))
+        case ast.Call(ast.Name(name), operands):
+            return a.op(name, *map(evaluate, operands))
+        case ast.IfExp(ast.Compare(left, [ast.Eq()], [right]), if_true, if_false):
+            return a.select(a.compare("==", evaluate(left), evaluate(right)), evaluate(if_true), evaluate(if_false))
+    raise AssertionError(ast.unparse(formula))
 
 
 def contribution(a: Algebra, node: ir.Node, position: int, given: ir.Node) -> Term | None:
@@ -173,11 +135,13 @@ def contribution(a: Algebra, node: ir.Node, position: int, given: ir.Node) -> Te
         is_second = a.compare("<" if name == "min" else ">", x[1], x[0])
         takes_second = a.compare("||", is_second, a.dag.apply("isnan", "bool", x[0]))
         return Term(given, takes_second if position else a.dag.apply("!", "bool", takes_second))
-    if name in FLAT:
-        return None
-    if name not in RULES:
+    if name not in OPERATIONS or not OPERATIONS[name].derivatives:
         raise NoDerivative(f"`{name}` has no derivative")
-    return Term(RULES[name][position](a, x, node, given))
+    formula = OPERATIONS[name].derivatives[position]
+    if formula == "0":
+        return None
+    names = {"a": x[0], "b": x[-1], "y": node, "g": given}
+    return Term(_evaluate(a, _parse(formula).body, names))
 
 
 def is_smooth(node: ir.Node) -> bool:

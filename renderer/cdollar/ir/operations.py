@@ -1,16 +1,19 @@
-"""The table of C$'s elementary operations on scalars: types, NumPy function, text in C and GLSL, cost.
+"""The table of C$'s elementary operations on scalars: types, NumPy function, text in C and GLSL, cost, derivatives.
 
-The checker takes types from it, the NumPy target functions, the emitters texts (beside the texts of
-targets/dialects.py), the fusing pass costs.
+The checker takes types from it, the NumPy target functions, the emitters texts, the fusing pass costs, and gradients
+derivatives.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, Number, promoted_type
+from renderer.paths import SHADERS
+from renderer.system.files import read_toml
 
 Operand = np.ndarray | np.generic  # an array, or a number of a NumPy type
 
@@ -81,12 +84,12 @@ def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((b > a) | np.isnan(a), b, a)
 
 
-class Operation(NamedTuple):
-    """An operation on scalars of one type.
+@dataclass(frozen=True)
+class Operation:
+    """An operation on scalars of one type: a table of shaders/cdollar/operations.toml, which describes the fields.
 
-    `parameters` has one letter an operand: n number, r floating point, i integer, b bool. `c` and `glsl` are formats
-    for floats; targets/dialects.py replaces some of them by type. `result` is a scalar type, or "same" as the
-    operands'; `cost` is a weight against one addition.
+    targets/dialects.py replaces some of the texts. `result` is a scalar type, or "same" as the operands'. A key of
+    `typed` is one type or several, with spaces between. `derivatives` is empty if the operation has none.
     """
 
     name: str
@@ -94,73 +97,31 @@ class Operation(NamedTuple):
     numpy: Callable[..., np.ndarray]
     c: str
     glsl: str
+    typed: dict[str, str]
+    wrapping: str = ""
     result: str = "same"
     cost: int = 1
+    derivatives: tuple[str, ...] = ()
 
     def types(self) -> tuple[str, ...]:
         """The scalar types that the operation takes."""
         return {"n": NUMBERS, "r": FLOATS, "i": INTEGERS, "b": ("bool",)}[self.parameters[0]]
 
-
-def float_call(
-    name: str, function: Callable[..., np.ndarray], operands: int = 1, glsl: str = "", c: str = "", cost: int = 8
-) -> Operation:
-    """An operation on floating point numbers that is written as a call."""
-    text = f"{name}({', '.join(f'{{{k}}}' for k in range(operands))})"
-    return Operation(name, "r" * operands, function, c or text, glsl or text, cost=cost)
+    def typed_text(self, type_: str) -> str | None:
+        """The text for a type in both languages, if it has one of its kind."""
+        return next((text for types, text in self.typed.items() if type_ in types.split()), None)
 
 
-def infix(name: str, parameters: str, function: Callable[..., np.ndarray], result: str = "same") -> Operation:
-    """A binary operator, spelled alike in C and GLSL."""
-    text = "({0} " + name + " {1})"
-    return Operation(name, parameters, function, text, text, result)
+def _operation(name: str, table: dict[str, Any]) -> Operation:
+    ours = {f.__name__: f for f in (divide, remainder, shift_left, shift_right, step, minimum, maximum)}
+    function = table.get("numpy", name)
+    defaults = {"name": name, "glsl": table["c"], "typed": {}}
+    return Operation(**defaults | table | {"numpy": ours.get(function) or getattr(np, function)})
 
 
-# Integer /, %, min, max, << and >> take their C and GLSL from INTEGER_TEXTS in targets/dialects.py, with the mask of
-# their width.
 OPERATIONS = {
-    operation.name: operation
-    for operation in [
-        infix("+", "nn", np.add),
-        infix("-", "nn", np.subtract),
-        infix("*", "nn", np.multiply),
-        Operation("/", "nn", divide, "({0} / {1})", "({0} / {1})", cost=4),
-        Operation("%", "nn", remainder, "fmod({0}, {1})", "({0} - {1} * trunc({0} / {1}))", cost=8),
-        *(
-            infix(name, "nn", function, "bool")
-            for name, function in [
-                ("<", np.less), (">", np.greater), ("<=", np.less_equal), (">=", np.greater_equal),
-                ("==", np.equal), ("!=", np.not_equal),
-            ]
-        ),
-        infix("&&", "bb", np.logical_and, "bool"),
-        infix("||", "bb", np.logical_or, "bool"),
-        infix("&", "ii", np.bitwise_and),
-        infix("|", "ii", np.bitwise_or),
-        infix("^", "ii", np.bitwise_xor),
-        Operation("<<", "ii", shift_left, "({0} << ({1} & 31))", "({0} << ({1} & 31))"),
-        Operation(">>", "ii", shift_right, "({0} >> ({1} & 31))", "({0} >> ({1} & 31))"),
-        Operation("neg", "n", np.negative, "(-{0})", "(-{0})"),
-        Operation("!", "b", np.logical_not, "(!{0})", "(!{0})", "bool"),
-        Operation("~", "i", np.bitwise_not, "(~{0})", "(~{0})"),
-        *(float_call(f.__name__, f) for f in (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh)),
-        float_call("asin", np.arcsin), float_call("acos", np.arccos), float_call("atan", np.arctan),
-        *(float_call(f.__name__, f) for f in (np.exp, np.exp2, np.log, np.log2)),
-        float_call("log10", np.log10, glsl="(log2({0}) * 0.30102999566)"),
-        float_call("sqrt", np.sqrt, cost=4),
-        float_call("floor", np.floor, cost=1), float_call("ceil", np.ceil, cost=1),
-        float_call("trunc", np.trunc, cost=1),
-        float_call("round", np.rint, glsl="roundEven({0})", c="rint({0})", cost=1),
-        float_call("pow", np.power, 2, cost=16),
-        float_call("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
-        Operation("abs", "n", np.abs, "fabs({0})", "abs({0})"),
-        Operation("sign", "n", np.sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
-        Operation("min", "nn", minimum, "fmin({0}, {1})", "({1} < {0} || isnan({0}) ? {1} : {0})"),
-        Operation("max", "nn", maximum, "fmax({0}, {1})", "({1} > {0} || isnan({0}) ? {1} : {0})"),
-        Operation("step", "rr", step, "({1} < {0} ? 0 : 1)", "step({0}, {1})"),
-        Operation("isnan", "r", np.isnan, "({0} != {0})", "isnan({0})", "bool"),
-    ]
-}  # fmt: skip
+    name: _operation(name, table) for name, table in read_toml(SHADERS / "cdollar" / "operations.toml").items()
+}
 
 
 # The values of reductions over empty domains; other reductions over them are errors.

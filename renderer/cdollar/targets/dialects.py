@@ -1,8 +1,8 @@
 """Dialects of generated kernels: C with the macros of common/portable.h (CUDA, OpenCL), C for CPUs, and GLSL.
 
 A dialect spells declarations, literals, casts, array elements and operations; the emitters (expression_emitter.py)
-take a dialect and do not know the target. The texts of operations come from the table in ir/operations.py, with the
-exceptions by type in the tables below. Texts are Python formats: {0}, {1} are the operands, which are C variables.
+take a dialect and do not know the target. The texts of operations come from the table in ir/operations.py. Texts are
+Python formats: {0}, {1} are the operands, which are C variables.
 """
 
 from collections.abc import Sequence
@@ -12,34 +12,6 @@ import numpy as np
 
 from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, OPERATIONS, neutral_element
 from renderer.cdollar.ir.types import FLOATS, INTEGERS, Number, promoted_type
-
-# Operations that are spelled differently for a scalar type than in ir/operations.py.
-INTEGER_TEXTS = {
-    "/": "divide_{type}({0}, {1})", "%": "remainder_{type}({0}, {1})",
-    "min": "({1} < {0} ? {1} : {0})", "max": "({1} > {0} ? {1} : {0})",
-    "<<": "({0} << ({1} & {mask}))", ">>": "({0} >> ({1} & {mask}))",
-}  # fmt: skip
-# In C overflow of signed integers is undefined and unsigned integers wrap; in GLSL both wrap.
-WRAPPING_TEXTS = {
-    "+": "((int)((uint){0} + (uint){1}))", "-": "((int)((uint){0} - (uint){1}))",
-    "*": "((int)((uint){0} * (uint){1}))", "neg": "((int)(0u - (uint){0}))",
-    "abs": "({0} < 0 ? (int)(0u - (uint){0}) : {0})", "<<": "((int)((uint){0} << ({1} & {mask})))",
-}  # fmt: skip
-LONG_WRAPPING_TEXTS = {
-    name: text.replace("uint", "ulong").replace("(int)", "(long)").replace("0u -", "(ulong)0 -")
-    for name, text in WRAPPING_TEXTS.items()
-}
-FLOAT_TEXTS = {
-    "sign": "({0} > {zero} ? {one} : {0} < {zero} ? (-{one}) : {0})", "step": "({1} < {0} ? {zero} : {one})",
-}  # fmt: skip
-TYPED_TEXTS = {
-    "bool": {"&": "({0} && {1})", "|": "({0} || {1})", "^": "({0} != {1})"},
-    "int": INTEGER_TEXTS | {"abs": "({0} < 0 ? -{0} : {0})", "sign": "({0} > 0 ? 1 : {0} < 0 ? (-1) : 0)"},
-    "uint": INTEGER_TEXTS | {"abs": "{0}", "sign": "({0} > 0u ? 1u : 0u)"},
-    "long": INTEGER_TEXTS | {"abs": "({0} < 0 ? -{0} : {0})", "sign": "((long)(({0} > 0) - ({0} < 0)))"},
-    "float": FLOAT_TEXTS,
-    "double": FLOAT_TEXTS,
-}
 
 # Operations on floats that shaders/cdollar/elementary.h (exp: builtins.h) has as NAME_float.
 ELEMENTARY = "sin cos tan sinh cosh tanh asin acos atan atan2 exp exp2 log log2 log10 pow".split()
@@ -57,8 +29,7 @@ class CDialect:
 
     infinity = "as_float(0x7f800000u)"
     nan = "as_float(0x7fc00000u)"
-    # Operations on signed integers that could overflow, by type.
-    overflow_texts: ClassVar[dict[str, dict[str, str]]] = {"int": WRAPPING_TEXTS, "long": LONG_WRAPPING_TEXTS}
+    wraps = False  # True: signed integers wrap, as unsigned ones do; in C their overflow is undefined
     unrolls_loops = False  # True: the text repeats short reductions element by element
     may_leave_loops = False  # True: drivers may leave loops before their conditions are false
     keeps_rounding = True  # False: compilers may simplify (a + b) - a to b
@@ -129,7 +100,7 @@ class GlslDialect(CDialect):
 
     infinity = "uintBitsToFloat(0x7f800000u)"
     nan = "uintBitsToFloat(0x7fc00000u)"
-    overflow_texts: ClassVar[dict[str, dict[str, str]]] = {}
+    wraps = True
     reducers: ClassVar[dict[str, str]] = {}  # GLSL has no & of bool
     may_leave_loops = True  # llvmpipe leaves them after 65,535 rounds of all loops of an invocation, without an error
     keeps_rounding = False
@@ -219,8 +190,9 @@ def operation_text(
             return f"{type_}_to_{result}({operands[0]})"
         return operands[0] if type_ == result else dialect.cast(result, operands[0])
     zero, one, mask = (literal(number, type_, dialect) for number in (0, 1, 63 if type_ == "long" else 31))
-    wrapping = dialect.overflow_texts.get(type_, {}) if can_overflow else {}
-    text = wrapping.get(name) or TYPED_TEXTS[type_].get(name) or dialect.operation(name, type_)
+    operation, is_undefined = OPERATIONS[name], can_overflow and type_ in ("int", "long") and not dialect.wraps
+    wrapping = operation.wrapping if is_undefined else ""
+    text = wrapping or operation.typed_text(type_) or dialect.operation(name, type_)
     return text.format(*operands, type=type_, zero=zero, one=one, mask=mask)
 
 
