@@ -19,6 +19,7 @@ from renderer.pictures.ink import assemble_matrix, flow_grid
 from renderer.raytracing import procedural
 from renderer.raytracing.settings import Attractor, Instance, Procedural, Scattered, Settings
 from renderer.raytracing.shapes import check_generated
+from renderer.raytracing.solids import Solid
 from renderer.scene.schema import field_types
 from renderer.system import trust
 
@@ -58,6 +59,7 @@ def test_other_generators_are_counted_too(limit):
     limit(100 << 20)
     for many in (
         dict(attractors=(Attractor("plain", (half, half), 17),) * 10),
+        dict(solids=(Solid("plain", "torus", sides=128),) * 20),
         dict(procedural=(Procedural("plain", "tree", 1, name="a"),), scattered=(Scattered(("a",), 1024, 1024),) * 10),
         dict(procedural=(Procedural("plain", "tree", 1, name="a"),), instances=(Instance("a"),) * (1 << 17)),
     ):

@@ -5,7 +5,7 @@ InstanceTransforms, from which bvh/instances.py builds the top-level BVH.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,11 +83,15 @@ def rotation_matrix(rotation_degrees: Point) -> np.ndarray:
     return np.asarray(about_z @ about_y @ about_x)
 
 
+def placement(item: Any) -> np.ndarray:
+    """Returns the transform (3, 4) float64 that scales, rotates and moves by the fields of these names."""
+    scale = np.multiply(item.scale, getattr(item, "scale_xyz", (1.0, 1.0, 1.0)))
+    return np.column_stack([rotation_matrix(item.rotation_degrees) * scale, item.position])
+
+
 def instance_matrix(instance: Instance) -> np.ndarray:
     """Returns the transform (3, 4) float64 from shape to world space."""
-    out = np.zeros((3, 4))
-    out[:, :3] = rotation_matrix(instance.rotation_degrees) * np.multiply(instance.scale, instance.scale_xyz)
-    out[:, 3] = instance.position
+    out = placement(instance)
     if instance.matrix:
         inner = np.reshape(instance.matrix, (3, 4))
         out = np.concatenate([out[:, :3] @ inner[:, :3], (out[:, :3] @ inner[:, 3] + out[:, 3])[:, None]], 1)

@@ -22,11 +22,12 @@ from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
 from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile, check_maps
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.models.motion import follow_models, stop_following
+from renderer.raytracing.solids import Solid
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, required_file, setting
 
-SHAPE_GROUPS = ("spheres", "quads", "meshes", "procedural", "attractors")
+SHAPE_GROUPS = ("spheres", "quads", "solids", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # for LightSampler
 MAX_DEPTH = 128  # rays of a path; Russian roulette ends nearly all paths before
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
@@ -306,6 +307,7 @@ class Settings(PictureSettings):
     textures: tuple[TextureFile, ...] = ()
     spheres: tuple[Sphere, ...] = ()
     quads: tuple[Quad, ...] = ()
+    solids: tuple[Solid, ...] = ()
     meshes: tuple[MeshShape, ...] = ()
     procedural: tuple[Procedural, ...] = ()
     attractors: tuple[Attractor, ...] = ()

@@ -29,6 +29,7 @@ from renderer.raytracing.models.gltf_shapes import (
 )
 from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
+from renderer.raytracing.solids import Solid, solid_arrays, solid_mesh
 from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes, write_texcoords
 from renderer.system.trust import check_memory
 
@@ -202,6 +203,8 @@ def _generated_bytes(item: object) -> int:
     """Returns the most bytes that the item takes while its BVH is built; 0 for meshes, whose files tell."""
     if isinstance(item, Procedural):
         return PRIMITIVE_BYTES * procedural.COUNTS[item.kind](item.level)
+    if isinstance(item, Solid):
+        return MESH_BYTES * len(solid_mesh(item.kind, item.sides, item.tube).faces)
     if isinstance(item, Attractor):
         return PRIMITIVE_BYTES * int(len(item.maps) ** item.level)
     if isinstance(item, Scattered):
@@ -270,6 +273,7 @@ def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material
 MAKERS: dict[str, Callable[[Any, int, bool], Arrays]] = {  # by the field of Settings
     "spheres": lambda s, material, has_maps: (spheres(np.array([s.center]), np.array([s.radius]), material), None),
     "quads": _quad,
+    "solids": solid_arrays,
     "meshes": _mesh,
     "procedural": _procedural,
     "attractors": _attractor,

@@ -283,7 +283,8 @@ COMPILED = ("projection", "lens_shift", "clamp_indirect", "integrator", "sampler
             "noise_threshold", "guiding_photons", "stencil", "schedule", "bvh", "builder",
             "exposure_seconds")  # fmt: skip
 FEATURES = ("environment", "sky", "fog", "volumes", "suns", "point_lights", "textures", "models", "distance_fields",
-            "instances", "scattered", "spheres", "procedural", "attractors", "quads", "meshes")  # fmt: skip
+            "instances", "scattered", "spheres", "procedural", "attractors", "quads", "solids",
+            "meshes")  # fmt: skip
 
 
 def ray_settings(schema: Schema, Settings: type, keep: float) -> dict[str, Any]:
@@ -306,7 +307,7 @@ def ray_settings(schema: Schema, Settings: type, keep: float) -> dict[str, Any]:
     return out
 
 
-SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors", "models")
+SHAPES = ("spheres", "quads", "solids", "meshes", "procedural", "attractors", "models")
 
 
 def leaves(node: Any, path: str = ""):

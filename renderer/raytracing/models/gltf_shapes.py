@@ -13,7 +13,7 @@ from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, tri
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.mesh import GLTF_SUFFIXES, SUFFIXES, load_model
-from renderer.raytracing.instances import Point, rotation_matrix
+from renderer.raytracing.instances import Point, placement
 from renderer.raytracing.textures import (
     DRAWN_SLOTS,
     attribute_float4s,
@@ -56,10 +56,7 @@ class ModelShape:
 
     def matrix(self) -> np.ndarray:
         """Returns the transform (4, 4) from the file's world space to the scene's."""
-        out = np.eye(4)
-        out[:3, :3] = rotation_matrix(self.rotation_degrees) * self.scale
-        out[:3, 3] = self.position
-        return out
+        return np.vstack([placement(self), [0, 0, 0, 1]])
 
 
 def materials_of(model: gltf.Model) -> list[gltf.Material]:
@@ -96,7 +93,7 @@ def moved_vertices(part: gltf.MeshPrimitive, matrix: np.ndarray) -> np.ndarray:
 def primitive_arrays(
     part: gltf.MeshPrimitive, matrix: np.ndarray, material: int, sets: tuple[int, ...] = (0,), collapse: bool = True
 ) -> Arrays:
-    """Returns primitives (m,) and attributes (m, float4s, 4) of a mesh primitive transformed by a matrix (4, 4).
+    """Returns primitives (m,) and attributes (m, float4s, 4) of a mesh primitive transformed by a matrix (3 or 4, 4).
 
     `sets` are the sets of texture coordinates that the material uses. `collapse` turns duplicates into points; it must
     be False if vertices move while the shutter is open, because the duplicates may move differently.

@@ -1,4 +1,4 @@
-"""What the command palette finds beside the actions of keys: scenes, recent files, lessons, views, and settings.
+"""What the command palette finds beside the actions of keys: scenes, files, lessons, views, additions, and settings.
 
 Each is an Action without keys, whose group says what it is.
 """
@@ -14,10 +14,11 @@ from renderer.paths import SCENES
 from renderer.pictures import picture_class
 from renderer.window.app.reference import setting_lines
 from renderer.window.controls.shortcuts import Action
-from renderer.window.state import lesson_reader, open_files
+from renderer.window.document import creation
+from renderer.window.state import edit_actions, lesson_reader, open_files
 from renderer.window.state.app_state import AppState
 
-SCENE, RECENT, LESSON, VIEW, SETTING = "Scene", "Recent file", "Lesson", "View", "Setting"
+SCENE, RECENT, LESSON, VIEW, SETTING, ADD = "Scene", "Recent file", "Lesson", "View", "Setting", "Add"
 KIND_WORDS = {  # what a kind of picture is also called
     "raytrace": "ray tracer", "fractal": "fractal, GLSL", "toy": "ShaderToy, shader, GLSL", "cdollar": "C$ program",
     "flame": "fractal flame", "layout": "panels", "lightfield": "light field",
@@ -30,8 +31,12 @@ def entries(app: AppState) -> list[Action]:
     lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
     shown = [_entry(f"{name}: {VIEW_HELP.get(name, '')}", VIEW, partial(_show_view, name=name)) for name in views]
+    added = [
+        _entry(f"{new.section.lower()}: {new.name}", ADD, partial(edit_actions.run_command, command=new.run))
+        for new in creation.additions(app.panel.scene.settings)
+    ]
     settings_class: Any = type(app.panel.scene.settings)
-    return [*recent, *_scenes(), *lessons, *shown, *_settings(settings_class)]
+    return [*recent, *added, *_scenes(), *lessons, *shown, *_settings(settings_class)]
 
 
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
@@ -40,7 +45,7 @@ def matches(offered: list[Action], words: list[str]) -> list[Action]:
     return sorted(found, key=lambda a: (not a.keys, not a.name.lower().startswith(words[0])))
 
 
-def _entry(name: str, group: str, run: Callable[[AppState], None]) -> Action:
+def _entry(name: str, group: str, run: Callable[[AppState], object]) -> Action:
     return Action("", name, group, run)
 
 

@@ -42,7 +42,7 @@ class Action:
     keys: str
     name: str
     group: str
-    run: Callable[[Any], None]
+    run: Callable[[Any], object]
     repeats: bool = False
     words: str = ""
 

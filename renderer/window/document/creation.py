@@ -1,11 +1,12 @@
 """New scenes, and new items for a scene: the entries of the window's Add menu.
 
-A new shape stands at the view's target and takes SIZE_IN_VIEW of the view's height there.
+A new shape stands on the ground near the view's target and takes SIZE_IN_VIEW of the view's height there.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -14,7 +15,6 @@ import numpy as np
 from renderer.formats.mesh import GLTF_SUFFIXES
 from renderer.paths import SCENES
 from renderer.pictures import load, scene_of_table
-from renderer.raytracing.settings import SHAPE_GROUPS
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types
 from renderer.window.document import commands, items, picking
@@ -31,6 +31,9 @@ NEW_SCENE: dict[str, Any] = {
     },
 }  # fmt: skip
 SIZE_IN_VIEW = 0.25  # size of a new shape, as a fraction of the view's height at its target
+GAP = 1.25  # from the middle of a new shape to the next free spot, in widths of the shape
+SPOTS = sorted(product(range(-4, 5), repeat=2), key=lambda s: (s[0] ** 2 + s[1] ** 2, -s[0], -s[1]))
+FLAT, LARGE = 0.2, 8.0  # a floor is this flat, in its widths, or this large, in heights of the view
 Corner = tuple[float, float, float]
 
 
@@ -64,12 +67,9 @@ def additions(settings: PictureSettings) -> list[Addition]:
         return []
     known = items.groups(settings)
     out = [Addition("Shape", name, command) for name, command in _SHAPES.items()]
-    for group in ("procedural", "distance_fields"):
-        kinds = get_args(field_types(known[group])["kind"])
-        out += [
-            Addition("Shape", f"{items.singular(group)}: {kind}", partial(_shape_of_kind, group=group, kind=kind))
-            for kind in kinds
-        ]
+    for group, before in (("solids", ""), ("procedural", "procedural: "), ("distance_fields", "distance field: ")):
+        for kind in get_args(field_types(known[group])["kind"]):
+            out.append(Addition("Shape", before + kind, partial(_shape_of_kind, group=group, kind=kind)))
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
     kinds = get_args(field_types(known["materials"])["kind"])
     out += [Addition("Material", kind, partial(_material_of_selected, kind=kind)) for kind in kinds]
@@ -87,7 +87,7 @@ def with_material(document: Document) -> tuple[Document, str]:
 
 
 def add_file(document: Document, path: Path) -> Document:
-    """The document with a mesh or a model, scaled to half of the view's height at its target, on the ground below it.
+    """The document with a mesh or a model, scaled to half of the view's height at its target, on the ground near it.
 
     The reader of the file raises its own errors.
     """
@@ -97,10 +97,9 @@ def add_file(document: Document, path: Path) -> Document:
         document, material = with_material(document)
         group, named = "meshes", {"file": str(path), "material": material}
     value = _class(document, group)(**named)
-    low, high = picking.shape_box(group, value)
-    if not (high > low).any():
+    if not np.ptp(picking.shape_box(group, value), 0).any():
         raise ValueError(f"{path.name} has no triangles")
-    return commands.add(document, group, _fitted(value, document.scene.settings, low, high))
+    return commands.add(document, group, _fitted(document, group, value, 2.0))
 
 
 def add_texture(document: Document, path: Path) -> Document:
@@ -109,19 +108,56 @@ def add_texture(document: Document, path: Path) -> Document:
     return commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
 
 
-def _fitted(value: Any, settings: Any, low: np.ndarray, high: np.ndarray) -> Any:
-    """The shape with the box `low` to `high` (3,), scaled to the view; it stands on the ground below the view's target.
+def _fitted(document: Document, group: str, value: Any, units: float) -> Any:
+    """A shape of scale 1 at the origin, scaled to so many sizes of a new shape, on the ground."""
+    low, high = picking.shape_box(group, value)
+    scale = _nice(units * _unit(document.scene.settings) / float((high - low).max()))
+    return _landed(document, replace(value, scale=scale), scale * low, scale * high)
 
-    The ground is the lowest point of the shapes that are there, y = 0 in an empty scene.
+
+def _landed(document: Document, value: Any, low: np.ndarray, high: np.ndarray) -> Any:
+    """The shape with the box `low` to `high` (3,), moved to a free spot of the ground."""
+    foot = np.array([low[0] + high[0], 2 * low[1], low[2] + high[2]]) / 2  # the middle of the shape's underside
+    shift = _free_spot(document.scene.settings, high - low) - foot
+    decimals = 4 - int(np.floor(np.log10(float((high - low).max()))))
+
+    def moved(point: Corner) -> Corner:
+        x, y, z = (round(float(n), decimals) + 0.0 for n in np.add(point, shift))
+        return x, y, z
+
+    if hasattr(value, "corners"):
+        return replace(value, corners=tuple(map(moved, value.corners)))
+    name = "center" if hasattr(value, "center") else "position"
+    return replace(value, **{name: moved(getattr(value, name))})
+
+
+def _free_spot(settings: Any, size: np.ndarray) -> np.ndarray:
+    """The point (3,) of the ground nearest the view's target where a box of `size` (3,) stands beside what is there.
+
+    The ground is the highest floor there, else the lowest point of all shapes. A floor lies below the target and is
+    wide and flat, or so large that it is no object. A scene without room has the point below the target.
     """
-    scale = _nice(2 * _unit(settings) / float((high - low).max()))
-    boxes = [
-        picking.bounds(settings, item) for item in items.all_items(settings) if item.group in (*SHAPE_GROUPS, "models")
-    ]
-    ground = min((float(box[0][1]) for box in boxes if box is not None), default=0.0)
-    foot = np.array([low[0] + high[0], 2 * low[1], low[2] + high[2]]) / 2  # of the shape: the middle of its underside
-    x, y, z = np.array([settings.view.target[0], ground, settings.view.target[2]]) - scale * foot
-    return replace(value, scale=scale, position=(_nice(x, 4), _nice(y, 6), _nice(z, 4)))
+    boxes, target, eye = picking.world_boxes(settings), np.array(settings.view.target), settings.view.position
+    lows, highs = boxes[:, 0], boxes[:, 1]
+    widths = (highs - lows)[:, [0, 2]].max(1, initial=0.0)
+    is_large = widths > LARGE * settings.view.target_plane_height()
+    is_floor = (is_large | ((highs - lows)[:, 1] < FLAT * widths)) & (highs[:, 1] <= target[1])
+    is_object = ~is_floor & ~is_large & ~((lows < eye) & (eye < highs)).all(1)  # the camera stands in a room
+    spots, height = [], max(float(size[1]), FLAT * float(size.max()))  # a plane lies beside, not below
+    for right, front in SPOTS:
+        spot = target + GAP * max(size[0], size[2]) * np.array([right, 0, front])
+        is_below = ((spot - size / 2 < highs) & (spot + size / 2 > lows))[:, [0, 2]].all(1)
+        spot[1] = highs[is_floor & is_below, 1].max(initial=-np.inf)
+        spot[1] = spot[1] if np.isfinite(spot[1]) else _lowest(boxes[~is_large])
+        spots.append(spot)
+        if not (is_object & is_below & (lows[:, 1] < spot[1] + height) & (highs[:, 1] > spot[1])).any():
+            return spot
+    return spots[0]
+
+
+def _lowest(boxes: np.ndarray) -> float:
+    """The y of the lowest of boxes (n, 2, 3); 0 of none."""
+    return float(boxes[:, 0, 1].min()) if len(boxes) else 0.0
 
 
 def _nice(number: float, digits: int = 2) -> float:
@@ -143,12 +179,22 @@ def _class(document: Document, group: str) -> Any:
     return items.groups(document.scene.settings)[group]
 
 
-def _add(document: Document, group: str, label: str, *values: object, **named: object) -> Document:
+def _add(document: Document, group: str, label: str, **values: object) -> Document:
     """The document with a new item of a group, made of field values, with the first unused label as its comment."""
+    return _add_item(document, group, label, _class(document, group)(**values))
+
+
+def _add_landed(document: Document, group: str, label: str, **values: object) -> Document:
+    """The document with a new shape of a group on the ground."""
+    value = _class(document, group)(**values)
+    return _add_item(document, group, label, _landed(document, value, *picking.shape_box(group, value)))
+
+
+def _add_item(document: Document, group: str, label: str, value: object) -> Document:
     base = document.up_to_date().base
     labels = base.comments(group) if base is not None else []
     unused = label if label not in labels else commands.next_name(label, labels)
-    return commands.add(document, group, _class(document, group)(*values, **named), unused)
+    return commands.add(document, group, value, unused)
 
 
 def _with_table(document: Document, name: str, **values: object) -> Document:
@@ -161,19 +207,18 @@ def _with_table(document: Document, name: str, **values: object) -> Document:
 
 def _sphere(document: Document) -> Document:
     document, material = with_material(document)
-    settings = document.scene.settings
-    return _add(document, "spheres", "sphere", material, _target(settings), _unit(settings) / 2)
+    return _add_landed(document, "spheres", "sphere", material=material, radius=_unit(document.scene.settings) / 2)
 
 
 def _quad(document: Document, facing: str = "front", label: str = "quad", material: str = "") -> Document:
-    """A quad that faces the front, up (below the target, as a ground) or down (above the target, as a light)."""
+    """A quad that stands and faces the front, lies below all shapes as a ground, or faces down above the target."""
     if not material:
         document, material = with_material(document)
-    settings = document.scene.settings
+    settings: Any = document.scene.settings
     (x, y, z), r = _target(settings), _unit(settings)
     corners: tuple[Corner, ...]
     if facing == "up":
-        y, r = y - r / 2, 4 * r
+        y, r = _lowest(picking.world_boxes(settings)), 4 * r
         corners = (x - r, y, z + r), (x + r, y, z + r), (x + r, y, z - r), (x - r, y, z - r)
     elif facing == "down":
         y, r = y + 2 * r, r / 2
@@ -182,15 +227,15 @@ def _quad(document: Document, facing: str = "front", label: str = "quad", materi
         r /= 2
         corners = (x - r, y - r, z), (x + r, y - r, z), (x + r, y + r, z), (x - r, y + r, z)
     rounded = tuple((_nice(a, 6), _nice(b, 6), _nice(c, 6)) for a, b, c in corners)
-    return _add(document, "quads", label, material, rounded)
+    add = _add_landed if facing == "front" else _add
+    return add(document, "quads", label, material=material, corners=rounded)
 
 
 def _shape_of_kind(document: Document, group: str, kind: str) -> Document:
-    """The document with a procedural shape or a distance field."""
+    """The document with a solid, a procedural shape or a distance field."""
     document, material = with_material(document)
-    settings = document.scene.settings
-    place = {"position": _target(settings), "scale": _unit(settings)}
-    return _add(document, group, kind, material=material, kind=kind, **place)
+    value = _class(document, group)(material=material, kind=kind)
+    return _add_item(document, group, kind, _fitted(document, group, value, 1.0 if group == "solids" else 2.0))
 
 
 def _instance(document: Document, shape: str) -> Document:
@@ -247,7 +292,7 @@ def _point_light(document: Document, label: str, height: float, intensity: float
     settings = document.scene.settings
     (x, y, z), r = _target(settings), _unit(settings)
     position, rgb = (x, _nice(y + height * r, 4), z), (_nice(intensity * r * r, 1),) * 3
-    return _add(document, "point_lights", label, position, rgb, **cone)
+    return _add(document, "point_lights", label, position=position, intensity=rgb, **cone)
 
 
 def _volume(document: Document) -> Document:

@@ -19,6 +19,7 @@ from renderer.raytracing.shapes import MAKERS
 from renderer.window.document.items import Item
 
 LIGHT_RADIUS = 0.02  # radius of the sphere that picks a point light, per unit of its distance from the camera
+BOXED = (*SHAPE_GROUPS, "models", "distance_fields")  # the lists of shapes with boxes
 PICKED = ("perspective", "orthographic")  # the projections in which items can be picked
 BEHIND_ALL = 1e20  # added to the distance of volumes: items inside or behind a cloud are picked first
 CHUNK = 1 << 18  # triangles that are intersected at a time
@@ -103,16 +104,37 @@ def bounds(settings: Settings, item: Item) -> tuple[np.ndarray, np.ndarray, np.n
         matrix, name = instance_matrix(value), value.shape
         all_shapes = [(g, s) for g in (*SHAPE_GROUPS, "models") for s in getattr(settings, g) if s.name == name]
     else:
-        all_shapes = [(item.group, value)] if item.group in (*SHAPE_GROUPS, "models") else []
+        all_shapes = [(item.group, value)] if item.group in BOXED else []
     boxes = [shape_box(group, shape) for group, shape in all_shapes]
     if not boxes:
         return None
     return np.min([low for low, _ in boxes], 0), np.max([high for _, high in boxes], 0), matrix
 
 
+def box_corners(low: np.ndarray, high: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """The corners (8, 3) in the world of a box as bounds() gives it; bit k of a corner's number: high coordinate k."""
+    corners = np.array([[(low, high)[bits >> k & 1][k] for k in range(3)] for bits in range(8)])
+    return np.asarray(corners @ matrix[:, :3].T + matrix[:, 3])
+
+
+def world_boxes(settings: Settings) -> np.ndarray:
+    """The boxes (n, 2, 3), low and high, of all shapes and instances; of named shapes, their instances' alone."""
+    drawn = [
+        Item(group, index)
+        for group in (*BOXED, "instances")
+        for index, value in enumerate(getattr(settings, group))
+        if not getattr(value, "name", "")
+    ]
+    corners = [box_corners(*box) for item in drawn if (box := bounds(settings, item)) is not None]
+    return np.array([(points.min(0), points.max(0)) for points in corners]).reshape(-1, 2, 3)
+
+
 @lru_cache(maxsize=256)
-def shape_box(group: str, shape: object) -> tuple[np.ndarray, np.ndarray]:
+def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     """The low and the high corner of a shape's box, cached: each frame asks for it, and a large mesh takes long."""
+    if group == "distance_fields":
+        reach = shape.scale * (0.5 if shape.kind == "menger" else bounding_radius(shape))
+        return shape.position - np.full(3, reach), shape.position + np.full(3, reach)
     primitives = _primitives(group, shape)
     if not len(primitives):
         return np.zeros(3), np.zeros(3)

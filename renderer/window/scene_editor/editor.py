@@ -24,7 +24,7 @@ from renderer.window.state.edit_actions import control_context
 
 GROUP = "Scene"  # heading in the key help
 OPERATIONS = {"move": "Alt+G", "rotate": "Alt+R", "scale": "Alt+S"}  # operation of the gizmo -> its key
-# Pairs of a box's corners; bit k of a corner's number selects the low or the high coordinate k
+# Pairs of the corners of picking.box_corners()
 EDGES = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)]
 CLICK_DISTANCE = 4.0  # units between press and release of a click, at scale 1
 
@@ -129,9 +129,7 @@ class SceneEditor(PanelEditor):
         """The box of the selected item, and its name."""
         draw, box = imgui.get_window_draw_list(), picking.bounds(settings, item)
         if box is not None:
-            low, high, matrix = box
-            corners = np.array([[(low, high)[bits >> k & 1][k] for k in range(3)] for bits in range(8)])
-            points = gizmo.project(settings, corners @ matrix[:, :3].T + matrix[:, 3], rect)
+            points = gizmo.project(settings, picking.box_corners(*box), rect)
             seen = np.isfinite(points).all(1) & (np.abs(points) < 1e5).all(1)
             ends, color = [tuple(point) for point in points.tolist()], theme.color_u32(theme.ACCENT, 0.75)
             for a, b in EDGES:

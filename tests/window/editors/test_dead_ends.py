@@ -13,7 +13,7 @@ from renderer.window.app import palette
 from renderer.window.controls import settings as controls
 from renderer.window.controls.settings import _row_groups
 from renderer.window.controls.toolkit import imgui
-from renderer.window.document import creation, picking, pose, scene_text
+from renderer.window.document import commands, creation, items, picking, pose, scene_text
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
@@ -262,6 +262,52 @@ def test_a_mesh_is_added_on_its_feet(tmp_path, floor):
     middle = (low + high) / 2
     np.testing.assert_allclose(middle[[0, 2]], np.array(scene.settings.view.target)[[0, 2]], atol=1e-2)
     assert (high - low).max() == pytest.approx(0.5 * scene.settings.view.target_plane_height(), rel=0.35)
+
+
+def added(document, name):
+    return next(a for a in creation.additions(document.scene.settings) if a.name == name).run(document)
+
+
+def box_of(document):
+    corners = picking.box_corners(*picking.bounds(document.scene.settings, document.selected))
+    return corners.min(0), corners.max(0)
+
+
+def test_shapes_land_on_the_ground_beside_what_is_there_and_are_selected(tmp_path):
+    document, boxes = Document(creation.new_scene(tmp_path)), []
+    for name in ("sphere", "box", "cylinder", "cone", "torus", "quad", "distance field: menger", "sphere", "ground"):
+        document = added(document, name)
+        low, high = box_of(document)
+        assert document.selected == list(items.all_items(document.scene.settings))[-1] or name != "cylinder"
+        assert low[1] == pytest.approx(0.0, abs=6e-3)  # a distance field is held by a sphere
+        assert all((low >= b - 1e-4).any() or (high <= a + 1e-4).any() for a, b in boxes) or name == "ground"
+        boxes.append((low, high))
+    assert len(document.scene.settings.solids) == 4
+
+
+def test_shapes_land_on_a_table_and_on_the_ground_of_a_large_sphere(tmp_path):
+    document = added(Document(creation.new_scene(tmp_path)), "box")
+    table = replace(document.scene.settings.solids[0], scale_xyz=(3.0, 0.3, 2.0), position=(0.0, 0.15, 0.0))
+    document = commands.set_value(document, document.selected, table)
+    assert box_of(added(document, "torus"))[0][1] == pytest.approx(0.3, abs=1e-4)
+    document = added(Document(creation.new_scene(tmp_path)), "sphere")
+    earth = replace(document.scene.settings.spheres[0], center=(0.0, -1000.0, 0.0), radius=1000.0)
+    document = commands.set_value(document, document.selected, earth)
+    low, high = box_of(added(document, "cone"))
+    assert low[1] == pytest.approx(0.0, abs=1e-4) and np.abs(low + high)[[0, 2]].max() < 0.1
+    room = replace(earth, center=(0.0, 5.0, 0.0), radius=12.0)  # the camera stands in it
+    document = commands.set_value(document, Item("spheres", 0), room)
+    assert np.abs(np.add(*box_of(added(document, "cone"))))[[0, 2]].max() < 0.1
+
+
+def test_the_palette_adds_what_the_menu_adds(screen):
+    finish(screen)
+    assert not any(entry.group == palette.ADD for entry in palette.entries(screen.app)), "a fractal has no items"
+    open_files.new_document(screen.app)
+    entry = palette.matches(palette.entries(screen.app), ["torus"])[0]
+    assert (entry.name, entry.group) == ("shape: torus", palette.ADD)
+    entry.run(screen.app)
+    assert screen.app.panel.document.selected == Item("solids", 0)
 
 
 def test_a_file_without_triangles_is_refused(tmp_path):

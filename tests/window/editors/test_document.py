@@ -154,8 +154,8 @@ def test_a_value_that_is_not_there_cannot_be_removed(path):
         toml_text.remove_value(ANIMATED, path)
 
 
-def test_a_mesh_and_a_model_stand_below_the_target_at_one_size(tmp_path):
-    """A mesh stands on the ground below the view's target; its longest side is twice the size of a new shape."""
+def test_a_mesh_and_a_model_stand_on_the_ground_at_one_size(tmp_path):
+    """A mesh stands on the ground beside what is there; its longest side is twice the size of a new shape."""
     (tmp_path / "a.obj").write_text("v 10 0 0\nv 14 0 0\nv 10 2 0\nv 10 0 1\nf 1 2 3\nf 1 2 4\n")
     maker = Maker()
     maker.node(mesh=square(maker), translation=[7.0, 0.0, 0.0])
@@ -169,7 +169,9 @@ def test_a_mesh_and_a_model_stand_below_the_target_at_one_size(tmp_path):
         assert value.scale > 0
         if name in boxes:
             low, high = np.array(boxes[name]) * value.scale + value.position
-            assert np.allclose(((low + high) / 2)[[0, 2]], 0.0, atol=2e-3)  # the view's target is above
+            for ball in before.scene.settings.spheres:
+                apart = np.maximum(low - np.array(ball.center), np.array(ball.center) - high)
+                assert apart.max() > ball.radius - 1e-3 and (np.abs(low + high) / 2 < 8).all()
             assert low[1] == pytest.approx(-0.5, abs=2e-3)  # the ground: the lowest point of the balls of radius 1
             assert value.material == "clay" and max(high - low) == pytest.approx(
                 2 * creation._unit(before.scene.settings), rel=0.01

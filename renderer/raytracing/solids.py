@@ -1,0 +1,103 @@
+"""Solids: box, cylinder, cone, torus and plane as triangle meshes with smooth normals and texture coordinates.
+
+Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A solid touches the sides of the cube from
+-1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from renderer.formats.gltf import MeshPrimitive
+from renderer.formats.meshes.contents import plain_primitive
+from renderer.raytracing.instances import Point, placement, rotation_matrix
+from renderer.raytracing.models.gltf_shapes import primitive_arrays
+from renderer.scene.schema import reference, setting
+
+PLANE = np.array([[-0.5, 0, 0.5], [0.5, 0, 0.5], [0.5, 0, -0.5], [-0.5, 0, -0.5]])
+PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
+PLANE_FACES = np.array([[0, 1, 2], [0, 2, 3]])
+BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # from the top to each side
+MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
+PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A box, cylinder, cone, torus or plane of size 1 about the origin, upright, then scaled, rotated and moved."""
+
+    material: str = field(metadata=reference("materials", "name of a material"))
+    kind: Literal["box", "cylinder", "cone", "torus", "plane"]
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    scale_xyz: Point = setting((1.0, 1.0, 1.0), 1e-9, 1e9, "along the solid's own axes: width, height, depth")
+    rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
+    position: Point = (0.0, 0.0, 0.0)
+    sides: int = setting(96, 3, 512, "around the axis of a cylinder, cone or torus; fewer than 16 are flat")
+    tube: float = setting(0.25, 0.01, 1.0, "radius of a torus's tube, in radii of its ring")
+    name: str = setting("", help="a named shape is drawn only as instances")
+
+
+def solid_arrays(solid: Solid, material: int, has_maps: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Returns primitives (m,) PRIMITIVE and attributes (m, float4s, 4); None where normals and maps need none."""
+    part = solid_mesh(solid.kind, solid.sides, solid.tube)
+    primitives, attributes = primitive_arrays(part, placement(solid), material)
+    return primitives, attributes if has_maps or part.normals is not None else None
+
+
+@lru_cache(maxsize=16)
+def solid_mesh(kind: str, sides: int, tube: float) -> MeshPrimitive:
+    """Returns a solid about the origin, closed but for the plane, its faces counter-clockwise seen from outside.
+
+    Solids of flat faces have no normals.
+    """
+    if kind in ("plane", "box"):
+        turns = BOX_TURNS if kind == "box" else BOX_TURNS[:1]
+        height = 0.5 if kind == "box" else 0.0
+        vertices = np.concatenate([(PLANE + (0, height, 0)) @ rotation_matrix(turn).T for turn in turns])
+        vertices, normals = np.rint(2 * vertices) / 2, None  # angles of 90 degrees are exact
+        faces = np.concatenate([PLANE_FACES + 4 * k for k in range(len(turns))])
+        texcoords = np.tile(PLANE_TEXCOORDS, (len(turns), 1))
+    else:
+        vertices, faces, normals, texcoords = _revolve(_profile(kind, sides, tube), sides)
+        normals = normals if sides >= MIN_ROUND_SIDES else None
+    return plain_primitive(vertices, faces, normals, texcoords)
+
+
+def _profile(kind: str, sides: int, tube: float) -> np.ndarray:
+    """The rows (k, 5) of a surface of revolution from below: radius, y, the normal along both, v of the texture."""
+    if kind == "torus":
+        count, ring = max(sides // 2, 3), 0.5 / (1 + tube)
+        index = np.arange(count + 1)
+        angle = 2 * np.pi * (index % count) / count
+        radial, up = np.cos(angle), np.sin(angle)
+        return np.stack([ring * (1 + tube * radial), ring * tube * up, radial, up, 1 - index / count], 1)
+    base = [(0, -0.5, 0, -1, PLANAR), (0.5, -0.5, 0, -1, PLANAR)]
+    if kind == "cylinder":
+        side = [(0.5, -0.5, 1, 0, 1), (0.5, 0.5, 1, 0, 0)]
+        return np.array([*base, *side, (0.5, 0.5, 0, 1, PLANAR), (0, 0.5, 0, 1, PLANAR)])
+    radial, up = np.array([1, 0.5]) / np.hypot(1, 0.5)  # of a slope that rises by 1 over a radius of 1/2
+    return np.array([*base, (0.5, -0.5, radial, up, 1), (0, 0.5, radial, up, 0)])
+
+
+def _revolve(profile: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Returns vertices, faces, normals and texture coordinates of a surface of revolution.
+
+    Turns a profile (_profile()) about y by `sides` steps; vertices on the axis have normals between two steps.
+    """
+    radius, y, radial, up, v = profile.T[:, :, None]
+    columns = np.arange(sides + 1)
+    angle = 2 * np.pi * (columns % sides) / sides  # the first and the last column are equal
+    facing = angle + np.where(radius > 0, 0, np.pi / sides)
+    x, z = radius * np.cos(angle), -radius * np.sin(angle)
+    normals = np.stack(np.broadcast_arrays(radial * np.cos(facing), up, -radial * np.sin(facing)), 2)
+    is_planar = np.isnan(v)
+    texcoords = np.stack([np.where(is_planar, x + 0.5, columns / sides), np.where(is_planar, 0.5 + z * up, v)], 2)
+    vertices = np.stack(np.broadcast_arrays(x, y, z), 2).reshape(-1, 3)
+    first = (np.arange(len(profile) - 1)[:, None] * (sides + 1) + columns[:-1]).ravel()
+    right, above = first + 1, first + sides + 1
+    faces = np.concatenate([np.stack([first, right, above + 1], 1), np.stack([first, above + 1, above], 1)])
+    corners = vertices[faces]
+    is_flat = (corners == np.roll(corners, 1, 1)).all(2).any(1)  # two corners are equal: on the axis, or at an edge
+    return vertices, faces[~is_flat], normals.reshape(-1, 3), texcoords.reshape(-1, 2)
