@@ -63,6 +63,7 @@ ACTIONS = [
     Action("I", "pixel inspector", PANEL, lambda s: s.overlays.inspector.toggle()),
     Action("Ctrl+N", "new scene", FILE, open_files.new_document),
     Action("Ctrl+Shift+N", "new flame", FILE, open_files.new_flame),
+    Action("Ctrl+Alt+N", "new shader", FILE, open_files.new_shader, words="GLSL, ShaderToy, mainImage, code"),
     Action("Ctrl+O", "open a file", FILE, open_files.open_dialog),
     Action("Ctrl+S", "save the scene", FILE, save_files.save_scene),
     Action("Ctrl+Shift+S", "save the scene as", FILE, save_files.save_scene_as),

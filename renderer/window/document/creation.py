@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from renderer.formats.mesh import GLTF_SUFFIXES
-from renderer.paths import SCENES
+from renderer.paths import ASSETS, SCENES
 from renderer.pictures import load, scene_of_table
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types
@@ -54,6 +54,11 @@ def new_flame(folder: Path) -> Scene:
     """A flame of three xforms, Sierpinski's triangle, without a file, titled "untitled flame"."""
     flame = load(SCENES / "sierpinski.toml")
     return replace(flame, path=folder / "untitled_flame.toml", title="untitled flame", bench={}, test={})
+
+
+def new_shader() -> Scene:
+    """A small shader of the program's, which saving copies to a file of the user's own."""
+    return load(ASSETS / "untitled_shader.glsl")
 
 
 def can_add(settings: PictureSettings) -> bool:

@@ -130,6 +130,12 @@ def new_flame(app: AppState) -> None:
     _open_new(app, creation.new_flame(Path.cwd()), "a new flame: drag its triangles; Ctrl+E saves it as .flame")
 
 
+def new_shader(app: AppState) -> None:
+    """Opens a small shader with its code beside it, as new_document() does."""
+    app.overlays.code.is_on = True
+    _open_new(app, creation.new_shader(), "a new shader: type, and the picture follows; Ctrl+S in the code saves it")
+
+
 def _open_new(app: AppState, scene: Scene, message: str) -> None:
     with app.errors_as_messages("making a new scene"):
         if len(app.panels) < MAX_PANELS:

@@ -135,3 +135,25 @@ def test_a_glsl_pass_is_edited_beside_its_picture(screen, tmp_path, monkeypatch)
     code.save()
     finish(screen)
     assert np.array_equal(panel.display.texture.read(), good)
+
+
+def test_a_new_shader_is_drawn_beside_its_code_and_saved_as_a_file_of_ones_own(screen, tmp_path):
+    finish(screen)
+    press(screen, "Ctrl+Alt+N")
+    app, code = screen.app, screen.ui.main_window.overlays.code
+    finish(screen)
+    original = code.path
+    assert app.panel.scene.picture == "toy" and app.overlays.code and not app.panel.error
+    assert code.path == app.panel.original.path and "mainImage" in code.editor.get_text()
+    assert np.ptp(app.panel.display.frame.read()[..., :3].astype("f8"), axis=(0, 1)).min() > 0.1
+    before = code.path.read_text()
+    code.editor.set_text(before.replace("folds = 5.0", "folds = 4.0"))
+    code.save()
+    assert app.dialog.name == "untitled_shader.glsl" and app.dialog.saves
+    app.dialog = None
+    code._save_copy(tmp_path / "silk.glsl")
+    finish(screen)
+    assert app.panel.original.path == tmp_path / "silk.glsl" and app.panel.scene.settings.folds == 4.0
+    assert "folds = 4.0" in (tmp_path / "silk.glsl").read_text() and code.path == tmp_path / "silk.glsl"
+    assert original.read_text() == before
+    assert (app.panel.scene.title, app.panel.has_unsaved_work) == ("silk", False)

@@ -1,0 +1,16 @@
+// Light in silk: sines that bend each other. Type, and the picture follows; Ctrl+S saves a file of your own.
+// iTime, iResolution, iMouse and the rest are as on shadertoy.com; a uniform with a range is a slider.
+uniform float folds = 5.0;  // 1 to 9
+uniform float speed = 0.3;  // 0 to 2
+
+void mainImage(out vec4 color, in vec2 point) {
+    vec2 p = (2.0 * point - iResolution.xy) / iResolution.y;
+    vec3 light = vec3(0.0);
+    for (int k = 0; k < 3; k++) {  // red, green and blue bend a little differently
+        vec2 q = p;
+        for (float i = 1.0; i < folds; i++)
+            q += 0.6 / i * cos(i * 2.0 * q.yx + speed * iTime + vec2(0.3, 1.1) * i + 0.12 * float(k));
+        light[k] = 0.08 / (0.06 + abs(sin(q.x + 0.6 * q.y)));
+    }
+    color = vec4(pow(light * vec3(0.9, 0.75, 1.1), vec3(0.8)) * exp(-0.25 * dot(p, p)), 1.0);
+}
