@@ -233,7 +233,13 @@ class Sky:
 class Settings(PictureSettings):
     """The settings of a picture of kind `raytrace`: a scene file's [settings] table."""
 
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "World": ("world",), "Camera": ("camera",), "Render": ("", "how it is drawn"),
+    }  # fmt: skip
     row_groups: ClassVar[dict[str, tuple[str, ...]]] = {
+        "world": ("environment", "sky", "horizon", "zenith", "fog"),
+        "camera": ("view", "projection", "fisheye_degrees", "lens_shift", "lens_radius", "focus_distance",
+                   "exposure_seconds"),
         "how it is drawn": ("stencil", "schedule", "bvh", "builder", "integrator", "sampler", "variance",
                             "clamp_indirect", "rr_depth", "direct_lighting", "light_sampler", "guiding_photons"),
     }  # fmt: skip

@@ -20,6 +20,7 @@ from renderer.window.boundary import contained
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
+from renderer.window.controls.settings import sections as sections_of
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
@@ -294,12 +295,15 @@ class MainWindow:
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
             settings = panel.settings()
             self.edit(panel, methodcaller("controls"))
-            if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open) and not self._open_preset():
-                hidden = self.edit(panel, methodcaller("hidden_settings"))
-                context = control_context(app, panel, hidden)
-                edited = edit_settings(settings, _reset_scene(panel).settings, context)
-                if edited != settings:
-                    panel_actions.edit_settings(app, edited)
+            settings_class: Any = type(settings)
+            offered = {} if self._open_preset() else sections_of(settings_class)
+            for section, titles in offered.items():
+                if imgui.collapsing_header(section, imgui.TreeNodeFlags_.default_open):
+                    hidden = self.edit(panel, methodcaller("hidden_settings"))
+                    context = control_context(app, panel, hidden)
+                    edited = edit_settings(settings, _reset_scene(panel).settings, context, "", titles)
+                    if edited != settings:
+                        panel_actions.edit_settings(app, edited)
             if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
                 tone = edit_settings(panel.scene.tone, _reset_scene(panel).tone)
                 panel.show(replace(panel.scene, tone=tone), moved=imgui.is_any_item_active())

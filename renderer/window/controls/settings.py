@@ -54,18 +54,28 @@ class ControlContext:
 PLAIN = ControlContext()
 
 
-def edit_settings(settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "") -> Any:
+def edit_settings(
+    settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "", titles: tuple[str, ...] = ()
+) -> Any:
     """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons.
 
-    `path` is the path of the settings in their scene. A value that they refuse is reported to the context.
+    `path` is the path of the settings in their scene. A value that they refuse is reported to the context. `titles` are
+    the groups of rows that are drawn, the first of them unfolded; none for all groups.
     """
     settings_class: Any = type(settings)
-    for title, declared in _row_groups(settings_class).items():
-        if not title or imgui.tree_node(title):
-            settings = _edit_rows(settings, original, declared, context, path)
-            if title:
+    groups = _row_groups(settings_class)
+    for title in titles or groups:
+        is_fold = title not in ("", *titles[:1])
+        if not is_fold or imgui.tree_node(title):
+            settings = _edit_rows(settings, original, groups[title], context, path)
+            if is_fold:
                 imgui.tree_pop()
     return settings
+
+
+def sections(settings_class: Any) -> dict[str, tuple[str, ...]]:
+    """The titles of the groups of rows by the section of the sidebar: the class's `sections`, or one for all rows."""
+    return getattr(settings_class, "sections", {"Settings": ()})
 
 
 def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlContext, path: str) -> Any:

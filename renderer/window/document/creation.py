@@ -5,7 +5,7 @@ A new shape stands on the ground near the view's target and takes SIZE_IN_VIEW o
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -15,8 +15,11 @@ import numpy as np
 from renderer.formats.mesh import GLTF_SUFFIXES
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import load, scene_of_table
+from renderer.raytracing.material_maps import KEYS as MAP_KEYS
+from renderer.raytracing.settings import Material
 from renderer.scene.scene import Scene
-from renderer.scene.schema import PictureSettings, field_types
+from renderer.scene.schema import PictureSettings, field_types, from_table
+from renderer.system.files import read_toml
 from renderer.window.document import commands, items, picking
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
@@ -77,7 +80,10 @@ def additions(settings: PictureSettings) -> list[Addition]:
             out.append(Addition("Shape", before + kind, partial(_shape_of_kind, group=group, kind=kind)))
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
     kinds = get_args(field_types(known["materials"])["kind"])
-    out += [Addition("Material", kind, partial(_material_of_selected, kind=kind)) for kind in kinds]
+    offered = [_material_of_kind(known["materials"], kind) for kind in kinds]
+    out += [Addition("Material", made.kind, partial(_material_of_selected, made=made)) for made in offered]
+    presets = material_presets().items()
+    out += [Addition("Preset", name, partial(_material_of_selected, made=made)) for name, made in presets]
     shapes = items.names_for(settings, items.SHAPES)
     out += [Addition("Instance", f"of {items.shorten(name)}", partial(_instance, shape=name)) for name in shapes]
     return [*out, Addition("Volume", "box of fog", _volume)]
@@ -265,28 +271,48 @@ def add_instance(document: Document, item: Item) -> Document:
 # Materials, lights, volumes
 
 
-def _material(document: Document, kind: str) -> Document:
-    name = commands.unique_name(document.scene.settings, "materials", kind.replace("_", " "))
+@cache
+def material_presets() -> dict[str, Any]:
+    """The materials of assets/material_presets.toml by name."""
+    path = ASSETS / "material_presets.toml"
+    rows = {name: {"name": name} | table for name, table in read_toml(path).items()}
+    return {name: from_table(Material, row, f"{path.name}: {name}", path.parent) for name, row in rows.items()}
+
+
+def with_preset(document: Document, item: Item, preset: Any) -> Document:
+    """The document with a preset as a material, which keeps its name and its maps."""
+    value = items.item_value(document.scene.settings, item)
+    kept = {key: getattr(value, key) for key in ("name", *MAP_KEYS)}
+    changed = commands.set_value(document, item, replace(preset, **kept))
+    return replace(changed, selection=document.selection)
+
+
+def _material_of_kind(material_class: Any, kind: str) -> Any:
     emission = {"emission": (10.0, 10.0, 10.0)} if kind == "emitter" else {}
-    return commands.add(document, "materials", _class(document, "materials")(name, kind, **emission))
+    return material_class(kind.replace("_", " "), kind, **emission)
 
 
-def _material_of_selected(document: Document, kind: str) -> Document:
+def _material(document: Document, made: Any) -> Document:
+    name = commands.unique_name(document.scene.settings, "materials", made.name)
+    return commands.add(document, "materials", replace(made, name=name))
+
+
+def _material_of_selected(document: Document, made: Any) -> Document:
     """The document with a new material, which the selected shape is made of; a lamp keeps its own."""
-    item, made = document.selected, _material(document, kind)
-    settings: Any = made.scene.settings
+    item, changed = document.selected, _material(document, made)
+    settings: Any = changed.scene.settings
     if item is None or "material" not in field_types(items.groups(settings)[item.group]):
-        return made
+        return changed
     shapes = list(getattr(settings, item.group))
     lamps = {material.name for material in settings.materials[:-1] if any(material.emission)}
     if shapes[item.index].material in lamps:
-        return made
+        return changed
     shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
-    return made.with_settings(**{item.group: tuple(shapes)})
+    return changed.with_settings(**{item.group: tuple(shapes)})
 
 
 def _area_light(document: Document) -> Document:
-    document = _material(document, "emitter")
+    document = _material(document, _material_of_kind(_class(document, "materials"), "emitter"))
     assert document.selection is not None
     material = items.item_value(document.scene.settings, document.selection).name
     return _quad(document, "down", "lamp", material)

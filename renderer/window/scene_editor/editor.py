@@ -11,13 +11,14 @@ import numpy as np
 
 from renderer.raytracing.settings import Settings
 from renderer.window.controls import theme
+from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.shortcuts import Action, action_buttons
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items, picking, pose
 from renderer.window.document.items import Item
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.scene_editor import gizmo
-from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_properties
+from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_presets, draw_properties
 from renderer.window.state import edit_actions, panel_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.state.edit_actions import control_context
@@ -142,10 +143,30 @@ class SceneEditor(PanelEditor):
     # Beside the picture
 
     def controls(self) -> None:
-        """Draws the menus of models, the list of items, and the properties of the selected one."""
+        """Draws the menus of models, the list of items with the selected one's properties, and its material."""
         draw_models(self.app, self.panel)
-        if not imgui.collapsing_header("Items", imgui.TreeNodeFlags_.default_open):
-            return
+        if imgui.collapsing_header("Object", imgui.TreeNodeFlags_.default_open):
+            self._object()
+        if imgui.collapsing_header("Material", imgui.TreeNodeFlags_.default_open):
+            if item := self._material():
+                if imgui.tree_node_ex("presets", imgui.TreeNodeFlags_.default_open):
+                    draw_presets(self.app, self.panel, item)
+                    imgui.tree_pop()
+                self._properties(item)
+            else:
+                imgui.text_disabled("none: select a shape or a material")
+
+    def _material(self) -> Item | None:
+        """The selected material, or the material of the selected item."""
+        item, settings = self.selected, self.settings
+        if item is None or item.group == "materials":
+            return item
+        names = [material.name for material in settings.materials]
+        name = getattr(items.item_value(settings, item), "material", "")
+        return Item("materials", names.index(name)) if name in names else None
+
+    def _object(self) -> None:
+        """The list of items with its buttons, and the properties of the selected one, or of a table of the world."""
         gap, actions = 4 * self.scale, self._own_actions
         action_buttons(self.app, actions, {"Add...": "Shift+A"}, gap)
         imgui.begin_disabled(self.selected is None)
@@ -159,13 +180,22 @@ class SceneEditor(PanelEditor):
                 self.operation = operation
             imgui.set_item_tooltip(f"gizmo in the picture: {OPERATIONS[operation]}; hold Ctrl for steps")
         self.outliner.draw_list()
-        if item := self.selected:
-            hidden = [f"{item.group}[{item.index}].name"]  # renaming in the list sets the name
-            with imgui_ctx.push_id(f"{item.group} {item.index}"):
-                context = control_context(self.app, self.panel, hidden)
-                edited = draw_properties(self.panel, item, context, self.fonts)
-            if edited != items.item_value(self.settings, item):
-                self.put_value(item, edited)
+        item, table = self.selected, self.outliner.table
+        if item is not None and item.group != "materials":
+            self._properties(item)
+        elif item is None and table:
+            value, original = getattr(self.settings, table), getattr(self.panel.original.settings, table)
+            edited = edit_settings(value, original, control_context(self.app, self.panel), table)
+            if edited != value:
+                with self.app.errors_as_messages(f"editing the {table}", ValueError):
+                    panel_actions.edit_settings(self.app, replace(self.settings, **{table: edited}))
+
+    def _properties(self, item: Item) -> None:
+        hidden = [f"{item.group}[{item.index}].name"]  # renaming in the list sets the name
+        with imgui_ctx.push_id(f"{item.group} {item.index}"):
+            edited = draw_properties(self.panel, item, control_context(self.app, self.panel, hidden), self.fonts)
+        if edited != items.item_value(self.settings, item):
+            self.put_value(item, edited)
 
     def hidden_settings(self) -> list[str]:
         """The settings that the list shows."""

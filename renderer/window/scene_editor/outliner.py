@@ -28,6 +28,8 @@ MAX_ROWS = 11  # a longer list scrolls
 OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.default_open
 MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
+WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
+PRESETS_A_LINE = 3
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
 
@@ -39,6 +41,7 @@ class Outliner:
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.renaming: Item | None = None  # the item whose name is typed in the list
         self.name = ""
+        self.table = ""  # the table of WORLD whose settings are shown while no item is selected
         self.scrolled_to: Item | None = None  # the selected item that the list has scrolled to
 
     def start_renaming(self, item: Item | None = None) -> None:
@@ -56,13 +59,17 @@ class Outliner:
 
     def draw_list(self) -> None:
         """Draws the rows of all items."""
-        settings = self.panel.scene.settings
+        document, settings = self.panel.document, self.panel.scene.settings
         shown = {group: len(getattr(settings, group)) for group in items.groups(settings) if getattr(settings, group)}
-        rows = sum(shown.values()) + len(shown)
+        tables = [name for name in WORLD if hasattr(settings, name)]
+        rows = sum(shown.values()) + len(shown) + len(tables)
         height = (min(max(rows, 2), MAX_ROWS) + 0.6) * imgui.get_text_line_height_with_spacing()
         with imgui_ctx.begin_child("items", (0, height), imgui.ChildFlags_.frame_style):
             if not shown:
                 imgui.text_disabled("nothing yet: Add... or Shift+A")
+            for name in tables:
+                if imgui.selectable(f"{name}###table {name}", self.table == name and document.selected is None)[0]:
+                    self.panel.selection, self.table = None, name
             for group, count in shown.items():
                 self._group(group, count)
 
@@ -147,6 +154,17 @@ def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: th
     edited = edit_settings(value, original, context, f"{item.group}[{item.index}]")
     imgui.spacing()
     return edited
+
+
+def draw_presets(app: AppState, panel: Panel, item: Item) -> None:
+    """Draws a button for each preset of a material, which a click applies as one step of undo."""
+    gap = imgui.get_style().item_inner_spacing.x
+    width = (imgui.get_content_region_avail().x - (PRESETS_A_LINE - 1) * gap) / PRESETS_A_LINE
+    for number, (name, preset) in enumerate(creation.material_presets().items()):
+        if number % PRESETS_A_LINE:
+            imgui.same_line(0, gap)
+        if imgui.button(f"{name}###preset {name}", (width, 0)):
+            edit_actions.run_command(app, partial(creation.with_preset, item=item, preset=preset), panel)
 
 
 def draw_models(app: AppState, panel: Panel) -> None:

@@ -97,6 +97,51 @@ def test_groups_hold_each_row_once(settings_class):
     assert sorted(names) == sorted(f.name for f in fields(settings_class))
 
 
+def test_the_sections_of_the_sidebar_hold_each_row_once_in_order():
+    offered, groups = controls.sections(RayTracerSettings), _row_groups(RayTracerSettings)
+    assert list(offered) == ["World", "Camera", "Render"] and sorted(sum(offered.values(), ())) == sorted(groups)
+    assert {f.name for f, _ in groups["world"]} >= {"environment", "sky", "horizon"}
+    assert controls.sections(Material) == {"Settings": ()}
+
+
+def test_presets_are_materials_that_keep_the_name_and_the_maps():
+    presets = creation.material_presets()
+    assert presets.keys() >= {"glass", "gold", "brushed metal", "plastic", "wax", "rubber", "car paint", "clay"}
+    scene = load(SCENES / "mirrors.toml")
+    document = Document(scene, scene_text.opened(scene), Item("materials", 0))
+    for preset in presets.values():
+        made = creation.with_preset(document, Item("materials", 0), preset)
+        value = made.scene.settings.materials[0]
+        assert value.name == scene.settings.materials[0].name and replace(value, name=preset.name) == preset
+        assert scene_text.SceneText(made.text().text, scene.path).scene.settings.materials[0] == value
+
+
+def test_a_preset_is_one_click_and_one_undo_and_the_world_is_in_the_list(gl, gpu, tmp_path, monkeypatch):
+    pressed, button, selectable = [""], imgui.button, imgui.selectable
+    monkeypatch.setattr(imgui, "button", lambda name, *a: button(name, *a) or name == pressed[0])
+    monkeypatch.setattr(imgui, "selectable", lambda name, *a: (selectable(name, *a)[0] or name == pressed[0], False))
+    with window([creation.new_scene(tmp_path)], gpu, gl, (900, 900)) as screen:
+        app = screen.app
+        frames(screen, 3)
+        edit_actions.run_command(app, next(a for a in creation.additions(app.panel.settings()) if a.name == "box").run)
+        frames(screen, 3)
+        before = app.panel.scene.settings.materials
+        pressed[0] = "gold###preset gold"
+        frames(screen, 1)
+        pressed[0] = ""
+        frames(screen, 3)
+        assert app.panel.scene.settings.materials[0].kind == "conductor", app.message
+        assert app.panel.selection == Item("solids", 0), "the shape stays selected"
+        app.undo()
+        assert app.panel.scene.settings.materials == before
+        pressed[0] = "sky###table sky"
+        frames(screen, 1)
+        pressed[0] = ""
+        frames(screen, 2)
+        editor = screen.ui.main_window.panel_editor(app.panel)
+        assert editor.outliner.table == "sky" and editor.selected is None and not app.message.startswith("drawing")
+
+
 def test_a_new_material_is_given_to_the_selected_shape():
     scene = load(SCENES / "mirrors.toml")
     document = Document(scene, scene_text.opened(scene), Item("spheres", 0))
