@@ -7,7 +7,7 @@ import signal
 def run() -> None:
     """Runs the process's own command line, and ends the process."""
     _fill_closed_streams()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # STOP_SIGNALS of process.py, whose import takes 50 ms
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # STOP_SIGNALS of process.py, whose import takes 50 ms
         number = getattr(signal, name, None)
         if number and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _end)

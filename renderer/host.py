@@ -254,12 +254,13 @@ def signals_blocked(numbers: Collection[int]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def sent_signal(numbers: Collection[int], seconds: float) -> int:
-    """Waits for one of these blocked signals, so many seconds at most; returns its number if a process sent it, else 0.
+def sent_signal(numbers: Collection[int]) -> int:
+    """Takes one of these blocked signals; returns its number if a process sent it, 0 if none has come.
 
-    What a terminal sends is left out: this process's children get it too. Only where there is signal.sigtimedwait().
+    What a terminal sends is left out: this process's children get it too. Only where there is signal.sigtimedwait(),
+    which must not wait: after a stop and a SIGCONT in its wait, Python 3.11 returns an arbitrary number.
     """
-    found = signal.sigtimedwait(numbers, seconds)
+    found = signal.sigtimedwait(numbers, 0)
     return found.si_signo if found and found.si_code <= 0 else 0  # SI_USER, SI_QUEUE, SI_TKILL; the kernel's are above
 
 
@@ -308,15 +309,22 @@ def limit_memory(count: int) -> None:
 def wait_for_child(child: subprocess.Popen[bytes], seconds: float) -> int:
     """child.wait(seconds), which Linux ends at once with the child; Python alone looks every 50 ms."""
     end = time.monotonic() + seconds
+    wait_for_end(child.pid, seconds)
+    return child.wait(max(end - time.monotonic(), 0))
+
+
+def wait_for_end(process: int, seconds: float) -> bool:
+    """Waits until a process ends, so many seconds at most; false where the system cannot wait for that."""
     with suppress(OSError, AttributeError):  # an older Linux; another system
-        handle = os.pidfd_open(child.pid)
+        handle = os.pidfd_open(process)
         try:
             events = select.poll()
             events.register(handle, select.POLLIN)
             events.poll(1000 * seconds)
         finally:
             os.close(handle)
-    return child.wait(max(end - time.monotonic(), 0))
+        return True
+    return False
 
 
 def end_process_group(child: subprocess.Popen[bytes]) -> None:

@@ -1,8 +1,10 @@
 """Memory and time that files of strangers ask for: refused before they are taken. The witness is the system's count."""
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -192,6 +194,69 @@ def test_a_watched_command_gets_every_signal(tmp_path, number):
         assert process.stdout.readline().startswith("[b'1")
         process.send_signal(number)
         assert process.wait(20) == 130 and process.stderr.read() == "rayfold: interrupted\n"
+
+
+WATCHED = """
+import os, sys, time
+from renderer import cli
+from renderer.export import command
+from renderer.system import trust
+trust.GRACE_SECONDS = 0.5
+def export(args):
+    print("ready", flush=True)
+    {body}
+    return 0
+command.export = export
+cli.run_process()
+"""
+NO_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="a second process watches where there is fork")
+
+
+def watched(body, *options):
+    """A command in a child that is watched, whose export() is `body`."""
+    words = ["export", "cornell", "-o", "a.png", *options]
+    code = f"import sys; sys.argv[1:] = {words!r}\n" + WATCHED.format(body=body)
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=-1, stderr=-1, text=True)
+
+
+@NO_FORK
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("time.sleep(60)", 3, "rayfold: the input takes longer than the 0.2 s of --time-limit; it was ended\n"),
+        ("with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),
+        ("with trust.drawing(): pass\n    time.sleep(1.5)", 0, ""),  # what is drawn is developed and written
+        ("with trust.drawing(): pass\n    with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),  # a second frame
+    ],
+)
+def test_a_time_limit_ends_a_pass_that_never_ends(body, code, said):
+    """An endless kernel of a program was drawn for ever: no code of Python runs beside it."""
+    with watched(body, "--time-limit", "0.2") as process:
+        errors = process.communicate(timeout=40)[1]
+    assert process.returncode == code and errors.endswith(said) and bool(errors) == bool(said)
+
+
+@NO_FORK
+def test_a_killed_child_is_one_sentence_and_a_documented_exit_code():
+    """The exit code was 247, in silence."""
+    with watched("os.kill(os.getpid(), 9)", "--untrusted") as process:
+        errors = process.communicate(timeout=40)[1]
+    sentence = "rayfold: the run was ended by signal 9 (Killed): a driver failed, or memory was exhausted\n"
+    assert (process.returncode, errors) == (4, sentence)
+
+
+@NO_FORK
+def test_a_watching_process_that_is_stopped_goes_on():
+    """A SIGCONT in sigtimedwait() made Python return an arbitrary number, which kill() refused: exit code 70."""
+    with watched("time.sleep(1)", "--untrusted") as process:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(10):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.03)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.01)
+        errors = process.communicate(timeout=40)[1]
+    assert (process.returncode, errors) == (0, "")
 
 
 def test_a_stranger_runs_no_program(tmp_path, capsys, monkeypatch):

@@ -53,7 +53,7 @@ def test_too_little_memory_is_not_an_internal_error():
 
 SIGNALS = [
     number
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in STOP_SIGNALS
     if signal.getsignal(number) != signal.SIG_IGN  # as nohup leaves SIGHUP, for children too
 ]
 

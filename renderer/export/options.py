@@ -56,7 +56,9 @@ class ExportOptions:
         choices=("srgb", "pq"),
     )
     tile: int = _option("draw in tiles of N x N (default: only large pictures)", "N", arguments.positive, 0)
-    time_limit: float | None = _option("stop drawing then; exit code 3 if too early", "SECONDS", arguments.duration)
+    time_limit: float | None = _option(
+        "stop drawing then, 10 s later at most; exit code 3 if too early", "SECONDS", arguments.duration
+    )
     denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
     force: bool = _flag("write though another process writes the same output, or over frames of another scene")

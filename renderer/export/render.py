@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from renderer.errors import IncompleteError
 from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise, denoise_flame
@@ -29,9 +30,10 @@ from renderer.system.files import resolve
 from renderer.system.process import stop_signals
 from renderer.system.profile import stage
 from renderer.system.progress import Progress
-from renderer.system.trust import about, check_memory
+from renderer.system.trust import GRACE_SECONDS, about, check_memory, drawing
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
+MAX_UNTILED_SIDE = 1 << 14  # so is a longer one: the textures of many GL drivers have at most so many pixels a side
 TILE = 2048
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
@@ -102,7 +104,7 @@ class RenderJob:
     def tiles(self) -> list[Tile | None]:
         """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once."""
         width, height = self.size
-        step = self.tile or (TILE if width * height > MAX_UNTILED_PIXELS else 0)
+        step = self.tile or (TILE if width * height > MAX_UNTILED_PIXELS or max(self.size) > MAX_UNTILED_SIDE else 0)
         if not step:
             return [None]
         return [
@@ -192,11 +194,15 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples
     picture.prepare_export(job.scene.tone)
-    for tile in job.tiles():
-        with stage("rendering"), about(job.scene.path):
+    tiles = job.tiles()
+    for count, tile in enumerate(tiles):
+        with stage("rendering"), about(job.scene.path), drawing():
             frame, drawn = draw(picture, job, tile, progress)
-        if job.stop is not None and job.stop.requested and len(job.tiles()) > 1:
+        if job.stop is not None and job.stop.requested and len(tiles) > 1:
             raise KeyboardInterrupt  # the other tiles have no samples yet
+        if count + 1 < len(tiles) and time.monotonic() > job.deadline + GRACE_SECONDS / 2:
+            done = f"{count + 1} of its {len(tiles)} tiles are drawn"
+            raise IncompleteError(f"{job.scene.path}: {done} at --time-limit; nothing is written of a part")
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
         with stage("developing"):
             image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
@@ -279,9 +285,11 @@ def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding =
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
+        parts = np.array_split(band, -(-band.shape[1] // MAX_UNTILED_SIDE), axis=1)
         with stage("developing"):
-            pixels = tonemap(_upload_like(rendered.prototype, band), scene.tone, encoding, rendered.meter)
-        yield pixels
+            frames = (_upload_like(rendered.prototype, np.ascontiguousarray(part)) for part in parts)
+            shown = [tonemap(frame, scene.tone, encoding, rendered.meter) for frame in frames]
+        yield shown[0] if len(shown) == 1 else np.hstack(shown)
         rendered.prototype.device.finish()  # frees the memory of the band
 
 

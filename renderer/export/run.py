@@ -235,9 +235,10 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
             write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device, done = rendered.device, done + 1
-            if plan.report and plan.report(done, len(plan.numbers)) is False:
-                return device, done == len(plan.numbers)
-    return device, True
+            stops = bool(plan.report) and plan.report(done, len(plan.numbers)) is False
+            if stops or time.monotonic() > deadline:
+                break
+    return device, done == len(plan.numbers)
 
 
 def _encode(plan: ExportPlan) -> str:

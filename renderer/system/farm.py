@@ -30,7 +30,7 @@ from renderer.system.install import pip_install
 from renderer.system.process import shorten, unfinished_work
 
 IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers, for Windows
-NOT_FOR_WORKERS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGHUP")]  # a terminal's signals
+NOT_FOR_WORKERS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGHUP", "SIGQUIT")]
 NO_LOGS = 60  # a level above all levels of logging: no message is shown
 CONNECT_SECONDS = 5  # until a scheduler must answer, or be back after its connection broke
 MAX_GREETING_BYTES = 1 << 16

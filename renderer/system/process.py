@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from renderer import __version__
+from renderer.errors import UnavailableError
 from renderer.host import fork_child, kill_child
 from renderer.paths import PACKAGE, ensure_cache
 from renderer.plain import printable
@@ -29,8 +30,8 @@ from renderer.plain import printable
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130
 MAX_LOGS = 50
-# Signals that end a program: all of them end a command as Ctrl-C does. Windows has no SIGHUP.
-STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
+# Signals that end a program: all of them end a command as Ctrl-C does. Windows has neither SIGHUP nor SIGQUIT.
+STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")]
 
 STOP_SECONDS = 1.5  # after a signal until the parent kills a supervised command
 OBEY_SECONDS = 5.0  # after a signal until a window that has not ended is ended
@@ -213,19 +214,25 @@ def supervise() -> None:
 
 
 def _wait_for(child: int) -> int:
-    """Waits for the child, and ends it after a signal; returns its exit code, 128 + N if signal N killed it."""
+    """Waits for the child, and ends it after a signal; returns its exit code as exit_code() does."""
     try:
         with stop_signals():
             _, status = os.waitpid(child, 0)
     except KeyboardInterrupt:
         with stop_signals(lambda number, frame: None):
             status = _end(child)
+    return exit_code(status)
+
+
+def exit_code(status: int) -> int:
+    """The exit code of a command whose child has this wait status; a sentence on stderr if a signal ended it."""
     code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return code
-    name = signal.Signals(-code).name
+    if code >= 0 or -code in STOP_SIGNALS:
+        return code if code >= 0 else INTERRUPTED
+    name = f"signal {-code} ({signal.strsignal(-code)})"
     print(f"rayfold: the run was ended by {name}: a driver failed, or memory was exhausted", file=sys.stderr)
-    return 128 - code
+    sys.stderr.flush()
+    return UnavailableError.exit_code
 
 
 def _end(child: int) -> int:

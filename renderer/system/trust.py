@@ -2,11 +2,12 @@
 
 named_file() checks every key, link and statement of a file that names another file. Files that the user names, on the
 command line or in the window, are not checked. check_memory() is called before large allocations; a parent process
-enforces --max-memory and --untrusted on the whole process.
+enforces --max-memory, --untrusted and --time-limit on the whole process.
 """
 
 import argparse
 import math
+import mmap
 import os
 import signal
 import sys
@@ -26,15 +27,17 @@ from renderer.host import (
     signals_blocked,
     tree_memory,
     used_memory,
+    wait_for_end,
 )
 from renderer.paths import ASSETS, SCENES, SHADERS
 from renderer.plain import format_value, parse_whole, printable
 from renderer.system.files import resolve
-from renderer.system.process import STOP_SIGNALS, Supervision, stop_signals
+from renderer.system.process import STOP_SIGNALS, Supervision, exit_code, stop_signals
 
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
 SMALL_BYTES = 1 << 26  # smaller allocations are not checked
 WATCH_SECONDS = 0.02
+GRACE_SECONDS = 10.0  # after --time-limit, for the pass or the step that is being drawn then
 MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
 _chosen: list[Path] = []  # folders of --allow
@@ -43,10 +46,11 @@ _trusts: ContextVar[bool] = ContextVar("trusts", default=False)
 
 
 class Limits:
-    """The limits that --max-memory and --untrusted set for this process."""
+    """The limits that --max-memory, --untrusted and --time-limit set for this process."""
 
     memory: int | None = None  # bytes
     refuses_programs = False
+    is_drawing: mmap.mmap | None = None  # one byte, shared with the process that enforces --time-limit on drawing
 
 
 def add_arguments(command: argparse.ArgumentParser, inputs: Iterable[str] = ()) -> None:
@@ -75,8 +79,9 @@ def apply(args: argparse.Namespace) -> None:
                 refuse_links(str(text))
                 refuse_links(str(text).partition("=")[2])
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
-    if Limits.memory and Supervision.allowed:
-        _watch(Limits.memory, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf)
+    limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
+    if (Limits.memory or limit) and Supervision.allowed:
+        _watch(Limits.memory or math.inf, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, limit or math.inf)
 
 
 def refuse_links(name: str) -> None:
@@ -109,12 +114,26 @@ def memory(text: str) -> int:
     return count << (30 if text[-1:].upper() == "G" else 20)
 
 
-def _watch(most: int, seconds: float) -> None:
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Marks a block that --time-limit may end from outside; after it, what was drawn is developed and written."""
+    shared = Limits.is_drawing or bytearray(1)
+    shared[0] = 1
+    try:
+        yield
+    finally:
+        shared[0] = 0
+
+
+def _watch(most: float, seconds: float, limit: float) -> None:
     """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`.
 
-    The memory is that of the child and of all processes that it starts.
+    The memory is that of the child and of all processes that it starts. The child is also killed if it has not drawn
+    GRACE_SECONDS after `limit`, in seconds: it ends in time by itself unless a pass is endless.
     """
-    child, ends = fork_child(), time.monotonic() + seconds
+    Limits.is_drawing = mmap.mmap(-1, 1)
+    Limits.is_drawing[0] = 1  # until the first picture is drawn
+    start, child = time.monotonic(), fork_child()
     if not child:
         return
     code, can_wait = 0, hasattr(signal, "sigtimedwait")
@@ -125,14 +144,17 @@ def _watch(most: int, seconds: float) -> None:
         while not code:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                os._exit(os.waitstatus_to_exitcode(status) & 255)
-            if tree_memory(child) > most:
+                os._exit(exit_code(status))
+            took = time.monotonic() - start
+            if most < math.inf and tree_memory(child) > most:
                 said, code = f"more than the {format_bytes(most)} of --max-memory", InputError.exit_code
-            elif time.monotonic() > ends:
+            elif took > seconds:
                 said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
-            if can_wait and (number := sent_signal(STOP_SIGNALS, WATCH_SECONDS)):
+            elif took > limit + GRACE_SECONDS and Limits.is_drawing[0]:
+                said, code = f"longer than the {limit:g} s of --time-limit", IncompleteError.exit_code
+            if can_wait and (number := sent_signal(STOP_SIGNALS)):
                 os.kill(child, number)
-            elif not can_wait:
+            if not wait_for_end(child, WATCH_SECONDS):
                 time.sleep(WATCH_SECONDS)
     kill_child(child)
     print(f"rayfold: the input takes {said}; it was ended", file=sys.stderr)

@@ -15,6 +15,7 @@ import pytest
 
 from assets.makers.gltf_builder import Maker, square
 from renderer.cli import main
+from renderer.export import render as render_module
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
@@ -117,6 +118,19 @@ def test_a_film_that_a_time_limit_ends_tells_what_is_done_and_goes_on(scene, tmp
     assert (facts["frames"], facts["output"]) == (0, []), "what an earlier run left is not what this one asks for"
     if name.endswith("mp4"):
         assert (tmp_path / name).stat().st_size > 0, "the film that was there before stays"
+
+
+def test_a_time_limit_ends_films_of_one_sample_and_pictures_of_many_tiles(scene, tmp_path, monkeypatch, capsys):
+    """A frame of one sample was never cut short, so all of them were drawn; so were all tiles of a picture."""
+    words = [scene, "-o", tmp_path / "f_#######.png", "--frames", "1-1000000", "--samples", 1, "--time-limit", 0.5]
+    answer = export(*words, code=3)
+    assert " of 1000000 frames are done; the same command resumes" in answer.stderr
+    assert 1 <= len(list(tmp_path.glob("f_0*.png"))) < 1000
+    monkeypatch.setattr(render_module, "GRACE_SECONDS", 0.0)
+    size = ["--size", "90000x90000", "--tile", "256", "--time-limit", "0.2"]
+    assert main(["export", str(scene), "-o", str(tmp_path / "a.png"), *size]) == 3
+    assert " tiles are drawn at --time-limit; nothing is written of a part\n" in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
 
 
 def test_dry_run_writes_nothing(scene, tmp_path):
