@@ -59,12 +59,12 @@ def quoted(text: object) -> str:
 
 
 def format_names(names: Iterable[object], most: int = 200) -> str:
-    """The names for a message, separated by commas; those beyond `most` characters are only counted."""
+    """The names for a message, separated by commas, or "none"; those beyond `most` characters are only counted."""
     known = list(map(str, names))
     ends = list(accumulate(len(name) + 2 for name in known))
     shown = known[: max(bisect_right(ends, most), 1)]
     more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
-    return printable(", ".join(shown), 2 * most) + more
+    return printable(", ".join(shown) or "none", 2 * most) + more
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -124,7 +124,7 @@ def test_a_process_that_takes_more_is_ended(tmp_path):
     )
     answer = subprocess.run([sys.executable, "-c", outer, code], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert answer.returncode == 5, answer
-    assert answer.stderr == "rayfold: the input takes more than the 300.0 MiB of --max-memory; it was ended\n"
+    assert answer.stderr == "rayfold: the run takes more than the 300.0 MiB of --max-memory; it was ended\n"
     assert 250 < int(answer.stdout) < 2500  # MiB; without a limit it takes 4000
 
 
@@ -223,7 +223,7 @@ def watched(body, *options):
 @pytest.mark.parametrize(
     ("body", "code", "said"),
     [
-        ("time.sleep(60)", 3, "rayfold: the input takes longer than the 0.2 s of --time-limit; it was ended\n"),
+        ("time.sleep(60)", 3, "rayfold: the run takes longer than the 0.2 s of --time-limit; it was ended\n"),
         ("with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),
         ("with trust.drawing(): pass\n    time.sleep(1.5)", 0, ""),  # what is drawn is developed and written
         ("with trust.drawing(): pass\n    with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),  # a second frame

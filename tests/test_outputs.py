@@ -75,6 +75,8 @@ def test_a_second_process_is_refused_and_told_who_writes(tmp_path, capsys):
             pytest.fail("written by two")
         with claimed(tmp_path / "other.npy", seconds=0), claimed(path, force=True, seconds=0):
             assert f"a.npy: process {process.pid} on" in capsys.readouterr().err
+            with atomic_write(path, seconds=0) as temporary:  # it was refused: --force wrote nothing
+                temporary.write_bytes(b"forced")
         process.stdin.close()  # it leaves its block and ends
         assert process.wait(60) == 0
     with claimed(path, seconds=0):

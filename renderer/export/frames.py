@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import read_digest
+from renderer.formats.images import is_png, read_digest, read_recipe
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
 from renderer.system.outputs import append_line, write_text
@@ -59,7 +59,7 @@ class Manifest:
     def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None, force: bool = False):
         """`path_of(number)` is where a frame goes, if not where the pattern says.
 
-        `force` allows to replace frames of scenes with another title. UserError for a manifest that is a link: nobody
+        `force` allows to replace files that this run did not make. UserError for a manifest that is a link: nobody
         named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
         """
         self.path = manifest_path(pattern)
@@ -68,7 +68,8 @@ class Manifest:
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
         self._path_of = path_of or (lambda number: frame_path(pattern, number))
-        self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
+        text = json.dumps(recipe, sort_keys=True, default=str)
+        self._recipe, self._facts = hashlib.sha256(text.encode()).hexdigest(), json.loads(text)
         self._title, self._force = recipe.get("scene", {}).get("title"), force
         self._rows = {row["frame"]: row for row in self._read()}
 
@@ -89,15 +90,32 @@ class Manifest:
         return self._rows.get(number, {}).get("recipe") == self._recipe and self._is_whole(number)
 
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
-        """The frames that must be rendered: those not done, or all; UserError if frames of another scene are there."""
+        """The frames that must be rendered: those not done, or all; UserError if files of other runs are there."""
         wanted = [number for number in numbers if overwrite or not self.done(number)]
-        titles = {number: self._rows.get(number, {}).get("title", self._title) for number in wanted}
-        others = [number for number in wanted if titles[number] != self._title and self._is_whole(number)]
-        if others and not self._force:
+        names = set() if self._force else set(os.listdir(self.path.parent))
+        paths = {number: self._path_of(number) for number in wanted if names - {self.path.name}}
+        there = {number: path for number, path in paths.items() if path.name in names}
+        others = {path: reason for number, path in there.items() if (reason := self._refusal(number, path, overwrite))}
+        if others:
             count = f" and {len(others) - 1} more" if len(others) > 1 else ""
-            shown = f"{self._path_of(others[0])}{count}: of the scene {format_value(titles[others[0]])}"
-            raise UserError(f"{shown}, not {format_value(self._title)}; --force replaces them")
+            path, reason = next(iter(others.items()))
+            raise UserError(f"{path}{count}: {reason}; --force replaces them")
         return wanted
+
+    def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
+        """Why a frame must not replace the file that is there; empty if this run made it, or if it is torn."""
+        row = self._rows.get(number, {})
+        if self._is_whole(number):
+            if (title := row.get("title", self._title)) != self._title:
+                return f"of the scene {format_value(title)}, not {format_value(self._title)}"
+            is_own = overwrite or row.get("recipe") == self._recipe
+            return "" if is_own else "drawn with other settings, or in another size"
+        try:  # a killed run may have written it and not listed it yet
+            recipe = read_recipe(path)
+            is_own = all(recipe.get(key) == self._facts.get(key) for key in ("scene", "size"))
+        except InputError:
+            is_own = bool(row) and not is_png(path)
+        return "" if is_own else f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""

@@ -33,7 +33,7 @@ class ExportOptions:
     """The options of one export; None for an option that is not given."""
 
     input: Path = field(metadata={"metavar": "INPUT", "type": Path, "help": INPUT_HELP})
-    output: Path = field(metadata={"metavar": "OUT", "type": Path, "required": True, "help": OUTPUT_HELP})
+    output: Path = field(metadata={"metavar": "OUT", "type": arguments.output, "required": True, "help": OUTPUT_HELP})
     size: tuple[int, int] | None = _option("in pixels (default: from the scene file)", "WxH", arguments.size)
     samples: int | None = _option("samples to accumulate (default: from the scene file)", "N", arguments.positive)
     time: float | None = _option("seconds into an animated scene (default 0)", "T", arguments.seconds)
@@ -61,7 +61,7 @@ class ExportOptions:
     )
     denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
-    force: bool = _flag("write though another process writes the same output, or over frames of another scene")
+    force: bool = _flag("write though another process does, over files of other runs, and unfinished over finished")
     dry_run: bool = _flag("print the plan and the memory it takes, and stop")
     light_field: tuple[int, int] | None = _option(
         "export a light field: OUT is a folder of its views", "ROWSxCOLUMNS", arguments.grid

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ DEFAULT_SIZE = (1280, 720)
 class ExportPlan:
     """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds.
 
+    `written` is where a still went: an unfinished one does not replace a picture of more samples.
     `report` is called with the frames done and all frames after each; if it returns False, no more are drawn.
     """
 
@@ -47,6 +48,7 @@ class ExportPlan:
     time: float
     samples: int | None  # None: as many as the picture's settings ask for
     report: Callable[[int, int], object] | None = None
+    written: list[Path] = field(default_factory=list)  # the still, once it is there
 
     @property
     def pattern(self) -> Path:

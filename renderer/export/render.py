@@ -22,8 +22,8 @@ from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise, denoise_flame
 from renderer.images.tone_mapping import SRGB_8, Encoding, ExposureMeter, tonemap
-from renderer.pictures import make_recipe
-from renderer.pictures.picture import AnyPicture, Frame, Tile
+from renderer.pictures import make_recipe, picture_class
+from renderer.pictures.picture import MAX_TEXTURE_SIDE, AnyPicture, Frame, Tile
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from renderer.system.files import resolve
@@ -33,7 +33,6 @@ from renderer.system.progress import Progress
 from renderer.system.trust import GRACE_SECONDS, about, check_memory, drawing
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
-MAX_UNTILED_SIDE = 1 << 14  # so is a longer one: the textures of many GL drivers have at most so many pixels a side
 TILE = 2048
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
@@ -104,7 +103,8 @@ class RenderJob:
     def tiles(self) -> list[Tile | None]:
         """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once."""
         width, height = self.size
-        step = self.tile or (TILE if width * height > MAX_UNTILED_PIXELS or max(self.size) > MAX_UNTILED_SIDE else 0)
+        is_large = width * height > MAX_UNTILED_PIXELS or max(self.size) > picture_class(self.scene.picture).max_side
+        step = self.tile or (TILE if is_large else 0)
         if not step:
             return [None]
         return [
@@ -285,7 +285,7 @@ def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding =
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
-        parts = np.array_split(band, -(-band.shape[1] // MAX_UNTILED_SIDE), axis=1)
+        parts = np.array_split(band, -(-band.shape[1] // MAX_TEXTURE_SIDE), axis=1)
         with stage("developing"):
             frames = (_upload_like(rendered.prototype, np.ascontiguousarray(part)) for part in parts)
             shown = [tonemap(frame, scene.tone, encoding, rendered.meter) for frame in frames]

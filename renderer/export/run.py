@@ -4,6 +4,8 @@ Modules that only some exports need (farms, videos, flames) are imported late: t
 """
 
 import json
+import math
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import IncompleteError, InputError, UserError
 from renderer.export.frames import frame_path, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
 from renderer.export.render import (
     MAX_UNTILED_PIXELS,
-    TILE,
     InterruptHandler,
     NoiseTarget,
     RenderJob,
@@ -27,7 +28,7 @@ from renderer.export.render import (
     render,
     write,
 )
-from renderer.formats.images import read_digest
+from renderer.formats.images import read_digest, read_recipe
 from renderer.gpu import open_context
 from renderer.images.denoise import install_line, is_installed
 from renderer.images.metrics import noise_level
@@ -52,16 +53,16 @@ def run(options: ExportOptions) -> int:
     3 if --time-limit ended it before all samples were drawn, 130 if Ctrl-C did. Both write the samples of a still.
     UserError if another process writes the output, or frames with the same manifest.
     """
-    with nullcontext() if options.dry_run else _claimed(options.output, options.force):
-        return _run(options)
+    with nullcontext(list[str]()) if options.dry_run else _claimed(options.output, options.force) as others:
+        return _run(options, others)
 
 
-def _claimed(output: Path, force: bool = False) -> AbstractContextManager[None]:
+def _claimed(output: Path, force: bool = False) -> AbstractContextManager[list[str]]:
     """Claims the output, and the manifest of numbered frames."""
     return claimed(output, manifest_path(output) if "#" in output.name else None, force=force)
 
 
-def _run(options: ExportOptions) -> int:
+def _run(options: ExportOptions, others: list[str]) -> int:
     start = time.monotonic()
     if options.flame == "all":
         from renderer.export.flames import export_flames
@@ -78,8 +79,13 @@ def _run(options: ExportOptions) -> int:
     if options.dry_run:
         return print_plan(plan)
     interrupt = InterruptHandler()
-    samples, device, facts, finished = carry_out(plan, start, interrupt)
-    digest = _encode(plan) if plan.is_video and finished else None
+    try:
+        samples, device, facts, finished = carry_out(plan, start, interrupt)
+        digest = _encode(plan) if plan.is_video and finished else None
+    except (OSError, UserError) as error:
+        if not others:
+            raise
+        raise IncompleteError(f"{others[0]}, too, and changed what this run needs: {error}") from error
     print_result(plan, samples, device, time.monotonic() - start, facts, finished, digest)
     return 0 if finished else 130 if interrupt.requested else 3
 
@@ -187,18 +193,38 @@ def _export_still(
         rendered = render(picture, job, progress)
     if all_or_nothing and rendered.samples < samples:
         return rendered.device, rendered.samples, False
-    write(plan.output, rendered, job, plan.frame_depth)
+    is_done = rendered.samples == samples if noise is None else noise.reached
+    output = plan.output if is_done or plan.options.force else _unfinished_path(plan.output, rendered.samples)
+    write(output, rendered, job, plan.frame_depth)
+    plan.written.append(output)
     if all_or_nothing:
         return rendered.device, rendered.samples, True
+    if output != plan.output:
+        text = f"is kept; the unfinished picture of {rendered.samples} samples is {output}"
+        print(f"rayfold: {plan.output}: {text}", file=sys.stderr)
     print_denoise_hint(plan, rendered)
     for hint in () if plan.options.json else picture.hints():
         print(f"rayfold: {plan.output}: {hint}", file=sys.stderr)
     if noise is None:
-        return rendered.device, rendered.samples, rendered.samples == samples
+        return rendered.device, rendered.samples, is_done
     shown = "unknown" if noise.estimate is None else f"{100 * noise.estimate:.2g} %"
     of = "each pixel's luminance" if plan.scene.picture == "raytrace" else "white"
     print(f"rayfold: {plan.output}: estimated noise {shown} of {of}", file=sys.stderr)
-    return rendered.device, rendered.samples, noise.reached
+    return rendered.device, rendered.samples, is_done
+
+
+def _unfinished_path(output: Path, samples: int) -> Path:
+    """The output, or the first name beside it, whose file is missing or a picture of at most so many samples."""
+    paths = [output, *(output.with_stem(f"{output.stem}.unfinished-{number}") for number in range(1, 1000))]
+    return next((path for path in paths if _samples_in(path) <= samples), paths[-1])
+
+
+def _samples_in(path: Path) -> float:
+    """The samples of a picture by its recipe; infinity where a file says nothing of them, 0 without a file."""
+    try:
+        return float(read_recipe(path).get("samples", math.inf)) if os.path.lexists(path) else 0.0
+    except (InputError, TypeError, ValueError):
+        return math.inf
 
 
 def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
@@ -225,7 +251,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     manifest = open_manifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
-    with Progress(len(wanted) * samples, plan.title) as progress:
+    with Progress(len(wanted) * samples * len(plan.job().tiles()), plan.title) as progress:
         for number in wanted:
             start = time.monotonic()
             job = plan.job(samples, plan.time_of(number), deadline)
@@ -259,14 +285,13 @@ def _encode(plan: ExportPlan) -> str:
 def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
-    untiled = width * height <= MAX_UNTILED_PIXELS
-    step = plan.options.tile or (0 if untiled else TILE)
-    tile = (min(step, width), min(step, height)) if step else (width, height)
+    untiled, tiles = width * height <= MAX_UNTILED_PIXELS, plan.job().tiles()
+    tile = plan.size if tiles[0] is None else tiles[0][2:]
     facts = {
         "output": str(plan.output),
         "size": list(plan.size),
         "frames": 1 if plan.numbers is None else len(plan.numbers),
-        "tiles": len(plan.job().tiles()),
+        "tiles": len(tiles),
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
@@ -289,7 +314,7 @@ def print_result(
 ) -> None:
     """Print the paths, or one JSON object; statistics for people go to stderr."""
     if plan.numbers is None:
-        written, count = [str(plan.output)], 1
+        written, count = [str(plan.written[-1] if plan.written else plan.output)], 1
     elif plan.is_video and finished:
         written, count = [str(plan.output)], len(plan.numbers)
     else:

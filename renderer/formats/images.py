@@ -153,6 +153,12 @@ def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
     return raw.view(">u2").astype("u2").reshape(height, width, channels)
 
 
+def is_png(path: Path) -> bool:
+    """True if a file begins as a PNG; InputError if it cannot be read."""
+    with open_input(path) as file, reading(path):
+        return file.read(len(PNG_SIGNATURE)) == PNG_SIGNATURE
+
+
 def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
     """Yields the contents of a PNG's chunks of one kind; raises InputError if a chunk is cut off or damaged."""
     with open_input(path) as file, reading(path):

@@ -69,7 +69,7 @@ def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
     """Reads the header; returns it and the byte offset of the data. Raises ValueError."""
     magic = file.read(8)
     if magic[:6] != MAGIC or len(magic) < 8:
-        raise ValueError(f"it begins with {magic[:6]!r}, not with {MAGIC!r}")
+        raise ValueError(f"it does not begin with {MAGIC!r}")
     if tuple(magic[6:]) not in ((1, 0), (2, 0)):
         raise ValueError(f"version {magic[6]}.{magic[7]} of the format is unknown; 1.0 and 2.0 are allowed")
     width = 2 * magic[6]

@@ -17,7 +17,7 @@ from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.pictures.picture import MAX_TEXTURE_SIDE, AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.scene import ToneMapping
 
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
@@ -34,6 +34,7 @@ class Picture(AccumulatingPicture[Settings]):
     settings_type = Settings
     tone = ToneMapping("manual")
     passes = ("images/fractal.frag",)
+    max_side = MAX_TEXTURE_SIDE
     can_clone = True
 
     def __init__(self, gpu: DeviceContext) -> None:

@@ -24,6 +24,7 @@ Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 Frame = Buffer | Texture  # (height, width, 4) float32, linear Rec. 709, row 0 on top
 Point = tuple[float, float]  # fractions of a picture's width and height
 CENTER: Point = (0.5, 0.5)
+MAX_TEXTURE_SIDE = 1 << 14  # pixels of a texture's side that most GL drivers allow
 Chunk = tuple[int, ...]  # a range of a picture's samples, as chunks() numbers them
 ExtraSteps = tuple[tuple[int, ...], ...]  # the answers of missing_steps() so far
 AnySettings = TypeVar("AnySettings", bound=PictureSettings)
@@ -46,6 +47,7 @@ class Picture(Generic[AnySettings]):
     pixel_views: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     views_are_steady = False  # True if algorithm() does not depend on the samples drawn so far
+    max_side = 1 << 17  # pixels of a side that are drawn at once; exports draw a longer picture in tiles
     can_clone = False
     can_pick = False
     can_open = False

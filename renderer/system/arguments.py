@@ -5,6 +5,7 @@ Each public function parses the text of one option and returns its value; Argume
 
 import argparse
 import math
+from pathlib import Path
 
 from renderer.plain import parse_whole, printable
 
@@ -38,6 +39,13 @@ def _whole(text: str, low: int, high: int, wanted: str) -> int:
     if value is None:
         raise argparse.ArgumentTypeError(f"{_shown(text)} {wanted} {low} to {high}")
     return value
+
+
+def output(text: str) -> Path:
+    """Parses the path of a file to write; an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return Path(text)
 
 
 def port(text: str) -> int:

@@ -40,26 +40,29 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAIT_SECONDS) -> Iterator[list[str]]:
     """Claims outputs (files or folders; None: no output) in the block; claims of one process nest.
 
     UserError that names the process which still holds an output after `seconds`; with `force` a line on stderr says
-    so, and the block runs all the same. Where the private folder cannot be used there are no claims.
+    so, and the block runs all the same, with the sentences about other processes as its value. Where the private folder
+    cannot be used there are no claims.
     """
-    taken: list[int] = []
+    taken, others = list[int](), list[str]()
     try:
         for path in [path for path in paths if path is not None]:
             byte, end = _byte_of(path), time.monotonic() + seconds
             while not (is_taken := _take(byte)) and not force and time.monotonic() < end:
                 time.sleep(0.01)
-            if is_taken:
-                taken.append(byte)
-                continue
-            sentence = f"{path}: {_holder(byte)} is writing it"
-            if not force:
-                raise UserError(f"{sentence}; wait until it ends, or name another output")
-            print(f"rayfold: {sentence}, too", file=sys.stderr)
-        yield
+            if not is_taken:
+                sentence = f"{path}: {_holder(byte)} is writing it"
+                if not force:
+                    raise UserError(f"{sentence}; wait until it ends, or name another output")
+                print(f"rayfold: {sentence}, too", file=sys.stderr)
+                others.append(sentence)
+                with _guard:
+                    _held[byte] += 1  # so that writers in the block are not refused
+            taken.append(byte)
+        yield others
     finally:
         for byte in taken:
             _release(byte)

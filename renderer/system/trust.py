@@ -157,7 +157,7 @@ def _watch(most: float, seconds: float, limit: float) -> None:
             if not wait_for_end(child, WATCH_SECONDS):
                 time.sleep(WATCH_SECONDS)
     kill_child(child)
-    print(f"rayfold: the input takes {said}; it was ended", file=sys.stderr)
+    print(f"rayfold: the run takes {said}; it was ended", file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
 

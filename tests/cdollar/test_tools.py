@@ -264,3 +264,23 @@ def test_the_prompt_lists_variables_that_have_no_value():
     repl.handle("x = 2;")
     repl.handle(":names")
     assert [line for line in shown if line.startswith("x:")] == ["x: float, without a value", "x: float"]
+
+
+def test_a_link_to_a_program_is_kept_and_one_to_another_file_refused(tmp_path, capsys):
+    """A text that a link named as a program was rewritten."""
+    (tmp_path / "a.cb").write_text("float main()=>1.0;\n")
+    (tmp_path / "notes.txt").write_text("my  notes\n")
+    for link, target in (("b.cb", "a.cb"), ("c.cb", "notes.txt")):
+        (tmp_path / link).symlink_to(target)
+    assert main(["cdollar", "format", str(tmp_path / "b.cb")]) == 0
+    assert (tmp_path / "b.cb").is_symlink() and (tmp_path / "a.cb").read_text() == "float main() => 1.0;\n"
+    assert main(["cdollar", "format", str(tmp_path / "c.cb")]) == 5
+    assert (tmp_path / "notes.txt").read_text() == "my  notes\n" and "which is no .cb file" in capsys.readouterr().err
+
+
+def test_an_error_quotes_no_file_of_another_kind(tmp_path):
+    """The prompt showed the first bytes of any file."""
+    (tmp_path / "secret").write_text("SECRET of mine")
+    with pytest.raises(ProgramError, match="not a .npy file: it does not begin with") as refused:
+        Repl(NumpyTarget).evaluate(f'file("{tmp_path}/secret")')
+    assert "SECRET" not in str(refused.value).replace(str(tmp_path), "")

@@ -40,6 +40,15 @@ def test_tiles_of_any_size_give_identical_bits(scene, tmp_path):
         assert np.array_equal(read_exr(tmp_path / "tiles.exr"), read_exr(tmp_path / "whole.exr")), tile
 
 
+def test_a_picture_wider_than_a_texture_is_drawn_in_tiles(scene, tmp_path):
+    """It was drawn for a minute, and then refused because its rows made no texture."""
+    export(scene, "-o", tmp_path / "wide.png", "--size", "16600x3", "--samples", 1)
+    export(scene, "-o", tmp_path / "tiles.png", "--size", "16600x3", "--samples", 1, "--tile", 700)
+    wide = read_pixels(tmp_path / "wide.png")
+    assert wide.shape == (3, 16600, 4) and np.array_equal(wide, read_pixels(tmp_path / "tiles.png"))
+    assert len(np.unique(wide[:, 16384:].reshape(-1, 4), axis=0)) and wide[..., 3].all()
+
+
 def test_png_of_the_exr_is_the_png(scene, tmp_path):
     export(scene, "-o", tmp_path / "a.png")
     export(scene, "-o", tmp_path / "a.exr")
@@ -189,6 +198,7 @@ def test_a_killed_run_resumes(scene, tmp_path):
 def test_mistakes(scene, tmp_path):
     assert "local:N" in export(scene, "-o", tmp_path / "a.png", "--farm", "everywhere", code=2).stderr
     assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
+    assert "'' names no file" in export(scene, "-o", "", code=2).stderr
     assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "knd=3", code=2).stderr
     assert "needs --farm" in export(scene, "-o", tmp_path / "a.png", "--split", "samples", code=2).stderr
     if find_spec("distributed"):

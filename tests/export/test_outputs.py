@@ -6,11 +6,15 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
-from renderer.export import farm_worker
+from renderer.cli import main
+from renderer.export import farm_worker, run
+from renderer.formats.images import read_recipe, write_png
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
+from tests.test_outputs import holder
 
 pytestmark = pytest.mark.usefixtures("shared_gl")
 
@@ -69,13 +73,70 @@ def test_frames_of_another_scene_are_replaced_by_force_alone(scene, tmp_path):
     assert answer.stderr.endswith(sentence)
     assert {name: (tmp_path / name).read_bytes() for name in before} == before and not (tmp_path / "f_03.png").exists()
     export(other, "-o", tmp_path / "f_##.png", "--frames", "3-3")  # beside them it may
-    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3")  # and its own again
+    answer = export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3", code=2)
+    sentence = "f_01.png and 1 more: drawn with other settings, or in another size; --force replaces them\n"
+    assert answer.stderr.endswith(sentence)
+    export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3", "--overwrite")  # its own again
     assert (tmp_path / "f_01.png").read_bytes() != before["f_01.png"]
     export(other, "-o", tmp_path / "f_##.png", "--frames", "1-3", "--force")
     export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-3", code=2)
     (tmp_path / "f_01.png").write_bytes(b"torn")
     (tmp_path / "f_02.png").unlink()
     export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2")  # none is lost
+
+
+def test_frames_that_no_list_names_are_replaced_only_if_a_killed_run_wrote_them(scene, tmp_path, capsys):
+    """A picture of somebody else was overwritten, and so was a frame that was retouched."""
+    words = ["export", str(scene), "-o", str(tmp_path / "f_#.png"), "--frames", "1-2"]
+    assert main(words) == 0
+    whole = (tmp_path / "f_2.png").read_bytes()
+    listed = (tmp_path / "f.frames.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "f.frames.jsonl").write_text(listed[0])  # killed between a frame and its line
+    assert main(words) == 0 and (tmp_path / "f_2.png").read_bytes() == whole
+    write_png(tmp_path / "f_2.png", np.zeros((46, 70, 3), "u1"))
+    foreign = (tmp_path / "f_2.png").read_bytes()
+    for said in ("f_2.png: not as f.frames.jsonl lists it", "f_2.png: not listed in f.frames.jsonl"):
+        capsys.readouterr()
+        assert main(words) == 2 and (tmp_path / "f_2.png").read_bytes() == foreign
+        assert capsys.readouterr().err.endswith(f"{said}; --force replaces them\n")
+        (tmp_path / "f.frames.jsonl").write_text(listed[0])
+    assert main([*words, "--force"]) == 0 and (tmp_path / "f_2.png").read_bytes() == whole
+
+
+def test_an_unfinished_picture_replaces_none_of_more_samples(scene, tmp_path, capsys):
+    """Ctrl-C or a time limit left two samples where a finished picture of many was."""
+    out, aside = tmp_path / "a.png", [tmp_path / f"a.unfinished-{number}.png" for number in (1, 2)]
+    words = ["export", str(scene), "-o", str(out)]
+    assert main([*words, "--samples", "40"]) == 0
+    finished = out.read_bytes()
+    late = [*words, "--samples", "100", "--time-limit", "1e-9"]
+    capsys.readouterr()
+    assert main([*late, "--json"]) == 3
+    told = capsys.readouterr()
+    assert json.loads(told.out)["output"] == str(aside[0]) and out.read_bytes() == finished
+    assert f"{out}: is kept; the unfinished picture of 1 samples is {aside[0]}\n" in told.err
+    assert main(late) == 3 and names(tmp_path) == ["a.png", aside[0].name, "julia.toml"]  # no more samples are there
+    write_png(aside[0], np.zeros((2, 2, 3), "u1"))  # a picture of another program
+    assert main(late) == 3 and aside[1].exists() and read_recipe(aside[1])["samples"] == 1
+    assert main([*late, "--force"]) == 3 and read_recipe(out)["samples"] == 1
+    assert main([*words, "--samples", "2"]) == 0 and read_recipe(out)["samples"] == 2  # a finished one always
+
+
+def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypatch, capsys):
+    """It ended with exit code 5 about a frame that nobody had named."""
+    pytest.importorskip("av", reason="films need PyAV")
+    film, draw = tmp_path / "film.gif", run.carry_out
+
+    def lose_a_frame(*arguments):
+        result = draw(*arguments)
+        (tmp_path / "film.gif.frames" / "000001.png").unlink()
+        return result
+
+    monkeypatch.setattr(run, "carry_out", lose_a_frame)
+    with holder(f"claimed({str(film)!r})", "some words") as process:
+        assert main(["export", str(scene), "-o", str(film), "--frames", "1-2", "--force"]) == 3
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"rayfold: {film}: process {process.pid} on ") and "000001.png" in last
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

@@ -6,7 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from renderer.errors import InputError
 from renderer.system import trust
+from renderer.system.files import resolve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +41,10 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
     from renderer.cdollar.tools.formatter import format_text
     from renderer.system.outputs import atomic_write
 
+    for name in names:
+        target = resolve(name)
+        if os.path.islink(name) and target.suffix != Path(name).suffix:
+            raise InputError(f"{name}: is a link to {target}, which is no {Path(name).suffix} file; nothing is written")
     try:
         sources = [read_source(Path(name)) if name != "-" else None for name in names]
         texts = [source.text if source else sys.stdin.read() for source in sources]

@@ -36,7 +36,6 @@ MAX_CONNECTIONS = 4 * MAX_VIEWERS  # that have shown the token; a page has two o
 MAX_STRANGERS = 32  # connections that have not shown the token yet
 BACKLOG = 64
 FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"
-CROWDED = f"{MAX_CONNECTIONS} connections are open already; one must close first"
 ENDED = "the server has ended; this page waits for its next start"
 
 
@@ -72,40 +71,43 @@ class Access:
 class Connections:
     """The open connections. Strangers, which have not shown the token yet, never keep those with it out.
 
-    A stranger beyond MAX_STRANGERS replaces the oldest one of the address that has most of them. So a viewer, who shows
-    the token at once, finds room while others fill the machine's ports.
+    A stranger beyond MAX_STRANGERS replaces another one of the address that has most of them; a connection with the
+    token beyond MAX_CONNECTIONS, another one of the viewer that has most. The one that asked least recently ends. So a
+    viewer, who shows the token at once, finds room while others fill the machine's ports or take no answers.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._strangers: dict[socket.socket, str] = {}  # their addresses, the oldest first
-        self._viewers: set[socket.socket] = set()
+        self._viewers: dict[socket.socket, str] = {}  # the names of their viewers, the least recent request first
 
     def add(self, connection: socket.socket, address: str) -> None:
         """Adds a stranger; ends another one if there are too many."""
         with self._lock:
-            if len(self._strangers) >= MAX_STRANGERS:
-                ((crowd, _),) = Counter(self._strangers.values()).most_common(1)
-                oldest = next(one for one, origin in self._strangers.items() if origin == crowd)
-                del self._strangers[oldest]
-                with suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
-            self._strangers[connection] = address
+            self._admit(self._strangers, connection, address, MAX_STRANGERS)
 
-    def welcome(self, connection: socket.socket) -> bool:
-        """Notes that a connection has shown the token; false if MAX_CONNECTIONS others have."""
+    def welcome(self, connection: socket.socket, viewer: str) -> None:
+        """Notes that a connection has shown the token; ends another one if there are too many."""
         with self._lock:
-            if connection not in self._viewers and len(self._viewers) >= MAX_CONNECTIONS:
-                return False
             self._strangers.pop(connection, None)
-            self._viewers.add(connection)
-            return True
+            self._viewers.pop(connection, None)
+            self._admit(self._viewers, connection, viewer, MAX_CONNECTIONS)
+
+    @staticmethod
+    def _admit(group: dict[socket.socket, str], connection: socket.socket, client: str, most: int) -> None:
+        if len(group) >= most:
+            ((crowd, _),) = Counter(group.values()).most_common(1)
+            oldest = next(one for one, origin in group.items() if origin == crowd)
+            del group[oldest]
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
+        group[connection] = client
 
     def remove(self, connection: socket.socket) -> None:
         """Forgets a connection that has ended."""
         with self._lock:
             self._strangers.pop(connection, None)
-            self._viewers.discard(connection)
+            self._viewers.pop(connection, None)
 
 
 class Server(ThreadingHTTPServer):
@@ -237,16 +239,13 @@ class Handler(BaseHTTPRequestHandler):
             return path, {}
 
     def _allowed(self, token: str = "") -> bool:
-        """Returns true if the request is allowed; answers 403 or 503 otherwise."""
+        """Returns true if the request is allowed; answers 403 otherwise."""
         given = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
         refusal = self.server.access.refusal(given, self.headers.get("Host"), self.headers.get("Origin"))
         if refusal:
             self._answer(403, refusal.encode())
             return False
-        if not self.server.connections.welcome(self.connection):
-            self.close_connection = True
-            self._answer(503, CROWDED.encode())
-            return False
+        self.server.connections.welcome(self.connection, self._address()[1].get("viewer", ""))
         self._input.idle_seconds = IDLE_SECONDS
         return True
 

@@ -17,6 +17,7 @@ FORGET_SECONDS = 60.0  # so long after a viewer's last request, its window is cl
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")  # a page makes up its name
 MAX_QUEUED_EVENTS = 2000  # beyond it the oldest are dropped
 LONG_POLL_SECONDS = 10.0  # a request for the next frame waits at most this long
+MAX_WAITS = 4  # requests of a viewer that wait for a frame; a page has one, or two as it is loaded again
 VIEWER_TIMEOUT = 1.0  # seconds after the last request during which frames are still read back
 
 
@@ -31,7 +32,7 @@ class FrameExchange:
         self._number = 0
         self.wants_text = False  # the window waits for typed text
         self.closed = self.was_ended = False
-        self._waiting = 0
+        self._waiting = self._waits = 0  # requests that wait, and all so far
         self._requested_at = -1e9
 
     def post_events(self, events: list[dict]) -> None:
@@ -57,12 +58,17 @@ class FrameExchange:
     def wait_frame(self, after: int) -> tuple[int, np.ndarray | None] | None:
         """Waits for a frame whose number is not `after`: its number and pixels.
 
-        The pixels are None if LONG_POLL_SECONDS pass without one; the result is None after close().
+        The pixels are None if LONG_POLL_SECONDS pass without one, or MAX_WAITS later requests wait; the result is None
+        after close().
         """
         self._wake()
         with self._condition:
-            self._waiting += 1
-            self._condition.wait_for(lambda: self.closed or self._number != after, LONG_POLL_SECONDS)
+            self._waiting, self._waits = self._waiting + 1, self._waits + 1
+            last = self._waits + MAX_WAITS
+            self._condition.notify_all()
+            self._condition.wait_for(
+                lambda: self.closed or self._number != after or self._waits >= last, LONG_POLL_SECONDS
+            )
             self._waiting -= 1
             self._requested_at = time.perf_counter()
             if self.closed:
