@@ -261,8 +261,8 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
             write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device, done = rendered.device, done + 1
-            stops = bool(plan.report) and plan.report(done, len(plan.numbers)) is False
-            if stops or time.monotonic() > deadline:
+            is_stopped = plan.report is not None and plan.report(done, len(plan.numbers)) is False
+            if is_stopped or time.monotonic() > deadline:
                 break
     return device, done == len(plan.numbers)
 
