@@ -62,7 +62,7 @@ class Manifest:
         `force` allows to replace files that this run did not make. UserError for a manifest that is a link: nobody
         named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
         """
-        self.path = manifest_path(pattern)
+        self.path, self._pattern_name = manifest_path(pattern), pattern.name
         if self.path.is_symlink():
             raise UserError(f"{self.path}: is a link; the list of finished frames must be a file: remove the link")
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
@@ -92,10 +92,11 @@ class Manifest:
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
         """The frames that must be rendered: those not done, or all; UserError if files of other runs are there."""
         wanted = [number for number in numbers if overwrite or not self.done(number)]
-        names = set() if self._force else set(os.listdir(self.path.parent))
-        paths = {number: self._path_of(number) for number in wanted if names - {self.path.name}}
-        there = {number: path for number, path in paths.items() if path.name in names}
-        others = {path: reason for number, path in there.items() if (reason := self._refusal(number, path, overwrite))}
+        form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self._pattern_name))))
+        names = [] if self._force else os.listdir(self.path.parent)
+        there = {int(found[1]) for name in names if (found := form.fullmatch(name))}.intersection(wanted)
+        paths = {number: path for number in sorted(there) if os.path.lexists(path := self._path_of(number))}
+        others = {path: reason for number, path in paths.items() if (reason := self._refusal(number, path, overwrite))}
         if others:
             count = f" and {len(others) - 1} more" if len(others) > 1 else ""
             path, reason = next(iter(others.items()))
