@@ -15,7 +15,7 @@ from renderer.paths import SHADERS, is_bundled
 from renderer.pictures import picture_class
 from renderer.plain import printable
 from renderer.system import drafts
-from renderer.system.files import read_text
+from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
@@ -62,6 +62,7 @@ class CodeView:
         self.path: Path | None = None
         self.is_focused = False
         self._saved = ""  # the text of the file
+        self._stamp: tuple[int, int] | None = None  # of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
         app.save_code = self.save
@@ -80,6 +81,8 @@ class CodeView:
                 self.open(files[0])
         if self.path is None:
             return
+        if self.app.code_changed is None and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
+            self.open(self.path)  # another program, or the scene's save, has written it
         text = self.editor.get_text()
         if text != self._typed:
             self._typed, self._typed_at = text, self.app.now()
@@ -97,6 +100,7 @@ class CodeView:
         """Shows the text of a file; None shows an empty text."""
         self._drop_draft()
         self.path, self._marked = path, ""
+        self._stamp = file_stamp(drafts.file_of(path)) if path is not None else None
         text = read_text(drafts.file_of(path), MAX_CHARACTERS) if path is not None else ""
         language = imgui_color_text_edit.TextEditor.Language
         if path is not None:
@@ -123,36 +127,29 @@ class CodeView:
         drafts.texts[self.path] = text
         open_files.reload(self.app, {self.path}, shaders=self._is_pass, is_quiet=True)
 
-    def save(self) -> None:
-        """Writes the file and reloads the panels that show it; asks for a copy if the file comes with the program."""
+    def save(self, copy: Path | None = None) -> None:
+        """Writes the file and reloads the panels that show it; a file of the program to a copy, or asks for one."""
         if self.path is None:
             return
         with self.app.errors_as_messages("saving the program"):
-            if is_bundled(drafts.file_of(self.path)):
+            if not is_bundled(drafts.file_of(self.path)):
+                self._write(drafts.file_of(self.path))
+            elif copy is not None:
+                self._save_copy(copy)
+            else:
                 start = Path.cwd() / self.path.name
                 self.app.show_message(f"{self.path.name} comes with the program, which stays as it is: choose a copy")
                 self.app.ask_file("Save a copy of your own", start, (self.path.suffix,), self._save_copy, saves=True)
-            else:
-                self._write(drafts.file_of(self.path))
 
     def _save_copy(self, copy: Path) -> None:
-        """Writes the text to a file of the user's own, which the panel shows from now on."""
+        """Writes the text to a file of the user's own, which the panels show from now on."""
         assert self.path is not None
-        if is_bundled(copy):
-            self.app.show_message(f"{copy.parent} belongs to the program: choose another folder")
-            return
-        original = self.path
+        open_files.check_own(copy)
         if self._is_pass:  # pictures know it by its original path
-            drafts.copies[original] = copy
+            drafts.copies[self.path] = copy
             self._write(copy)
             return
-        text = open_files.moved_text(self.editor.get_text(), original, copy)
-        write_text(copy, text)
-        drafts.texts.pop(original, None)
-        self.path = None
-        shown = self.app.panel
-        if shown.original.path == original:
-            open_files.open_in_active_panel(self.app, open_files.load_for_window(copy))
+        open_files.save_copy(self.app, self.app.panels, self.path, copy, self.editor.get_text())
         self.open(copy)
         self.app.recent.add(copy)
         self.app.show_message(f"saved {copy.name}, which the panel now shows")
@@ -161,7 +158,7 @@ class CodeView:
         assert self.path is not None
         text = self.editor.get_text()
         write_text(path, text)
-        self._saved = self._compiled = text
+        self._saved, self._compiled, self._stamp = text, text, file_stamp(path)
         drafts.texts.pop(self.path, None)
         self.app.file_watcher.accept(path)
         open_files.reload(self.app, {self.path}, shaders=self._is_pass)

@@ -97,7 +97,7 @@ class AppState:
         self.native_dialogs = False  # the system's file dialog asks first
         self.reloaded = ""  # the message about edited files, until they are drawn
         self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
-        self.save_code: Callable[[], None] = lambda: None  # saves the code panel's text
+        self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
         self.kept_sessions: list[KeptSession] = []  # as the open menu shows them
         self._session_path = session_path
         self._opened_session = session

@@ -3,11 +3,13 @@
 Errors of files are shown as messages, or in the panel whose file was edited.
 """
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from renderer.errors import UserError
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
@@ -16,6 +18,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
 from renderer.system import drafts
 from renderer.system.files import file_stamp, read_toml, resolve
+from renderer.system.outputs import write_text
 from renderer.toys.program import with_absolute_images
 from renderer.window.boundary import contained
 from renderer.window.document import creation, scene_text
@@ -182,6 +185,30 @@ def moved_text(text: str, path: Path, copy: Path) -> str:
     if path.suffix in SHADER_SUFFIXES and resolve(path.parent) != resolve(copy.parent):
         return with_absolute_images(text, path.parent)
     return text
+
+
+def check_own(path: Path) -> None:
+    """Raises UserError for a path in a folder of the program, which is never written."""
+    if is_bundled(path):
+        raise UserError(f"{path.parent} belongs to the program: choose another folder")
+
+
+def save_copy(app: AppState, panels: Iterable[Panel], file: Path, copy: Path, text: str) -> None:
+    """Writes the text of a file of the program to a copy of the user's own, which the panels show in its stead.
+
+    Values that the user has changed stay, except of a file whose text has them all.
+    """
+    write_text(copy, moved_text(text, file, copy))
+    for panel in panels:
+        scene, is_opened_file = panel.scene, panel.original.path == file
+        if file in scene.files:
+            named = [f.name for f in fields(scene.settings) if getattr(scene.settings, f.name) == str(file)]
+            scene = replace(scene, settings=replace(scene.settings, **dict.fromkeys(named, str(copy))))
+        if is_opened_file:
+            panel.open(load_for_window(copy))
+            loaded = panel.original
+            scene = loaded if scene is panel.scene else replace(scene, path=loaded.path, title=loaded.title)
+        panel.show(scene)
 
 
 def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:

@@ -7,14 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from renderer.errors import UserError
 from renderer.formats.images import write_png
 from renderer.paths import is_bundled
 from renderer.pictures import make_recipe
+from renderer.system.files import read_text
 from renderer.system.outputs import write_text
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
-from renderer.window.state.open_files import scene_folder
+from renderer.window.state.open_files import PROGRAM_SUFFIXES, check_own, save_copy, scene_folder
 
 
 def save_scene(app: AppState, panel: Panel | None = None) -> None:
@@ -38,6 +40,8 @@ def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
 def save_to(app: AppState, panel: Panel, path: Path) -> None:
     """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
     path = path.absolute()
+    check_own(path)
+    _save_programs(app, panel, path)
     document = panel.document
     if panel.file.path is None and document.scene.title == creation.NEW_SCENE["title"]:
         titled = replace(document.scene, title=path.stem.replace("_", " "))
@@ -53,6 +57,26 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     app.recent.add(path)
     app.presets_cache = None
     app.show_message(f"saved {path.name}")
+
+
+def _save_programs(app: AppState, panel: Panel, path: Path) -> None:
+    """Saves the edited code of a panel's picture; code of the program to copies beside the scene file `path`.
+
+    Raises UserError for code with an error: the picture is of an older text, and the scene could not be opened.
+    """
+    for file in sorted({panel.original.path, *panel.scene.files}):
+        is_edited = file == app.code_changed
+        if is_edited and (error := panel.update_error or panel.error):
+            raise UserError(f"{path.name} is not saved: the code has an error: {error}")
+        if file.suffix not in PROGRAM_SUFFIXES:
+            app.code_changed = None if is_edited else app.code_changed  # the scene's text has it
+            continue
+        copy = path.with_suffix(file.suffix)
+        copy = unused_path(path.parent, path.stem, file.suffix) if copy.exists() else copy
+        if is_edited:
+            app.save_code(copy)
+        elif is_bundled(file):
+            save_copy(app, [panel], file, copy, read_text(file))
 
 
 def screenshot(app: AppState) -> None:
@@ -87,6 +111,6 @@ def screenshot_window(app: AppState) -> None:
     app.screenshots.window = unused_path(Path.cwd(), "window")
 
 
-def unused_path(folder: Path, stem: str) -> Path:
+def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:
     """The first of stem-001.png, stem-002.png, ... that does not exist."""
-    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}.png").exists())
+    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())

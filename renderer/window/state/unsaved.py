@@ -67,7 +67,7 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
     if choice == "cancel":
         app.overlays.question = None
     elif choice == "save":
-        app.save_code() if isinstance(first, Path) else save(app, first)
+        app.save_code(None) if isinstance(first, Path) else save(app, first)
     else:
         question.lost = question.lost[1:]
         if not question.lost:
