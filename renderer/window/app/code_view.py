@@ -59,6 +59,7 @@ class CodeView:
         self.app, self.fonts, self.scale = app, fonts, scale
         self.editor = imgui_color_text_edit.TextEditor()
         self.editor.set_show_whitespaces_enabled(False)
+        self.editor.set_complete_paired_glyphs(False)  # the editor would add the bracket that the user types to its own
         self.path: Path | None = None
         self.is_focused = False
         self._saved = ""  # the text of the file
@@ -221,6 +222,7 @@ class CodeView:
         self._marked = error
         self.editor.clear_markers()
         line = error_line(error, self.path.name)
+        self.editor.set_show_matching_brackets(line is None)  # one without a partner is red, as the marked line is
         if error and line is not None:
             color = theme.color_u32(ERROR_COLOR)
             self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)

@@ -29,7 +29,7 @@ ACTIONS = [
     Action("L", "render continuously, to measure frame rate", PANEL, panel_actions.toggle_free_run),
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, panel_actions.cycle_resolution),
     Action("Alt+N", "denoise finished pictures on or off", PANEL, panel_actions.toggle_denoise),
-    Action("Ctrl+D", "duplicate panel", PANEL, lambda s: s.add_panels([s.panel.scene])),
+    Action("Ctrl+D", "duplicate panel", PANEL, panel_actions.duplicate_panel),
     Action("Ctrl+W", "close panel", PANEL, unsaved.close_panel),
     Action("Ctrl+G", "arrange panels in a grid", PANEL, docking.reset_to_grid),
     Action("F12", "screenshot with its recipe", PANEL, save_files.screenshot),

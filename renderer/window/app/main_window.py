@@ -117,7 +117,7 @@ class MainWindow:
         overlay = self.edit(app.panel, methodcaller("overlay")) is True
         app.loop.needs_frame = overlay or self.overlays.code.waits_for_keys
         with app.errors_as_messages("drawing an overlay"):
-            self.overlays.draw(available, width, height, width - sidebar, now)
+            self.overlays.draw(available, width, height, now)
         app.loop.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.loop.frame_rate.add(now)
 
@@ -175,6 +175,10 @@ class MainWindow:
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
         if app.dialog is not None or app.overlays.question is not None:
+            return available
+        opened = imgui.get_current_context().open_popup_stack.size()
+        if escape and opened and not io.want_text_input and not app.input.keyboard_navigation:
+            imgui.internal.close_popup_to_level(opened - 1, True)
             return available
         if app.overlays.palette:
             if escape:
@@ -253,7 +257,8 @@ class MainWindow:
                 active = index == app.panels.active
                 overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
                 with panel.errors_stay():
-                    self.panel_view.draw(panel, panel_rect, image_rect, now, active, overlay)
+                    title = app.panels.title(panel)
+                    self.panel_view.draw(panel, title, panel_rect, image_rect, now, active, overlay)
                 if active and len(app.panels) > 1 and not app.panels.maximized:
                     low, high = theme.corners(panel_rect)
                     imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)

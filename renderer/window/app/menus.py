@@ -33,11 +33,10 @@ def _menu_button(label: str, scale: float, tooltip: str = "", opens: bool = Fals
     """A button and its menu, which `opens` or a click opens; yields true while the block draws the menu's entries."""
     if theme.button(label, tooltip) or opens:
         imgui.open_popup(f"{label} menu")
+    imgui.set_next_window_pos((imgui.get_item_rect_min().x, imgui.get_item_rect_max().y))
     is_open = imgui.begin_popup(f"{label} menu")
     yield is_open
     if is_open:
-        if imgui.is_key_pressed(imgui.Key.escape):
-            imgui.close_current_popup()
         imgui.end_popup()
     imgui.same_line(0, 6 * scale)
 

@@ -53,8 +53,10 @@ class Overlays:
         self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # the palette's typed text, and its selected match
 
-    def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
-        """Draws over a window of width x height units; messages are centered over the panels."""
+    def draw(self, actions: list[Action], width: float, height: float, now: float) -> None:
+        """Draws over a window of width x height units; messages and cards lie over the panels' pictures alone."""
+        left, top, across, down = self.app.panels.area
+        right, bottom = left + across, top + down
         if self.app.overlays.help:
             self._help(actions, width, height)
         if self.app.overlays.palette:
@@ -63,15 +65,15 @@ class Overlays:
             self._dropped(self.app.overlays.dropped, width, height)
         self.film_dialog.draw(width, height, self.scale)
         self.reference.draw(width, height)
-        _tour(self.app, self.fonts, panels_width, height, self.scale)
+        _tour(self.app, self.fonts, right, bottom, self.scale)
         if self.app.dialog is not None:
             self.app.dialog.draw(width, height, self.scale)
             if not self.app.dialog.is_open:
                 self.app.dialog = None
         else:
             self._question(width, height)
-        self._recovered(panels_width)
-        self._message(panels_width, height, now)
+        self._recovered(right, top)
+        self._message((left + right) / 2, bottom, across, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
         imgui.set_next_window_bg_alpha(0.97)
@@ -115,13 +117,13 @@ class Overlays:
             with self.app.errors_as_messages("saving"):
                 unsaved.answer(self.app, chosen, save_files.save_scene)
 
-    def _recovered(self, right: float) -> None:
+    def _recovered(self, right: float, top: float) -> None:
         """A card about the session that a crash has left, which stays until it is answered."""
         kept = self.app.overlays.recovered
         if kept is None:
             return
         margin = theme.CARD_MARGIN * self.scale
-        corner = (right - margin, margin + 40 * self.scale)
+        corner = (right - margin, top + margin)
         theme.begin_card("Recovered", "The last window ended unexpectedly", self.fonts, corner, 0.0, self.scale)
         imgui.text_wrapped(f"Its panels were saved: {kept.describe()}")
         is_opened = imgui.button("Open what was recovered")
@@ -194,14 +196,14 @@ class Overlays:
             self.app.overlays.palette.is_on = False
             self.app.run(chosen)
 
-    def _message(self, width: float, height: float, now: float) -> None:
+    def _message(self, middle: float, bottom: float, width: float, now: float) -> None:
         text = self.app.current_message(now)
         if not text:
             return
         draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
         wrap = max(width - 8 * pad, 1.0)
         size = imgui.calc_text_size(text, False, wrap)
-        left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
+        left, top = middle - size.x / 2, bottom - size.y - 3 * pad
         low, high = (left - pad, top - pad / 2), (left + size.x + pad, top + size.y + pad / 2)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
         draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)

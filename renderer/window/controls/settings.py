@@ -207,7 +207,7 @@ def field_help(f: Field, kind: object) -> str:
         span = f"at least {low:g}" if low is not None else f"at most {high:g}"
     choices = ", ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
     key = f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""
-    return "\n".join(part for part in (f.metadata.get("help") or "", span, choices, key) if part)
+    return "\n".join(dict.fromkeys(part for part in (f.metadata.get("help") or "", span, choices, key) if part))
 
 
 def _control(f: Field, kind: Any, value: Any, context: ControlContext, path: str) -> Any:

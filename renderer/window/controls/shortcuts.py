@@ -109,9 +109,10 @@ def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spac
     for number, (label, keys) in enumerate(labels.items()):
         if number:
             imgui.same_line(0, spacing)
+        action = next(action for action in actions if action.keys == keys)
         if imgui.button(label):
-            app.run(next(action for action in actions if action.keys == keys))
-        imgui.set_item_tooltip(keys)
+            app.run(action)
+        imgui.set_item_tooltip(f"{keys}: {action.name}")
 
 
 def next_item(items: Sequence[Any], current: object, direction: int = 1) -> Any:

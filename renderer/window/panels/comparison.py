@@ -40,9 +40,9 @@ class Comparison:
         kept = self._gl.texture(displayed.size, 4, "f1").write(displayed.read())
         self.reference, self.label = lambda: kept, "kept picture"
 
-    def set_reference_panel(self, panel: Any) -> None:
+    def set_reference_panel(self, panel: Any, title: str) -> None:
         """Takes another panel's displayed picture as the reference; the reference follows that panel."""
-        self.reference, self.label = lambda: panel.display.texture, panel.scene.title
+        self.reference, self.label = lambda: panel.display.texture, title
 
     def set_reference_file(self, path: Path) -> None:
         """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel."""

@@ -337,7 +337,7 @@ class DrawLoop:
         picture = draw.texture and draw.tiles.store_tile(draw.tile, draw.texture())
         if draw.is_last_tile:
             self._complete_sample(draw)
-        if picture is not None:
+        if picture is not None and (draw.is_last_tile or not panel.is_playing):  # a picture shows one time
             self._display(picture, draw.is_last_tile)
 
     def _display(self, picture: Texture, is_complete: bool) -> None:

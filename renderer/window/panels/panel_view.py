@@ -12,6 +12,7 @@ import numpy as np
 from renderer.gpu.gl import Texture
 from renderer.scene.scene import COLOR
 from renderer.window.controls import theme
+from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
@@ -31,7 +32,7 @@ class PanelView:
         self._lines: WeakKeyDictionary[Panel, tuple[tuple, str]] = WeakKeyDictionary()
 
     def draw(
-        self, panel: Panel, rect: theme.Rect, image_rect: theme.Rect, now: float, active: bool, overlay: Callable | None
+        self, panel: Panel, title: str, rect: Rect, image_rect: Rect, now: float, active: bool, overlay: Callable | None
     ) -> None:
         """Draws `panel` in `rect` and its picture in `image_rect`; overlay() draws over the active panel's picture."""
         low, high = theme.corners(rect)
@@ -53,14 +54,14 @@ class PanelView:
             position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
             draw.add_text(position, theme.color_u32(theme.DIM), text)
         if image_rect != rect:
-            self._bars(panel, rect, now, active)
+            self._bars(panel, title, rect, now, active)
         if panel.error:
             self._error_box(image_rect, "This picture cannot be drawn", panel.error, image_rect[3])
         elif panel.update_error:
             self._error_box(image_rect, "Update failed; showing the last good picture", panel.update_error)
         draw.pop_clip_rect()
 
-    def _image(self, panel: Panel, picture: Texture, rect: theme.Rect, now: float) -> None:
+    def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> None:
         """The picture, or the two that are compared, side by side at the wipe position."""
         draw, comparison = imgui.get_window_draw_list(), panel.comparison
         low, high = theme.corners(rect)
@@ -88,7 +89,7 @@ class PanelView:
             top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
             theme.shadow_text(draw, self.fonts.text, size, low.x + pad, top, theme.ACCENT, label, wrap)
 
-    def _values(self, panel: Panel, rect: theme.Rect) -> None:
+    def _values(self, panel: Panel, rect: Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
         values = panel.inspection.values
         if panel.zoom.is_on and values is not None and panel.inspection.texture is not None:
@@ -97,7 +98,7 @@ class PanelView:
         elif panel.zoom.is_on and (frame := panel.display.frame) is not None:
             draw_values(panel.zoom, rect, frame.size, frame.read_region, self.fonts, self.scale)
 
-    def _bars(self, panel: Panel, rect: theme.Rect, now: float, active: bool) -> None:
+    def _bars(self, panel: Panel, title: str, rect: Rect, now: float, active: bool) -> None:
         """The title bar with the rates; the status bar with the statistics, the size and the samples."""
         x, y, width, height = rect
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
@@ -106,7 +107,7 @@ class PanelView:
         speed = _fit(_speed(panel, now), width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         mark = "* " if panel.has_unsaved_work else ""
-        title = mark + panel.scene.title + ("  (paused)" if panel.paused else "")
+        title = mark + title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
@@ -144,7 +145,7 @@ class PanelView:
         self._text(text, left, y, color, self.fonts.numbers, right)
         return left
 
-    def _error_box(self, rect: theme.Rect, title: str, text: str, height: float = 0.0) -> None:
+    def _error_box(self, rect: Rect, title: str, text: str, height: float = 0.0) -> None:
         """An error over a panel's picture, `height` high or as high as its text."""
         x, top, width, _ = rect
         draw, pad, size = imgui.get_window_draw_list(), 14 * self.scale, theme.FONT_SIZE * self.scale

@@ -115,7 +115,7 @@ def region(texture: Texture, x: int, y: int, radius: int = INSPECTOR_RADIUS) -> 
 def pixel_lines(linear: np.ndarray, displayed: np.ndarray) -> list[str]:
     """The lines of text for one pixel: linear and displayed RGBA, and a warning for NaN and infinity."""
     names = ("R", "G", "B", "A")
-    lines = [f"{name} {value:12.6g}  {shown:3d}" for name, value, shown in zip(names, linear, displayed, strict=True)]
+    lines = [f"{name} {value:12.6g} {shown:6d}" for name, value, shown in zip(names, linear, displayed, strict=True)]
     if np.isnan(linear).any():
         lines.append("not a number")
     if np.isinf(linear).any():
@@ -136,9 +136,13 @@ def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, sca
     with padding, imgui_ctx.begin_tooltip():
         _magnifier(region(displayed, x, y), min(x, INSPECTOR_RADIUS), min(y, INSPECTOR_RADIUS), 11 * scale)
         with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE):
-            imgui.text_disabled(f"x {x}  y {y}      linear  sRGB")
+            imgui.text_disabled(f"x {x}  y {y}\n  {'linear':>12} {'sRGB':>6}")
             for line in pixel_lines(frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
                 imgui.text(line)
+            reference = panel.comparison.reference() if panel.comparison.mode != "off" else None
+            if reference is not None:
+                shown = reference.read_region(int(u * reference.size[0]), int(v * reference.size[1]), 1, 1)[0, 0]
+                imgui.text(f"{panel.comparison.label}: sRGB {' '.join(map(str, shown))}")
             if (values := panel.inspection.values) is not None:
                 value = values[int(v * values.shape[0]), int(u * values.shape[1])]
                 imgui.text(f"{panel.inspection.name} {np.array2string(value, precision=5)}")

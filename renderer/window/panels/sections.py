@@ -106,6 +106,7 @@ def _comparison(panel: Panel) -> None:
     comparison = panel.comparison
     label("compare")
     changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))
+    imgui.set_item_tooltip("wipe: the reference right of the pointer; flip: the pictures in turn; key W")
     if changed:
         comparison.mode = MODES[index]
     if comparison.mode == "difference":
@@ -118,11 +119,14 @@ def _comparison(panel: Panel) -> None:
         comparison.exposure = round(stops[1], 1)
     label("reference file")
     entered, name = imgui.input_text("##reference", "", imgui.InputTextFlags_.enter_returns_true)
+    imgui.set_item_tooltip(
+        "path of a picture to compare with; Enter opens it\nS keeps the picture that is shown instead"
+    )
     if entered and name:
         with contained("opening a reference", lambda error, sentence: setattr(comparison, "numbers", sentence)):
             comparison.set_reference_file(Path(name).expanduser())
             comparison.numbers = f"reference: {comparison.label}"
-    if imgui.button("MSE, PSNR, FLIP"):
+    if theme.button("MSE, PSNR, FLIP", "measures how far the picture is from the reference; key Ctrl+M"):
         panel.measure()
     if comparison.numbers:
         imgui.text_wrapped(comparison.numbers)

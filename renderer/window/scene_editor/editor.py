@@ -107,15 +107,15 @@ class SceneEditor(PanelEditor):
         moved = gizmo.draw(settings, current, operation, imgui.get_io().key_ctrl, rect, self.scale)
         self._hot_when_drawn = gizmo.is_hot(False)
         if moved is not None:
-            with self.app.errors_as_messages("moving an item", ValueError):
-                self.put_value(item, pose.with_pose(value, moved))
+            self.put_value(item, pose.with_pose(value, moved))
 
     def put_value(self, item: Item, value: object) -> None:
-        """Replaces the value of an item; its animated settings get a key frame at the scene time."""
+        """Replaces the value of an item, or says why the scene refuses it; animated settings get a key frame here."""
         values = list(getattr(self.settings, item.group))
         values[item.index] = value
         changes: dict[str, Any] = {item.group: tuple(values)}
-        panel_actions.edit_settings(self.app, replace(self.settings, **changes))
+        with self.app.errors_as_messages("editing an item", ValueError):
+            panel_actions.edit_settings(self.app, replace(self.settings, **changes))
 
     def _draw_lights(self, settings: Settings, rect: theme.Rect) -> None:
         if not settings.point_lights:

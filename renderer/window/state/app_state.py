@@ -80,7 +80,7 @@ class AppState:
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
         self.work = SuspendableWork(lambda: self.wake())  # an action that may wait for a compiler
-        panels = self._make_panels(session.scenes, session.bases)
+        panels = self._make_panels(session.scenes, session.bases, session.paused)
         self.panels = OpenPanels(panels, session.active, session.columns, session.layout, session.solo)
         self.overlays = OverlayState()
         self.input = InputMode()
@@ -106,10 +106,15 @@ class AppState:
         self._undo_stack = UndoStack(self._panels_state())
         self._steps_before = 0  # steps of undo when the session was opened
 
-    def _make_panels(self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = ()) -> list[Panel]:
+    def _make_panels(
+        self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = (), paused: Sequence[bool] = ()
+    ) -> list[Panel]:
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(scenes, bases or [None] * len(scenes), strict=True)
-        return [Panel(scene, host, base) for scene, base in pairs]
+        panels = [Panel(scene, host, base) for scene, base in pairs]
+        for panel, is_paused in zip(panels, paused, strict=False):
+            panel.paused |= is_paused
+        return panels
 
     @property
     def panel(self) -> Panel:
@@ -156,8 +161,8 @@ class AppState:
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
         edited = (opened.edited or scenes != opened.scenes) and any(panel.is_changed for panel in panels)
         edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
-        solo = panels.maximized.is_on
-        return Session(scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits)
+        solo, paused = panels.maximized.is_on, tuple(panel.paused for panel in panels)
+        return Session(scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits, paused)
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
@@ -194,7 +199,9 @@ class AppState:
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""
         with self.undo_step():
-            self._set_panels(self._make_panels(session.scenes, session.bases), session.active, session.layout)
+            self._set_panels(
+                self._make_panels(session.scenes, session.bases, session.paused), session.active, session.layout
+            )
             self.panels.columns, self.panels.maximized.is_on = session.columns, session.solo
 
     # Undo

@@ -103,12 +103,12 @@ def open_in_active_panel(app: AppState, scene: Scene) -> None:
 
 
 def _open_in_panel(app: AppState, panel: Panel, scene: Scene) -> None:
-    """Shows a scene in a panel; a scene with a time starts paused there."""
+    """Shows a scene in a panel, which stays paused; a scene with a time starts paused there."""
     with app.undo_step():
         panel.open(scene)
         panel.inspection.forget(picture_class(scene.picture).view_names())
         panel.show(scene)
-        panel.scene_time, panel.paused = scene.time, scene.time > 0
+        panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
     app.show_message(scene.title)
 
 

@@ -51,6 +51,12 @@ class OpenPanels(Sequence[Panel]):
     def __iter__(self) -> Iterator[Panel]:
         return iter(self._panels)
 
+    def title(self, panel: Panel) -> str:
+        """The title of a panel's scene, numbered from the second open panel of that title on: "mirrors (2)"."""
+        same = [other for other in self._panels if other.scene.title == panel.scene.title]
+        number = same.index(panel) + 1 if panel in same else 1
+        return f"{panel.scene.title} ({number})" if number > 1 else panel.scene.title
+
     # Which panels are open
 
     def replace(self, panels: Sequence[Panel], active: int, tree: LayoutNode | None) -> None:

@@ -52,6 +52,13 @@ def step_setting(app: AppState, name: str, direction: int) -> None:
         app.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
 
 
+def duplicate_panel(app: AppState) -> None:
+    """Opens a panel of the same scene at the same time, paused as the active one is."""
+    source = app.panel
+    app.add_panels([source.scene])
+    app.panel.paused, app.panel.scene_time = source.paused, source.scene_time
+
+
 def reset_scene(app: AppState) -> None:
     """Resets all settings to the scene file's."""
     app.panel.show(app.panel.original)
@@ -106,8 +113,8 @@ def compare_with_next(app: AppState) -> None:
     """Makes the next panel the reference."""
     if len(app.panels) > 1:
         other = app.panels[(app.panels.active + 1) % len(app.panels)]
-        app.panel.comparison.set_reference_panel(other)
-        app.show_message(f"reference: {other.scene.title}; W changes the comparison")
+        app.panel.comparison.set_reference_panel(other, app.panels.title(other))
+        app.show_message(f"reference: {app.panel.comparison.label}; W changes the comparison")
 
 
 def compare(app: AppState) -> None:

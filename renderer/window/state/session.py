@@ -57,6 +57,7 @@ class Session:
     bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
     edited: bool = False
     edits: int = 0
+    paused: tuple[bool, ...] = ()  # of the panels; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
 
 
@@ -197,6 +198,8 @@ def save(session: Session, path: Path) -> None:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     bases = session.bases or (None,) * len(session.scenes)
     panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
+    for panel, paused in zip(panels, session.paused, strict=False):
+        panel["paused"] = paused
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
@@ -222,6 +225,7 @@ def restore(path: Path) -> Session:
     if not (isinstance(panels, list) and 1 <= len(panels) <= MAX_PANELS and all(isinstance(p, dict) for p in panels)):
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
     texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
+    paused = tuple(panel.pop("paused", False) is True for panel in panels)
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
     bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
     active = _read_int(table, "active", len(scenes) - 1, path)
@@ -232,7 +236,7 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: layout: {error}") from error
     solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
     edits = _read_int(table, "edits", MAX_EDITS, path)
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, origin)
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin)
 
 
 def forget(base: Path, origin: Stamp | None) -> None:

@@ -14,7 +14,6 @@ from renderer.window.timeline.actions import FRAMES_PER_SECOND
 
 ROW_HEIGHT = 22.0  # at scale 1
 MAX_ROWS = 7  # shown without scrolling
-LABEL_WIDTH = 190.0  # at scale 1
 KEYFRAME_SIZE = 5.0  # half the width of a diamond, at scale 1
 CURVE_SIZE = 150.0  # side of the curve's square, at scale 1
 PRESETS: dict[str, Curve] = {
@@ -45,8 +44,8 @@ class Tracks:
         count = len(animation.tracks) if animation else 0
         return min(max(count, 1), MAX_ROWS) * ROW_HEIGHT * scale + 12 * scale
 
-    def draw(self, scale: float) -> None:
-        """Draws the rows in the current Dear ImGui window."""
+    def draw(self, left: float, width: float, scale: float) -> None:
+        """Draws the rows in the current Dear ImGui window; their lines lie below the timeline's, from `left`."""
         scene = self.app.panel.scene
         self.chosen &= frozenset(keyframes.key_names(scene.animation))
         if imgui.is_window_hovered(imgui.HoveredFlags_.root_and_child_windows):
@@ -57,7 +56,7 @@ class Tracks:
                 return
             for number, track in enumerate(scene.animation.tracks):
                 with imgui_ctx.push_id(number):
-                    self._row(track, scene.animation.duration, scale)
+                    self._row(track, scene.animation.duration, left, width, scale)
 
     def _keys(self) -> None:
         """The keys that work while the pointer is over the rows."""
@@ -107,11 +106,9 @@ class Tracks:
 
     # Rows
 
-    def _row(self, track: Track, duration: float, scale: float) -> None:
+    def _row(self, track: Track, duration: float, left: float, width: float, scale: float) -> None:
         draw, start = imgui.get_window_draw_list(), imgui.get_cursor_screen_pos()
-        height, label = ROW_HEIGHT * scale, LABEL_WIDTH * scale
-        width = max(imgui.get_content_region_avail().x - label - 8 * scale, 20.0)
-        left, duration = start.x + label, max(duration, 1e-2)
+        height, duration = ROW_HEIGHT * scale, max(duration, 1e-2)
         draw.push_clip_rect((start.x, start.y), (left - 6 * scale, start.y + height), True)
         draw.add_text((start.x, start.y + 2 * scale), theme.color_u32(theme.DIM), track.path)
         draw.pop_clip_rect()

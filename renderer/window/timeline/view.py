@@ -15,7 +15,8 @@ from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
 HEIGHT = 44  # at scale 1
-KEY_HELP = "Ctrl+K: a key frame of the settings that have some, or were changed, or of the view"
+KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
+if none has, of those that you changed, or else of the view"""
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
@@ -31,10 +32,14 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     here = next((time for time in times if actions.is_at_time(app, time)), None)
     progress = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
     buttons: list[tuple[str, str, Callable[[AppState], None]]] = [
-        ("Resume" if panel.paused else "Pause", "Space", panel_actions.toggle_pause),
+        ("Resume" if panel.paused else "Pause", "Space: pause or resume", panel_actions.toggle_pause),
         ("Key", KEY_HELP, actions.add_keyframe),
-        ("Delete", "Ctrl+Shift+K: delete this key frame", actions.delete_keyframe_here),
-        ("Tracks", "Ctrl+Shift+T: a row for each setting with key frames", lambda app: app.overlays.tracks.toggle()),
+        ("Delete", "Ctrl+Shift+K: delete the key frame at this time", actions.delete_keyframe_here),
+        (
+            "Tracks",
+            "Ctrl+Shift+T: show a row for each setting with key frames",
+            lambda app: app.overlays.tracks.toggle(),
+        ),
         (f"{progress}###film", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
     ]
     has_room = imgui.get_content_region_avail().x > 580 * scale
@@ -47,11 +52,12 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     if wide:
         _interpolation(app, animation, here, scale)
     imgui.end_disabled()
-    _track(app, fonts, scale, animation.duration, times, imgui.get_content_region_avail().x - wide * 210 * scale)
+    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 210 * scale
+    _track(app, fonts, scale, animation.duration, times, width)
     if wide:
         _duration(app, animation, times, scale)
     if app.overlays.tracks:
-        tracks.draw(scale)
+        tracks.draw(left, max(width, 20.0), scale)
 
 
 def _interpolation(app: AppState, animation: Animation, here: float | None, scale: float) -> None:
@@ -59,7 +65,7 @@ def _interpolation(app: AppState, animation: Animation, here: float | None, scal
     keys = keys_at(animation, here) if here is not None else {}
     current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(current), list(INTERPOLATIONS))
-    imgui.set_item_tooltip("interpolation from this key frame to the next")
+    imgui.set_item_tooltip("how values go from the key frame at this time to the next")
     if changed and keys:
         app.panel.show(ease_keys(app.panel.scene, keys, INTERPOLATIONS[index]))
     imgui.same_line()
@@ -70,7 +76,7 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
-    imgui.set_item_tooltip("duration of the animation")
+    imgui.set_item_tooltip("seconds that the animation takes")
     if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
         app.panel.show(replace(scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()

@@ -21,6 +21,7 @@ from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
 from renderer.window.state import edit_actions, film_export, main_loop
 from renderer.window.state.session import MAX_RECENT, RecentFiles, Session, restore, save
+from renderer.window.timeline import view as timeline_view
 from tests.window.headless import center, drag, frames, hold, point, press, wait_for_undo_step, window
 from tests.window.monkey import noop_device
 
@@ -268,8 +269,14 @@ def test_a_paused_moment_of_an_animation_is_refined(hand):
     assert app.panel.budget.divisor == 1 and main_loop.activity(app, app.now()) == "idle"
 
 
-def test_keys_of_the_rows_are_dragged_copied_and_eased(hand):
-    app = hand.app
+def test_keys_of_the_rows_are_dragged_copied_and_eased(hand, monkeypatch):
+    app, lines, draw = hand.app, [], timeline_view._track
+
+    def noted(*words):
+        lines.append((imgui.get_cursor_screen_pos().x, words[-1]))
+        draw(*words)
+
+    monkeypatch.setattr(timeline_view, "_track", noted)
     scene = insert_keyframe(insert_keyframe(app.panel.scene, 0.0, ["spheres[0].radius"]), 2.0, ["spheres[0].radius"])
     app.panel.show(scene)
     press(hand, "Ctrl+Shift+T")
@@ -277,8 +284,8 @@ def test_keys_of_the_rows_are_dragged_copied_and_eased(hand):
     tracks = hand.ui.main_window.tracks
     height = hand._texture.size[1]
     row = height - tracks.height(1.0) + 8
-    left, right = 10 + 190, 660 - 10 - 8  # of the row, beside the sidebar of 340
-    drag(hand, (left + (right - left) / 2, row), (right - left) / 4, 0)
+    left, width = lines[-1]  # of the timeline's line, below which the row's lies
+    drag(hand, (left + width / 2, row), width / 4, 0)
     times = [key.time for key in app.panel.scene.animation.tracks[0].keys]
     assert times[0] == 0.0 and abs(times[1] - 3.0) < 0.1 and abs(times[1] * 24 % 1) < 1e-3, "snapped to frames"
     tracks.copy()
