@@ -185,6 +185,8 @@ class Window:
 
     def __init__(self, size: tuple[int, int], title: str):
         _init_glfw()
+        if monitor := glfw.get_primary_monitor():  # a window larger than its display has controls that nobody sees
+            size = tuple(map(min, size, glfw.get_monitor_workarea(monitor)[2:]))
         self.handle = _create_window(size, title)
         glfw.make_context_current(self.handle)
         glfw.swap_interval(0)

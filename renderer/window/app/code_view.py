@@ -174,9 +174,8 @@ class CodeView:
         if imgui.button("Save (Ctrl+S)") or self.is_focused and is_save_pressed:
             self.save()
         imgui.same_line()
-        if imgui.button("Revert"):
+        if theme.button("Revert", "the text as it was saved last"):
             self.open(self.path)
-        imgui.set_item_tooltip("the text as it was saved last")
         imgui.same_line()
         if imgui.button("Hide (Ctrl+J)"):
             self.app.overlays.code.is_on = False

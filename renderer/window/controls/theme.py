@@ -23,12 +23,18 @@ COLORS = {  # sRGB
     "title_bg": (0.075, 0.085, 0.105, 1), "title_bg_active": (0.095, 0.108, 0.132, 1),
     "nav_cursor": (0.40, 0.67, 1.0, 1),
     "plot_histogram": (0.25, 0.46, 0.74, 1), "plot_histogram_hovered": (0.40, 0.67, 1.0, 1),
-    "text_selected_bg": (0.16, 0.34, 0.58, 0.7), "resize_grip": (0, 0, 0, 0),
+    "text_selected_bg": (0.16, 0.34, 0.58, 0.7), "resize_grip": (0, 0, 0, 0), "modal_window_dim_bg": (0, 0, 0, 0.5),
 }  # fmt: skip
 ACCENT = (0.40, 0.67, 1.0, 1.0)
 WARNING = (1.0, 0.52, 0.42, 1.0)
 DIM = (0.62, 0.66, 0.72, 1.0)
 TEXT = (0.92, 0.94, 0.97, 1.0)
+# Cyrillic and Greek, then Chinese, Japanese and Korean of common systems: Debian's two, macOS, Windows
+FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, (
+    "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
+    "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf", "/System/Library/Fonts/PingFang.ttc",
+    "C:/Windows/Fonts/msyh.ttc", "C:/Windows/Fonts/malgun.ttf",
+)))  # fmt: skip
 CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
 
 
@@ -47,8 +53,13 @@ class Fonts:
 
 
 def _load_font(fonts, path: Path):
-    """A font of imgui-bundle's assets, or the default font of Dear ImGui if the wheel lacks it."""
-    return fonts.add_font_from_file_ttf(str(path), FONT_SIZE) if path.is_file() else fonts.add_font_default()
+    """A font of imgui-bundle's assets, or Dear ImGui's own if the wheel lacks it; letters it lacks are FALLBACKS'."""
+    font = fonts.add_font_from_file_ttf(str(path), FONT_SIZE) if path.is_file() else fonts.add_font_default()
+    merged = imgui.ImFontConfig()
+    merged.merge_mode = True
+    for fallback in filter(Path.is_file, FALLBACKS):
+        fonts.add_font_from_file_ttf(str(fallback), FONT_SIZE, merged)
+    return font
 
 
 def apply(scale: float) -> Fonts:

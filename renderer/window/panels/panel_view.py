@@ -199,9 +199,9 @@ def _progress(panel: Panel) -> str:
 
 
 def _statistics(panel: Panel) -> list[str]:
-    """The transfer to the window, then the picture's report, series first."""
-    report = [row for row in panel.measured.rows if row.name != "samples"]
+    """The picture's report without zeros, series first, then the transfer to the window."""
+    report = [row for row in panel.measured.rows if row.name != "samples" and row.text != "0"]
     report.sort(key=lambda row: row.series is None)
     facts = [f"{row.label} {row.text}" for row in report]
-    facts = [panel.measured.transfer, *facts] if panel.measured.transfer else facts
+    facts = [*facts, panel.measured.transfer] if panel.measured.transfer else facts
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

@@ -19,7 +19,6 @@ from renderer.system.process import unfinished_work
 from renderer.window.boundary import contained
 from renderer.window.controls.file_dialog import FileDialog
 from renderer.window.controls.shortcuts import Action
-from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock, SuspendableWork
 from renderer.window.panels.measurements import FrameRateCounter
 from renderer.window.panels.panel import Panel
@@ -80,7 +79,7 @@ class AppState:
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
         self.work = SuspendableWork(lambda: self.wake())  # an action that may wait for a compiler
-        panels = self._make_panels(session.scenes, session.bases, session.paused)
+        panels = self._make_panels(session)
         self.panels = OpenPanels(panels, session.active, session.columns, session.layout, session.solo)
         self.overlays = OverlayState()
         self.input = InputMode()
@@ -106,13 +105,12 @@ class AppState:
         self._undo_stack = UndoStack(self._panels_state())
         self._steps_before = 0  # steps of undo when the session was opened
 
-    def _make_panels(
-        self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = (), paused: Sequence[bool] = ()
-    ) -> list[Panel]:
+    def _make_panels(self, session: Session) -> list[Panel]:
+        """The panels of a session: its scenes, their texts, and which of them are paused."""
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
-        pairs = zip(scenes, bases or [None] * len(scenes), strict=True)
+        pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
-        for panel, is_paused in zip(panels, paused, strict=False):
+        for panel, is_paused in zip(panels, session.paused, strict=False):
             panel.paused |= is_paused
         return panels
 
@@ -199,9 +197,7 @@ class AppState:
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""
         with self.undo_step():
-            self._set_panels(
-                self._make_panels(session.scenes, session.bases, session.paused), session.active, session.layout
-            )
+            self._set_panels(self._make_panels(session), session.active, session.layout)
             self.panels.columns, self.panels.maximized.is_on = session.columns, session.solo
 
     # Undo
@@ -257,7 +253,7 @@ class AppState:
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
         with self.undo_step():
-            for panel in self._make_panels(scenes[:free]):
+            for panel in self._make_panels(Session(tuple(scenes[:free]))):
                 self.panels.insert_beside_active(panel)
 
     def close_panel(self) -> None:

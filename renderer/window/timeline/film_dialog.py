@@ -51,9 +51,8 @@ class FilmDialog:
         if imgui.button("Cancel the export"):
             film.cancel()
         imgui.same_line()
-        if imgui.button("Hide"):
+        if theme.button("Hide", "the export goes on; the timeline shows its progress"):
             self.app.overlays.film.is_on = False
-        imgui.set_item_tooltip("the export goes on; the timeline shows its progress")
 
     def _form(self) -> None:
         assert self.options is not None

@@ -14,14 +14,15 @@ from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
-HEIGHT = 44  # at scale 1
+HEIGHT, WIDTH = 44, 860  # at scale 1; a narrower timeline has two lines
 KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
 if none has, of those that you changed, or else of the view"""
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
     """The height of the timeline."""
-    return scale * HEIGHT + (tracks.height(scale) if app.overlays.tracks else 0.0)
+    lines = 1 if app.panels.area[2] > scale * WIDTH else 1.7
+    return scale * HEIGHT * lines + (tracks.height(scale) if app.overlays.tracks else 0.0)
 
 
 def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> None:
@@ -35,11 +36,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
         ("Resume" if panel.paused else "Pause", "Space: pause or resume", panel_actions.toggle_pause),
         ("Key", KEY_HELP, actions.add_keyframe),
         ("Delete", "Ctrl+Shift+K: delete the key frame at this time", actions.delete_keyframe_here),
-        (
-            "Tracks",
-            "Ctrl+Shift+T: show a row for each setting with key frames",
-            lambda app: app.overlays.tracks.toggle(),
-        ),
+        ("Tracks", "Ctrl+Shift+T: show a row for each setting with key frames", actions.toggle_tracks),
         (f"{progress}###film", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
     ]
     has_room = imgui.get_content_region_avail().x > 580 * scale
@@ -47,15 +44,15 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
         if theme.button(label, help_text, label != "Delete" or here is not None):
             run(app)
         imgui.same_line()
-    imgui.begin_disabled(here is None)
-    wide = imgui.get_content_region_avail().x > 560 * scale
-    if wide:
-        _interpolation(app, animation, here, scale)
-    imgui.end_disabled()
-    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 210 * scale
+    wide = app.panels.area[2] > scale * WIDTH
+    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 275 * scale
     _track(app, fonts, scale, animation.duration, times, width)
     if wide:
-        _duration(app, animation, times, scale)
+        imgui.same_line()
+    imgui.begin_disabled(here is None)
+    _interpolation(app, animation, here, scale)
+    imgui.end_disabled()
+    _duration(app, animation, times, scale)
     if app.overlays.tracks:
         tracks.draw(left, max(width, 20.0), scale)
 
@@ -68,7 +65,6 @@ def _interpolation(app: AppState, animation: Animation, here: float | None, scal
     imgui.set_item_tooltip("how values go from the key frame at this time to the next")
     if changed and keys:
         app.panel.show(ease_keys(app.panel.scene, keys, INTERPOLATIONS[index]))
-    imgui.same_line()
 
 
 def _duration(app: AppState, animation: Animation, times: list[float], scale: float) -> None:

@@ -29,3 +29,9 @@ def test_a_monkey_at_a_real_window(display, tmp_path):
     done = run(display, tmp_path, "-m", "tests.window.monkey", "--real", "--events", "60", "--seed", "7")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[-2]["internal_errors"] == 0 and lines[-1]["session_kept"] and lines[-1]["monitor"], done.stderr
+
+
+def test_a_window_is_no_larger_than_its_display(display, tmp_path):
+    program = "from renderer.window.app.backends import Window, glfw\nwindow = Window((1600, 900), 'large')\n"
+    done = run(display, tmp_path, "-c", program + "print(*glfw.get_window_size(window.handle))\nwindow.close()")
+    assert done.stdout.split() == ["1280", "800"], done.stderr

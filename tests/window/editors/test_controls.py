@@ -252,10 +252,10 @@ def test_the_timeline_scrubs(screen):
     press(screen, "Ctrl+K")
     press(screen, "H")
     bottom = HEIGHT - 22
-    drag(screen, (560, bottom), 60, 0)
+    drag(screen, (460, bottom), 60, 0)
     first = panel.scene_time
     assert panel.paused and 0 < first < 4.0
-    drag(screen, (560, bottom), 0, 0)
+    drag(screen, (460, bottom), 0, 0)
     assert 0 < panel.scene_time < first
     drag(screen, center(screen, 0), 40, 0)
     assert len(keyframe_times(panel.scene.animation)) == 2

@@ -1,6 +1,8 @@
 """Faults that an artist met in a day at the window, each mended: words, brackets, Escape, times, names, tooltips."""
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from renderer.window.controls import theme
 from renderer.window.controls.settings import field_help
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import Item
+from renderer.window.panels.measurements import Row
+from renderer.window.panels.panel_view import _statistics
 from renderer.window.panels.row_tiles import RowTiles
 from renderer.window.state import open_files, panel_actions
 from renderer.window.state import session as session_files
@@ -255,3 +259,40 @@ def test_the_pixel_inspector_reads_both_pictures_of_a_comparison(screen, monkeyp
     assert f"second: sRGB {' '.join(map(str, pixel))}" in lines
     heading_and_row = "  " + f"{'linear':>12} {'sRGB':>6}", next(line for line in lines if line.startswith("R "))
     assert len(heading_and_row[0]) == len(heading_and_row[1])
+
+
+def test_every_font_has_cyrillic_and_the_fonts_of_the_system(screen, monkeypatch):
+    fonts = screen.ui.main_window.fonts
+    for font in (fonts.text, fonts.bold, fonts.numbers):
+        assert all(font.is_glyph_in_font(ord(letter)) for letter in "aЖя")
+    assert not fonts.numbers.is_glyph_in_font(ord("𓀀"))
+    dejavu = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")  # stands for a font of the system
+    if not dejavu.is_file():
+        pytest.skip("needs a font of the system: apt install fonts-dejavu-core")
+    assert not fonts.text.is_glyph_in_font(ord("ⴰ"))
+    monkeypatch.setattr(theme, "FALLBACKS", (*theme.FALLBACKS, dejavu))
+    assert theme.Fonts().numbers.is_glyph_in_font(ord("ⴰ"))
+
+
+def test_a_narrow_timeline_has_all_its_controls(opened, drawn):
+    screen = opened("moving.toml", FRACTAL.format(title="moving") + MOVING, (1024, 640))
+    drawn["tooltips"].clear()
+    frames(screen, 2)
+    texts = drawn["tooltips"]
+    assert "seconds that the animation takes" in texts and any(text.startswith("how values go") for text in texts)
+    assert view_bottom(screen) <= 640
+
+
+def view_bottom(screen) -> float:
+    """The lowest edge of the timeline's items."""
+    left, top, width, height = screen.app.panels.area
+    window_of_it = imgui.internal.find_window_by_name("the timeline")
+    assert window_of_it.content_size.y <= window_of_it.size.y
+    return window_of_it.pos.y + window_of_it.size.y
+
+
+def test_the_status_bar_begins_with_what_is_drawn():
+    measured = SimpleNamespace(transfer="through host memory", rows=[Row("bad_values", "bad values", "0", None),
+                               Row("passes", "passes", "1", None)])  # fmt: skip
+    panel = SimpleNamespace(measured=measured, work=SimpleNamespace(is_waiting=False))
+    assert _statistics(panel) == ["passes 1", "through host memory"]
