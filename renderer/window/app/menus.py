@@ -67,7 +67,7 @@ def _action_entries(app: AppState, actions: list[Action], keys_of_entries: tuple
 
 def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
     """The button "File" with its menu."""
-    with _menu_button("File", scale) as is_open:
+    with _menu_button("File", scale, "open, save, recent files, sessions, lessons") as is_open:
         if is_open:
             _file_entries(app, actions)
 
