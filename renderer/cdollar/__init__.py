@@ -13,10 +13,10 @@ from renderer.lazy import lazy_names
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
     from renderer.cdollar.runtime.decorator import function
-    from renderer.cdollar.runtime.function import Function, grad
+    from renderer.cdollar.runtime.function import Function, grad, value_and_grad
 
-__all__ = ["Array", "Function", "function", "grad"]
-_HOMES = dict.fromkeys(("Function", "grad"), "runtime.function")
+__all__ = ["Array", "Function", "function", "grad", "value_and_grad"]
+_HOMES = dict.fromkeys(("Function", "grad", "value_and_grad"), "runtime.function")
 _HOMES |= {"Array": "runtime.array", "function": "runtime.decorator"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any

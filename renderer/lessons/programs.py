@@ -83,7 +83,7 @@ def evaluate(program: Program, device: Device) -> ProgramResult:
         raise InputError(f"{path}: nested too deeply") from None
     text = ""
     if program.explain and isinstance(value, (DataValue, FunctionValue)):
-        text = "\n".join(explain(compilation, value.node).splitlines()[:MAX_LINES])[:MAX_CHARACTERS]
+        text = "\n".join(explain(compilation, [value.node]).splitlines()[:MAX_LINES])[:MAX_CHARACTERS]
     return ProgramResult(read_source(path).text, result_text(result, ""), text, device.name)
 
 

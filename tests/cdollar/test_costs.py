@@ -124,4 +124,4 @@ def test_text_of_programs_is_escaped(device):
         a=np.ones(3, "f4"),
     )
     root = next(node for kind, node, _ in small.trace if kind == "passes")
-    ElementTree.fromstring(svg(layered_graph(root, kernel_costs(small)), "<a & b>"))
+    ElementTree.fromstring(svg(layered_graph([root], kernel_costs(small)), "<a & b>"))

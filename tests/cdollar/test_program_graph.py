@@ -78,7 +78,7 @@ def test_kernels_share_out_the_nodes_that_explain_lists(device, tmp_path):
     view = picture.algorithm("graph", scene.settings, (32, 24))
     target = picture._compilation.target
     _, node = picture._value(scene.settings, (32, 24), 0.0, None)
-    assert view.rows[0]["nodes"] == len(topological_order([node])) == len(graph(node))
+    assert view.rows[0]["nodes"] == len(topological_order([node])) == len(graph([node]))
     assert target.trace is None and target.launch_seconds is None
     kernels = view.rows[2:]
     reductions = [row["does"] for row in kernels].count("reduction")

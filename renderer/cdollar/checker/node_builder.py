@@ -35,7 +35,9 @@ FUNCTIONS |= PRIMITIVES | {
     "dot": "dot(float3, float3)", "cross": "cross(float3, float3)", "mod": "mod(x, y), the sign of y",
     "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
-    "high": "high(f, 0)", "empty": "empty(f)", "file": 'file("big.npy")', "grad": "grad(f)(a) or grad(f, parameter)(a)",
+    "high": "high(f, 0)", "empty": "empty(f)", "file": 'file("big.npy")',
+    "grad": "grad(f)(a) or grad(f, parameter, ...)(a)",
+    "value_and_grad": "value_and_grad(f)(a) or value_and_grad(f, parameter, ...)(a)",
 }  # fmt: skip
 
 

@@ -14,14 +14,14 @@ from renderer.cdollar.checker.node_builder import NodeBuilder
 from renderer.cdollar.checker.scopes import Scope
 from renderer.cdollar.checker.tables import FunctionTable, TypeTable, UserFunction
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, TupleValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
-from renderer.cdollar.ir.types import DomainType, FunctionType, Type, component_types
+from renderer.cdollar.ir.types import DomainType, FunctionType, Tuple, Type, component_types
 from renderer.errors import InputError
 from renderer.system.trust import named_file
 
@@ -75,12 +75,19 @@ class HostEvaluator:
         if self.abstract_depth or self.keeps_expressions:
             return
         for _, variable in scope.variables():
-            value = variable.value
-            if not isinstance(value, FunctionValue):
-                continue
-            is_finite = all(isinstance(r, ir.Range) for r in value.domain) and not value.borders
-            if value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite:
-                variable.value = self.target.materialize(value)
+            if variable.value is not None:
+                variable.value = self.materialized(variable.value)
+
+    def materialized(self, value: Value) -> Value:
+        """A value whose functions are evaluated, if they have finite domains."""
+        if isinstance(value, TupleValue):
+            return TupleValue(value.type, tuple(map(self.materialized, value.fields)))
+        if not isinstance(value, FunctionValue):
+            return value
+        is_finite = all(isinstance(r, ir.Range) for r in value.domain) and not value.borders
+        if value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite:
+            return self.target.materialize(value)
+        return value
 
 
 def has_unknown(node: ir.Node) -> bool:
@@ -167,6 +174,8 @@ class Program:
             return self.abstract_function(name, type_)
         if isinstance(type_, DomainType):
             return DomainValue((ir.UNKNOWN,) * type_.rank)
+        if isinstance(type_, Tuple):
+            return TupleValue(type_, tuple(self.abstract_value(f"{name}.{n}", t) for n, t in type_.fields))
         return DataValue(type_, tuple(self.dag.runtime_scalar(None, t, name) for t in component_types(type_)))
 
     def abstract_function(self, name: str, type_: FunctionType) -> FunctionValue:

@@ -78,6 +78,10 @@ class TypeTable:
         if isinstance(tree, ast.KnownType):
             assert isinstance(tree.type, ty.Data), "type parameters stand for data"
             return tree.type
+        if isinstance(tree, ast.TupleType):
+            if len(tree.types) < 2:
+                raise ProgramError("CS0212", tree.span, "a tuple has two values or more", "`(float[], int[])`")
+            return ty.tuple_type(tuple(zip(tree.names, map(self.resolve, tree.types), strict=True)))
         assert isinstance(tree, ast.FunctionalType)
         if tree.is_array and self.resolve(tree.result) == ty.DomainType(1):
             return ty.DomainType(len(tree.parameters))
@@ -111,17 +115,11 @@ class TypeTable:
         if item.base is not None:
             self._declare_function_class(item, item.base)
             return
-        fields = []
-        for name, written, span in item.fields:
-            type_ = self.resolve(written)
-            if not isinstance(type_, ty.Data):
-                message = f"the field `{name}` is {type_}: fields are numbers, vectors or classes of them"
-                raise ProgramError("CS0210", span, message)
-            fields.append((name, type_))
+        fields = [(name, self.resolve(written)) for name, written, _ in item.fields]
         if not fields:
             raise ProgramError("CS0210", item.name_span, f"the class {item.name} has no fields")
-        record = ty.Record(item.name, tuple(fields))
-        count = len(ty.component_types(record))
+        record = ty.class_type(item.name, tuple(fields))
+        count = len(ty.component_types(record)) if isinstance(record, ty.Record) else len(fields)
         if count > MAX_RECORD_COMPONENTS:
             message = f"{item.name} has {count} components, more than {MAX_RECORD_COMPONENTS}"
             raise ProgramError("CS0210", item.name_span, message)
@@ -316,9 +314,10 @@ def match_type(written: ast.AstNode, type_: ty.Type, names: list[str], bound: Ty
     """True if a written type matches a type; binds the type parameters in it."""
     if isinstance(written, ast.NamedType):
         data = type_.result if isinstance(type_, ty.FunctionType) else type_
-        return written.name not in names or not isinstance(data, ty.DomainType) and bind_type(bound, written.name, data)
-    assert isinstance(written, ast.FunctionalType)
-    if not isinstance(type_, ty.FunctionType) or len(type_.parameters) != len(written.parameters):
+        return written.name not in names or isinstance(data, ty.Data) and bind_type(bound, written.name, data)
+    if not isinstance(written, ast.FunctionalType) or not isinstance(type_, ty.FunctionType):
+        return False
+    if len(type_.parameters) != len(written.parameters):
         return False
     pairs = ((written.result, type_.result), *zip(written.parameters, type_.parameters, strict=True))
     return all(match_type(inner, inner_type, names, bound) for inner, inner_type in pairs)

@@ -1,6 +1,7 @@
 """The interface of targets, which evaluate the nodes of a program's DAG (the paper's target executors)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,10 @@ class Target(ABC):
     def materialize(self, function: FunctionValue) -> FunctionValue:
         """A function evaluated over its domain, as an array."""
 
-    @abstractmethod
     def evaluate(self, node: Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, one array each."""
+        return self.evaluate_all([node])[0]
+
+    @abstractmethod
+    def evaluate_all(self, nodes: Sequence[Node]) -> list[list[np.ndarray]]:
+        """The components of each functional node; what several nodes need is computed once."""

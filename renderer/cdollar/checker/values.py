@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import INFINITE, Borders, Box, Node, Nodes, Range, topological_order
-from renderer.cdollar.ir.types import Data, FunctionType
+from renderer.cdollar.ir.types import Data, FunctionType, Tuple
 
 MAX_REPEATED_NODES = 300  # of a body that is repeated where it is read outside of its domain
 
@@ -98,6 +98,19 @@ class DomainValue:
 
 
 @dataclass(frozen=True)
+class TupleValue:
+    """A value for each field of a tuple, or of a class with fields that are functions."""
+
+    type: Tuple
+    fields: "tuple[Value, ...]"
+
+    @property
+    def items(self) -> "dict[str, Value]":
+        """The values by the names of the fields."""
+        return {name: value for (name, _), value in zip(self.type.fields, self.fields, strict=True)}
+
+
+@dataclass(frozen=True)
 class Omitted:
     """An omitted argument: its dimension stays free."""
 
@@ -111,6 +124,6 @@ class SliceArgument(Omitted):
     size: int | None
 
 
-Value = DataValue | FunctionValue | OverloadSet | DomainValue
+Value = DataValue | FunctionValue | OverloadSet | DomainValue | TupleValue
 Operand = DataValue | FunctionValue  # a value after overload resolution
 Argument = Value | Omitted

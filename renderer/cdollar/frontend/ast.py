@@ -46,6 +46,13 @@ class FunctionalType(AstNode):
     is_array: bool
 
 
+class TupleType(AstNode):
+    """`(float[,] lu, int[] pivots)`; a name may be missing, ""."""
+
+    types: list[AstNode]
+    names: list[str]
+
+
 # Expressions
 
 
@@ -147,6 +154,20 @@ class ArrayLiteral(AstNode):
     """`[1, 2, 3]`; rows are literals too."""
 
     elements: list[AstNode]
+
+
+class TupleExpression(AstNode):
+    """`(a, b)`."""
+
+    elements: list[AstNode]
+
+
+class TupleElement(AstNode):
+    """The value at a position of a tuple of `count` values: of `var (x, y) = f(a);`."""
+
+    subject: AstNode
+    position: int
+    count: int
 
 
 class Lambda(AstNode):

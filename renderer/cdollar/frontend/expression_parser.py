@@ -20,8 +20,8 @@ class ExpressionParser(TokenStream):
     def type(self) -> ast.AstNode:
         """A type: `float`, `float[,]`, `float(int, int)`."""
         with self.nesting():
-            token = self.expect_identifier("a type")
-            type_: ast.AstNode = ast.NamedType(token.span, token.text)
+            token = self.token
+            type_ = self.tuple_type() if self.at("(") else self.named_type()
             while self.at("(", "["):
                 parameters: list[ast.AstNode] = []
                 is_array = self.advance().text == "["
@@ -35,6 +35,20 @@ class ExpressionParser(TokenStream):
                             self.advance()  # a parameter's name in a type is allowed and ignored
                 type_ = ast.FunctionalType(self.span_from(token.span), type_, parameters, is_array)
         return type_
+
+    def named_type(self) -> ast.AstNode:
+        """The name of a type."""
+        token = self.expect_identifier("a type")
+        return ast.NamedType(token.span, token.text)
+
+    def tuple_type(self) -> ast.AstNode:
+        """`(float[,] lu, int[] pivots)`."""
+        start = self.advance().span
+        types, names = list[ast.AstNode](), list[str]()
+        for _ in self.items(")", "between the types of a tuple"):
+            types.append(self.type())
+            names.append(self.advance().text if self.token.is_name else "")
+        return ast.TupleType(self.span_from(start), types, names)
 
     def try_type(self) -> ast.AstNode | None:
         """A type if one is next and starts with a known type's name, else nothing is taken."""
@@ -265,12 +279,9 @@ class ExpressionParser(TokenStream):
             self.advance()
             return ast.Literal(token.span, token.text == "true", "bool")
         if self.accept("("):
-            result = self.expression()
-            if self.at(","):
-                hint = "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`"
-                self.fail("CS0104", "expected `)`, found `,`", hint)
+            elements = [self.tuple_element() for _ in self.separated()]
             self.expect(")", "after the expression")
-            return result
+            return elements[0] if len(elements) == 1 else ast.TupleExpression(self.span_from(token.span), elements)
         if self.accept("["):
             with self.nesting():
                 elements = [self.expression() for _ in self.items("]", "between elements")]
@@ -283,6 +294,13 @@ class ExpressionParser(TokenStream):
             return ast.Name(name.span, name.text)
         hint = self.hint_for("an expression")
         self.fail("CS0105", f"expected an expression, found {self.describe_token()}", hint)
+
+    def tuple_element(self) -> ast.AstNode:
+        """A value between the parentheses of a tuple, or the only one."""
+        if self.previous.text == "," and self.at_restriction():
+            hint = "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`"
+            self.fail("CS0104", "expected a value, found a restriction", hint)
+        return self.expression()
 
     def constructor_call(self) -> ast.AstNode:
         """`float3(1, 2, 3)`."""

@@ -38,7 +38,7 @@ class Parser(ExpressionParser):
             return self.constants(kind, type_of_const, start)
         if self.token.text in FOREIGN:
             self.fail("CS0107", f"expected a function, found `{self.token.text}`", WORDS["def"])
-        if not (self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
+        if not (self.at("(") or self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
             message = f"expected a function, class, type or constant, found {self.describe_token()}"
             self.fail("CS0107", message, "a function starts with the type it returns: `float f(float x) { ... }`")
         return self.function_or_constant(start, attributes)
@@ -298,6 +298,8 @@ class Parser(ExpressionParser):
         start = self.token.span
         self.accept("const")
         is_mutable = self.accept("mutable") is not None
+        if self.at("var") and self.peek().text == "(":
+            return self.deconstruction(start, is_mutable)
         if self.at("var") or self.at("let") and not is_mutable:
             return self.variable_declarations(self.advance().text, None, start, is_mutable)
         if is_mutable:
@@ -315,6 +317,22 @@ class Parser(ExpressionParser):
             return [self.restriction()]
         self.rewind(state)
         return [self.assignment(start)]
+
+    def deconstruction(self, start: Span, is_mutable: bool) -> list[ast.AstNode]:
+        """`var (x, y) = f(a)`: a variable that nobody can name holds the tuple, the others its values."""
+        self.advance()
+        first = self.advance().span
+        names = [self.variable_name("var") for _ in self.separated()]
+        self.expect(")", "after the names")
+        whole = self.span_from(first)
+        self.expect("=", "after the names")
+        value = self.expression()
+        span = self.span_from(start)
+        declared: list[ast.AstNode] = [ast.VariableDeclaration(span, "var", None, whole.text, whole, None, value)]
+        for k, name in enumerate(names):
+            element = ast.TupleElement(value.span, ast.Name(value.span, whole.text), k, len(names))
+            declared.append(ast.VariableDeclaration(span, "var", None, name.text, name.span, None, element, is_mutable))
+        return declared
 
     def fail_unknown_type(self) -> NoReturn:
         """Raises CS0201 for a word before a name; it may be a keyword with a mistake."""

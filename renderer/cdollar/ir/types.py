@@ -91,6 +91,17 @@ class FunctionType:
 
 
 @dataclass(frozen=True)
+class Tuple:
+    """Values of any types by name: a tuple, or a class with fields that are functions. Tuples of data are Records."""
+
+    name: str
+    fields: "tuple[tuple[str, Type], ...]"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
 class DomainType:
     """A domain of `rank` dimensions: domains are values only while the program is checked."""
 
@@ -100,8 +111,31 @@ class DomainType:
         return "domain" if self.rank == 1 else f"domain[{',' * (self.rank - 1)}]"
 
 
-Type = Data | FunctionType | DomainType
+Type = Data | FunctionType | DomainType | Tuple
 BOOL, INT, UINT, FLOAT, DOUBLE = (Scalar(name) for name in ("bool", "int", "uint", "float", "double"))
+
+
+def tuple_type(fields: "tuple[tuple[str, Type], ...]") -> Record | Tuple:
+    """The type of a tuple; values without a name are Item1, Item2, ... as in C#."""
+    named = tuple((name or f"Item{k + 1}", type_) for k, (name, type_) in enumerate(fields))
+    text = ", ".join(f"{type_} {name}" if name else str(type_) for name, type_ in fields)
+    return class_type(f"({text})", named)
+
+
+def class_type(name: str, fields: "tuple[tuple[str, Type], ...]") -> Record | Tuple:
+    """The type of a class or tuple with these fields: a Record, which is data, if all of them are data."""
+    data = tuple((field, type_) for field, type_ in fields if isinstance(type_, Data))
+    return Record(name, data) if len(data) == len(fields) else Tuple(name, fields)
+
+
+def are_alike(source: "Type", target: "Type") -> bool:
+    """True for two tuples of as many values, and of the same types if these are data, whatever their names are."""
+    if not isinstance(source, Record | Tuple) or not isinstance(target, Record | Tuple):
+        return False
+    are_tuples = source.name.startswith("(") and target.name.startswith("(")
+    has_types = isinstance(target, Tuple) or [t for _, t in source.fields] == [t for _, t in target.fields]
+    is_same = source.name == target.name or are_tuples and len(source.fields) == len(target.fields)
+    return type(source) is type(target) and has_types and is_same
 
 
 def component_types(type_: Data) -> tuple[str, ...]:
@@ -123,7 +157,7 @@ def data_type(types: tuple[str, ...]) -> Data:
 def element_type(type_: Type | str) -> Data:
     """The type of an array's elements, or of a number itself."""
     data = type_.result if isinstance(type_, FunctionType) else type_
-    assert not isinstance(data, DomainType | str), "a domain has no elements"
+    assert not isinstance(data, DomainType | Tuple | str), "domains and tuples have no elements"
     return data
 
 
@@ -158,7 +192,7 @@ def with_scalar_type(type_: Type, scalar_type: str) -> Data:
 
 def widening(source: Type, target: Type) -> int | None:
     """The cost of the implicit conversion between two data types: 0 if they are equal, None if there is none."""
-    if source == target:
+    if source == target or are_alike(source, target):
         return 0
     scalar, wanted = scalar_type_of(source), scalar_type_of(target)
     if scalar is None or wanted is None or with_scalar_type(source, wanted) != target:

@@ -21,6 +21,7 @@ from renderer.cdollar.checker.values import (
     Omitted,
     Operand,
     SliceArgument,
+    TupleValue,
     Value,
 )
 from renderer.cdollar.frontend import ast
@@ -247,9 +248,12 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
 
 
 def resolve_arguments(body: Body, values: list[Argument], tree: ast.Call) -> list[Any]:
-    """The arguments of a call, overload sets resolved: operands, domains and blanks."""
+    """The arguments of a call, overload sets resolved: operands, domains, tuples and blanks."""
     pairs = zip(values, argument_spans(tree), strict=False)
-    return [v if isinstance(v, (Omitted, DomainValue)) else conversions.resolve(body, v, span) for v, span in pairs]
+    return [
+        v if isinstance(v, (Omitted, DomainValue, TupleValue)) else conversions.resolve(body, v, span)
+        for v, span in pairs
+    ]
 
 
 def with_default_arguments(

@@ -49,7 +49,7 @@ def call(body: Body, function: UserFunction, values: Sequence[Value], span: Span
     else:
         lowered = None
     host = program.host
-    callee = (function.of, function.position) if isinstance(function, GradientFunction) else function
+    callee = function.key if isinstance(function, GradientFunction) else function
     key = callee, (*values,), body.in_device_code, body.guard_depth > 0, host.abstract_depth > 0, host.keeps_expressions
 
     def lower_body() -> Value:

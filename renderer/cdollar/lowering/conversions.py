@@ -14,6 +14,7 @@ from renderer.cdollar.checker.values import (
     Omitted,
     Operand,
     OverloadSet,
+    TupleValue,
     Value,
 )
 from renderer.cdollar.frontend import ast
@@ -54,6 +55,12 @@ def conversion_cost(body: Body, value: Argument, target: ty.Type, promote: bool 
         if isinstance(value, FunctionValue):
             return 1 if len(value.domain) == target.rank else None
         return 0 if isinstance(value, DomainValue) and len(value.ranges) == target.rank else None
+    if isinstance(target, ty.Tuple):
+        if not isinstance(value, TupleValue) or not ty.are_alike(value.type, target):
+            return None
+        pairs = zip(value.fields, target.fields, strict=True)
+        costs = [conversion_cost(body, field, type_) for field, (_, type_) in pairs]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
     if isinstance(target, ty.FunctionType):
         if isinstance(value, OverloadSet):
             return 1 if matching_overload(body, value, target) is not None else None
@@ -102,13 +109,16 @@ def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argume
 def resolve(body: Body, value: Value, span: Span) -> Operand:
     """The value as data or a function; an overload set becomes its only function, or its operation on floats.
 
-    Raises CS0203 for a domain, CS0412 for an overload set of several functions.
+    Raises CS0203 for a domain or tuple, CS0412 for an overload set of several functions.
     """
     if isinstance(value, OverloadSet):
         return overload_as_function(body, value, None, span)
     if isinstance(value, DomainValue):
         hint = "a domain restricts a bound variable: `i : 0..n`"
         raise ProgramError("CS0203", span, "a domain has no meaning here", hint)
+    if isinstance(value, TupleValue):
+        hint = f"take one of its values: `.{value.type.fields[0][0]}`"
+        raise ProgramError("CS0203", span, f"{value.type} has several values and no meaning here", hint)
     return value
 
 
@@ -196,7 +206,19 @@ def convert(body: Body, value: Value, target: ty.Type, span: Span) -> Value:
         return DomainValue(value.domain) if isinstance(value, FunctionValue) else value
     if isinstance(target, ty.FunctionType):
         return convert_function(body, value, target, span)
+    if isinstance(target, ty.Tuple):
+        return convert_tuple(body, value, target, span)
     return convert_data(body, value, target, span)
+
+
+def convert_tuple(body: Body, value: Value, target: ty.Tuple, span: Span) -> TupleValue:
+    """The value as a tuple or class with functions, each value converted; raises CS0401."""
+    if not isinstance(value, TupleValue) or not ty.are_alike(value.type, target):
+        names = ", ".join(name for name, _ in target.fields)
+        hint = f"`{'' if target.name.startswith('(') else target}({names})`"
+        raise ProgramError("CS0401", span, f"{span.excerpt} is {describe(value)}, but {target} is needed", hint)
+    pairs = zip(value.fields, target.fields, strict=True)
+    return TupleValue(target, tuple(convert(body, field, type_, span) for field, (_, type_) in pairs))
 
 
 def convert_data(body: Body, value: Value, target: ty.Data, span: Span) -> DataValue:
@@ -205,8 +227,8 @@ def convert_data(body: Body, value: Value, target: ty.Data, span: Span) -> DataV
     if isinstance(value, FunctionValue):
         message = f"{span.excerpt} is the function {value.type}, but {target} is needed"
         raise ProgramError("CS0401", span, message, "apply it, or reduce it: `sum(f)`")
-    if value.type == target:
-        return value
+    if value.type == target or ty.are_alike(value.type, target):
+        return DataValue(target, value.nodes)
     source_scalar, target_scalar = ty.scalar_type_of(value.type), ty.scalar_type_of(target)
     if target_scalar is not None and conversion_cost(body, value, target) is not None:
         return body.builder.convert(value, target_scalar)
@@ -266,6 +288,8 @@ def materialize(body: Body, value: FunctionValue, span: Span) -> FunctionValue:
 
 def let_bind(body: Body, value: Value, span: Span) -> Value:
     """The value, evaluated once (the paper's let node)."""
+    if isinstance(value, TupleValue):
+        return TupleValue(value.type, tuple(let_bind(body, field, span) for field in value.fields))
     if isinstance(value, FunctionValue):
         return materialize(body, value, span)
     if not isinstance(value, DataValue) or body.in_device_code:
@@ -289,14 +313,30 @@ def cast(body: Body, value: DataValue, target: ty.Data, span: Span) -> DataValue
     return body.builder.convert(value, scalar)
 
 
+def make_tuple(items: Sequence[tuple[str, Value]]) -> DataValue | TupleValue:
+    """The tuple of values, each with its name or ""; one of data is data."""
+    fields, values = list[tuple[str, ty.Type]](), tuple(value for _, value in items)
+    for name, value in items:
+        assert not isinstance(value, OverloadSet), "resolve() has made it a function"
+        fields.append((name, ty.DomainType(len(value.ranges)) if isinstance(value, DomainValue) else value.type))
+    type_ = ty.tuple_type(tuple(fields))
+    if isinstance(type_, ty.Tuple):
+        return TupleValue(type_, values)
+    return DataValue(type_, tuple(node for value in values if isinstance(value, DataValue) for node in value.nodes))
+
+
+def count_message(target: ty.Record | ty.Tuple, count: int) -> str:
+    """The message of a constructor call with a wrong number of values."""
+    fields = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
+    return f"{target} has {len(target.fields)} fields ({fields}), but {count} values are given"
+
+
 def construct(body: Body, target: ty.Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
     """`Point(1, 2)`, `float3(v.xy, 1)`, `int(x)`; raises CS0402 for a wrong number of components."""
     spans = [argument.span for argument in tree.arguments]
     if isinstance(target, ty.Record):
         if len(values) != len(target.fields):
-            fields = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
-            message = f"{target} has {len(target.fields)} fields ({fields}), but {len(values)} values are given"
-            raise ProgramError("CS0402", tree.span, message)
+            raise ProgramError("CS0402", tree.span, count_message(target, len(values)))
         triples = zip(values, target.fields, spans, strict=True)
         converted = [convert_data(body, value, type_, span) for value, (_, type_), span in triples]
         return DataValue(target, tuple(node for field in converted for node in field.nodes))

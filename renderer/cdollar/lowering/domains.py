@@ -143,9 +143,9 @@ def name_occurrences(
         elif not is_known(body, tree.callee.name) and tree.callee.name not in hidden:
             fail_unknown(body, tree.callee)
         is_index, arguments = is_index_call(body, tree.callee), tree.arguments
-        if isinstance(tree.callee, ast.Name) and tree.callee.name == "grad":
-            is_redefined = find_variable(body, "grad") is not None or "grad" in body.program.functions
-            arguments = arguments if is_redefined else arguments[:1]  # the second is the name of a parameter
+        if isinstance(tree.callee, ast.Name) and (name := tree.callee.name) in ("grad", "value_and_grad"):
+            is_redefined = find_variable(body, name) is not None or name in body.program.functions
+            arguments = arguments if is_redefined else arguments[:1]  # the others are names of parameters
         for argument in arguments:
             yield from name_occurrences(body, argument, inside, is_index or in_index, hidden)
         return
@@ -197,9 +197,9 @@ def lower_as(body: Body, tree: ast.AstNode, type_: Type) -> Value:
     return convert(body, lower_expression(body, tree, type_), type_, tree.span)
 
 
-def lower_resolved_expression(body: Body, tree: ast.AstNode) -> Operand:
+def lower_resolved_expression(body: Body, tree: ast.AstNode, expected: Type | None = None) -> Operand:
     """A full expression that is data or a function; raises CS0203 for a domain."""
-    return resolve(body, lower_expression(body, tree), tree.span)
+    return resolve(body, lower_expression(body, tree, expected), tree.span)
 
 
 def lower_restriction(body: Body, tree: ast.Restriction) -> list[NameRestriction]:

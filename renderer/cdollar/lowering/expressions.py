@@ -18,7 +18,16 @@ from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
+from renderer.cdollar.checker.values import (
+    Argument,
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    Operand,
+    OverloadSet,
+    TupleValue,
+    Value,
+)
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
@@ -27,7 +36,7 @@ from renderer.cdollar.ir.dag import Range
 from renderer.cdollar.lowering import calls, conversions, domains, reductions
 from renderer.cdollar.lowering.arrays import lower_array_literal, lower_primitive
 from renderer.cdollar.lowering.functions import promote, with_border_mode
-from renderer.cdollar.lowering.gradients import lower_gradient
+from renderer.cdollar.lowering.gradients import GRADIENTS, lower_gradient
 
 # Operators
 
@@ -133,29 +142,35 @@ def lower_conditional(body: Body, tree: ast.Conditional) -> Value:
     if isinstance(condition, DataValue):
         check_condition(condition, tree.condition.span)
     with body.guarded():
-        if_true, if_false = domains.lower_operand(body, tree.if_true), domains.lower_operand(body, tree.if_false)
+        if_true, if_false = lower(body, tree.if_true), lower(body, tree.if_false)
     if isinstance(condition, DataValue) and condition.is_closed:
         if isinstance(if_true, FunctionValue) and isinstance(if_false, FunctionValue):
             known = body.program.host.node_number(condition.node)
             if known is not None and if_true.type.as_function_type == if_false.type.as_function_type:
                 return if_true if known else if_false
-    return checked_select(body, tree.span, tree.condition.span, condition, if_true, if_false)
+    return checked_select(body, tree, condition, if_true, if_false)
 
 
 def checked_select(
-    body: Body, span: Span, condition_span: Span, condition: Operand, if_true: Operand, if_false: Operand
-) -> Operand:
-    """`condition ? if_true : if_false`, promoted; raises CS0405 or CS0406 if the types do not fit."""
+    body: Body, tree: ast.Conditional | ast.If, condition: Operand, if_true: Value, if_false: Value
+) -> Operand | TupleValue:
+    """`condition ? if_true : if_false`, promoted, of tuples value by value; raises CS0405 or CS0406 for other types."""
+    if isinstance(if_true, TupleValue) and isinstance(if_false, TupleValue):
+        if not ty.are_alike(if_true.type, if_false.type):
+            raise ProgramError("CS0406", tree.span, f"the two results are {if_true.type} and {if_false.type}")
+        pairs = zip(if_true.fields, if_false.fields, strict=True)
+        return TupleValue(if_true.type, tuple(checked_select(body, tree, condition, a, b) for a, b in pairs))
+    operands = [conversions.resolve(body, value, tree.span) for value in (if_true, if_false)]
 
     def select(values: list[DataValue]) -> DataValue:
-        check_condition(values[0], condition_span)
+        check_condition(values[0], tree.condition.span)
         result = body.builder.select(*values)
         if result is None:
             message = f"the two results are {values[1].type} and {values[2].type}"
-            raise ProgramError("CS0406", span, message, "cast one to the type of the other")
+            raise ProgramError("CS0406", tree.span, message, "cast one to the type of the other")
         return result
 
-    return promote(body, [condition, if_true, if_false], select, span)
+    return promote(body, [condition, *operands], select, tree.span)
 
 
 def check_condition(value: Operand, span: Span, hint: str = "compare it: `x != 0`") -> DataValue:
@@ -194,6 +209,11 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
     """A member of a value: a field, components of a vector, a border mode, an end of a domain; raises CS0206."""
     if isinstance(value, DomainValue):
         return domains.domain_member(body, value, tree)
+    if isinstance(value, TupleValue):
+        if tree.name in value.items:
+            return value.items[tree.name]
+        message = f"{value.type} has no member `{tree.name}`"
+        raise ProgramError("CS0206", tree.name_span, message, f"members: {', '.join(value.items)}")
     subject = conversions.resolve(body, value, tree.subject.span)
     if isinstance(subject, FunctionValue):
         if tree.name in ast.BORDER_MODES:
@@ -209,8 +229,13 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
 
 def lower_with_field(body: Body, tree: ast.WithField) -> Value:
     """A record or vector, or a function of them, with a new value of one field."""
-    subject, value = domains.lower_operand(body, tree.subject), domains.lower_operand(body, tree.value)
-    return promote(body, [subject, value], lambda v: with_field(body, tree, *v), tree.span)
+    whole, value = lower(body, tree.subject), lower(body, tree.value)
+    if isinstance(whole, TupleValue) and tree.name in whole.items:
+        type_ = dict(whole.type.fields)[tree.name]
+        new = whole.items | {tree.name: conversions.convert(body, value, type_, tree.value.span)}
+        return TupleValue(whole.type, tuple(new.values()))
+    operands = [conversions.resolve(body, v, t.span) for v, t in ((whole, tree.subject), (value, tree.value))]
+    return promote(body, operands, lambda v: with_field(body, tree, *v), tree.span)
 
 
 def with_field(body: Body, tree: ast.WithField, subject: DataValue, value: DataValue) -> DataValue:
@@ -241,13 +266,41 @@ def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
     raise ProgramError("CS0206", tree.name_span, f"{value.type} has no member `{tree.name}`", hint)
 
 
+def lower_tuple(body: Body, tree: ast.TupleExpression, expected: ty.Type | None) -> Value:
+    """`(a, b)`; the values take on the types that are expected."""
+    types: list[ty.Type | None] = [None] * len(tree.elements)
+    if isinstance(expected, ty.Record | ty.Tuple) and len(expected.fields) == len(types):
+        types = [type_ for _, type_ in expected.fields]
+    values = []
+    for element, type_ in zip(tree.elements, types, strict=True):
+        value = lower(body, element, type_)
+        if isinstance(value, OverloadSet) and type_ is None:
+            value = conversions.resolve(body, value, element.span)
+        value = value if type_ is None else conversions.convert(body, value, type_, element.span)
+        values.append(body.builder.with_default_type(value) if isinstance(value, DataValue) else value)
+    return conversions.make_tuple([("", value) for value in values])
+
+
+def lower_tuple_element(body: Body, tree: ast.TupleElement) -> Value:
+    """The value at a position of a tuple, class or vector; raises CS0402 if it has another number of values."""
+    value = lower(body, tree.subject)
+    fields: list[Value] = list(value.fields) if isinstance(value, TupleValue) else []
+    if isinstance(value, DataValue):
+        parts = ((type_, first) for _, type_, first in ty.fields(value.type))
+        fields = [DataValue(t, value.nodes[first : first + len(ty.component_types(t))]) for t, first in parts]
+    if len(fields) != tree.count:
+        message = f"{tree.subject.span.excerpt} is {conversions.describe(value)}, but {tree.count} names are given"
+        raise ProgramError("CS0402", tree.subject.span, message, f"it has {len(fields) or 'no'} values to name")
+    return fields[tree.position]
+
+
 def call_builtin(body: Body, name: str, tree: ast.Call) -> Value | None:
     """A call of a function of DOMAIN_FUNCTIONS, `file`, `grad` or a primitive; None for other names."""
     if name in PRIMITIVES:
         body.require_host()  # NotDeviceCode inside of device functions, which cannot build functions
         return lower_primitive(body, name, tree)
-    if name == "grad":
-        return lower_gradient(body, tree)
+    if name in GRADIENTS:
+        return lower_gradient(body, name, tree)
     if name == "file":
         file = tree.arguments[0] if len(tree.arguments) == 1 else None
         if not isinstance(file, ast.Literal) or file.kind != "string":
@@ -264,7 +317,9 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
         raise ProgramError("CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction", hint)
     callee = tree.callee
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
-        subject = conversions.resolve(body, lower(body, callee.subject), callee.subject.span)
+        subject = lower(body, callee.subject)
+        if not isinstance(subject, TupleValue):
+            subject = conversions.resolve(body, subject, callee.subject.span)
         if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
             whole = DomainValue(subject.domain_with_borders)
             return domains.domain_size(body, domains.selected_dimension(body, whole, tree.arguments[0]), tree.span)
@@ -283,13 +338,13 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
     return calls.apply(body, function, calls.lower_indices(body, function, tree), tree)
 
 
-def call_method(body: Body, subject: Operand, callee: ast.MemberAccess, tree: ast.Call) -> Value | None:
+def call_method(body: Body, subject: Operand | TupleValue, callee: ast.MemberAccess, tree: ast.Call) -> Value | None:
     """A method of the class of a value, or of each element of a function; None if there is none."""
     data = subject.type.result if isinstance(subject, FunctionValue) else subject.type
     name = f"{data}.{callee.name}"
     if name not in body.program.functions:
         return None
-    values = [subject, *(calls.lower_argument(body, argument) for argument in tree.arguments)]
+    values: list[Argument] = [subject, *(calls.lower_argument(body, argument) for argument in tree.arguments)]
     overloads = overloads_for_values(body.program.functions, name, values)
     call = ast.Call(tree.span, callee, [callee.subject, *tree.arguments])
     return calls.call_overloaded(body, name, overloads, values, call)
@@ -398,6 +453,8 @@ def lower_constructor_call(body: Body, tree: ast.ConstructorCall) -> Value:
     target = body.program.types.resolve(tree.type)
     if isinstance(tree.type, ast.NamedType) and tree.type.name in body.program.types.function_classes:
         return make_function_object(body, body.program.types.function_classes[tree.type.name], tree)
+    if isinstance(target, ty.Tuple):
+        return construct_tuple(body, target, tree)
     values = [domains.lower_operand(body, argument) for argument in tree.arguments]
     if isinstance(target, ty.FunctionType):
         raise ProgramError("CS0203", tree.span, f"{target} is made by a cast", f"`({target}) f`")
@@ -405,6 +462,16 @@ def lower_constructor_call(body: Body, tree: ast.ConstructorCall) -> Value:
         raise ProgramError("CS0205", tree.span, f"{target}(...) needs arguments")
     assert isinstance(target, ty.Data)
     return promote(body, values, lambda v: conversions.construct(body, target, v, tree), tree.span)
+
+
+def construct_tuple(body: Body, target: ty.Tuple, tree: ast.ConstructorCall) -> TupleValue:
+    """`R(x, y)` of a class with fields that are functions; raises CS0402."""
+    body.require_host()
+    if len(tree.arguments) != len(target.fields):
+        raise ProgramError("CS0402", tree.span, conversions.count_message(target, len(tree.arguments)))
+    pairs = zip(tree.arguments, target.fields, strict=True)
+    given = [conversions.convert(body, lower(body, tree, type_), type_, tree.span) for tree, (_, type_) in pairs]
+    return TupleValue(target, tuple(given))
 
 
 def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.ConstructorCall) -> FunctionValue:
@@ -469,7 +536,7 @@ EXPRESSION_RULES: Mapping[type[ast.AstNode], Callable[[Body, Any], Value]] = {
     ast.LetIn: lower_let, ast.Unary: lower_unary, ast.Binary: lower_binary, ast.Conditional: lower_conditional,
     ast.Call: lower_call, ast.Cast: lower_cast, ast.ConstructorCall: lower_constructor_call,
     ast.MemberAccess: lower_member_access, ast.WithField: lower_with_field, ast.WithElements: calls.lower_with_elements,
-    ast.RangeExpression: domains.lower_range,
+    ast.RangeExpression: domains.lower_range, ast.TupleElement: lower_tuple_element,
 }  # fmt: skip
 
 
@@ -480,4 +547,6 @@ def lower_any_expression(body: Body, tree: ast.AstNode, expected: ty.Type | None
     if isinstance(tree, ast.ArrayLiteral):
         body.require_host()
         return lower_array_literal(body, tree, expected)
+    if isinstance(tree, ast.TupleExpression):
+        return lower_tuple(body, tree, expected)
     return EXPRESSION_RULES[type(tree)](body, tree)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, NoReturn
 from renderer.cdollar.checker.program import Body, NotDeviceCode
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.dag import MAX_NODES
-from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Record, Type, component_types
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Record, Tuple, Type, component_types
 from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import lower_with_elements
 from renderer.cdollar.lowering.conversions import convert, convert_data, let_bind, resolve
@@ -87,7 +87,7 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
 
 def require_mutable(body: Body, variable: Variable, target: ast.AstNode) -> None:
     """Raises CS0113 unless the fields and elements of a variable, or the fields of its class, may be assigned."""
-    type_name = variable.type.name if isinstance(variable.type, Record) else ""
+    type_name = variable.type.name if isinstance(variable.type, Record | Tuple) else ""
     if variable.is_mutable or type_name in body.program.types.mutable_classes:
         return
     hint = "make a new value, `v = float3(1, v.y, v.z);`, or declare it `mutable`"
@@ -193,17 +193,11 @@ def run_if(body: Body, tree: ast.If, rest: Statements) -> Outcome:
         return None
     first, second = run_branch(body, tree.if_true, rest), run_branch(body, tree.if_false, rest)
     if isinstance(first, Returned) and isinstance(second, Returned):
-        return Returned(select_value(body, tree, condition, first.value, second.value))
+        return Returned(checked_select(body, tree, condition, first.value, second.value))
     if body.program.host.abstract_depth and condition.is_closed:
         return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
     message = f"{tree.condition.span.excerpt} depends on a bound variable, so a loop cannot be left here"
     raise ProgramError("CS0602", tree.span, message, f"{DEVICE_HINT}: it then runs at every point")
-
-
-def select_value(body: Body, tree: ast.If, condition: DataValue, if_true: Value, if_false: Value) -> Value:
-    """The value of a variable after an `if`: a selection between its values after the branches."""
-    values = resolve(body, if_true, tree.span), resolve(body, if_false, tree.span)
-    return checked_select(body, tree.span, tree.condition.span, condition, *values)
 
 
 def run_branch(body: Body, statements: list[ast.AstNode], rest: Statements) -> Outcome:
@@ -232,7 +226,7 @@ def merge_branches(body: Body, tree: ast.If, condition: DataValue) -> None:
         elif if_true is None or if_false is None:
             variable.value = None
         else:
-            value = select_value(body, tree, condition, if_true, if_false)
+            value = checked_select(body, tree, condition, if_true, if_false)
             assert variable.type is not None
             variable.value = convert(body, value, variable.type, tree.span)
 
@@ -312,6 +306,8 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
         type_ = type_ or value.type.as_function_type
     elif isinstance(value, DomainValue):
         type_ = DomainType(len(value.ranges))
+    elif isinstance(value, TupleValue):
+        type_ = value.type
     names[tree.name] = Variable(value, type_, is_mutable=tree.is_mutable)
     if body.program.declared is not None:
         body.program.declared[tree.name_span] = value
@@ -400,7 +396,7 @@ def lower_statements(body: Body, statements: list[ast.AstNode]) -> list[device.S
 
 def lower_value(body: Body, tree: ast.AstNode, type_: Data | None = None) -> DataValue:
     """An expression of data, converted to `type_` if given; raises NotDeviceCode for functions."""
-    value = domains.lower_resolved_expression(body, tree)
+    value = domains.lower_resolved_expression(body, tree, type_)
     if not isinstance(value, DataValue):
         raise NotDeviceCode
     return value if type_ is None else convert_data(body, value, type_, tree.span)

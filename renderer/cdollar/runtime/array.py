@@ -1,6 +1,6 @@
 """Results of C$ functions called from Python: arrays that stay on their device until the host reads them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,29 @@ from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
 
 HOST = (1, 0)  # DLPack's kDLCPU
+
+
+class Results(tuple["Array | Results", ...]):
+    """The results of a C$ function that returns a tuple: by position, and as attributes by their names."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def named(cls, names: Iterable[str], values: "Iterable[Array | Results]") -> "Results":
+        """Results with a name for each."""
+        results = cls(values)
+        results.names = tuple(names)
+        return results
+
+    def __getattr__(self, name: str) -> "Array | Results":
+        names = self.__dict__.get("names", ())
+        for known, value in zip(names, self, strict=False):
+            if known == name:
+                return value
+        raise AttributeError(f"these results are {', '.join(names)}, not {name}")
+
+    def __repr__(self) -> str:
+        return f"Results({', '.join(f'{name}={value!r}' for name, value in zip(self.names, self, strict=True))})"
 
 
 class Array:

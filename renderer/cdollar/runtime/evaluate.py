@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, TupleValue, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.hints import did_you_mean
@@ -32,7 +32,7 @@ from renderer.cdollar.runtime.parameters import (
     picture_value,
 )
 from renderer.cdollar.targets.open_target import TargetFactory
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError
 from renderer.paths import SHADERS
 from renderer.system.files import read_text
 from renderer.system.outputs import atomic_write
@@ -46,12 +46,13 @@ MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressio
 
 
 class Result(NamedTuple):
-    """The result of main: a number, an array with the indices of its first element, or a domain (as text)."""
+    """The result of main: a number, an array with the indices of its first element, a domain (as text), or a tuple."""
 
     type: Type | str  # a text for a domain
     array: np.ndarray | None
     origin: tuple[int, ...] = ()
     text: str = ""
+    items: "dict[str, Result]" = {}  # noqa: RUF012  # of a tuple, by name; never changed
 
 
 def read_source(path: Path) -> SourceFile:
@@ -177,15 +178,41 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
     """Evaluate a value to NumPy data; raises ProgramError for functions that are no arrays."""
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
+    if isinstance(value, TupleValue):
+        return evaluate_tuple(compilation, value, span)
     value = resolve(compilation.body(), value, span)
     if isinstance(value, DataValue):
         numbers = compilation.target.evaluate_scalars(list(value.nodes))
         return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
+    whole = whole_array(compilation, value, span)
+    return array_result(whole, compilation.target.evaluate(whole.node))
+
+
+def evaluate_tuple(compilation: Compilation, value: TupleValue, span: Span) -> Result:
+    """Evaluate a tuple: its functions together, its other values one by one."""
+    items = {name: resolve_item(compilation, item, span) for name, item in value.items.items()}
+    wholes = {n: whole_array(compilation, item, span) for n, item in items.items() if isinstance(item, FunctionValue)}
+    evaluated = compilation.target.evaluate_all([whole.node for whole in wholes.values()])
+    arrays = {n: array_result(w, parts) for (n, w), parts in zip(wholes.items(), evaluated, strict=True)}
+    results = {n: arrays.get(n) or evaluate_value(compilation, item, span) for n, item in items.items()}
+    return Result(value.type, None, (), "", results)
+
+
+def resolve_item(compilation: Compilation, item: Value, span: Span) -> Value:
+    """A value of a tuple: functions by their names become functions."""
+    return item if isinstance(item, DomainValue | TupleValue) else resolve(compilation.body(), item, span)
+
+
+def whole_array(compilation: Compilation, value: FunctionValue, span: Span) -> FunctionValue:
+    """A function of indices as an array to be evaluated; raises CS0306 for other functions."""
     if any(str(p) not in ("int", "uint") for p in value.type.parameters):
         message = f"the result is {value.type}: only functions of int indices become arrays"
         raise ProgramError("CS0306", span, message, "apply it to points: `var g(i : 0..n) = f(i * step)`")
-    whole = materialize(compilation.body(), value, span)
-    components = compilation.target.evaluate(whole.node)
+    return materialize(compilation.body(), value, span)
+
+
+def array_result(whole: FunctionValue, components: list[np.ndarray]) -> Result:
+    """The result of an evaluated array."""
     origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
     return Result(whole.type, pack_components(components, whole.type.result), origin)
 
@@ -206,6 +233,16 @@ def record_dtype(type_: Data) -> np.dtype:
     if isinstance(type_, Vector):
         return np.dtype((DTYPES[type_.scalar_type], (type_.size,)))
     return np.dtype(DTYPES[type_.name])
+
+
+def save_npz(path: Path, arrays: Mapping[str, np.ndarray | None]) -> None:
+    """Write arrays by name to a .npz file; raises UserError for a value that is no array, and as save_npy()."""
+    known = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
+    if len(known) < len(arrays):
+        names = ", ".join(arrays.keys() - known.keys())
+        raise UserError(f"-o {path}: no file holds {names}: a domain, or a tuple in a tuple")
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, **known)
 
 
 def save_npy(path: Path, array: np.ndarray) -> None:

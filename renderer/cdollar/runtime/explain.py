@@ -1,7 +1,7 @@
 """The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from renderer.cdollar.ir import dag as ir
@@ -11,11 +11,11 @@ from renderer.cdollar.runtime.costs import Ceilings, kernel_costs, table
 from renderer.paths import SHADERS
 
 
-def graph(root: ir.Node) -> list[str]:
+def graph(roots: Sequence[ir.Node]) -> list[str]:
     """One line per node, inputs before their users."""
     names: dict[int, str] = {}
     lines = []
-    for node in ir.topological_order([root]):
+    for node in ir.topological_order(roots):
         names[id(node)] = f"%{len(names)}"
         inputs = "".join(f" {names[id(child)]}" for child in node.inputs)
         lines.append(f"{names[id(node)]:>5} {node.op} {label(node)}{inputs} : {type_text(node)}")
@@ -63,20 +63,20 @@ def kernel_text(text: str) -> str:
     return re.sub(r'^\s*#include "(cdollar/\w+_matmul\.h)"$', included, text, flags=re.MULTILINE).rstrip()
 
 
-def explain(compilation: Compilation, root: ir.Node, ceilings: Ceilings | None = None) -> str:
+def explain(compilation: Compilation, roots: Sequence[ir.Node], ceilings: Ceilings | None = None) -> str:
     """The text for a run; kernels are explained if its target has a trace."""
     target = compilation.target
     lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
     spans = compilation.dag.spans
-    reduced = [n for n in ir.topological_order([root]) if n.op == "reduce" and n in spans]
+    reduced = [n for n in ir.topological_order(roots) if n.op == "reduce" and n in spans]
     ranges = [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
     lines += section("reductions", ranges)
     if not target.trace:
-        return "\n".join(lines + section("graph", graph(root)))
+        return "\n".join(lines + section("graph", graph(roots)))
     seen = set()
     for kind, node, entry in target.trace:
         if kind == "passes":
-            lines += section("graph after the passes", graph(node)) + section("splits", entry or ["none"])
+            lines += section("graph after the passes", graph([node])) + section("splits", entry or ["none"])
         elif kind == "primitive":
             lines.append(f"primitive {node.attribute}: {entry} launches, see targets/primitive_kernels.py")
         elif entry.text in seen:

@@ -14,15 +14,22 @@ import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function
 from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, TupleValue, Value
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar, component_types
+from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar, component_types, element_type
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.gradients import gradient_function
-from renderer.cdollar.runtime.array import Array
-from renderer.cdollar.runtime.evaluate import MAX_PICTURE_SIDE, evaluate_value, is_picture, load_text, over_pixels
+from renderer.cdollar.runtime.array import Array, Results
+from renderer.cdollar.runtime.evaluate import (
+    MAX_PICTURE_SIDE,
+    Result,
+    evaluate_value,
+    is_picture,
+    load_text,
+    over_pixels,
+)
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value, parse_number, runtime_value
 from renderer.cdollar.runtime.recorded_call import RecordedCall
 from renderer.cdollar.targets.device_target import DeviceTarget
@@ -39,19 +46,31 @@ SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int
 Borrowed = tuple[int, tuple[int, ...], np.dtype, Array]  # pointer, shape and type of a tensor, and the Array over it
 
 
-def grad(function: "Function", parameter: str | None = None) -> "Function":
+def grad(function: "Function", *parameters: str) -> "Function":
     """The function of the derivatives of a function that returns one float or double.
 
-    It takes the same arguments and returns an array, vector or number like `parameter`, by default the first one.
-    Raises ProgramError if there is no gradient.
+    It takes the same arguments and returns an array, vector or number like the parameter of the name given, by default
+    the first one; Results with a name for each of several parameters. Raises ProgramError if there is no gradient.
     """
+    return _gradient(grad, function, parameters)
+
+
+def value_and_grad(function: "Function", *parameters: str) -> "Function":
+    """The function of Results: the value of a function, as `value`, and its derivatives as grad() returns them."""
+    return _gradient(value_and_grad, function, parameters)
+
+
+def _gradient(called: Callable[..., "Function"], function: "Function", parameters: tuple[str, ...]) -> "Function":
+    name = f"cdollar.{called.__name__}"
     if not isinstance(function, Function):
-        raise ArgumentError(f"cdollar.grad: needs a C$ function, but {format_value(function)} is given")
-    if not isinstance(parameter, str | None):
-        raise ArgumentError(f"cdollar.grad: parameter is a name, but {format_value(parameter)} is given")
+        raise ArgumentError(f"{name}: needs a C$ function, but {format_value(function)} is given")
+    for parameter in parameters:
+        if not isinstance(parameter, str):
+            raise ArgumentError(f"{name}: parameter is a name, but {format_value(parameter)} is given")
     made = Function(*function._given)  # noqa: SLF001  # of this class
-    made._made_by = grad, (function, parameter)  # noqa: SLF001
-    made._call(gradient_function(made.declaration, parameter, made.declaration.declaration.name_span))  # noqa: SLF001
+    made._made_by = called, (function, *parameters)  # noqa: SLF001
+    span = made.declaration.declaration.name_span
+    made._call(gradient_function(made.declaration, parameters, span, called is value_and_grad))  # noqa: SLF001
     return made
 
 
@@ -89,7 +108,7 @@ class Function:
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
 
-    def __call__(self, *arguments: object, **named: object) -> Array:
+    def __call__(self, *arguments: object, **named: object) -> Array | Results:
         """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
         values = [self._prepare(k, value) for k, value in enumerate(self._arranged(arguments, named))]
         with self._lock:
@@ -211,7 +230,7 @@ class Function:
 
     # The first call
 
-    def _first_call(self, key: tuple[Hashable, ...], values: list[Any]) -> Array:
+    def _first_call(self, key: tuple[Hashable, ...], values: list[Any]) -> Array | Results:
         compilation, target = self._compilation, self.target
         compilation.restart(self._source)
         host = compilation.program.host
@@ -229,7 +248,9 @@ class Function:
         for warning in compilation.dag.warnings.values():
             warnings.warn(str(warning), stacklevel=4)
         compilation.dag.warnings.clear()
-        if result.representation is None or not recording.is_complete:
+        arrays = list(result) if isinstance(result, Results) else [result]
+        is_on_device = all(isinstance(a, Array) and a.representation is not None for a in arrays)
+        if not is_on_device or not recording.is_complete:
             return result
         read = {s.unique_id for s in host.scalars_read}
         for k, given in enumerate(bound):
@@ -279,22 +300,32 @@ class Function:
         target.representations[node] = held
         return FunctionValue(array, node, ranges)
 
-    def _evaluate(self, value: Value, recording: Recording) -> Array:
+    def _evaluate(self, value: Value, recording: Recording) -> Array | Results:
         """The result: left on a device, else read."""
         compilation, target, span = self._compilation, self.target, self.declaration.declaration.name_span
-        value = resolve(compilation.body(), value, span)
-        if not isinstance(target, DeviceTarget) or not isinstance(value, (DataValue, FunctionValue)):
-            read = evaluate_value(compilation, value, span)
-            if read.array is None:
-                raise ProgramError("CS0306", span, f"the result is a {read.type}, which Python has no array of")
-            return Array.of_host(read.type, read.array, read.origin)
-        if isinstance(value, DataValue):
-            representation = target.run(compilation.dag.abstraction((), value.nodes))
-            return Array(value.type, value.type, (), target, representation, recording.checks)
-        whole = materialize(compilation.body(), value, span)
-        origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
-        representation = target.run(whole.node)
-        return Array(whole.type, whole.type.result, origin, target, representation, recording.checks)
+        is_nested = isinstance(value, TupleValue) and any(isinstance(v, TupleValue | DomainValue) for v in value.fields)
+        if not isinstance(target, DeviceTarget) or is_nested:
+            return self._read(evaluate_value(compilation, value, span))
+        body, items = compilation.body(), value.fields if isinstance(value, TupleValue) else (value,)
+        parts = [resolve(body, item, span) for item in items]
+        parts = [materialize(body, part, span) if isinstance(part, FunctionValue) else part for part in parts]
+        nodes = [p.node if isinstance(p, FunctionValue) else body.dag.abstraction((), p.nodes) for p in parts]
+        made = target.run_all(nodes)
+        arrays = []
+        for part, representation in zip(parts, made, strict=True):
+            domain = part.domain if isinstance(part, FunctionValue) else ()
+            origin, result = tuple(r.low for r in domain if isinstance(r, Range)), element_type(part.type)
+            arrays.append(Array(part.type, result, origin, target, representation, recording.checks))
+        return Results.named(value.items, arrays) if isinstance(value, TupleValue) else arrays[0]
+
+    def _read(self, result: Result) -> Array | Results:
+        """A result in the host's memory; raises CS0306 for domains."""
+        if result.items:
+            return Results.named(result.items, map(self._read, result.items.values()))
+        if result.array is None:
+            span = self.declaration.declaration.name_span
+            raise ProgramError("CS0306", span, f"the result is a {result.type}, which Python has no array of")
+        return Array.of_host(result.type, result.array, result.origin)
 
 
 def _entry(functions: list[UserFunction], source: SourceFile, name: str, compilation: Compilation) -> UserFunction:

@@ -4,6 +4,7 @@ Nodes are boxes in layers, inputs above their users. The color of a node names t
 it; runtime/costs.py measures their costs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
@@ -48,9 +49,9 @@ class Graph:
     height: float = 0.0
 
 
-def layered_graph(root: ir.Node, kernels: list[KernelCost]) -> Graph:
-    """The graph under a root, laid out. Raises UserError for more than MAX_NODES nodes."""
-    order = ir.topological_order([root])
+def layered_graph(roots: Sequence[ir.Node], kernels: list[KernelCost]) -> Graph:
+    """The graph under some roots, laid out. Raises UserError for more than MAX_NODES nodes."""
+    order = ir.topological_order(roots)
     if len(order) > MAX_NODES:
         raise UserError(f"the graph has {len(order)} nodes; at most {MAX_NODES} are drawn")
     numbers = {id(node): k for k, node in enumerate(order)}

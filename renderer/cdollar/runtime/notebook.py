@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
-from renderer.cdollar.runtime.array import Array
+from renderer.cdollar.runtime.array import Array, Results
 from renderer.cdollar.runtime.evaluate import is_picture
 from renderer.cdollar.runtime.function import Function
 from renderer.cdollar.runtime.pictures import srgb_pixels
@@ -35,7 +35,7 @@ class Picture:
         return self._png
 
 
-def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Picture:
+def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Results | Picture:
     """The value of a cell's program, or its Picture; `line` holds NAME=EXPRESSION arguments in terms of `names`.
 
     `target=` and `strict=` are as in cdollar.function(). Raises UserError.
@@ -69,7 +69,7 @@ def split_arguments(line: str) -> dict[str, str]:
 def register_magic(shell: Shell) -> None:
     """Register the magic; IPython calls this for `%load_ext renderer.cdollar`."""
 
-    def cdollar(line: str, cell: str) -> Array | Picture | None:
+    def cdollar(line: str, cell: str) -> Array | Results | Picture | None:
         try:
             return run_cell(line, cell, shell.user_ns)
         except (UserError, ProgramError) as error:

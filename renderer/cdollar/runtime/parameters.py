@@ -121,7 +121,9 @@ def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, t
         if path.suffix.lower() == ".csv":
             return array_function(compilation.dag, array_of_table(path, type_, shown), type_, shown)
         return open_array(compilation.dag, path, type_, shown)
-    assert isinstance(type_, ty.Data) and not isinstance(source, np.ndarray), "arrays are for functions"
+    if not isinstance(type_, ty.Data):
+        raise_missing(name, type_)
+    assert not isinstance(source, np.ndarray), "arrays are for functions"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
     array = np.asarray(value.node.attribute.data.array)
     count = len(ty.component_types(type_))

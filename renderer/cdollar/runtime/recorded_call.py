@@ -13,14 +13,40 @@ import numpy as np
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.ir.operations import kernel_argument
 from renderer.cdollar.ir.types import Number
-from renderer.cdollar.runtime.array import Array
+from renderer.cdollar.runtime.array import Array, Results
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.graph_target import PendingCheck, RecordedLaunch, Recording, Representation, Upload
 from renderer.cdollar.targets.kernel_plan import KernelPlan
-from renderer.gpu import Buffer
+from renderer.gpu import Buffer, Device
 
 ToArgument = Callable[[Number], np.generic]  # converts a number to a kernel argument
 Uses = list[tuple[RecordedLaunch, int]]  # launches that take one buffer, each with its position among the arguments
+
+
+class RecordedResult:
+    """The buffers of one result of a recorded call, and the launches that take each of them."""
+
+    def __init__(self, array: Array) -> None:
+        representation = array.representation
+        assert representation is not None
+        self._ranges, self._types, self.buffers = representation.ranges, representation.types, representation.buffers
+        self._facts = array.type, array.result, array.origin
+        self._holder = weakref.ref(representation)  # alive while a caller holds the last result
+        self.uses: list[Uses] = []
+
+    def renew(self, device: Device) -> None:
+        """Allocate new buffers if the last result is still in use."""
+        if self._holder() is not None:
+            self.buffers = [device.buffer(b.shape, b.dtype) for b in self.buffers]
+            for buffer, uses in zip(self.buffers, self.uses, strict=True):
+                set_argument(uses, buffer)
+
+    def array(self, target: DeviceTarget, checks: list[PendingCheck]) -> Array:
+        """The result of the launches."""
+        representation = Representation(self._ranges, self.buffers, self._types)
+        self._holder = weakref.ref(representation)
+        type_, result, origin = self._facts
+        return Array(type_, result, origin, target, representation, checks)
 
 
 class RecordedCall:
@@ -30,18 +56,19 @@ class RecordedCall:
     (borrowed), numbers, result buffers and status words. `is_possible` is False if the call cannot be repeated.
     """
 
-    def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array) -> None:
-        self._target, self._launches = result.target, recording.launches
-        representation = result.representation
-        assert representation is not None and isinstance(self._target, DeviceTarget)
+    def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array | Results) -> None:
+        made = list(result) if isinstance(result, Results) else [result]
+        arrays = [array for array in made if isinstance(array, Array)]
+        self._names = result.names if isinstance(result, Results) else None
+        self._target, self._launches = arrays[0].target, recording.launches
+        assert isinstance(self._target, DeviceTarget)
         self._device = self._target.device
-        self._ranges, self._types = representation.ranges, representation.types
-        self._buffers = representation.buffers
-        self._holder = weakref.ref(representation)  # alive while a caller holds the last result
-        self._facts = result.type, result.result, result.origin
+        self._results = [RecordedResult(array) for array in arrays]
+        buffers = [buffer for recorded in self._results for buffer in recorded.buffers]
         uses = self._uses()
         self._checks = [(check.plan, uses.get(id(check.word), [])) for check in recording.checks]
-        self._outputs = [uses.get(id(buffer), []) for buffer in self._buffers]
+        for recorded in self._results:
+            recorded.uses = [uses.get(id(buffer), []) for buffer in recorded.buffers]
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
         uploads = [(nodes[id(u.node)], u) for u in recording.uploads if id(u.node) in nodes]
         self._uploads = [(k, u, is_whole_upload(u, values[k])) for k, u in uploads]
@@ -54,8 +81,9 @@ class RecordedCall:
         self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps borrowed memory alive
         inputs = {id(b) for _, upload, _ in self._uploads for b in upload.buffers}
         inputs |= {id(b) for k in self._borrowed for b in values[k].representation.buffers}
-        # A result that no launch writes, or that is an argument, is not repeated.
-        self.is_possible = all(self._outputs) and not inputs & {id(b) for b in self._buffers}
+        # A result that no launch writes, or that is an argument, or two that are one, are not repeated.
+        ids, are_written = {id(b) for b in buffers}, all(all(recorded.uses) for recorded in self._results)
+        self.is_possible = are_written and not inputs & ids and len(ids) == len(buffers)
         self._scalars: list[tuple[int, RecordedLaunch, int, ToArgument]] = []
         for k, value in enumerate(bound):
             if isinstance(value, DataValue) and isinstance(values[k], float):
@@ -80,10 +108,10 @@ class RecordedCall:
             if scalar is value.node.attribute
         ]
 
-    def repeat(self, values: list[Any]) -> Array:
+    def repeat(self, values: list[Any]) -> Array | Results:
         """Launch the recorded kernels for the arguments `values`; return the result, which stays on the device."""
-        if self._holder() is not None:
-            self._renew_outputs()
+        for recorded in self._results:
+            recorded.renew(self._device)
         if self._borrowed:
             self._replace_borrowed(values)
         for k, upload, is_whole in self._uploads:
@@ -98,10 +126,10 @@ class RecordedCall:
         checks = [self._new_check(plan, uses) for plan, uses in self._checks]
         for launch in self._launches:
             launch()
-        representation = Representation(self._ranges, self._buffers, self._types)
-        self._holder = weakref.ref(representation)
-        type_, result, origin = self._facts
-        return Array(type_, result, origin, self._target, representation, checks)
+        target = self._target
+        assert isinstance(target, DeviceTarget)
+        arrays = [recorded.array(target, checks) for recorded in self._results]
+        return arrays[0] if self._names is None else Results.named(self._names, arrays)
 
     def _new_check(self, plan: KernelPlan, uses: Uses) -> PendingCheck:
         """A new status word for each call, so that a result reports the errors of its call only."""
@@ -116,13 +144,6 @@ class RecordedCall:
         if buffer is not upload.buffers[0]:
             upload.buffers[0] = buffer
             set_argument(self._whole[id(upload)], buffer)
-
-    def _renew_outputs(self) -> None:
-        """Allocate new buffers for the result: the last result is still in use."""
-        device = self._device
-        self._buffers = [device.buffer(b.shape, b.dtype) for b in self._buffers]
-        for buffer, uses in zip(self._buffers, self._outputs, strict=True):
-            set_argument(uses, buffer)
 
     def _replace_borrowed(self, values: list[Any]) -> None:
         """Set the buffers of arguments on the device; borrowed memory is released when no kernel uses it any more."""

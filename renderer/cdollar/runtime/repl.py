@@ -11,9 +11,9 @@ import numpy as np
 
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.tables import class_functions
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
+from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
 from renderer.cdollar.frontend.parser import parse_repl_input
 from renderer.cdollar.ir.dag import Range
@@ -108,26 +108,35 @@ class Repl:
     def expression(self, expression: ast.AstNode, command: str) -> None:
         """Show the type and domain of an expression, and its value unless there is a command or it is too large."""
         value = lower_expression(self.compilation.body(self.compilation.program.globals), expression)
+        self.show_value(value, expression.span, command)
+
+    def show_value(self, value: Value, span: Span, command: str) -> None:
+        """Show a value; of a tuple, each of its values."""
+        if isinstance(value, TupleValue):
+            for name, item in value.items.items():
+                self.show(f"{name}:")
+                self.show_value(item, span, command)
+            return
         if isinstance(value, DomainValue):
             self.show("domain " + " x ".join(map(str, value.ranges)))
             return
         if isinstance(value, OverloadSet) and len(self.functions.get(value.name)) > 1:
             self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.functions.get(value.name)))
             return
-        value = resolve(self.compilation.body(), value, expression.span)
+        value = resolve(self.compilation.body(), value, span)
         self.show(self.describe(value))
         if command == ":d":
             self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
             return
-        array = evaluate_value(self.compilation, value, expression.span).array
+        array = evaluate_value(self.compilation, value, span).array
         assert array is not None
         self.show(np.array2string(array, threshold=200, max_line_width=100) if array.ndim else str(array[()]))
 
     def describe(self, value: Value) -> str:
         """The type of a value, and its domain if it is a function."""
         if not isinstance(value, FunctionValue):
-            assert isinstance(value, (DataValue, DomainValue)), "overload sets are resolved"
+            assert not isinstance(value, OverloadSet), "overload sets are resolved"
             return str(value.type)
         return f"{value.type}  domain {' x '.join(map(str, value.domain_with_borders))}"
 

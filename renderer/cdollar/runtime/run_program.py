@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import DataValue, FunctionValue
+from renderer.cdollar.checker.values import DataValue, FunctionValue, TupleValue, Value
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import element_type
 from renderer.cdollar.runtime.costs import Ceilings, device_ceilings, kernel_costs
-from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function, save_npy
+from renderer.cdollar.runtime.evaluate import (
+    Result,
+    build_main,
+    evaluate_value,
+    load_program,
+    main_function,
+    save_npy,
+    save_npz,
+)
 from renderer.cdollar.runtime.explain import explain
 from renderer.cdollar.runtime.graph import layered_graph, svg
 from renderer.cdollar.runtime.parameters import parse_assignments
@@ -26,7 +34,7 @@ from renderer.errors import UserError
 from renderer.formats.tables import table_text
 from renderer.system.outputs import check_output, write_text
 
-OUTPUT_SUFFIXES = (".npy", ".png", ".exr", ".csv")
+OUTPUT_SUFFIXES = (".npy", ".npz", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
 Json = Any  # a JSON value: a number, a text, None, a list or a dict
 
@@ -66,16 +74,16 @@ def run_program(
     if tune:
         write_schedule(compilation.target, schedule_file(program))
     if output:
-        if result.array is None:
+        if result.array is None and not result.items:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no file holds")
         write_result(Path(output), result)
     if explained or drawn:
-        assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
+        roots = roots_of(value)
         ceilings = device_ceilings(compilation.target)
         if explained:
-            print(explain(compilation, value.node, ceilings), file=sys.stderr if as_json else sys.stdout)
+            print(explain(compilation, roots, ceilings), file=sys.stderr if as_json else sys.stdout)
         if drawn:
-            write_graph(Path(drawn), compilation.target, value.node, program.name, ceilings)
+            write_graph(Path(drawn), compilation.target, roots, program.name, ceilings)
     if as_json:
         target_facts = {"target": compilation.target.name, "device": compilation.target.device_name}
         facts = result_facts(result, with_value=not output) | target_facts
@@ -85,10 +93,17 @@ def run_program(
     return 0
 
 
-def write_graph(path: Path, target: Target, root: Node, title: str, ceilings: Ceilings | None) -> None:
+def roots_of(value: Value) -> list[Node]:
+    """The nodes of a result, and of the values of a tuple."""
+    if isinstance(value, TupleValue):
+        return [node for item in value.fields for node in roots_of(item)]
+    return [value.node] if isinstance(value, DataValue | FunctionValue) else []
+
+
+def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceilings: Ceilings | None) -> None:
     """Draw the graph of a run: after the passes, if the target has some."""
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
-    text = svg(layered_graph(passed[-1] if passed else root, kernel_costs(target)), title, ceilings)
+    text = svg(layered_graph(passed[-len(roots) :] or roots, kernel_costs(target)), title, ceilings)
     write_text(path, text)
 
 
@@ -102,8 +117,15 @@ def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> Non
 
 def write_result(path: Path, result: Result) -> None:
     """Write a result by the suffix of its file; if anything fails, an old file stays as it was. Raises UserError."""
-    assert result.array is not None
     suffix = path.suffix.lower()
+    if bool(result.items) != (suffix == ".npz"):
+        wanted = "the values of a tuple go to a .npz file" if result.items else ".npz holds the values of a tuple"
+        raise UserError(f"-o {path}: the result is {result.type}; {wanted}")
+    arrays = {name: item.array for name, item in result.items.items()}
+    if suffix == ".npz":
+        save_npz(path, arrays)
+        return
+    assert result.array is not None
     if suffix in (".png", ".exr"):
         write_picture(path, result.array, element_type(result.type))
     elif suffix == ".npy":
@@ -117,8 +139,10 @@ def write_result(path: Path, result: Result) -> None:
 
 def result_text(result: Result, output: str | None) -> str:
     """The result as text for the terminal, or a line about the file `output`."""
+    if result.items and output:
+        return f"{output}: {result.type}, {', '.join(result.items)}"
     if result.array is None:
-        return result.text
+        return result.text or "\n".join(f"{name} =\n{result_text(item, None)}" for name, item in result.items.items())
     origin = f"first index {', '.join(map(str, result.origin))}" if any(result.origin) else ""
     if output:
         shape = " x ".join(map(str, result.array.shape)) or "one number"
@@ -131,7 +155,9 @@ def result_text(result: Result, output: str | None) -> str:
 def result_facts(result: Result, with_value: bool) -> dict[str, Json]:
     """The JSON object of a result; large arrays without their values."""
     array = result.array
-    value = result.text or None
+    value: Json = result.text or None
+    if result.items:
+        value = {name: result_facts(item, with_value) for name, item in result.items.items()}
     if array is not None and array.size <= MAX_JSON_VALUES and with_value:
         value = json_value(array)
     return {

@@ -195,9 +195,9 @@ class GraphTarget(Target):
         self.representations[array] = representation
         return FunctionValue(type_, array, domain)
 
-    def evaluate(self, node: ir.Node) -> list[np.ndarray]:
-        """The components of a functional node over its domain, one array each."""
-        return self.read_back(self.run(node))
+    def evaluate_all(self, nodes: Sequence[ir.Node]) -> list[list[np.ndarray]]:
+        """The components of each functional node; what several nodes need is computed once."""
+        return [self.read_back(representation) for representation in self.run_all(nodes)]
 
     def capture(self, node: ir.Node) -> tuple[Representation, Callable[[], None]]:
         """Run a functional node; returns its representation and a function that launches the same kernels again."""
@@ -264,20 +264,24 @@ class GraphTarget(Target):
             self.recording.is_complete = False
 
     def run(self, node: ir.Node) -> Representation:
-        """Compute a functional node over its domain, and the nodes that it depends on.
+        """Compute a functional node over its domain; raises as run_all()."""
+        return self.run_all([node])[0]
+
+    def run_all(self, nodes: Sequence[ir.Node]) -> list[Representation]:
+        """Compute functional nodes over their domains, and the nodes that they depend on.
 
         Raises ProgramError for a failed bounds check or an endless loop, UnavailableError without enough memory.
         """
-        (root,), remarks = run_passes(self.dag, (ir.without_lets(node),), self.passes)
-        root = ir.without_lets(root)
+        optimized, remarks = run_passes(self.dag, tuple(map(ir.without_lets, nodes)), self.passes)
+        roots = [ir.without_lets(root) for root in optimized]
         if self.trace is not None:
-            self.trace.append(("passes", root, remarks))
-        self.infer_required_regions([root])
+            self.trace += [("passes", root, remarks) for root in roots]
+        self.infer_required_regions(roots)
         self.checks = []
-        for step in ir.topological_order([root]):
+        for step in ir.topological_order(roots):
             if step in self.representations:
                 continue
-            if is_computed_function(step) and (step is root or is_closed_and_finite(step)):
+            if is_computed_function(step) and (step in roots or is_closed_and_finite(step)):
                 self.representations[step] = self.run_kernel(step)
             elif step.op == "reduce" and not step.free_variables:
                 self.representations[step] = self.run_reduction(step)
@@ -288,7 +292,7 @@ class GraphTarget(Target):
         self.raise_failed_checks(self.checks)
         if self.recording is not None:
             self.recording.checks += self.checks
-        return self.representation_of(root)
+        return [self.representation_of(root) for root in roots]
 
     def infer_required_regions(self, roots: list[ir.Node]) -> None:
         """Find the region of each host array that accesses under `roots` can read; only this region is uploaded.

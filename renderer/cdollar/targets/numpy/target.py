@@ -79,13 +79,13 @@ class NumpyTarget(Target):
         components = self.evaluate(function.node)
         return evaluated_array(self.dag, components, tuple(function.domain), function.type, "array")
 
-    def evaluate(self, node: ir.Node) -> list[np.ndarray]:
-        """The components of a functional node over its domain, one array each."""
-        node = ir.without_lets(node)
-        if node not in self.optimized:
-            new = run_passes(self.dag, (node,), self.passes)[0][0]
-            self.optimized[node] = None if new is node else new  # a value that holds its key would live forever
-        return self.function_components(self.optimized[node] or node)
+    def evaluate_all(self, nodes: Sequence[ir.Node]) -> list[list[np.ndarray]]:
+        """The components of each functional node; what several nodes need is computed once."""
+        nodes = [ir.without_lets(node) for node in nodes]
+        if any(node not in self.optimized for node in nodes):
+            for node, new in zip(nodes, run_passes(self.dag, tuple(nodes), self.passes)[0], strict=True):
+                self.optimized[node] = None if new is node else new  # a value that holds its key would live forever
+        return [self.function_components(self.optimized[node] or node) for node in nodes]
 
     # Functions over their domains
 
