@@ -33,6 +33,10 @@ final class Pair {
     Pair operator -(Pair a) => Pair(-a.x, -a.n);
 }
 Pair operator *(Pair a, Pair b) => Pair(a.x * b.x, a.n * b.n);
+final class Halves { float[] low; Pair p; float first() => low(0) + p.x; }
+(float[] low, int n) divided(float[] v, int n) { var l(i : v) = 0.5 * v(i); return n > 1 ? (l, n) : (v, 3); }
+Halves halves(float[] v, int n) { var (l, k) = divided(v, n); return Halves(l, Pair(l(1), k)); }
+(float x, int n) swapped(int n, float x) => (x, n);
 final class Ramp : float(int) { float slope; float operator ()(int i) => slope * i; }
 final class Table : float(float) {
     float[] values; float step;
@@ -102,6 +106,7 @@ REAL += [
     "pi",
 ]
 CLOSED = ["sum(q)", "sum(w)", "(* (1 + 0.001 * w))", "sum(w * w)", "min(w)", "prod(0.9 + 0.1 * q)", "larger(q)"]
+CLOSED += ["halves(q, 2).first()", "halves(q, 1).p.norm()", "(float) (1, 2.5, kk).Item3(4)"]
 CLOSED += ["mean2(b)", "fold(count, Pair(0, 0), w).x", "(float) fold(digits, 1, q)", "(float) argmax(q)"]
 CLOSED += ["(float) argmin(a).y", "(any(q > 2) ? s : 1.5)", "(all(q > -9) ? 2.5 : s)", "(float) sum(q > 0)"]
 CLOSED += ["total(Ramp(s))", "total(Ramp(0.5), 6)", "sum(Window(2, 5))", "ones(common(2..90, b))", "part(b)"]
@@ -132,6 +137,7 @@ ARRAYS += [
     "q[20:90:3] * q[:24]",
 ]
 ARRAYS += ["(half) (q * s)", "h * h", "t + 0.5", "(byte) (kk * 100)", "(byte) (q * 300)", "nearly(h, 2)", "[h, h](1,)"]
+ARRAYS += ["halves(q, 2).low", "divided(q, 1).low", "swapped(kk, q).x"]
 ARRAYS += ["c0.norm()", "(-c0).scale(s).x", "(c0 + c0).both(2.5) + 0 * q", "abs(q)", "c0[::-1].after(2)"]
 WIDE_ARRAYS = [
     "(float) ((long) kk * 5000000000000000000L - kk)",
@@ -330,8 +336,9 @@ class RandomPrograms:
         read = f"{name}.{self.choice('wrap', 'clamp')}(i * 31 + j)"
         kind = self.random.random()
         if kind < 0.5:
-            gradient = f"grad(loss{part})(q, s)"
-            lines = [f"let {name} = {self.one_of([*ARRAYS, gradient, gradient], WIDE_ARRAYS)};"]
+            calls = ("grad(loss{})(q, s)", "value_and_grad(loss{}, s, q)(q, s).q", "grad(loss{}, q, s)(q, s).q")
+            gradients = [call.format(part) for call in calls]
+            lines = [f"let {name} = {self.one_of([*ARRAYS, *gradients], WIDE_ARRAYS)};"]
         elif kind < 0.7:
             edits = [self.one_of(EDITS).format(name) for _ in range(self.random.randint(1, 3))]
             lines = [f"mutable var {name} = q;", *edits]

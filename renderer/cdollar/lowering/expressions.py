@@ -4,7 +4,7 @@ EXPRESSION_RULES has a function for each kind of expression but lambdas and arra
 (lower_any_expression).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -18,16 +18,7 @@ from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
-from renderer.cdollar.checker.values import (
-    Argument,
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    Operand,
-    OverloadSet,
-    TupleValue,
-    Value,
-)
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
@@ -152,15 +143,15 @@ def lower_conditional(body: Body, tree: ast.Conditional) -> Value:
 
 
 def checked_select(
-    body: Body, tree: ast.Conditional | ast.If, condition: Operand, if_true: Value, if_false: Value
-) -> Operand | TupleValue:
+    body: Body, tree: ast.Conditional | ast.If, condition: Value, if_true: Value, if_false: Value
+) -> DataValue | FunctionValue | TupleValue:
     """`condition ? if_true : if_false`, promoted, of tuples value by value; raises CS0405 or CS0406 for other types."""
     if isinstance(if_true, TupleValue) and isinstance(if_false, TupleValue):
         if not ty.are_alike(if_true.type, if_false.type):
             raise ProgramError("CS0406", tree.span, f"the two results are {if_true.type} and {if_false.type}")
         pairs = zip(if_true.fields, if_false.fields, strict=True)
         return TupleValue(if_true.type, tuple(checked_select(body, tree, condition, a, b) for a, b in pairs))
-    operands = [conversions.resolve(body, value, tree.span) for value in (if_true, if_false)]
+    operands = [conversions.resolve(body, value, tree.span) for value in (condition, if_true, if_false)]
 
     def select(values: list[DataValue]) -> DataValue:
         check_condition(values[0], tree.condition.span)
@@ -170,10 +161,10 @@ def checked_select(
             raise ProgramError("CS0406", tree.span, message, "cast one to the type of the other")
         return result
 
-    return promote(body, [condition, *operands], select, tree.span)
+    return promote(body, operands, select, tree.span)
 
 
-def check_condition(value: Operand, span: Span, hint: str = "compare it: `x != 0`") -> DataValue:
+def check_condition(value: DataValue | FunctionValue, span: Span, hint: str = "compare it: `x != 0`") -> DataValue:
     """The condition; raises CS0405 unless it is one bool."""
     if not isinstance(value, DataValue) or value.type != ty.BOOL:
         raise ProgramError("CS0405", span, f"a condition is bool, but this is {value.type}", hint)
@@ -271,14 +262,20 @@ def lower_tuple(body: Body, tree: ast.TupleExpression, expected: ty.Type | None)
     types: list[ty.Type | None] = [None] * len(tree.elements)
     if isinstance(expected, ty.Record | ty.Tuple) and len(expected.fields) == len(types):
         types = [type_ for _, type_ in expected.fields]
+    return conversions.make_tuple([("", value) for value in lower_elements(body, tree.elements, types)])
+
+
+def lower_elements(body: Body, trees: list[ast.AstNode], types: Sequence[ty.Type | None]) -> list[Value]:
+    """The values of a tuple, converted to the types that are known."""
     values = []
-    for element, type_ in zip(tree.elements, types, strict=True):
-        value = lower(body, element, type_)
-        if isinstance(value, OverloadSet) and type_ is None:
-            value = conversions.resolve(body, value, element.span)
-        value = value if type_ is None else conversions.convert(body, value, type_, element.span)
+    for tree, type_ in zip(trees, types, strict=True):
+        value = lower(body, tree, type_)
+        if type_ is not None:
+            value = conversions.convert(body, value, type_, tree.span)
+        elif isinstance(value, OverloadSet):
+            value = conversions.resolve(body, value, tree.span)
         values.append(body.builder.with_default_type(value) if isinstance(value, DataValue) else value)
-    return conversions.make_tuple([("", value) for value in values])
+    return values
 
 
 def lower_tuple_element(body: Body, tree: ast.TupleElement) -> Value:
@@ -338,13 +335,15 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
     return calls.apply(body, function, calls.lower_indices(body, function, tree), tree)
 
 
-def call_method(body: Body, subject: Operand | TupleValue, callee: ast.MemberAccess, tree: ast.Call) -> Value | None:
+def call_method(
+    body: Body, subject: DataValue | FunctionValue | TupleValue, callee: ast.MemberAccess, tree: ast.Call
+) -> Value | None:
     """A method of the class of a value, or of each element of a function; None if there is none."""
     data = subject.type.result if isinstance(subject, FunctionValue) else subject.type
     name = f"{data}.{callee.name}"
     if name not in body.program.functions:
         return None
-    values: list[Argument] = [subject, *(calls.lower_argument(body, argument) for argument in tree.arguments)]
+    values: list[Any] = [subject, *(calls.lower_argument(body, argument) for argument in tree.arguments)]
     overloads = overloads_for_values(body.program.functions, name, values)
     call = ast.Call(tree.span, callee, [callee.subject, *tree.arguments])
     return calls.call_overloaded(body, name, overloads, values, call)
@@ -469,9 +468,7 @@ def construct_tuple(body: Body, target: ty.Tuple, tree: ast.ConstructorCall) -> 
     body.require_host()
     if len(tree.arguments) != len(target.fields):
         raise ProgramError("CS0402", tree.span, conversions.count_message(target, len(tree.arguments)))
-    pairs = zip(tree.arguments, target.fields, strict=True)
-    given = [conversions.convert(body, lower(body, tree, type_), type_, tree.span) for tree, (_, type_) in pairs]
-    return TupleValue(target, tuple(given))
+    return TupleValue(target, tuple(lower_elements(body, tree.arguments, [type_ for _, type_ in target.fields])))
 
 
 def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.ConstructorCall) -> FunctionValue:

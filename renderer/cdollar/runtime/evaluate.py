@@ -32,7 +32,7 @@ from renderer.cdollar.runtime.parameters import (
     picture_value,
 )
 from renderer.cdollar.targets.open_target import TargetFactory
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError
 from renderer.paths import SHADERS
 from renderer.system.files import read_text
 from renderer.system.outputs import atomic_write
@@ -190,17 +190,11 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
 
 def evaluate_tuple(compilation: Compilation, value: TupleValue, span: Span) -> Result:
     """Evaluate a tuple: its functions together, its other values one by one."""
-    items = {name: resolve_item(compilation, item, span) for name, item in value.items.items()}
-    wholes = {n: whole_array(compilation, item, span) for n, item in items.items() if isinstance(item, FunctionValue)}
+    wholes = {n: whole_array(compilation, v, span) for n, v in value.items.items() if isinstance(v, FunctionValue)}
     evaluated = compilation.target.evaluate_all([whole.node for whole in wholes.values()])
     arrays = {n: array_result(w, parts) for (n, w), parts in zip(wholes.items(), evaluated, strict=True)}
-    results = {n: arrays.get(n) or evaluate_value(compilation, item, span) for n, item in items.items()}
+    results = {n: arrays.get(n) or evaluate_value(compilation, v, span) for n, v in value.items.items()}
     return Result(value.type, None, (), "", results)
-
-
-def resolve_item(compilation: Compilation, item: Value, span: Span) -> Value:
-    """A value of a tuple: functions by their names become functions."""
-    return item if isinstance(item, DomainValue | TupleValue) else resolve(compilation.body(), item, span)
 
 
 def whole_array(compilation: Compilation, value: FunctionValue, span: Span) -> FunctionValue:
@@ -235,17 +229,10 @@ def record_dtype(type_: Data) -> np.dtype:
     return np.dtype(DTYPES[type_.name])
 
 
-def save_npz(path: Path, arrays: Mapping[str, np.ndarray | None]) -> None:
-    """Write arrays by name to a .npz file; raises UserError for a value that is no array, and as save_npy()."""
-    known = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
-    if len(known) < len(arrays):
-        names = ", ".join(arrays.keys() - known.keys())
-        raise UserError(f"-o {path}: no file holds {names}: a domain, or a tuple in a tuple")
+def save(path: Path, arrays: np.ndarray | Mapping[str, np.ndarray]) -> None:
+    """Write an array as .npy, several by name as .npz; if anything fails, an old file stays. Raises UserError."""
     with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, allow_pickle=False, **known)
-
-
-def save_npy(path: Path, array: np.ndarray) -> None:
-    """Write a .npy file; if anything fails, an old file stays as it was. Raises UserError."""
-    with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        np.save(file, np.ascontiguousarray(array), allow_pickle=False)
+        if isinstance(arrays, Mapping):
+            np.savez(file, allow_pickle=False, **arrays)
+        else:
+            np.save(file, np.ascontiguousarray(arrays), allow_pickle=False)

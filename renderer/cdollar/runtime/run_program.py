@@ -15,15 +15,7 @@ from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import element_type
 from renderer.cdollar.runtime.costs import Ceilings, device_ceilings, kernel_costs
-from renderer.cdollar.runtime.evaluate import (
-    Result,
-    build_main,
-    evaluate_value,
-    load_program,
-    main_function,
-    save_npy,
-    save_npz,
-)
+from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function, save
 from renderer.cdollar.runtime.explain import explain
 from renderer.cdollar.runtime.graph import layered_graph, svg
 from renderer.cdollar.runtime.parameters import parse_assignments
@@ -121,15 +113,17 @@ def write_result(path: Path, result: Result) -> None:
     if bool(result.items) != (suffix == ".npz"):
         wanted = "the values of a tuple go to a .npz file" if result.items else ".npz holds the values of a tuple"
         raise UserError(f"-o {path}: the result is {result.type}; {wanted}")
-    arrays = {name: item.array for name, item in result.items.items()}
+    arrays = {name: item.array for name, item in result.items.items() if item.array is not None}
+    if len(arrays) < len(result.items):
+        raise UserError(f"-o {path}: the result is {result.type}; domains and tuples in tuples go to no file")
     if suffix == ".npz":
-        save_npz(path, arrays)
+        save(path, arrays)
         return
     assert result.array is not None
     if suffix in (".png", ".exr"):
         write_picture(path, result.array, element_type(result.type))
     elif suffix == ".npy":
-        save_npy(path, result.array)
+        save(path, result.array)
     elif result.array.ndim > 2 or result.array.dtype.names and result.array.ndim > 1:
         shape = " x ".join(map(str, result.array.shape))
         raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")

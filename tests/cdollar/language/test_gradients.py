@@ -257,7 +257,7 @@ def test_gradients_of_folds_have_the_same_bits_on_devices(text, device, gl):
         ("return grad(reduced)(a);", "there is no gradient here: the reduction by `more` has no gradient"),
         ("return grad(folded)(a);", "a fold of 70000 elements has no gradient, which would take the square"),
         ("var f(i) = 1.0 * i; return grad(loss)(f) + a;", "its domain is infinite here"),
-        ("return grad()(a);", "grad takes a function and the name of a parameter"),
+        ("return grad()(a);", "grad takes a function and names of parameters"),
     ],
 )
 def test_what_has_no_gradient(body, message):

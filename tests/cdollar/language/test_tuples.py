@@ -199,7 +199,7 @@ def test_the_prompt_shows_each_value():
         ("(int) f() => 1; int main() => f();", "CS0212", "`(float[], int[])`"),
         ("final class R { float[] x; int n; } float main(float[] a) => sum(R(a).x);", "CS0402", ""),
         ("final class R { float[] x; int n; } float main(float[] a) => R((a, 1)).n;", "CS0402", ""),
-        ("final class R { int[] x; int n; } R f(int[] a) => (a, 1); int main(int[] a) => f(a).n;", "CS0401", "`R(x, n)`"),
+        ("final class R { int[] x; int n; } R f(int[] a) => (a, 1); int main(int[] a) => f(a).n;", "CS0401", "R(x, n)"),
         ("float main(float[] a) => sum(a, (1, a));", "CS0411", ""),
         ("float main(float[] a) => (a(l), l : 0..2);", "CS0104", "restrictions may follow only"),
         ("float main(float[] a) { var t = any(a) ? (a, 1) : (1, a); return 1; }", "CS0311", ""),
