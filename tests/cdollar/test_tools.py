@@ -66,6 +66,9 @@ def test_formatting_keeps_every_token_and_comment_and_is_idempotent(path, rng):
         ("return- -x;", "return - -x;"),
         ("float y = - 2.0*- x;", "float y = -2.0 * -x;"),
         ("T twice<T>(T x)=>x+x;", "T twice<T>(T x) => x + x;"),
+        ("x = v(0) >1 && sum(v) <1 && a[1]<b[2] && a[0] >c;", "x = v(0) > 1 && sum(v) < 1 && a[1] < b[2] && a[0] > c;"),
+        ("(int[]q,int r)  f(int[]a)=>(a,1);", "(int[] q, int r) f(int[] a) => (a, 1);"),
+        ("var(x,y)=f(a);", "var (x, y) = f(a);"),
         ("x=[ 1,2 ];//c", "x = [1, 2];  //c"),
         ("x = y\n+ z;", "x = y\n    + z;"),
         ("f(\na,\nb\n);", "f(\n    a,\n    b\n);"),
@@ -284,3 +287,17 @@ def test_an_error_quotes_no_file_of_another_kind(tmp_path):
     with pytest.raises(ProgramError, match="not a .npy file: it does not begin with") as refused:
         Repl(NumpyTarget).execute(f'file("{tmp_path}/secret")')
     assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("int half = 1", "`half` is a type and names no variable"),
+        ("float g(float x) { return x }", "expected `;` after `return`"),
+        ("var (x, y) = ", "expected an expression, found the end of the file"),
+    ],
+)
+def test_the_prompt_shows_the_error_of_what_was_meant(text, message):
+    shown: list[str] = []
+    Repl(NumpyTarget, shown.append).handle(text)
+    assert message in shown[0]

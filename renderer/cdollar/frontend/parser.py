@@ -454,6 +454,7 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast
             parser.rewind((position, 0))
             try:
                 items += parser.declaration()
-            except ProgramError:
-                raise expression_error or error from None
+            except ProgramError as other:
+                known = [e for e in (expression_error, error, other) if e is not None]
+                raise max(known, key=lambda e: e.span.start) from None  # of the rule that understood most
     return items, None

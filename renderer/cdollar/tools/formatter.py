@@ -12,7 +12,7 @@ from renderer.cdollar.frontend.lexer import KEYWORDS, TOKEN, tokenize
 
 INDENT = 4
 OPEN, CLOSE = "([{", ")]}"
-BEFORE_PARENTHESIS = ("if", "for", "while", "return", "in", "new", "const")  # words with a space before a parenthesis
+BEFORE_PARENTHESIS = ("if", "for", "while", "return", "in", "new", "const", "var")  # with a space before `(`
 CONTROL = ("if", "for", "while")
 UNARY = ("-", "+", "!", "~")
 NO_SPACE_AFTER, NO_SPACE_BEFORE = ("(", "[", ".", "!", "~"), (")", "]", ",", ";", ".")
@@ -184,7 +184,7 @@ def gap(pieces: list[Piece], k: int, context: Context) -> str:
     if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
         return ""
     first = pieces[k - 2] if k > 1 else left
-    if left.text in ("<", ">") and (first.text == ")" or first.kind in OPERANDS and left.spaces):
+    if left.text in ("<", ">") and (first.text in (")", "]") or first.kind in OPERANDS and left.spaces):
         return " "  # a comparison: type parameters follow a name, without a space
     if left.kind == right.kind == "punctuator":
         return gap_between_punctuators(left, right, context)
@@ -205,7 +205,7 @@ def gap_between_punctuators(left: Piece, right: Piece, context: Context) -> str:
         return ""
     if left.text in (")", "]") and right.text in ("[", "("):
         return " " if left.text == ")" and (context.last_control or right.spaces) else ""
-    if left.text == "]" and right.text in ("<", ">") or left.text in ("<", ">") and right.text in ("[", "("):
+    if left.text in ("<", ">") and right.text in ("[", "("):
         return right.written_gap
     if right.text == "{" or left.text == "," and right.text == ":":
         return " "
