@@ -33,6 +33,15 @@ final class Pair {
     Pair operator -(Pair a) => Pair(-a.x, -a.n);
 }
 Pair operator *(Pair a, Pair b) => Pair(a.x * b.x, a.n * b.n);
+float stacked(float x, int n) {
+    float t[4];
+    Pair p[2, 2];
+    for (int i = 0; i < 4; i++) { t[i] = x * (float) i; p[i / 2, i & 1].n = i * n; }
+    t[n & 3] += t[(n + 1) & 3] + 1;
+    p[0, 1] = p[1, n & 1];
+    p[1, 0].x -= t[2];
+    return t[0] * t[3] + t[n & 1] + p[1, 0].x + (float) p[0, 1].n;
+}
 final class Halves { float[] low; Pair p; float first() => low(0) + p.x; }
 (float[] low, int n) divided(float[] v, int n) { var l(i : v) = 0.5 * v(i); return n > 1 ? (l, n) : (v, 3); }
 Halves halves(float[] v, int n) { var (l, k) = divided(v, n); return Halves(l, Pair(l(1), k)); }
@@ -105,6 +114,7 @@ REAL += [
     "1e3",
     "pi",
 ]
+REAL += ["stacked(s, 2)", "stacked(b(j), i + j)"]
 CLOSED = ["sum(q)", "sum(w)", "(* (1 + 0.001 * w))", "sum(w * w)", "min(w)", "prod(0.9 + 0.1 * q)", "larger(q)"]
 CLOSED += ["halves(q, 2).first()", "halves(q, 1).p.norm()", "(float) (1, 2.5, kk).Item3(4)"]
 CLOSED += ["mean2(b)", "fold(count, Pair(0, 0), w).x", "(float) fold(digits, 1, q)", "(float) argmax(q)"]
@@ -329,7 +339,9 @@ class RandomPrograms:
             return self.one_of(SMOOTH)
         x, y = self.loss(depth - 1), self.loss(depth - 1)
         forms = [f"({x} {operator} {y})" for operator in "+-**/"]
-        return self.one_of([*forms, f"sqrt(abs({x}))", f"min({x}, {y})", f"({x} < {y} ? {x} : {y})", f"bent({x})"])
+        return self.one_of(
+            [*forms, f"sqrt(abs({x}))", f"min({x}, {y})", f"({x} < {y} ? {x} : {y})", f"bent({x})", f"stacked({x}, 3)"]
+        )
 
     def array(self, name: str, part: int) -> list[str]:
         """Lines that define an array, of which `reads` gets an element."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from renderer.cdollar.checker.values import Value
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import Dimension
+from renderer.cdollar.ir.device_function import LocalArray
 from renderer.cdollar.ir.types import Type
 
 
@@ -22,6 +23,7 @@ class Variable:
     type: Type | None = None
     read_only_reason: str = "a parameter"
     is_mutable: bool = False  # True if fields and elements may be assigned
+    arrays: tuple[LocalArray, ...] = ()  # of a local array of device code: one for each component, without a value
 
 
 class NameRestriction(NamedTuple):

@@ -206,6 +206,7 @@ class VariableDeclaration(AstNode):
     parameters: list[BoundParameter] | None
     value: AstNode | None
     is_mutable: bool = False  # True if fields and elements may be assigned
+    sizes: list[AstNode] = field(default_factory=list)  # of a local array, `float t[2, 3];`
 
 
 class Assignment(AstNode):

@@ -356,6 +356,10 @@ class Parser(ExpressionParser):
     ) -> ast.VariableDeclaration:
         """`x = e`, `f(i, j) = e`, or in a statement `x` alone after a type."""
         name = self.variable_name(type_.span.excerpt if type_ is not None else kind)
+        sizes = self.local_array_sizes() if is_statement and kind == "type" else []
+        if sizes:
+            span = self.span_from(start)
+            return ast.VariableDeclaration(span, kind, type_, name.text, name.span, None, None, is_mutable, sizes)
         parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
         if self.accept("="):
@@ -367,6 +371,19 @@ class Parser(ExpressionParser):
             self.expect("=", f"after `{name.text}`")
         span = self.span_from(start)
         return ast.VariableDeclaration(span, kind, type_, name.text, name.span, parameters, value, is_mutable)
+
+    def local_array_sizes(self) -> list[ast.AstNode]:
+        """`[2, 3]` of `float t[2, 3];`; [] if something else is next, as in `float t[i] = i * i;`."""
+        end = self.position
+        while self.tokens[end].text not in ("]", ":", ";", "{", ""):
+            end += 1
+        has_sizes = self.at("[") and self.tokens[end].text in ("]", ";") and end > self.position + 1
+        if not has_sizes or self.tokens[end + 1].text == "=":
+            return []
+        self.advance()
+        sizes = [self.expression() for _ in self.separated()]
+        self.expect("]", "after the sizes of the array")
+        return sizes
 
     def assignment(self, start: Span) -> ast.AstNode:
         """`x = e`, `x += e`, `x++`, `++x`."""

@@ -60,7 +60,8 @@ class Inliner:
         for position, statement in enumerate(statements):
             if isinstance(statement, device.StoreOp):
                 values = [self.value(node, environment) for node in statement.nodes]
-                environment.update(zip(statement.locals, values, strict=True))
+                pairs = zip(statement.targets, values, strict=True)
+                environment.update((local, value) for local, value in pairs if isinstance(local, device.Local))
             elif isinstance(statement, device.ReturnOp):
                 self.returns += 1
                 if self.returns > MAX_RETURNS:

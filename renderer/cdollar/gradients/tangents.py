@@ -40,6 +40,7 @@ class _TangentBuilder:
         self.functions, self.function, self.active = functions, function, active
         self.dag, self.algebra = functions.dag, Algebra(functions.dag)
         self.tangents: dict[device.Local, tuple[device.Local, ...]] = {}
+        self.arrays: dict[device.LocalArray, tuple[device.LocalArray, ...]] = {}
         self.known: dict[tuple[ir.Node, int], Tangents] = {}  # of the components of nodes
         self.visited: set[ir.Node] = set()
         self.outputs = smooth_outputs(function)
@@ -73,11 +74,14 @@ class _TangentBuilder:
     def statement(self, statement: device.Statement) -> device.Statement:
         """A statement, which now stores tangents too."""
         if isinstance(statement, device.StoreOp):
-            locals_, nodes = list(statement.locals), list(statement.nodes)
-            for local, node in zip(statement.locals, statement.nodes, strict=True):
-                locals_ += self.tangents.get(local, ())
-                nodes += self.tangents_with_zeros(node) if local in self.tangents else ()
-            return device.StoreOp(tuple(locals_), tuple(nodes))
+            targets, nodes = list(statement.targets), list(statement.nodes)
+            for target, node in zip(statement.targets, statement.nodes, strict=True):
+                new = self.element_tangents(target) if isinstance(target, ir.Node) else self.tangents.get(target, ())
+                targets += new
+                nodes += self.tangents_with_zeros(node) if new else ()
+            return device.StoreOp(tuple(targets), tuple(nodes))
+        if isinstance(statement, device.ClearOp):
+            return device.ClearOp((*statement.arrays, *(t for a in statement.arrays for t in self.of_array(a))))
         if isinstance(statement, device.BranchOp):
             return device.BranchOp(statement.condition, self.block(statement.if_true), self.block(statement.if_false))
         if isinstance(statement, device.LoopOp):
@@ -86,6 +90,21 @@ class _TangentBuilder:
         if isinstance(statement, device.ReturnOp):
             return device.ReturnOp(tuple(t for o in self.outputs for t in self.tangents_with_zeros(statement.nodes[o])))
         return statement
+
+    def of_array(self, array: device.LocalArray) -> tuple[device.LocalArray, ...]:
+        """The tangents of a local array, one for each differentiated parameter; () for integers."""
+        if array not in self.arrays:
+            type_ = promoted_type(array.type)
+            names = (f"d{k}_{array.name}" for k in self.active if type_ in FLOATS)
+            self.arrays[array] = tuple(device.LocalArray(name, type_, array.shape) for name in names)
+        return self.arrays[array]
+
+    def element_tangents(self, node: ir.Node) -> Nodes:
+        """The tangents of an element of a local array."""
+        tangents = [self.dag.intern("element", t.type, node.inputs, t) for t in self.of_array(node.attribute)]
+        for tangent in tangents:
+            self.dag.spans.setdefault(tangent, self.dag.spans[node])
+        return tuple(tangents)
 
     def tangents_with_zeros(self, node: ir.Node) -> Nodes:
         """The tangents of a node, with constants 0 in place of None."""
@@ -103,6 +122,8 @@ class _TangentBuilder:
             if node.op == "local":
                 tangents = self.tangents.get(node.attribute, ())
                 known[node, 0] = tuple(self.dag.intern("local", t.type, (), t) for t in tangents) or none
+            elif node.op == "element":
+                known[node, 0] = self.element_tangents(node) or none
             elif isinstance(node.attribute, ir.UserCall):
                 self.call(node, known)
             elif isinstance(node.attribute, ir.Component):

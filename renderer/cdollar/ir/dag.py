@@ -169,12 +169,12 @@ class Reduction(NamedTuple):
 
 
 class Node:
-    """One operation: `op` is scalar, function, variable, apply, reduce, let, primitive or local.
+    """One operation: `op` is scalar, function, variable, apply, reduce, let, primitive, local or element.
 
     `type` is the name of a scalar type, a tuple of them, or a FunctionType. `attribute` is what the operation holds
     beside its inputs: Constant or RuntimeScalar (scalar), ArraySource or the parameters (function), BoundVariable
     (variable), an operation's name, Access, Component or UserCall (apply), (Reduction, variables) (reduce),
-    primitives.Primitive (primitive), device_function.Local (local).
+    primitives.Primitive (primitive), device_function.Local (local), device_function.LocalArray (element).
     """
 
     __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "needs_evaluation", "unique_id", "__weakref__")

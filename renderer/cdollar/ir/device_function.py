@@ -1,11 +1,13 @@
 """Device functions: functions of a program with loops and branches, which kernels call at every point.
 
-Expressions are DAG nodes over locals (nodes of op "local"); statements are the classes below, structured as in MLIR's
+Expressions are DAG nodes over locals (nodes of op "local") and elements of local arrays ("element", whose input is the
+index); statements are the classes below, structured as in MLIR's
 scf dialect. lowering/statements.py and gradients/ make device functions; targets/device_functions.py emits them as C or
 GLSL, and targets/numpy/simt.py interprets them.
 """
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
@@ -25,11 +27,38 @@ class Local:
     unique_id: int = field(default_factory=lambda: next(unique_ids))
 
 
-class StoreOp(NamedTuple):
-    """Assigns all `locals` at once: every node is computed before the first local changes."""
+@dataclass(frozen=True)
+class LocalArray:
+    """One scalar component of the elements of a local array, in row-major order."""
 
-    locals: tuple[Local, ...]
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    unique_id: int = field(default_factory=lambda: next(unique_ids))
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+
+class ClearOp(NamedTuple):
+    """Sets all elements of local arrays to 0."""
+
+    arrays: tuple[LocalArray, ...]
+    nodes: Nodes = ()
+
+
+class StoreOp(NamedTuple):
+    """Assigns all locals and elements (nodes of op "element") of `targets`, after all nodes are computed."""
+
+    targets: "tuple[Local | Node, ...]"
     nodes: Nodes
+
+    @property
+    def elements(self) -> Nodes:
+        """The elements among the targets."""
+        return tuple(target for target in self.targets if isinstance(target, Node))
 
 
 class BranchOp(NamedTuple):
@@ -61,7 +90,7 @@ class ReturnOp(NamedTuple):
     nodes: Nodes
 
 
-Statement = StoreOp | BranchOp | LoopOp | JumpOp | ReturnOp
+Statement = StoreOp | ClearOp | BranchOp | LoopOp | JumpOp | ReturnOp
 
 
 @dataclass(eq=False)
@@ -82,6 +111,8 @@ class DeviceFunction:
     node_count: int = field(init=False)
     operations: int = field(init=False)
     has_loops: bool = field(init=False)
+    has_checks: bool = field(init=False)  # True if it, or a function that it calls, has local arrays
+    arrays: list[LocalArray] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Count the nodes of each statement."""
@@ -93,11 +124,18 @@ class DeviceFunction:
                 stack += [s for block in statement[1:3] for s in block]  # the branches, or the step and the body
                 roots += [(statement.condition,)] if statement.condition is not None else []
             elif not isinstance(statement, JumpOp):
-                roots.append(statement.nodes)
+                roots.append(statement.nodes + (statement.elements if isinstance(statement, StoreOp) else ()))
+                self.arrays += statement.arrays if isinstance(statement, ClearOp) else ()
         nodes = [node for statement_roots in roots for node in topological_order(statement_roots)]
         called = [node.attribute.function for node in nodes if isinstance(node.attribute, UserCall)]
         self.node_count = len(nodes)
         self.operations = self.node_count + sum(function.operations for function in called)
         self.has_loops |= any(function.has_loops for function in called)
+        self.has_checks = bool(self.arrays) or any(function.has_checks for function in called)
         if self.operations > MAX_OPERATIONS:
             raise too_large(self.span)
+
+    @property
+    def can_fail(self) -> bool:
+        """True if a call may be stopped: by the limit of a loop, or at an index outside of a local array."""
+        return self.has_loops or self.has_checks

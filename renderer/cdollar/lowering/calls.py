@@ -186,6 +186,30 @@ def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceInd
         return apply_at(body, value, indices, tree.value.span, frozenset())
 
 
+def read_element(body: Body, variable: Variable, trees: Sequence[ast.AstNode], span: Span) -> DataValue:
+    """`t[i, j]` of a local array: an element for each component; raises CS0402."""
+    shape, type_ = variable.arrays[0].shape, variable.type
+    assert isinstance(type_, ty.FunctionType), "a local array has the type of an array"
+    if len(trees) != len(shape):
+        message = f"this local array has {len(shape)} indices, {len(trees)} are given"
+        raise ProgramError("CS0402", span, message)
+    apply, number = body.builder.apply, body.dag.constant
+    position = number(0, "int")
+    inside: list[Node] = []
+    for tree, size in zip(trees, shape, strict=True):
+        if isinstance(tree, ast.Slice | ast.Blank):
+            raise ProgramError("CS0322", span, "the elements of a local array are read one by one")
+        index = conversions.convert_data(body, lower_operand(body, tree), ty.INT, tree.span).node
+        position = apply("+", "int", apply("*", "int", position, number(size, "int")), index)
+        inside += [apply(name, "int", index, number(end, "int")) for name, end in ((">=", 0), ("<", size))]
+    if len(shape) > 1:
+        position = apply("select", "int", body.builder.chain("&&", tuple(inside)).node, position, number(-1, "int"))
+    nodes = tuple(body.dag.intern("element", array.type, (position,), array) for array in variable.arrays)
+    for node in nodes:
+        body.dag.spans.setdefault(node, span)
+    return DataValue(type_.result, nodes)
+
+
 # Calls
 
 

@@ -313,6 +313,9 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
         hint = "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`"
         raise ProgramError("CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction", hint)
     callee = tree.callee
+    local = body.scope.find(callee.name) if isinstance(callee, ast.Name) else None
+    if local is not None and local.arrays:
+        return calls.read_element(body, local, tree.arguments, tree.span)
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = lower(body, callee.subject)
         if not isinstance(subject, TupleValue):
@@ -398,6 +401,8 @@ def lower_name(body: Body, tree: ast.Name) -> Value:
     """The value of a variable, an overload set, or a constant; raises CS0202, CS0204 or CS0216."""
     variable = domains.find_variable(body, tree.name)
     if variable is not None:
+        if variable.arrays:
+            body.require_host()
         if variable.value is None:
             raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
         if not isinstance(variable.value, DataValue):

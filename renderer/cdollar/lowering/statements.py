@@ -6,6 +6,7 @@ the statements of a function of data to a device function, whose loops and branc
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from renderer.cdollar.checker.program import Body, NotDeviceCode
@@ -15,12 +16,13 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import device_function as device
-from renderer.cdollar.ir.dag import MAX_NODES
-from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Record, Tuple, Type, component_types
+from renderer.cdollar.ir.dag import MAX_NODES, UNKNOWN, BoundVariable, Range
+from renderer.cdollar.ir.types import INT, Data, DomainType, FunctionType, Record, Tuple, Type, component_types
 from renderer.cdollar.lowering import domains
-from renderer.cdollar.lowering.calls import lower_with_elements
+from renderer.cdollar.lowering.calls import lower_with_elements, read_element
 from renderer.cdollar.lowering.conversions import convert, convert_data, let_bind, resolve
 from renderer.cdollar.lowering.expressions import check_condition, checked_select
+from renderer.cdollar.lowering.functions import make_function
 
 # Statements of the host
 
@@ -285,6 +287,9 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
     check_not_declared(body, tree)
     type_ = body.program.types.resolve(tree.type) if tree.type is not None else None
     names = body.scope.names
+    if tree.sizes:
+        names[tree.name] = zero_array(body, tree)
+        return
     if tree.value is None:
         names[tree.name] = Variable(None, type_, is_mutable=tree.is_mutable)
         return
@@ -311,6 +316,29 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
     names[tree.name] = Variable(value, type_, is_mutable=tree.is_mutable)
     if body.program.declared is not None:
         body.program.declared[tree.name_span] = value
+
+
+MAX_LOCAL_COMPONENTS = 1024  # of one local array
+SIZE_HINT = f"write the number, at most {MAX_LOCAL_COMPONENTS} components: `float t[8];`"
+
+
+def zero_array(body: Body, tree: ast.VariableDeclaration) -> Variable:
+    """`float t[3];` in a body that builds functions: a mutable function that is 0."""
+    variables = []
+    for k, size in enumerate(tree.sizes):
+        number = domains.host_int(body, size)
+        variables.append(BoundVariable("ijkmnp"[k % 6], "int", UNKNOWN if number is None else Range(0, max(0, number))))
+    value = make_function(body.dag, variables, body.builder.zero(element_type(body, tree)))
+    return Variable(value, value.type, is_mutable=True)
+
+
+def element_type(body: Body, tree: ast.VariableDeclaration) -> Data:
+    """The type of the elements of a local array; raises CS0218."""
+    assert tree.type is not None, "the parser has seen to it"
+    type_ = body.program.types.resolve(tree.type)
+    if not isinstance(type_, Data):
+        raise ProgramError("CS0218", tree.span, f"the elements of a local array are data, not {type_}")
+    return type_
 
 
 def declared_function(body: Body, tree: ast.VariableDeclaration, type_: Type | None) -> Value:
@@ -407,6 +435,8 @@ def lower_declaration(body: Body, tree: ast.VariableDeclaration) -> list[device.
     if tree.parameters is not None or tree.kind == "let":
         raise NotDeviceCode
     check_not_declared(body, tree)
+    if tree.sizes:
+        return [declare_local_array(body, tree)]
     if tree.type is None:
         assert tree.value is not None
         value = body.builder.with_default_type(lower_value(body, tree.value))
@@ -420,8 +450,35 @@ def lower_declaration(body: Body, tree: ast.VariableDeclaration) -> list[device.
     return [store(local, value)]
 
 
+def declare_local_array(body: Body, tree: ast.VariableDeclaration) -> device.ClearOp:
+    """`float t[2, 3];`: an array whose elements are 0; raises CS0218 for a size that is no number of the text."""
+    type_, sizes = element_type(body, tree), [lower_value(body, size, INT).node for size in tree.sizes]
+    shape = tuple(int(node.attribute.number) if node.is_constant else 0 for node in sizes)
+    types = component_types(type_)
+    if min(shape) < 1 or prod(shape) * len(types) > MAX_LOCAL_COMPONENTS:
+        message = f"the size of the local array `{tree.name}` is not a number of the text, or too large"
+        raise ProgramError("CS0218", tree.span, message, SIZE_HINT)
+    arrays = tuple(device.LocalArray(tree.name, scalar, shape) for scalar in types)
+    type_of_array = FunctionType(type_, (INT,) * len(shape), True)
+    body.scope.names[tree.name] = Variable(None, type_of_array, is_mutable=True, arrays=arrays)
+    return device.ClearOp(arrays)
+
+
+def lower_element_store(body: Body, variable: Variable, tree: ast.Assignment) -> list[device.Statement]:
+    """`t[i] = e`; raises CS0113 for an assignment to the whole array."""
+    if not isinstance(tree.value, ast.WithElements):
+        message = f"`{tree.name}` is a local array, whose elements alone are assigned"
+        raise ProgramError("CS0113", tree.span, message, f"`{tree.name}[i] = ...;`")
+    element = read_element(body, variable, tree.value.indices, tree.span)
+    value = lower_value(body, tree.value.value, element.type)
+    return [device.StoreOp(element.nodes, value.nodes)]
+
+
 def lower_assignment(body: Body, tree: ast.Assignment) -> list[device.Statement]:
     """An assignment: a store to a local variable."""
+    local = body.scope.find(tree.name)
+    if local is not None and local.arrays:
+        return lower_element_store(body, local, tree)
     variable, value = assigned_value(body, tree)
     assert isinstance(value, DataValue) and isinstance(variable.value, DataValue), "device code computes with data"
     return [store(variable.value, value)]

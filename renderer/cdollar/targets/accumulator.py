@@ -98,7 +98,7 @@ class Accumulator:
         if not self.has_start:
             element.append("1")
         e.emit(*self.combine(self.state, element, condition, self.poison))
-        self.may_poison |= self.reduction.function is not None and self.reduction.function.has_loops
+        self.may_poison |= self.reduction.function is not None and self.reduction.function.can_fail
 
     def combine(self, state: list[str], later: list[str], condition: str, poison: str = "") -> list[str]:
         """Return lines that combine `later`, an element or a partial result, into `state`, if `condition` holds.

@@ -33,6 +33,7 @@ class FunctionTable:
         self.function_text: list[str] = []
         self.has_doubles = False
         self.name_count = 0
+        self.check_sites: list[Node] = []  # accesses by the number of their bounds check, from 1
 
     def fresh(self, prefix: str = "v") -> str:
         """Return a new name that starts with `prefix`."""
@@ -50,16 +51,52 @@ class FunctionTable:
     ) -> tuple[str, ...]:
         """Append a call to `lines`; return the names of the result's components.
 
-        `poison_argument` is passed to functions with loops only.
+        `poison_argument` is passed to functions that can fail only.
         """
         name = self.function_name(function)
-        text = f"{name}({', '.join([*arguments, poison_argument] if function.has_loops else arguments)})"
+        text = f"{name}({', '.join([*arguments, poison_argument] if function.can_fail else arguments)})"
         types = component_types(function.result_type)
         if len(types) == 1:
             return (self.declare(lines, types[0], text),)
         result = self.fresh("r")
         lines.append(f"R{name} {result} = {text};")
         return tuple(f"{result}.c{k}" for k in range(len(types)))
+
+    def propagate_poison(
+        self, operation: object, poisons: list[str | None], names: list[str], lines: list[str]
+    ) -> str | None:
+        """Append the poison of an operation's result to `lines`; return its variable, None if no operand has poison.
+
+        `poisons` and `names` are the variables of the operands.
+        """
+        if not any(poisons):
+            return None
+        if operation == "select":
+            taken = f"({names[0]} ? {poisons[1] or '0'} : {poisons[2] or '0'})"
+        elif operation in ("&&", "||") and poisons[1]:
+            taken = f"({names[0] if operation == '&&' else f'!{names[0]}'} ? {poisons[1]} : 0)"
+        else:
+            return self.merge_poison(poisons, lines)
+        if poisons[0]:
+            taken = f"({poisons[0]} != 0 ? {poisons[0]} : {taken})"
+        return self.declare(lines, "int", taken, "poison", constant=False)
+
+    def merge_poison(self, poisons: list[str | None], lines: list[str]) -> str | None:
+        """Append a variable with the first poison that is not 0 to `lines`; return it, or None without poisons."""
+        present = [p for p in poisons if p]
+        if len(present) < 2:
+            return present[0] if present else None
+        text = present[0]
+        for other in present[1:]:
+            text = f"({text} != 0 ? {text} : {other})"
+        return self.declare(lines, "int", text, "poison", constant=False)
+
+    def checked_index(self, name: str, size: str, node: Node, lines: list[str], poisons: list[str | None]) -> str:
+        """The text of an index in 0..size, clamped; its poison, the number of the access `node`, goes to `poisons`."""
+        self.check_sites.append(node)
+        text = f"({name} < 0 || {name} >= {size}) ? {len(self.check_sites)} : 0"
+        poisons.append(self.declare(lines, "int", text, "poison", constant=False))
+        return f"clamp_index({name}, {size})"
 
     def function_name(self, function: device_function.DeviceFunction) -> str:
         """Return the name of a device function; its text is emitted once, after the text of its callees."""
@@ -80,6 +117,7 @@ class DeviceFunctionEmitter:
         # For each loop around a statement: the variable that counts its rounds, and the variable that keeps this count
         # after the loop ("" if the driver is trusted to run loops to their end).
         self._loops: list[tuple[str, str]] = []
+        self.arrays = {array: identifier(f"a{k}", array.name) for k, array in enumerate(function.arrays)}
         self.locals = {
             local: identifier(f"l{k}", local.name) for k, local in enumerate((*function.parameters, *function.locals))
         }
@@ -88,12 +126,13 @@ class DeviceFunctionEmitter:
         """The function's definition, with the struct that it returns if it returns several components."""
         self.table.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
         parameters = [f"{s.type} {self.locals[s]}" for s in self.function.parameters]
-        if self.function.has_loops:
+        if self.function.can_fail:
             parameters.append(self.dialect.poison_parameter)
         lines = []
         for local in self.function.locals:
             zero = literal(0, local.type, self.dialect)
             lines.append(self.dialect.declaration(local.type, self.locals[local], zero, constant=False))
+        lines += [f"{array.type} {self.arrays[array]}[{array.size}];" for array in self.arrays]
         lines += self.statements(self.function.body)
         lines.append(self.return_text([literal(0, t, self.dialect) for t in self.types]))
         result, struct = self.types[0], ""
@@ -124,12 +163,23 @@ class DeviceFunctionEmitter:
             return self.loop(statement)
         if isinstance(statement, device_function.JumpOp):
             return [self.leave() if statement.kind == "break" else f"{statement.kind};"]
-        lines, values = self.values(statement.nodes)
+        if isinstance(statement, device_function.ClearOp):
+            return [line for array in statement.arrays for line in self.cleared(array)]
+        elements = statement.elements if isinstance(statement, device_function.StoreOp) else ()
+        lines, values = self.values(statement.nodes, elements)
         if isinstance(statement, device_function.StoreOp):
-            lines += [f"{self.locals[s]} = {v};" for s, v in zip(statement.locals, values, strict=True)]
+            names = iter(values[len(statement.nodes) :])
+            stored = [next(names) if isinstance(t, Node) else self.locals[t] for t in statement.targets]
+            lines += [f"{name} = {value};" for name, value in zip(stored, values, strict=False)]
         else:
             lines.append(self.return_text(values))
         return ["{", *indented(lines), "}"]
+
+    def cleared(self, array: device_function.LocalArray) -> list[str]:
+        """The loop that sets the elements of a local array to 0."""
+        k = self.table.fresh("k")
+        store = f"{self.arrays[array]}[{k}] = {literal(0, array.type, self.dialect)};"
+        return [f"for (int {k} = 0; {k} < {array.size}; {k}++) {{ {store} }}"]
 
     def branch(self, statement: device_function.BranchOp) -> list[str]:
         """The lines of an if statement."""
@@ -170,34 +220,64 @@ class DeviceFunctionEmitter:
         count, left = self._loops[-1]
         return f"{left} = {count} + 1; break;" if left else "break;"
 
-    def values(self, roots: Nodes) -> tuple[list[str], list[str]]:
-        """Return lines that compute expressions, and the names of the variables that hold their values."""
+    def values(self, roots: Nodes, targets: Nodes = ()) -> tuple[list[str], list[str]]:
+        """Return lines that compute expressions, and the names of the variables or elements that hold their values.
+
+        If a root or target, an element to be assigned, depends on a failed bounds check, the lines leave the function.
+        """
         emitted: dict[int, tuple[str, ...]] = {}
+        poisons: dict[int, str | None] = {}
         lines: list[str] = []
-        for node in topological_order(roots):
-            emitted[id(node)] = self.node(node, [emitted[id(child)] for child in node.inputs], lines)
-        # A store assigns several locals at once: locals that it reads are copied before the first one changes.
+        for node in topological_order(roots + targets):
+            operands = [emitted[id(child)] for child in node.inputs]
+            given = [poisons[id(child)] for child in node.inputs]
+            emitted[id(node)], poisons[id(node)] = self.node(node, operands, given, lines)
+        poison = self.table.merge_poison([poisons[id(root)] for root in roots + targets], lines)
+        if poison is not None:
+            zeros = self.return_text([literal(0, t, self.dialect) for t in self.types])
+            lines.append(f"if ({poison} != 0) {{ {self.dialect.poison_variable} = {poison}; {zeros} }}")
+        # A store assigns several targets at once: what it reads of them is copied before the first one changes.
         names = []
         for root in roots:
             name = emitted[id(root)][0]
-            if root.op == "local" and len(roots) > 1:
+            if root.op in ("local", "element") and len(roots) > 1:
                 name = self.table.declare(lines, root.type, name)
             names.append(name)
-        return lines, names
+        return lines, names + [emitted[id(target)][0] for target in targets]
 
-    def node(self, node: Node, operands: list[tuple[str, ...]], lines: list[str]) -> tuple[str, ...]:
-        """Append the computation of a node to `lines`; return the variables of its components.
+    def node(
+        self, node: Node, operands: list[tuple[str, ...]], poisons: list[str | None], lines: list[str]
+    ) -> tuple[tuple[str, ...], str | None]:
+        """Append the computation of a node to `lines`; return the variables of its components, and of its poison.
 
-        `operands` are the variables of the components of each input.
+        `operands` are the variables of the components of each input, `poisons` the variables of their poison.
         """
         if node.op == "local":
-            return (self.locals[node.attribute],)
+            return (self.locals[node.attribute],), None
         if node.op == "scalar":
-            return (literal(node.attribute.number, node.type, self.dialect),)
+            return (literal(node.attribute.number, node.type, self.dialect),), None
         if isinstance(node.attribute, Component):
-            return (operands[0][node.attribute.index],)
+            return (operands[0][node.attribute.index],), poisons[0]
         names = [operand[0] for operand in operands]
+        if node.op == "element":
+            return self.element(node, names[0], poisons, lines)
         if isinstance(node.attribute, UserCall):
-            return self.table.call_function(node.attribute.function, names, "poison", lines)
+            called, argument = node.attribute.function, "poison"
+            if called.has_checks:
+                poisons = [*poisons, self.table.declare(lines, "int", "0", "poison", constant=False)]
+                argument = f"{self.dialect.poison_address}{poisons[-1]}"
+            results = self.table.call_function(called, names, argument, lines)
+            return results, self.table.merge_poison(poisons, lines)
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
-        return (self.table.declare(lines, node.type, text),)
+        name = self.table.declare(lines, node.type, text)
+        return (name,), self.table.propagate_poison(node.attribute, poisons, names, lines)
+
+    def element(
+        self, node: Node, index: str, poisons: list[str | None], lines: list[str]
+    ) -> tuple[tuple[str, ...], str | None]:
+        """The element of a local array at an index, and the poison of the index."""
+        array, (position,) = node.attribute, node.inputs
+        if not (position.is_constant and 0 <= position.attribute.number < array.size):
+            poisons = list(poisons)
+            index = self.table.checked_index(index, str(array.size), node, lines, poisons)
+        return (f"{self.arrays[array]}[{index}]",), self.table.merge_poison(poisons, lines)

@@ -73,7 +73,6 @@ class ExpressionEmitter(FunctionTable):
         self.inputs: dict[ir.Node, KernelInput] = {}
         self.scalars: dict[ir.Node, str] = {}  # reductions that other kernels computed, with the names of their buffers
         self.arguments: dict[Hashable, tuple[str, str, Number]] = {}  # by key: name, scalar type, number
-        self.check_sites: list[ir.Node] = []  # accesses by the number of their bounds check, from 1
         self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
         self.inlined_operations = 0  # of called functions, if the driver inlines them
@@ -192,37 +191,10 @@ class ExpressionEmitter(FunctionTable):
         names = [o.names[0] for o in operands]
         bounds = affine.bounds_of_operation(node, [o.bounds for o in operands])
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names, bounds is None)
-        name = self.declare(self.hoist_target(node).lines, node.type, text)
-        return EmittedValue((name,), self.propagate_poison(node, operands, names), bounds)
-
-    def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
-        """Emit the poison of an operation's result; return its variable, or None if no operand has poison.
-
-        `operands` are the values of the inputs, `names` their variables.
-        """
-        poisons = [o.poison for o in operands]
         lines = self.hoist_target(node).lines
-        if not any(poisons):
-            return None
-        if node.attribute == "select":
-            taken = f"({names[0]} ? {poisons[1] or '0'} : {poisons[2] or '0'})"
-        elif node.attribute in ("&&", "||") and poisons[1]:
-            taken = f"({names[0] if node.attribute == '&&' else f'!{names[0]}'} ? {poisons[1]} : 0)"
-        else:
-            return self.merge_poison(poisons, lines)
-        if poisons[0]:
-            taken = f"({poisons[0]} != 0 ? {poisons[0]} : {taken})"
-        return self.declare(lines, "int", taken, "poison", constant=False)
-
-    def merge_poison(self, poisons: list[str | None], lines: list[str]) -> str | None:
-        """Append a variable with the first poison that is not 0 to `lines`; return it, or None without poisons."""
-        present = [p for p in poisons if p]
-        if len(present) < 2:
-            return present[0] if present else None
-        text = present[0]
-        for other in present[1:]:
-            text = f"({text} != 0 ? {text} : {other})"
-        return self.declare(lines, "int", text, "poison", constant=False)
+        name = self.declare(lines, node.type, text)
+        poison = self.propagate_poison(node.attribute, [o.poison for o in operands], names, lines)
+        return EmittedValue((name,), poison, bounds)
 
     def report_poison(self, poison: str | None) -> list[str]:
         """Return the lines that write a poison to the status word, where the host reads it; [] for None."""
@@ -306,9 +278,7 @@ class ExpressionEmitter(FunctionTable):
         if border == "zero":
             zero.append(outside)
         elif border is None:
-            self.check_sites.append(node)
-            text = f"{outside} ? {len(self.check_sites)} : 0"
-            poisons.append(self.declare(lines, "int", text, "poison", constant=False))
+            return self.checked_index(name, size, node, lines, poisons)
         return f"clamp_index({name}, {size})"
 
     def reduce(self, node: ir.Node) -> EmittedValue:
@@ -335,7 +305,7 @@ class ExpressionEmitter(FunctionTable):
             raise ir.too_large(function.span)
         poisons = [o.poison for o in operands]
         argument = ""
-        if function.has_loops:
+        if function.can_fail:
             poison = self.declare(lines, "int", "0", "poison", constant=False)
             poisons.append(poison)
             argument = self.dialect.poison_address + poison

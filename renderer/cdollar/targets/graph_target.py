@@ -29,7 +29,7 @@ from renderer.cdollar.ir.types import DTYPES, Number, component_types
 from renderer.cdollar.targets import device_functions
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
 from renderer.cdollar.targets.numpy.simt import LoopLimitExceeded
-from renderer.cdollar.targets.numpy.spaces import HINT
+from renderer.cdollar.targets.numpy.spaces import HINT, LOCAL_HINT, outside_message
 from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_memory, check_not_empty
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
@@ -360,6 +360,8 @@ class GraphTarget(Target):
                 raise LoopLimitExceeded(looping_function_under(plan.node), device_functions.MAX_DEVICE_ITERATIONS)
             if status:
                 access = plan.check_sites[status - 1]
+                if access.op == "element":
+                    raise ProgramError("CS0325", self.dag.spans[access], outside_message(access), LOCAL_HINT)
                 ranges = " x ".join(map(str, self.stored_ranges(ir.without_lets(access.inputs[0]))))
                 message = f"an index is outside of the domain {ranges}"
                 raise ProgramError("CS0317", self.dag.spans[access], message, HINT)

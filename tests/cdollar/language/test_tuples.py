@@ -11,10 +11,12 @@ import pytest
 
 from renderer import cdollar
 from renderer.cdollar.runtime.repl import Repl
+from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.targets.open_target import target_factory
 from renderer.cli import main
 from tests.cdollar.evaluate import error_of, result_of, value_of
+from tests.cdollar.test_elementary import emulated_gpu
 
 TARGETS = ["numpy", "opencl", "glsl"]
 LU = """(float[,] lu, int[] pivots) factor(float[,] a) {
@@ -209,3 +211,14 @@ def test_the_prompt_shows_each_value():
 def test_mistakes(text, code, hint):
     error = error_of(text, a=np.ones(3, "i4" if "int[] a" in text else "f4"))
     assert error.code == code and hint in error.hint, str(error)
+
+
+@pytest.mark.slow
+def test_the_text_of_cuda_on_an_emulated_gpu(rng):
+    gpu, a = emulated_gpu(), rng.standard_normal((5, 5)).astype("f4")
+    text = LU + "(float[,] lu, int[] pivots) main(float[,] a) => factor(a);"
+    items, expected = (
+        result_of(text, make, a=a).items for make in (lambda dag: DeviceTarget(dag, gpu, "g"), NumpyTarget)
+    )
+    assert np.array_equal(items["pivots"].array, expected["pivots"].array)
+    assert np.allclose(items["lu"].array, expected["lu"].array, rtol=1e-4)

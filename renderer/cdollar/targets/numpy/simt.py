@@ -15,6 +15,7 @@ from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topological_order
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
+from renderer.cdollar.targets.numpy.spaces import Poison, merge_poison, propagate_poison
 
 MAX_ITERATIONS = 300_000  # rounds of a loop, after which it is taken to be endless
 Lanes = np.ndarray | None  # the indices of the active lanes; None means all
@@ -52,6 +53,9 @@ class SimtInterpreter:
         self.count = 0  # lanes
         self.iterations = 0
         self.locals: dict[device_function.Local, np.ndarray] = {}
+        self.arrays: dict[device_function.LocalArray, np.ndarray] = {}  # elements by lanes
+        self.poison: Poison | None = None  # of lanes of this call that are outside of an array, which end
+        self.failure: Poison | None = None  # of the last call with poison, in the shape of its arguments
         self.results: list[np.ndarray] = []
         self.orders: dict[tuple[int, ...], list[Node]] = {}
 
@@ -59,12 +63,14 @@ class SimtInterpreter:
         """Call the function; return the components of the result, in the common shape of the arguments."""
         shape = np.broadcast_shapes(*(np.shape(a) for a in arguments)) if arguments else ()
         self.count, self.iterations = int(np.prod(shape)), 0
-        self.locals = {}
+        self.locals, self.arrays, self.poison = {}, {}, None
         for local, argument in zip(self.function.parameters, arguments, strict=True):
             self.locals[local] = np.array(np.broadcast_to(argument, shape), DTYPES[local.type]).reshape(-1)
         self.results = [np.zeros(self.count, DTYPES[t]) for t in component_types(self.function.result_type)]
         with np.errstate(all="ignore"):
             self.block(self.function.body, None, LoopExits())
+        if self.poison is not None:
+            self.failure = Poison(self.poison.where.reshape(shape), self.poison.node, "")
         return [r.reshape(shape) for r in self.results]
 
     def active_count(self, active: Lanes) -> int:
@@ -78,15 +84,29 @@ class SimtInterpreter:
     def block(self, body: tuple[device_function.Statement, ...], active: Lanes, exits: LoopExits) -> Lanes:
         """Run statements until no lane is active."""
         for statement in body:
+            active = self.alive(active)
             if self.active_count(active) == 0:
                 break
             active = self.statement(statement, active, exits)
-        return active
+        return self.alive(active)
+
+    def alive(self, active: Lanes) -> Lanes:
+        """The active lanes without poison."""
+        if self.poison is None:
+            return active
+        lanes: np.ndarray = self.lane_indices(active)
+        lanes = lanes[~self.poison.where[lanes]]
+        return lanes
 
     def statement(self, statement: device_function.Statement, active: Lanes, exits: LoopExits) -> Lanes:
         """Run one statement."""
         if isinstance(statement, device_function.StoreOp):
             self.store(statement, active)
+            return active
+        if isinstance(statement, device_function.ClearOp):
+            for array in statement.arrays:
+                cleared = self.arrays.setdefault(array, np.zeros((array.size, self.count), DTYPES[array.type]))
+                cleared[:, self.lane_indices(active)] = 0
             return active
         if isinstance(statement, device_function.BranchOp):
             return self.branch(statement, active, exits)
@@ -100,9 +120,17 @@ class SimtInterpreter:
         return np.empty(0, np.int64)
 
     def store(self, statement: device_function.StoreOp, active: Lanes) -> None:
-        """Assign locals in the active lanes."""
-        values = self.values(statement.nodes, active)
-        for local, value in zip(statement.locals, values, strict=True):
+        """Assign locals and elements in the active lanes; an element outside of its array poisons the lane."""
+        elements = statement.elements
+        indices = tuple(element.inputs[0] for element in elements)
+        values = self.values((*statement.nodes, *elements, *indices), active)
+        positions = iter(values[len(statement.nodes) + len(elements) :])
+        for local, value in zip(statement.targets, values, strict=False):
+            if isinstance(local, Node):
+                lanes = self.lane_indices(active)
+                position = np.clip(np.broadcast_to(next(positions), lanes.shape), 0, local.attribute.size - 1)
+                self.arrays[local.attribute][position, lanes] = value
+                continue
             if active is None:
                 self.locals[local] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[local.type])
                 continue
@@ -158,12 +186,39 @@ class SimtInterpreter:
         if key not in self.orders:
             self.orders[key] = topological_order(roots)
         values: dict[int, Any] = {}  # arrays, lists of components
+        poisons: dict[int, Poison | None] = {}
         for node in self.orders[key]:
-            values[id(node)] = self.node(node, [values[id(child)] for child in node.inputs], active)
+            operands = [values[id(child)] for child in node.inputs]
+            values[id(node)], own = self.node(node, operands, active)
+            if not self.function.has_checks:
+                continue
+            given = [poisons[id(child)] for child in node.inputs]
+            poisons[id(node)] = merge_poison([*given, own])
+            if isinstance(node.attribute, str):
+                poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, given, strict=True)))
+        poison = merge_poison(poisons.get(id(root)) for root in roots)
+        if poison is not None and np.any(poison.where):
+            where = np.zeros(self.count, bool)
+            where[self.lane_indices(active)] = poison.where
+            self.poison = merge_poison([self.poison, Poison(where, poison.node, poison.index)])
         return [values[id(root)] for root in roots]
 
-    def node(self, node: Node, operands: list[Any], active: Lanes) -> np.ndarray | list[np.ndarray]:
-        """The values of a node whose inputs are known."""
+    def node(self, node: Node, operands: list[Any], active: Lanes) -> tuple[Any, Poison | None]:
+        """The values of a node whose inputs are known, and the poison of what it reads itself."""
+        if node.op == "element":
+            array, lanes = self.arrays[node.attribute], self.lane_indices(active)
+            index = np.broadcast_to(operands[0], lanes.shape)
+            outside = (index < 0) | (index >= node.attribute.size)
+            element = array[np.clip(index, 0, node.attribute.size - 1), lanes]
+            return element, Poison(outside, node, "") if np.any(outside) else None
+        if isinstance(node.attribute, UserCall):
+            called = SimtInterpreter(node.attribute.function)
+            components = called.call(operands)
+            return components if isinstance(node.type, tuple) else components[0], called.failure
+        return self.plain(node, operands, active), None
+
+    def plain(self, node: Node, operands: list[Any], active: Lanes) -> np.ndarray:
+        """The values of a node that reads no local array."""
         if node.op == "scalar":
             return np.asarray(node.attribute.number).astype(DTYPES[node.type])
         if node.op == "local":
@@ -172,7 +227,4 @@ class SimtInterpreter:
         if isinstance(node.attribute, Component):
             component: np.ndarray = operands[0][node.attribute.index]
             return component
-        if isinstance(node.attribute, UserCall):
-            components = SimtInterpreter(node.attribute.function).call(operands)
-            return components if isinstance(node.type, tuple) else components[0]
         return evaluate(node.attribute, node.type, operands)

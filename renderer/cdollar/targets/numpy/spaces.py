@@ -16,6 +16,8 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Ranges, Variables
 
 HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
+LOCAL_HINT = "local arrays have no border modes; test the index: `if (i < 3) ...`"
+LOCAL_HINT = "a local array has no border modes: test the index, `if (i < 3) ...`"
 
 
 @dataclass
@@ -117,8 +119,16 @@ def propagate_poison(operation: str, operands: list[tuple[np.ndarray, Poison | N
     return merge_poison(poisons)
 
 
+def outside_message(element: Node) -> str:
+    """The message of an index outside of a local array."""
+    ranges = " x ".join(f"0..{size}" for size in element.attribute.shape)
+    return f"an index is outside of {ranges}, the local array `{element.attribute.name}`"
+
+
 def raise_if_poisoned(poison: Poison | None, spans: WeakKeyDictionary[Node, Span]) -> None:
     """Raise the program's error if any value of a result is poisoned."""
     if poison is not None and np.any(poison.where):
+        if poison.node.op == "element":
+            raise ProgramError("CS0325", spans[poison.node], outside_message(poison.node), LOCAL_HINT)
         message = f"an index is outside of the domain: {poison.index}"
         raise ProgramError("CS0317", spans[poison.node], message, HINT)

@@ -163,8 +163,9 @@ class NumpyTarget(Target):
         values = [value for value, _ in operands]
         with np.errstate(all="ignore"):
             if isinstance(node.attribute, ir.UserCall):
-                result = as_node_value(node, SimtInterpreter(node.attribute.function).call(values))
-                return result, merge_poison(poison for _, poison in operands)
+                called = SimtInterpreter(node.attribute.function)
+                result = as_node_value(node, called.call(values))
+                return result, merge_poison([*(poison for _, poison in operands), called.failure])
             return evaluate(node.attribute, node.type, values), propagate_poison(node.attribute, operands)
 
     # Functions at indices
@@ -266,7 +267,10 @@ class NumpyTarget(Target):
         if reduction.is_arg_extremum:
             return arg_extremum(reduction.name, state, full, len(shape))
         if reduction.function is not None:
-            return reduce_by_function(node, state, full, len(shape), self.strict)
+            called = SimtInterpreter(reduction.function)
+            state = reduce_by_function(node, called, state, full, len(shape), self.strict)
+            raise_if_poisoned(called.failure, self.dag.spans)
+            return state
         combiner = COMBINERS[reduction.name]
         if adds_in_blocks(reduction, node.type, self.strict):
             if state is None:
@@ -386,7 +390,12 @@ def arg_extremum(name: str, state: list[np.ndarray] | None, full: list[np.ndarra
 
 
 def reduce_by_function(
-    node: ir.Node, state: list[np.ndarray] | None, full: list[np.ndarray], axes: int, strict: bool
+    node: ir.Node,
+    combiner: SimtInterpreter,
+    state: list[np.ndarray] | None,
+    full: list[np.ndarray],
+    axes: int,
+    strict: bool,
 ) -> list[np.ndarray]:
     """Combine the elements by a device function in row-major order; as a tree if it is associative, unless `strict`."""
     reduction = node.attribute[0]
@@ -394,7 +403,6 @@ def reduce_by_function(
     elements = full[starts:]
     outer = np.broadcast_shapes(*(e.shape[axes:] for e in full))
     flat = [np.broadcast_to(e, e.shape[:axes] + outer).reshape((-1,) + outer) for e in elements]
-    combiner = SimtInterpreter(reduction.function)
     if not reduction.ordered and not strict:
         combined = tree_reduce(combiner, flat)
         return combined if state is None else combiner.call([*state, *combined])
