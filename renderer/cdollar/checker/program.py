@@ -201,6 +201,7 @@ class Body:
     chosen_boxes: dict[int, ir.Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
     domains: dict[int, Value] = field(default_factory=dict)  # by id of a restriction's domain: its value, used once
     locals: list[Local] = field(default_factory=list)  # of device code
+    errors: list[ProgramError] = field(default_factory=list)  # of its statements, while the function is checked
 
     def __post_init__(self) -> None:
         """Make the program's DAG and builder short to reach."""

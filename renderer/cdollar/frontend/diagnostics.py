@@ -101,6 +101,10 @@ class ProgramError(InputError):
         return "\n".join(lines)
 
 
+class FollowingError(ProgramError):
+    """An error that follows from another one, which is known: it is never shown."""
+
+
 class ProgramWarning(ProgramError):
     """A remark about a program that runs: its value is likely not what was meant. It is shown and never raised."""
 

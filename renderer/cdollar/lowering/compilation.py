@@ -117,6 +117,7 @@ def run_function(program: Program, function: UserFunction, values: Sequence[Valu
         raise ProgramError("CS0604", span, f"calls nest deeper than {MAX_CALL_DEPTH}")
     body = Body(program, scope_of_call(function, values), function, guard_depth=guard_depth)
     outcome = statements.run(body, trees)
+    raise_first(body.errors)
     if isinstance(outcome, statements.Returned):
         return outcome.value
     if program.host.abstract_depth and statements.always_returns(trees):
@@ -176,7 +177,8 @@ class Compilation:
             try:
                 self.check(function)
             except ProgramError as error:
-                errors.setdefault((error.span.start, error.code), error)
+                for each in (error, *error.others):
+                    errors.setdefault((each.span.start, each.code), each)
                 function.error = error if error.code == "CS0603" else None
                 self.restart(self.source)
             if len(errors) > MAX_ERRORS:

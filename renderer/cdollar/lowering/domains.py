@@ -72,7 +72,7 @@ def is_index_call(body: Body, callee: ast.AstNode) -> bool:
         return True
     variable = find_variable(body, callee.name)
     if variable is not None:
-        return isinstance(variable.value, FunctionValue)
+        return isinstance(variable.value, FunctionValue) or variable.is_faulty
     return callee.name in body.program.functions
 
 

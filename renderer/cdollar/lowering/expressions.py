@@ -20,7 +20,7 @@ from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Range
@@ -404,7 +404,8 @@ def lower_name(body: Body, tree: ast.Name) -> Value:
         if variable.arrays:
             body.require_host()
         if variable.value is None:
-            raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
+            kind = FollowingError if variable.is_faulty else ProgramError
+            raise kind("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
         if not isinstance(variable.value, DataValue):
             body.require_host()
         return variable.value

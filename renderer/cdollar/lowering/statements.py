@@ -14,7 +14,7 @@ from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import UserFunction
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span, raise_first
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.dag import MAX_NODES, UNKNOWN, BoundVariable, Range
 from renderer.cdollar.ir.types import INT, Data, DomainType, FunctionType, Record, Tuple, Type, component_types
@@ -72,6 +72,8 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
             raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is a constant of the program")
         message = f"the name `{tree.name}` is not declared"
         raise ProgramError("CS0202", tree.name_span, message, f"declare it: `var {tree.name} = ...;`")
+    if variable.is_faulty:
+        raise FollowingError("CS0204", tree.name_span, f"`{tree.name}` has no value")
     if variable.type is None:
         message = f"`{tree.name}` is {variable.read_only_reason} and cannot be assigned"
         raise ProgramError("CS0209", tree.name_span, message)
@@ -140,10 +142,31 @@ def run_stack(body: Body, rest: Statements) -> Outcome:
             body.scope = tree.scope
             continue
         count_statement(body, tree)
-        outcome = HOST_RULES[type(tree)](body, tree, rest)
+        outcome = None
+        try:
+            outcome = HOST_RULES[type(tree)](body, tree, rest)
+        except ProgramError as error:
+            if not body.program.host.abstract_depth or not keep_error(body, tree, error):
+                raise
         if outcome is not None:
             return outcome
     return None
+
+
+def keep_error(body: Body, tree: ast.AstNode, error: ProgramError) -> bool:
+    """Keep a statement's error, so that later statements are checked too; False for one that ends the check.
+
+    A name that the statement declares is known afterwards, and its uses are no errors.
+    """
+    if error.code.startswith("CS06") or body.function is None:
+        return False
+    known = [(kept.span, kept.code) for kept in body.errors]
+    if not isinstance(error, FollowingError) and (error.span, error.code) not in known:
+        body.errors.append(error)
+    body.defining = ""
+    if isinstance(tree, ast.VariableDeclaration):
+        body.scope.names.setdefault(tree.name, Variable(None, is_faulty=True))
+    return True
 
 
 def count_statement(body: Body, tree: ast.AstNode) -> None:
@@ -239,10 +262,11 @@ def run_loop(body: Body, tree: ast.Loop, rest: Statements) -> Outcome:
         run(body, tree.start)
         body.loop_depth += 1
         called = body.program.called
-        outcome = iterate(body, tree, scope)
-        body.program.called = called
-        body.loop_depth -= 1
-    return outcome
+        try:
+            return iterate(body, tree, scope)
+        finally:
+            body.program.called = called
+            body.loop_depth -= 1
 
 
 def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
@@ -398,6 +422,7 @@ def lower_device_function(body: Body) -> device.DeviceFunction:
         body.scope.names[name] = Variable(new_local(body, name, type_), type_)
     parameters = tuple(body.locals)
     statements = lower_block(body, declaration.body)
+    raise_first(body.errors)
     if not always_returns(declaration.body):
         fail_missing_return(function)
     others = body.locals[len(parameters) :]
@@ -419,7 +444,14 @@ def lower_block(body: Body, statements: list[ast.AstNode]) -> tuple[device.State
 
 def lower_statements(body: Body, statements: list[ast.AstNode]) -> list[device.Statement]:
     """Statements in the current scope."""
-    return [op for tree in statements for op in DEVICE_RULES[type(tree)](body, tree)]
+    lowered: list[device.Statement] = []
+    for tree in statements:
+        try:
+            lowered += DEVICE_RULES[type(tree)](body, tree)
+        except ProgramError as error:
+            if not keep_error(body, tree, error):
+                raise
+    return lowered
 
 
 def lower_value(body: Body, tree: ast.AstNode, type_: Data | None = None) -> DataValue:

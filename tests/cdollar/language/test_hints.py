@@ -97,6 +97,24 @@ def test_several_errors_are_shown_in_order():
         load_text(SourceFile("test.cb", many), NumpyTarget)
 
 
+BODIES = [
+    ("float x = oops; var y(i : 0..3) = x * i; float z = true; z += y(1); return q + x;", ["oops", "true", "q"]),
+    ("var a(i : 0..3) = i * nothing; var b(i) = a(i) + 1; b[0] = 2; return sum(b) + a;", ["nothing"]),
+    ("float s = 0; for (int i = 0; i < 3; i++) { s += u; s += i; } while (s) s++; return s.k;", ["u", "s", "k"]),
+    ("if (1) return 2; if (n > 2) { float y = p; return y; } else { int k = 1.5; } return r;", ["1", "p", "1.5", "r"]),
+    ("float t[3]; t[0] = no; t[9.5] = 1; break; return t[0] + x;", ["no", "9.5", "break", "x"]),
+]
+
+
+@pytest.mark.parametrize(("body", "wrong"), BODIES)
+@pytest.mark.parametrize("parameters", ["float n", "float n, float[] v"])
+def test_all_errors_of_a_body_are_found_and_none_that_follow(body, wrong, parameters):
+    with pytest.raises(ProgramError) as caught:
+        load_text(SourceFile("test.cb", f"float f({parameters}) {{ {body} }}\nfloat main() => 1;"), NumpyTarget)
+    found = [e.span.text for e in (caught.value, *caught.value.others)]
+    assert [text.strip(";") for text in found] == wrong, str(caught.value)
+
+
 def test_errors_in_long_texts_are_short_and_found_in_linear_time():
     started = time.process_time()
     for text in ("float f(float x) { var" + "<a>" * 80_000, f"float main() => {'float3' * 9000};\n" * 6):
