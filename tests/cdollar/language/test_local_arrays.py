@@ -121,6 +121,14 @@ def test_an_index_outside_is_an_error_where_it_is_read(target, read):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_an_index_outside_ends_a_loop(target):
+    text = OUTSIDE.replace("return READ;", "while (t[k] > 0) { if (k < 3) break; } return 1;")
+    for loop in (text, text.replace("{ if (k < 3) break; }", "k++;")):
+        with pytest.raises(ProgramError, match="CS0325"):
+            value_of(loop, on(target), a=np.array([1, 4], "i4"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_what_is_not_taken_is_not_read(target):
     for read in ("k < 3 ? t[k] : -1.0", "k < 3 && t[k] > 0 ? t[k] : -1.0", "k >= 3 || t[k] < 0 ? -1.0 : t[k]"):
         text = OUTSIDE.replace("READ", read)

@@ -84,19 +84,18 @@ class SimtInterpreter:
     def block(self, body: tuple[device_function.Statement, ...], active: Lanes, exits: LoopExits) -> Lanes:
         """Run statements until no lane is active."""
         for statement in body:
-            active = self.alive(active)
             if self.active_count(active) == 0:
                 break
             active = self.statement(statement, active, exits)
-        return self.alive(active)
+            if self.poison is not None:
+                active = self.without_poison(self.poison, active)
+        return active
 
-    def alive(self, active: Lanes) -> Lanes:
-        """The active lanes without poison."""
-        if self.poison is None:
-            return active
-        lanes: np.ndarray = self.lane_indices(active)
-        lanes = lanes[~self.poison.where[lanes]]
-        return lanes
+    def without_poison(self, poison: Poison, active: Lanes) -> np.ndarray:
+        """The active lanes that have no poison."""
+        lanes = self.lane_indices(active)
+        kept: np.ndarray = lanes[~poison.where[lanes]]
+        return kept
 
     def statement(self, statement: device_function.Statement, active: Lanes, exits: LoopExits) -> Lanes:
         """Run one statement."""
@@ -121,7 +120,7 @@ class SimtInterpreter:
 
     def store(self, statement: device_function.StoreOp, active: Lanes) -> None:
         """Assign locals and elements in the active lanes; an element outside of its array poisons the lane."""
-        elements = statement.elements
+        elements = statement.elements if self.arrays else ()
         indices = tuple(element.inputs[0] for element in elements)
         values = self.values((*statement.nodes, *elements, *indices), active)
         positions = iter(values[len(statement.nodes) + len(elements) :])
@@ -170,6 +169,8 @@ class SimtInterpreter:
                     lanes = self.lane_indices(active)
                     exits.broken.append(lanes[~condition])
                     active = lanes[condition]
+            if self.poison is not None:
+                active = self.without_poison(self.poison, active)
             first = False
             exits.continued = []
             active = self.block(statement.body, active, exits)
@@ -187,16 +188,17 @@ class SimtInterpreter:
             self.orders[key] = topological_order(roots)
         values: dict[int, Any] = {}  # arrays, lists of components
         poisons: dict[int, Poison | None] = {}
+        has_checks = self.function.has_checks
         for node in self.orders[key]:
             operands = [values[id(child)] for child in node.inputs]
             values[id(node)], own = self.node(node, operands, active)
-            if not self.function.has_checks:
+            if not has_checks:
                 continue
             given = [poisons[id(child)] for child in node.inputs]
             poisons[id(node)] = merge_poison([*given, own])
             if isinstance(node.attribute, str):
                 poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, given, strict=True)))
-        poison = merge_poison(poisons.get(id(root)) for root in roots)
+        poison = merge_poison(poisons[id(root)] for root in roots) if has_checks else None
         if poison is not None and np.any(poison.where):
             where = np.zeros(self.count, bool)
             where[self.lane_indices(active)] = poison.where
