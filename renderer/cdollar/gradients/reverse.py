@@ -155,7 +155,7 @@ class ReverseMode:
         terms: list[list[ir.Node]] = [[] for _ in types]
         for component, use in self.reads.get(function, ()):
             if types[component] in FLOATS:
-                terms[component] += self.transposer.terms(use, variables)
+                terms[component] += self.transposer.contributions(use, variables)
         terms = [self.merge_sums(column) for column in terms]
         counts = [len(column) for column in terms]
         if max(counts) > 1 and min(counts) == max(counts):  # the components of each read are evaluated together

@@ -1,8 +1,17 @@
 """Transposes reads of functions: computes the contribution of a read to the adjoint of each element.
 
-Reverse mode (reverse.py) is the caller. A read at affine indices (`a(i + k)`, `a(2 * i)`, border modes too) is
-inverted: each index equation is solved for one bound variable, and the contribution is a sum over the remaining ones,
-which reads and never writes. Reads at other indices become sums by key, in the order of the points (ir/primitives.py).
+Reverse mode (reverse.py) is the caller. An element of a function is the value at one point of the function's domain;
+its adjoint is the derivative of the differentiated number by the element. A target is a bound variable over one
+dimension of the function that is read: together the targets are the indices of the element whose adjoint is wanted.
+A read at affine indices (`a(i + k)`, `a(2 * i)`, border modes too) is inverted (class Inversion): each index equation
+is solved for one bound variable, and the contribution is a sum over the remaining variables, which reads and never
+writes. Reads at other indices become sums by key, in the order of the points (ir/primitives.py).
+
+Example: `b(i) = sum(a(2 * i + k) * w(k))` for i from 0 to 99 and k from 0 to 4. The read of a has the context (i, k)
+and the value db(i) * w(k), where db is the adjoint of b. The element of a at the target y is read where 2 * i + k = y.
+This is solved for i, whose range is the larger one: i = (y - k) / 2. The contribution to the adjoint of a at y is
+    sum over k of (db((y - k) / 2) * w(k) if (y - k) % 2 == 0 and y - k >= 0 and 198 - (y - k) >= 0, else 0).
+Without the factor 2, i = y - k, and a mask is not needed if db is read with border mode zero (Inversion.padded).
 """
 
 import math
@@ -17,13 +26,16 @@ from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bou
 from renderer.cdollar.ir.passes import alpha_rename, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 
-MAX_IMAGES = 6  # copies of an element that a read reaches under the border modes wrap and mirror
+MAX_IMAGES = 6  # per dimension: indices that wrap or mirror moves to the same element; more become sums by key
+MAX_PADDING = 1024  # elements by which an array padded with zeros may exceed twice the size of the original
+PADDED_NAMES = "ijkmnp"  # names of an array's bound variables, which messages and generated code show
 
 
 class FunctionRead(NamedTuple):
-    """A read of a function, and its contribution `value` to the element that is read, where `guard` holds.
+    """A read of a function, and its contribution `value` to the adjoint of the element that is read.
 
-    The contribution is an expression over the bound variables of `context`.
+    `value` is an expression over the bound variables of `context`; it counts where the condition `guard` holds (None:
+    everywhere).
     """
 
     context: Context
@@ -33,9 +45,11 @@ class FunctionRead(NamedTuple):
 
 
 class ReadImage(NamedTuple):
-    """The elements y in `range` are read where the index is sign * y + offset.
+    """One way in which an index reaches a dimension: the elements y in `range` are read where it is sign * y + offset.
 
-    `edge` is "below" or "above" for the indices that the border mode clamp moves to the first or last element.
+    A read without a border mode has one image (sign 1, offset 0). Under wrap each period is an image, with another
+    offset; under mirror each period is two, one of them with sign -1. Under clamp, `edge` is "below" or "above" for the
+    indices that the mode moves to the first or the last element; sign and offset are then unused.
     """
 
     range: ir.Range
@@ -48,7 +62,10 @@ Images = tuple[ReadImage, ...]  # one for each dimension
 
 
 def read_images(form: Affine, range_: ir.Range, border: str | None) -> list[ReadImage] | None:
-    """The images of a dimension's elements that an index reads under a border mode; None if there are too many."""
+    """The images of a dimension's elements that an index reads under a border mode.
+
+    None if there are more than MAX_IMAGES, or if a border mode needs bounds of the index and it has none.
+    """
     bounds = value_bounds(form)
     if bounds is None:
         return [ReadImage(range_)] if border in (None, "zero") else None
@@ -81,9 +98,10 @@ class Transposer:
     def __init__(self, dag: ir.Dag):
         self.dag, self.algebra = dag, Algebra(dag)
 
-    def terms(self, use: FunctionRead, targets: Context) -> Iterator[ir.Node]:
-        """The terms of a read's contribution to the element at `targets`, the variables over the function's domain.
+    def contributions(self, use: FunctionRead, targets: Context) -> Iterator[ir.Node]:
+        """Yields expressions over `targets` whose sum is a read's contribution to the adjoint of the element there.
 
+        An inverted read yields one for each combination of images of its dimensions, other reads yield one sum by key.
         Raises NoDerivative.
         """
         if any(not isinstance(v.range, ir.Range) for v in use.context):
@@ -101,23 +119,26 @@ class Transposer:
                 inversions = [Inversion(self, use, affine_forms, *pair) for pair in chosen]
                 if all(i.is_possible for i in inversions):
                     for inversion in inversions:
-                        for term in inversion.terms():
-                            yield self.padded_read(term, inversion.targets, targets)
+                        if (contribution := inversion.contribution()) is not None:
+                            yield self.padded_read(contribution, inversion.targets, targets)
                     return
         yield self.scatter_by_key(use, targets)
 
     def reached_variables(self, targets: Context, images: Images) -> Context:
-        """The targets; new variables over the image if in some dimension it holds at most half of the elements."""
+        """The targets; new variables over the images if one of these holds at most half of its dimension's elements."""
         ranges = [image.range for image in images]
         if all(2 * r.size > t.range.size for r, t in zip(ranges, targets, strict=True)):
             return targets
         return tuple(ir.BoundVariable(t.name, t.type, r) for r, t in zip(ranges, targets, strict=True))
 
-    def padded_read(self, term: ir.Node, subset: Context, targets: Context) -> ir.Node:
-        """A term over `subset` as a term over `targets`: an array, read with border mode zero where ranges differ."""
+    def padded_read(self, value: ir.Node, subset: Context, targets: Context) -> ir.Node:
+        """A value over the variables `subset` as a value over `targets`, 0 outside of the ranges of `subset`.
+
+        If they differ, the value becomes an array, read with border mode zero.
+        """
         if subset is targets:
-            return term
-        function = self.dag.abstraction(subset, alpha_rename(self.dag, (term,)), is_array=True)
+            return value
+        function = self.dag.abstraction(subset, alpha_rename(self.dag, (value,)), is_array=True)
         if function.free_variables:
             raise NoDerivative("a border mode depends on a bound variable outside")
         function = self.dag.intern("let", function.type, (function,))
@@ -227,17 +248,26 @@ class Transposer:
 class Inversion:
     """A read at affine indices, solved for one context variable a dimension, for one image of each dimension.
 
-    Variables that are solved for become forms of the targets and the other variables, which are summed over.
+    Variables that are solved for become affine forms of the targets and of the other variables, which are summed over.
+    In the example at the top of this file, `a(2 * i + k)` with the target y:
+    `renamed`: i and k -> fresh variables, as a sum may use each variable once; the entries below name the fresh ones.
+    `solved`: variable -> form, for variables with coefficient 1 or -1. Empty here; {i: y - k} for `a(i + k)`.
+    `divided`: variable -> (form, divisor), for larger coefficients. Here {i: (y - k, 2)}. No other form may contain a
+    divided variable: then the inversion is not possible (`is_possible`), and the read becomes a sum by key.
+    `conditions`: int comparisons that the targets and remaining variables must satisfy, as far as bounds do not already
+    imply them. Here (y - k) % 2 == 0, y - k >= 0 and 198 - (y - k) >= 0; they make up the mask of the sum.
+    `masked`: the solved variables whose form may leave their range, so that a condition keeps it inside. {i} for
+    `a(i + k)`. `has_other_conditions`: some condition is not of this kind, so that padding cannot replace the mask.
     """
 
     def __init__(self, parent: Transposer, use: FunctionRead, forms: list[Affine], targets: Context, images: Images):
         self.transposer, self.algebra, self.dag = parent, parent.algebra, parent.dag
         self.use, self.targets = use, targets
         self.renamed = {v: ir.BoundVariable(v.name, v.type, v.range, reduced=True) for v in use.context}
-        self.solved: dict[ir.BoundVariable, Affine] = {}  # by renamed variable
-        self.divided: dict[ir.BoundVariable, tuple[Affine, int]] = {}  # variable = form / number
+        self.solved: dict[ir.BoundVariable, Affine] = {}
+        self.divided: dict[ir.BoundVariable, tuple[Affine, int]] = {}
         self.conditions: list[ir.Node] = []
-        self.masked: set[ir.BoundVariable] = set()  # solved variables with values that may leave their range
+        self.masked: set[ir.BoundVariable] = set()
         self.has_other_conditions = False
         self.is_possible = True
         rename = {v: Affine(((new, 1),), 0) for v, new in self.renamed.items()}
@@ -260,18 +290,21 @@ class Inversion:
         return [(v, c) for v, c in form.terms if v in set(self.renamed.values())]
 
     def add_edge_condition(self, form: Affine, target: ir.BoundVariable, image: ReadImage) -> None:
-        """Adds the conditions under which an index clamps to the first or the last element."""
+        """Adds the conditions under which an index clamps to the first or the last element of a target's dimension.
+
+        They are: the target is that element, and the index `form` lies below or above the range.
+        """
         range_, below = target.range, image.edge == "below"
         edge = self.algebra.number(range_.low if below else range_.high - 1, target.type)
         self.conditions.append(self.algebra.compare("==", self.dag.bound_variable(target), edge))
         limit = range_.low - 1 if below else range_.high
-        rest = form.add(Affine((), -limit)) if not below else form.scale(-1).add(Affine((), limit))
-        self.narrow(rest)
-        self.require_nonnegative(rest)
+        distance = form.scale(-1).add(Affine((), limit)) if below else form.add(Affine((), -limit))
+        self.narrow(distance)
+        self.require_nonnegative(distance)
         self.has_other_conditions = True
 
     def narrow(self, form: Affine) -> None:
-        """Narrows the range of each variable of a form to where it can be at least 0."""
+        """Narrows the range of each context variable of a form to the values for which the form can be at least 0."""
         for variable, coefficient in self.context_terms(form):
             others = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
             if others is None:
@@ -284,7 +317,10 @@ class Inversion:
             variable.range = ir.Range(low, max(low, high))
 
     def solve(self, form: Affine) -> None:
-        """Solves form = 0 for the variable that leaves the least to be summed over."""
+        """Solves form = 0 for the variable that leaves the least to be summed over: the one with the largest range.
+
+        If no variable is left in the form, form = 0 is a condition on the targets.
+        """
         terms = self.context_terms(form)
         if any(v in self.divided for v, _ in terms) or any(v.type != "int" for v, _ in terms):
             self.is_possible = False
@@ -294,15 +330,15 @@ class Inversion:
             self.conditions.append(self.algebra.compare("==", self.node(form), self.algebra.number(0, "int")))
             return
         pivot, coefficient = max(terms, key=lambda t: (t[0].range.size, -abs(t[1])))
-        rest = Affine(tuple(t for t in form.terms if t[0] is not pivot), form.constant)
-        rest = rest.scale(-1 if coefficient > 0 else 1)
+        solution = Affine(tuple(t for t in form.terms if t[0] is not pivot), form.constant)
+        solution = solution.scale(-1 if coefficient > 0 else 1)  # abs(coefficient) * pivot = solution
         if abs(coefficient) > 1:
-            self.divided[pivot] = rest, abs(coefficient)
+            self.divided[pivot] = solution, abs(coefficient)
             return
-        self.solved = {v: substituted(f, {pivot: rest}) for v, f in self.solved.items()} | {pivot: rest}
+        self.solved = {v: substituted(f, {pivot: solution}) for v, f in self.solved.items()} | {pivot: solution}
         count = len(self.conditions)
-        self.require_nonnegative(rest.add(Affine((), -pivot.range.low)))
-        self.require_nonnegative(rest.scale(-1).add(Affine((), pivot.range.high - 1)))
+        self.require_nonnegative(solution.add(Affine((), -pivot.range.low)))
+        self.require_nonnegative(solution.scale(-1).add(Affine((), pivot.range.high - 1)))
         if len(self.conditions) > count:
             self.masked.add(pivot)
 
@@ -329,8 +365,11 @@ class Inversion:
             return a.op("-", result, a.number(-form.constant, "int"))
         return a.op("+", result, a.number(form.constant, "int"))
 
-    def terms(self) -> Iterator[ir.Node]:
-        """The sum over the variables that were not solved for; nothing if it is 0."""
+    def contribution(self) -> ir.Node | None:
+        """The contribution over the targets: a sum over the variables that were not solved for; None if it is 0.
+
+        To be called once: it adds the conditions of the divided variables.
+        """
         a = self.algebra
         nodes = {v: self.node(f) for v, f in self.solved.items()}
         for variable, (form, divisor) in self.divided.items():
@@ -341,19 +380,18 @@ class Inversion:
             self.require_nonnegative(form.add(Affine((), -low * divisor)))
             self.require_nonnegative(form.scale(-1).add(Affine((), high * divisor)))
             nodes[variable] = a.op("/", dividend, number)
-        rest = [v for v in self.renamed.values() if v not in nodes]
-        if any(v.range.size == 0 for v in rest):
-            return
+        remaining = [v for v in self.renamed.values() if v not in nodes]
+        if any(v.range.size == 0 for v in remaining):
+            return None
         replacement = {v: nodes.get(n, self.dag.bound_variable(n)) for v, n in self.renamed.items()}
-        padded = self.padded(replacement, is_summed=any(v.range.size > 1 for v in rest))
+        padded = self.padded(replacement, is_summed=any(v.range.size > 1 for v in remaining))
         if padded is not None:
-            yield self.transposer.sum_over(rest, padded)
-            return
+            return self.transposer.sum_over(remaining, padded)
         mask: ir.Node | None = None
         for condition in self.conditions:
             if condition.is_constant:
                 if not condition.attribute.number:
-                    return
+                    return None
                 continue
             mask = a.both(mask, condition)
         values = (self.use.value,) if self.use.guard is None else (self.use.value, self.use.guard)
@@ -361,13 +399,17 @@ class Inversion:
         if mask is not None:
             value, *guard = self.transposer.clamped((value, *guard))
         mask = a.both(mask, guard[0] if guard else None)
-        yield self.transposer.sum_over(rest, a.where(mask, value))
+        return self.transposer.sum_over(remaining, a.where(mask, value))
 
     def padded(self, replacement: dict[ir.BoundVariable, ir.Node], is_summed: bool) -> ir.Node | None:
         """The value without a mask, if it is a product of reads and one factor can be read as 0 outside of its domain.
 
-        So the gradient of a convolution is a convolution, at the same speed. A factor that is read more than once is
-        copied into an array padded with zeros. None if there is no such factor.
+        So the gradient of a convolution is a convolution, at the same speed: for `a(i + k)`, db(y - k) * w(k) is 0
+        wherever y - k is outside of the range of i, as the mask would make it. `replacement`: node for each context
+        variable. `is_summed`: the factor is read at several points, so it is copied into an array padded with zeros.
+
+        None, and the caller masks, if no variable needs a mask, if there are conditions that padding cannot express
+        (borders, divisions, a guard), if no factor can be padded, or if the padded array would be too large.
         """
         masked = {v for v in self.solved if v in self.masked}
         if not masked or self.has_other_conditions or self.divided or self.use.guard is not None:
@@ -381,12 +423,12 @@ class Inversion:
         if chosen is None:
             return None
         indices = ir.substitute(self.dag, chosen.inputs[1:], replacement)
-        hull = [index_bounds(index) for index in indices]
-        ranges = tuple(ir.Range(b[0], b[1] + 1) for b in hull if b is not None)
+        bounds = [index_bounds(index) for index in indices]
+        ranges = tuple(ir.Range(b[0], b[1] + 1) for b in bounds if b is not None)
         size, original = math.prod(r.size for r in ranges), math.prod(v.range.size for v in domain(chosen.inputs[0]))
-        if len(ranges) < len(hull) or size > 2 * original + 1024:
+        if len(ranges) < len(bounds) or size > 2 * original + MAX_PADDING:
             return None
-        new = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
+        new = tuple(ir.BoundVariable(PADDED_NAMES[k % len(PADDED_NAMES)], "int", r) for k, r in enumerate(ranges))
         points = tuple(map(self.dag.bound_variable, new))
         inner = self.dag.access(chosen.inputs[0], points, ("zero",) * len(points))
         function = self.dag.abstraction(new, (inner,), is_array=True)
@@ -399,7 +441,11 @@ class Inversion:
         return value
 
     def can_pad(self, factor: ir.Node, wanted: set[ir.BoundVariable]) -> bool:
-        """True if a factor reads an evaluated function at each `wanted` variable, over exactly the variable's range."""
+        """True if a zero outside of its domain makes a factor 0 wherever a `wanted` variable leaves its range.
+
+        That holds if the factor reads an evaluated function (not a free one, and without border modes) and each wanted
+        variable is, alone, one of its indices, in a dimension that has exactly the variable's range.
+        """
         if not isinstance(factor.attribute, ir.Access) or any(factor.attribute.borders):
             return False
         function = factor.inputs[0]
