@@ -173,17 +173,17 @@ def follow_later_panels_only(share: DeviceColumns) -> None:
     share.followed += 1
 
 
-FOLLOW = DeviceColumns.update_queue_waits
+FOLLOW = DeviceColumns.main_queue_waits_for_panels
 
 
 @pytest.mark.parametrize(
     "devices,resident,name,instead",
     [
-        (1, True, "update_queue_waits", follow_later_panels_only),
-        (1, True, "update_queue_waits", lambda share: None),
-        (1, True, "panel_queue_waits", lambda share: None),
-        (2, True, "panel_queue_waits", lambda share: None),
-        (2, False, "update_queue_waits", lambda share: None),
+        (1, True, "main_queue_waits_for_panels", follow_later_panels_only),
+        (1, True, "main_queue_waits_for_panels", lambda share: None),
+        (1, True, "panel_queue_waits_for_main", lambda share: None),
+        (2, True, "panel_queue_waits_for_main", lambda share: None),
+        (2, False, "main_queue_waits_for_panels", lambda share: None),
         (1, False, "wait_download", lambda share, t: np.zeros(share.layout.stride, "f4")),
     ],
 )

@@ -5,6 +5,24 @@
 // (CLUSTER 1), with group barriers, in local memory if the panel fits there (HELD_PITCH). With lookahead.cu this kernel
 // raised the rate of the resident factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, with panel.cu, to
 // 15,859 (h200_band_lu.jsonl). Launched by device_columns.py.
+//
+// Words as in OpenCL: a group is a thread block, local memory is shared memory. Letters (S, p, l, u, ld) as in
+// band_lu.h. Compile-time inputs, chosen by panel_shape() in device_columns.py:
+//   REAL, DOUBLE  the type of the elements; DOUBLE is 1 for double
+//   S             columns of a panel, the block size
+//   INNER_BLOCK   columns of a sub-panel: 16, 8 or 4, a divisor of S
+//   GROUP_SIZE    threads of a group, a multiple of the warp size 32, at least 64
+//   ROWS          rows of a thread, whose elements of the sub-panel are in its registers
+//   CLUSTER       groups of the cluster: 1, 8 or 16; CLUSTER * GROUP_SIZE * ROWS >= rows of the panel
+//   BATCH         columns that a thread updates at a time where there are no tensor cores; a divisor of INNER_BLOCK
+//   HELD_PITCH    leading dimension of the panel in local memory; 0 if the panel stays in global memory
+//
+// Column j of a sub-panel, of factor_columns(): each group sends its candidate (the largest element of its rows and the
+// row) to all groups, and the warps that hold the candidate row and the diagonal row send these rows. Each group waits
+// for the CLUSTER candidates, chooses the pivot row among them, waits for the rows and eliminates. So no group can be
+// two columns ahead of another: it would need a candidate that the other one has not sent. Hence two buffers
+// (column & 1) for the candidates and diagonal rows. A pivot row is still read while the next column's candidates are
+// on their way (eliminate_rest), so pivot rows have three (column % 3).
 #include "numerics/band_lu/band_lu.h"
 
 #if CLUSTER == 1
@@ -27,33 +45,37 @@
 #define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))
 #define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
 #define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
+#define NO_ROW 0xffffffffu  // the row of a candidate if no row is left: IAMAX_THREAD in band_lu.h
 // Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
 #define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
 
-typedef struct {
-    GLOBAL REAL *first;  // element; columns are ld apart
+typedef struct {  // a panel, and the rows of it that a thread holds; rows are counted from the top of the panel
+    GLOBAL REAL *first;  // the panel's first element; columns are ld elements apart
     int ld, rows, rank;  // rows of the panel; rank of this group in the cluster
     int warp, lane;
-    int top;  // this thread's first row; others follow GROUP_SIZE apart
+    int top;  // this thread's first row; its other rows follow at distances of GROUP_SIZE
 } Panel;
 
-typedef struct {  // in local memory, written by other groups; buffered twice or three times, as far as groups run ahead
-    LOCAL ulong *mbarriers;  // two for candidates, two for rows
-    LOCAL REAL *
-        pivot_rows;  // the groups' best rows of three columns: the last one's are still read while the next ones arrive
-    LOCAL REAL *diagonal_row_values;  // the row that the pivot row replaces
-    LOCAL REAL *candidates;  // the groups' best elements
-    LOCAL uint *candidate_rows;  // and their rows
+// Local memory of a group that the other groups of the cluster write (DSMEM_STORE). Elements of an mbarrier and its
+// buffer are used again two columns later, so the parity of an mbarrier's phase is that of column / 2.
+typedef struct {
+    LOCAL ulong *mbarriers;  // (4): of candidates for even and odd columns, of rows for even and odd columns
+    LOCAL REAL *pivot_rows;  // (3, CLUSTER, INNER_BLOCK): the candidate row of each group
+    LOCAL REAL *diagonal_row_values;  // (2, INNER_BLOCK): the row that the pivot row replaces
+    LOCAL REAL *candidates;  // (2, CLUSTER): the largest element of each group
+    LOCAL uint *candidate_rows;  // (2, CLUSTER): the rows of the candidates, or NO_ROW
 } DsmemMailbox;
 
-typedef struct {  // in local memory, within a group
-    LOCAL REAL *best_size;  // of the warps
-    LOCAL uint *best_row;
-    LOCAL REAL *staged;
-    LOCAL int *ipiv;  // the sub-panel's pivots
-} Group;
+typedef struct {  // local memory that only its group uses
+    LOCAL REAL *best_size;  // (2, WARP_SIZE): the largest magnitude of each warp, for even and odd columns
+    LOCAL uint *best_row;  // (2, WARP_SIZE): the rows of best_size
+    LOCAL REAL *staged;  // (2, INNER_BLOCK): the candidate row and the diagonal row before they are sent
+    LOCAL int *ipiv;  // (INNER_BLOCK): the pivot rows of the sub-panel's columns
+} GroupScratch;
 
-DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }  // a panel has fewer than 2^31
+// Column c of a panel. A panel has fewer than 2^31 elements.
+DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }
+// The k-th row of this thread.
 DEVICE int row_of(const Panel *p, int k) { return p->top + k * GROUP_SIZE; }
 
 // Stores a row of a sub-panel into the local memory of all groups of the cluster, by one warp.
@@ -69,9 +91,9 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
 }
 
 // The largest magnitude at or below row `first_row` of the column in value[][0] among the group's rows, and the
-// uppermost row that has it (BLAS: iamax).
-DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer, Group group,
-                        REAL *size, uint *best_row) {
+// uppermost row that has it (BLAS: iamax); NO_ROW if the group has no such row.
+DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer,
+                        GroupScratch group, REAL *size, uint *best_row) {
 #define ROW_OF(k) row_of(p, k)
     IAMAX_THREAD(ROW_OF, first_row, p->rows, value, *size, *best_row)
     iamax_warp(size, best_row);
@@ -81,7 +103,7 @@ DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_ro
     }
     BARRIER();
     *size = p->lane < WARPS ? group.best_size[double_buffer * WARP_SIZE + p->lane] : 0;
-    *best_row = p->lane < WARPS ? group.best_row[double_buffer * WARP_SIZE + p->lane] : 0xffffffffu;
+    *best_row = p->lane < WARPS ? group.best_row[double_buffer * WARP_SIZE + p->lane] : NO_ROW;
     iamax_warp(size, best_row);
 }
 
@@ -110,16 +132,17 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
         warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
     if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
         DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane,
-                    best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
+                    best_row == NO_ROW ? 0 : best_value, mailbox.mbarriers + double_buffer);
         DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row,
                     mailbox.mbarriers + double_buffer);
     }
 }
 
-// Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it.
+// Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it:
+// `has_candidate` and `has_diagonal` are true for all threads of that warp.
 DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row,
-                                  bool sends, bool has_diagonal, int double_buffer, int triple_buffer,
-                                  DsmemMailbox mailbox, Group group) {
+                                  bool has_candidate, bool has_diagonal, int double_buffer, int triple_buffer,
+                                  DsmemMailbox mailbox, GroupScratch group) {
     FOR_ROWS(k) {
         int row = row_of(p, k);
         if ((uint)row == best_row) {
@@ -131,7 +154,7 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
     }
     WARP_BARRIER();
     LOCAL ulong *mbarrier = mailbox.mbarriers + 2 + double_buffer;
-    if (sends)
+    if (has_candidate)
         store_row_to_cluster(group.staged, mailbox.pivot_rows + (triple_buffer * CLUSTER + p->rank) * INNER_BLOCK,
                              mbarrier, p->lane);
     if (has_diagonal)
@@ -142,9 +165,9 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
 // The pivot row among the candidates of the groups, which must have arrived, and the reciprocal of the pivot.
 DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox,
                         REAL *inverse_pivot) {
-    bool counts = p->lane < CLUSTER;
-    REAL candidate = counts ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
-    uint best_row = counts ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : 0xffffffffu;
+    bool is_group = p->lane < CLUSTER;  // lane k compares the candidate of group k
+    REAL candidate = is_group ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
+    uint best_row = is_group ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : NO_ROW;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
     iamax_warp(&size, &best_row);
     int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
@@ -155,15 +178,18 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
 #endif
 
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
-// value[][1] is the finished column and value[][0] the next one, unless column j was the `last`.
+// value[][1] is the finished column and value[][0] the next one, unless column j was the `last`. `factor` receives the
+// multipliers of the column for the thread's rows. The other columns are eliminated later (eliminate_rest), so that
+// the candidate of the next column is on its way as early as possible.
 DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *factor, int diagonal_row, int pivot_row,
-                           REAL inverse_pivot, bool last, LOCAL const REAL *pivot_row_values, LOCAL const REAL *own) {
+                           REAL inverse_pivot, bool last, LOCAL const REAL *pivot_row_values,
+                           LOCAL const REAL *diagonal_row_values) {
     REAL pivot = pivot_row_values[0];
     bool tiny = fabs(pivot) < SFMIN;  // 1 / pivot would overflow: divide, as LAPACK does
     FOR_ROWS(k) {
         int row = row_of(p, k);
         if (row == pivot_row && pivot_row != diagonal_row) {
-            FOR_COLUMNS(c) value[k][c] = own[c];
+            FOR_COLUMNS(c) value[k][c] = diagonal_row_values[c];
         }
         if (row == diagonal_row) {
             FOR_COLUMNS(c) value[k][c] = pivot_row_values[c];
@@ -180,9 +206,11 @@ DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *fac
     }
 }
 
-// P L U of the sub-panel in registers. Of equal magnitudes the uppermost row is the pivot, as in LAPACK.
-DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int column, GLOBAL int *pivots,
-                           GLOBAL int *info, DsmemMailbox mailbox, Group group) {
+// Factors the sub-panel of columns `first` to first + INNER_BLOCK - 1 of the panel, in registers, as P L U. Of equal
+// magnitudes the uppermost row is the pivot, as in LAPACK. `panel_column`: the panel's first column in the matrix; it
+// indexes `pivots`. info[0] becomes the first column (from 1) with a zero pivot.
+DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int panel_column, GLOBAL int *pivots,
+                           GLOBAL int *info, DsmemMailbox mailbox, GroupScratch group) {
     REAL factor[ROWS];
     FOR_ROWS(k) factor[k] = 0;
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
@@ -196,34 +224,34 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         REAL inverse_size = size == 0 ? (REAL)0 : (REAL)1 / size;  // while rows are stored and waited for
         if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
         FOR_ROWS(k) {
-            LOCAL REAL *pivot_place = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
-            LOCAL REAL *diagonal_place = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
+            LOCAL REAL *pivot_copy = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
+            LOCAL REAL *diagonal_copy = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
             if (row_of(p, k) == pivot_row) {
-                FOR_COLUMNS(c) pivot_place[c] = value[k][c];
+                FOR_COLUMNS(c) pivot_copy[c] = value[k][c];
             }
             if (row_of(p, k) == diagonal_row) {
-                FOR_COLUMNS(c) diagonal_place[c] = value[k][c];
+                FOR_COLUMNS(c) diagonal_copy[c] = value[k][c];
             }
         }
         BARRIER();
         inverse_pivot = mailbox.pivot_rows[triple_buffer * INNER_BLOCK] < 0 ? -inverse_size : inverse_size;
 #else
-        int own = diagonal_row - p->rank * ROWS_PER_GROUP;
         if (p->warp == 0 && p->lane == 0) {
             mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
             mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
         }
         uint parity = (uint)(diagonal_row / 2) & 1u;
         iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
-        bool sends =
-            p->warp ==
-            (best_row == 0xffffffffu ? 0 : ((int)best_row - p->rank * ROWS_PER_GROUP) % GROUP_SIZE / WARP_SIZE);
-        bool has_diagonal = own >= 0 && own < ROWS_PER_GROUP && own % GROUP_SIZE / WARP_SIZE == p->warp;
-        if (sends) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
+        int group_row = (int)best_row - p->rank * ROWS_PER_GROUP;  // both rows counted from the group's first row
+        int group_diagonal = diagonal_row - p->rank * ROWS_PER_GROUP;
+        bool has_candidate = p->warp == (best_row == NO_ROW ? 0 : group_row % GROUP_SIZE / WARP_SIZE);
+        bool has_diagonal = group_diagonal >= 0 && group_diagonal < ROWS_PER_GROUP &&
+                            group_diagonal % GROUP_SIZE / WARP_SIZE == p->warp;
+        if (has_candidate) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
         if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
-        if (sends || has_diagonal)
-            store_rows_to_cluster(p, value, diagonal_row, best_row, sends, has_diagonal, double_buffer, triple_buffer,
-                                  mailbox, group);
+        if (has_candidate || has_diagonal)
+            store_rows_to_cluster(p, value, diagonal_row, best_row, has_candidate, has_diagonal, double_buffer,
+                                  triple_buffer, mailbox, group);
         mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
         int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
         mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
@@ -234,23 +262,25 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         if (p->warp == 0 && p->lane == 0) {
             group.ipiv[j] = pivot_row;
             if (p->rank == 0) {
-                pivots[column + diagonal_row] = pivot_row + 1;
-                if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = column + diagonal_row + 1;
+                pivots[panel_column + diagonal_row] = pivot_row + 1;
+                if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = panel_column + diagonal_row + 1;
             }
         }
     }
     eliminate_rest(value, factor, pivot_row_values, INNER_BLOCK);
 }
 
-// Applies the row interchanges of the sub-panel to the other columns of the panel, which are divided among the groups.
-// All elements are read before any is written.
+// Applies the row interchanges of the sub-panel to the other columns of the panel, which are divided among the groups
+// (LAPACK: laswp). The INNER_BLOCK interchanges concern at most 2 INNER_BLOCK rows: the diagonal rows and the pivot
+// rows. Entry e of `to` is such a row, and entry e of `from` the row whose elements the interchanges move there. All
+// elements are read into `moved` before any is written.
 DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
     int thread = (int)local_index();
     for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
-        int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
-        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = row_before(comes, first + j, ipiv[j]);
-        to[e] = goes;
-        from[e] = comes;
+        int new_row = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], old_row = new_row;
+        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) old_row = row_before(old_row, first + j, ipiv[j]);
+        to[e] = new_row;
+        from[e] = old_row;
     }
     BARRIER();
     int others = (S - INNER_BLOCK - p->rank + CLUSTER - 1) / CLUSTER;
@@ -265,8 +295,9 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
     }
 }
 
-// Computes the rows of U of the sub-panel in the columns from `right` on; every group computes all of them. INNER_BLOCK
-// lanes per column, COLUMNS_AT_ONCE columns per lane.
+// Computes the rows of U of the sub-panel in the columns from `right` on, by forward substitution with the sub-panel's
+// unit lower triangle (BLAS: trsm). Every group computes all of them into its local memory `upper`, which saves a
+// cluster barrier. Lane k of INNER_BLOCK lanes has row k of a column; a lane has COLUMNS_AT_ONCE columns.
 #define COLUMNS_AT_ONCE 4
 #define FOR_COLUMNS_AT_ONCE(q) UNROLL for (int q = 0; q < COLUMNS_AT_ONCE; q++)
 #define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
@@ -293,7 +324,8 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
     }
 }
 
-// Stores the rows of U into the panel. To be called after all groups have read the old rows.
+// Stores the rows of U into the panel, each group some columns. To be called after all groups have read the old rows in
+// solve_upper(), so after a cluster barrier.
 DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *upper) {
     for (int e = (int)local_index(); e < INNER_BLOCK * (S - right); e += GROUP_SIZE) {
         int c = right + e / INNER_BLOCK;
@@ -303,7 +335,9 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
 
 #if BY_TENSOR_CORES
 // Subtracts the product of the sub-panel and the rows of U from the rows of the group, by tensor cores: 32 rows of 8
-// columns per warp.
+// columns per warp, as four products of (8 rows, 4) by (4, 8 columns). Of these a lane holds the elements that
+// mma.m8n8k4 gives it (PTX manual): row lane / 4, column lane % 4 of the left factor, columns 2 (lane % 4) and the next
+// of the sum. `value` is unused: the sub-panel is read from memory, where store_subpanel() wrote it.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
     NO_UNROLL for (int k = 0; k < ROWS; k++) {
@@ -315,11 +349,11 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
             left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
         NO_UNROLL for (int c = right; c < S; c += 8) {
-            GLOBAL REAL *diagonal_row = column_of(p, c + 2 * column_lane) + top;
+            GLOBAL REAL *target = column_of(p, c + 2 * column_lane) + top;
             REAL sum[4][2];
             UNROLL for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
-                sum[e / 2][e % 2] = top + down < p->rows ? diagonal_row[e % 2 * p->ld + down] : 0;
+                sum[e / 2][e % 2] = top + down < p->rows ? target[e % 2 * p->ld + down] : 0;
             }
             UNROLL for (int q = 0; q < INNER_BLOCK / 4; q++) {
                 REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
@@ -327,7 +361,7 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
             }
             UNROLL for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
-                if (top + down >= right && top + down < p->rows) diagonal_row[e % 2 * p->ld + down] = sum[e / 2][e % 2];
+                if (top + down >= right && top + down < p->rows) target[e % 2 * p->ld + down] = sum[e / 2][e % 2];
             }
         }
     }
@@ -387,7 +421,12 @@ DEVICE void copy_columns(GLOBAL const REAL *from, int from_ld, GLOBAL REAL *to, 
 }
 #endif
 
-// P L U of panel i.
+// Factors panel i of p panels as P L U. `pivots` (p S) receives rows of the panel, from 1 on; `info` (1) the first
+// column of the matrix (from 1) whose pivot is 0, unless it is set already. `l`: blocks below the diagonal block.
+//
+// Barriers of the cluster: every CLUSTER_ARRIVE has its CLUSTER_WAIT in the next round, after factor_columns. It tells
+// that all groups have updated their rows with the previous sub-panel, so that the rows of U, which they read for that,
+// may be overwritten (write_upper), and their elements moved (laswp).
 KERNEL_CLUSTER(CLUSTER)
 factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
              STORAGE_PARAMETERS) {
@@ -405,7 +444,7 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
     LOCAL_ARRAY(int, moves_to, 2 * INNER_BLOCK);
     LOCAL_ARRAY(int, moves_from, 2 * INNER_BLOCK);
     DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
-    Group group = {best_size, best_row, staged, ipiv};
+    GroupScratch group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
     Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots),
                    ld,
@@ -438,7 +477,7 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
         solve_upper(&panel, first, right, upper);
         BARRIER();
         update_columns(&panel, value, first, right, upper);
-        WARP_BARRIER();  // warps load what they wrote next
+        WARP_BARRIER();  // load_subpanel() reads elements that other lanes of this warp have updated
         CLUSTER_ARRIVE();
     }
     CLUSTER_WAIT();

@@ -10,26 +10,29 @@ import numpy as np
 
 from renderer.numerics.band_lu.accuracy.residuals import Residual, quotients
 
-ENOUGH = 64  # a backward error below this many epsilons is accepted
+ENOUGH = 64  # a backward error below this many epsilons is accepted; epsilon is that of the factors' dtype
 
 Correct = Callable[[np.ndarray], np.ndarray]  # the correction (n, m) of x for a residual (n, m), inf if it overflows
 ResidualFunction = Callable[[np.ndarray, np.ndarray], Residual]  # the residual of x (n, m) for right-hand sides (n, m)
-# The residual after x was moved by an array (n, m) if no further correction is needed, else None. Also takes the
-# residual before, the size of the move relative to x, and the largest quotient of successive corrections.
+# (old residual, move, change, ratio) -> the residual of x + move if no further correction is needed, else None. `move`
+# (n, m) is the rounded correction, `change` its size relative to x, `ratio` the largest quotient of successive changes.
 LastResidual = Callable[[Residual, np.ndarray, float, float], Residual | None]
 
 
 class Iterate(NamedTuple):
-    """A solution with its residual, and the size of its corrections."""
+    """A solution with its residual, and the size of a correction: of the next one, which was computed but not applied.
+
+    With `is_last`, of the last one that was applied: last_residual() ended the loop, so the next one is not known.
+    """
 
     x: np.ndarray  # (n, m)
     residual: Residual
-    error: float  # componentwise backward error
+    backward_error: float  # componentwise
     corrections: int  # applied so far
-    change: float  # size of the next correction relative to x; with `is_last` of the last one
-    changes: np.ndarray  # (m,) the absolute sizes of the same correction
+    change: float  # size of the correction relative to x, the largest of all right-hand sides
+    changes: np.ndarray  # (m,) its absolute sizes
     ratio: float  # largest quotient of successive changes
-    is_last: bool = False  # the next correction was not computed, since last_residual() ended the loop
+    is_last: bool = False
 
 
 def correct_repeatedly(
@@ -47,11 +50,11 @@ def correct_repeatedly(
     """Corrects x repeatedly and returns the last iterate; `residual` belongs to x, and `step` is its first correction.
 
     x + step is rounded to `dtype`. The loop ends when a correction is not less than half of the previous one, increases
-    the backward error, or is below the last bit; when last_residual() returns one; or after `max_corrections`. Sizes
-    of corrections are measured in unit * x.
+    the backward error, or is below the last bit; when last_residual() returns a residual; or after `max_corrections`.
+    `unit` (n, 1): sizes are maxima over the components of unit * step and unit * x.
     """
     epsilon, previous = float(np.finfo(dtype).eps), np.inf
-    error, corrections, ratio = residual.backward_error, 0, 0.0
+    error, corrections, ratio = residual.backward_error, 0, 0.0  # `error` is the backward error of x
     while True:
         changes, sizes = np.abs(unit * step).max(axis=0), np.abs(unit * x).max(axis=0)
         change = float(quotients(changes, sizes).max(initial=0.0))

@@ -8,7 +8,7 @@ One operation costs about 40 in float64; a column of a narrow band takes some 60
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.numerics.band_lu.accuracy.refinement import FEW, MAX_CONTRACTION, RefinedSolution
+from renderer.numerics.band_lu.accuracy.refinement import MAX_CONTRACTION, SAFETY, RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import accurate_residual
 from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals, row_blocks
 from renderer.numerics.error_free import product_error, split, two_sum
@@ -138,7 +138,7 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
         steps = factors.solve(np.concatenate(pairs, axis=2))
         step, moved = steps[:, :, :count], steps[:, :, count:]
         vanished = np.abs(unit * (moved[0] + probes + moved[1]))
-        contraction = FEW * np.sqrt(n) * vanished.max()
+        contraction = SAFETY * np.sqrt(n) * vanished.max()
         high, low = _difference(x, -step)
         changes = np.abs(unit * step[0]).max(axis=0) * contraction / (1 - contraction)
         rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * high).max(axis=0)  # of residuals and sums

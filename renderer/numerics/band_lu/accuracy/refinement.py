@@ -19,9 +19,11 @@ from renderer.numerics.band_lu.accuracy.correction_loop import ENOUGH, Iterate, 
 from renderer.numerics.band_lu.accuracy.residuals import Residual, accurate_residual, quotients, residuals_on
 from renderer.numerics.band_lu.solver import BandedLU
 
+# The contraction is the factor by which the error of x shrinks with each correction, |I - (LU)^-1 A|; random vectors
+# estimate it from below, so it is used times a safety factor.
 MAX_CORRECTIONS = 5
-FEW = 4  # safety factor on a contraction that PROBES random vectors estimate; one vector takes FEW sqrt(n)
-PROBES = 16
+SAFETY = 4  # safety factor if PROBES random vectors estimate the contraction; SAFETY sqrt(n) if one vector does
+PROBES = 16  # random vectors of the second, closer estimate
 MAX_CONTRACTION = 0.5  # largest contraction, times its safety factor, from which an error is bounded
 
 
@@ -74,54 +76,59 @@ def solve_refined(
 ) -> RefinedSolution:
     """The refined solution of A x = b, (n,) or (n, m), with the factors `lu` of A.
 
+    Plan: (1) Solve for x. With the first correction, estimate the contraction from one random vector v, as a further
+    right-hand side A v. (2) Correct x repeatedly; if the next correction is sure to be below the last bit, skip it and
+    update the residual instead of computing it anew. (3) Bound the error by the geometric series of the corrections; if
+    the large safety factor of one vector prevents that, estimate the contraction again from PROBES vectors.
+
     `device` computes residuals if residuals.pays(); x has the same bits either way. `units` (n,), powers of two,
     are the column scales of equilibration: errors are then small relative to the largest component of units * x, the
-    unscaled solution, which may be a small one of x. Raises the errors of BandedLU.solve().
+    unscaled solution; the same component of x may be small. Raises the errors of BandedLU.solve().
     """
     unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     x = lu.solve(b)
-    columns, sides = (np.asarray(v, lu.dtype).reshape(lu.n, -1).astype("f8", copy=False) for v in (x, b))
+    solution, sides = (np.asarray(v, lu.dtype).reshape(lu.n, -1).astype("f8", copy=False) for v in (x, b))
     residual_of, multiply = _products(lu, device)
-    residual, vectors = residual_of(columns, sides), _random_vectors(lu, 1) / unit
+    residual, vectors = residual_of(solution, sides), _random_vectors(lu, 1) / unit
     steps = _correction(lu, np.hstack([residual.values, multiply(vectors)]))
     step, contraction = steps[:, :-1], _contraction(unit, vectors, steps[:, -1:])
     if not np.isfinite(contraction):  # any column may have overflowed: solve again without the random vector
         step = _correction(lu, residual.values)
-    safety, epsilon = FEW * np.sqrt(lu.n), float(np.finfo(lu.dtype).eps)
+    safety, epsilon = SAFETY * np.sqrt(lu.n), float(np.finfo(lu.dtype).eps)
 
-    def last_residual(before: Residual, move: np.ndarray, change: float, ratio: float) -> Residual | None:
+    def last_residual(old: Residual, move: np.ndarray, change: float, ratio: float) -> Residual | None:
         bound = max(ratio, contraction) * safety
         if change * bound >= epsilon or bound >= MAX_CONTRACTION:
             return None
-        after = before._replace(values=before.values - multiply(move))  # rounds little, since `move` is small
-        return after if after.backward_error <= ENOUGH * epsilon else None
+        new = old._replace(values=old.values - multiply(move))  # rounds little, since `move` is small
+        return new if new.backward_error <= ENOUGH * epsilon else None
 
-    limits = MAX_CORRECTIONS, lu.dtype, unit, last_residual
-    last = correct_repeatedly(columns, sides, residual, step, partial(_correction, lu), residual_of, *limits)
-    if last.change and max(last.ratio, contraction) * safety >= MAX_CONTRACTION > contraction * FEW:
+    correct, limits = partial(_correction, lu), (MAX_CORRECTIONS, lu.dtype, unit)
+    last = correct_repeatedly(solution, sides, residual, step, correct, residual_of, *limits, last_residual)
+    if last.change and max(last.ratio, contraction) * safety >= MAX_CONTRACTION > contraction * SAFETY:
         vectors = _random_vectors(lu, min(PROBES, lu.n)) / unit
         solved = -_correction(lu, residual_of(vectors, np.zeros_like(vectors)).values)
-        contraction, safety = max(contraction, _contraction(unit, vectors, solved)), FEW
-    is_zero = ~(sides.any(axis=0) | last.x.any(axis=0))
+        contraction, safety = max(contraction, _contraction(unit, vectors, solved)), SAFETY
+    is_zero = ~(sides.any(axis=0) | last.x.any(axis=0))  # right-hand sides whose solution 0 is exact
     error = np.where(is_zero, 0.0, _error(lu, last, max(last.ratio, contraction) * safety, unit))
     x = last.x.astype(lu.dtype, copy=False).reshape(x.shape)
     error = np.broadcast_to(error, last.x.shape).reshape(x.shape)
-    return RefinedSolution(x, error, last.error, last.corrections, x, last.residual.values)
+    return RefinedSolution(x, error, last.backward_error, last.corrections, scaled=x, residual=last.residual.values)
 
 
 def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) -> np.ndarray:
-    """Bounds, (n, m) or (1, m), of the error of the last iterate, from a safe bound of the contraction.
+    """Bounds, (n, m) or (1, 1), of the error of the last iterate, from a safe bound of the contraction.
 
-    Corrections are the first terms of a geometric series, whose sum is the error. `last` may hold the last correction
-    applied (`is_last`) or the next one. Rounding x adds a unit in its last place, and residuals in twice the
-    precision are uncertain by some units in the last place of the correction that they give.
+    Corrections are the first terms of a geometric series, whose sum is the error. If `last` holds the last correction
+    applied (`is_last`), the next one is at most the contraction times it. Rounding x adds a unit in its last place, and
+    residuals in twice the precision are uncertain by some units in the last place of the correction that they give.
     """
     if not contraction < MAX_CONTRACTION:
         return np.full((1, 1), np.inf)
     changes = last.changes * (contraction if last.is_last else 1.0) / (1 - contraction)
-    terms = lu.kl + lu.ku + 3
+    summands = lu.kl + lu.ku + 3  # as in Residual.error_bounds(): a row of b - A x has kl + ku + 1 products and b
     sizes = np.abs(unit * last.x).max(axis=0)
-    rounding = float(np.finfo(lu.dtype).eps) * (1 + contraction * terms) * sizes
+    rounding = float(np.finfo(lu.dtype).eps) * (1 + contraction * summands) * sizes
     error = (changes + rounding) / unit
     return np.where(np.isnan(error), np.inf, error)
 

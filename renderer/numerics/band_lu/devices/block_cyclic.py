@@ -7,6 +7,10 @@ the devices update the remaining block columns. Only tests run this on CPU devic
 
 BlockCyclicFactors runs the steps, ColumnUploader gathers and uploads block columns, PhaseTimer measures the phases.
 device_columns.py has the storage and kernels of one device, substitution.py the solves.
+
+Letters as in block_columns.py: n columns of the matrix in p block columns of s columns, l blocks below and u blocks
+above the diagonal block, leading dimension ld; kl, ku and the band array ab (kl + ku + 1, n) as in LAPACK. Step i
+factors panel i, which is block column i from its diagonal block down, and updates block columns t > i with it.
 """
 
 import time
@@ -30,7 +34,7 @@ from renderer.numerics.band_lu.memory import READBACKS, gather_chunk
 
 PREFETCHED_COLUMNS = 2  # resident factors upload a block column this many steps before its first use
 MAX_GATHER_THREADS = 16
-MIN_THREAD_BYTES = 1 << 19  # bytes per thread that gathers
+MIN_THREAD_BYTES = 1 << 19  # bytes that a gathering thread must at least have to copy, to be worth its start
 MAX_TIMED_STEPS = 64  # a step has a dozen timestamps, each of which takes the host some microseconds
 
 
@@ -105,14 +109,18 @@ class BlockCyclicFactors:
     def max_abs_a(self) -> float:
         """The maximum of |a_ij| of the uploaded matrix; infinite if it holds NaN."""
         count = len(self.per_device)
+        # Row t of `max_abs` is written by the owner of block column t: devices own every count-th row.
         return float(max(c.max_abs.read()[c.index :: count].max(initial=0) for c in self.per_device))
 
     def _factor_on_devices(self, uploader: "ColumnUploader | None", timer: "PhaseTimer") -> None:
-        """All steps with two queues per device: panel i + 1 is factored while step i updates the remaining columns."""
+        """All steps with two queues per device: panel i + 1 is factored while step i updates the remaining columns.
+
+        The host waits for the download of a streamed block column `lag` steps after its start.
+        """
         layout, lag = self.layout, 0 if self.is_resident else READBACKS - 2
         self._start_panel(0, timer)
         for columns in self.per_device:
-            columns.update_queue_waits()
+            columns.main_queue_waits_for_panels()
         for i in range(layout.p):
             timer.start_step(i)
             if uploader and not self.is_resident:
@@ -123,7 +131,7 @@ class BlockCyclicFactors:
                 self._upload(i, uploader, timer)
             self._update_trailing(i, timer)
             for columns in self.per_device:
-                columns.update_queue_waits()
+                columns.main_queue_waits_for_panels()
             if i >= lag:
                 self._download_column(i - lag, timer)
         for i in range(max(layout.p - lag, 0), layout.p):
@@ -140,7 +148,7 @@ class BlockCyclicFactors:
         """Queues on the priority queue: step i - 1 of block column i, the factorization of panel i, its broadcast."""
         owner = self._owner(i)
         for columns in self.per_device:
-            columns.panel_queue_waits()
+            columns.panel_queue_waits_for_main()
         timestamp = timer.in_panel_queue()
         with owner.queue:
             if 0 < i <= self.layout.last_updated(i - 1):
@@ -149,7 +157,7 @@ class BlockCyclicFactors:
             owner.factor_panel(i)
             timestamp("copy", owner)
             if len(self.per_device) > 1 or not self.is_resident:  # a streamed slot is overwritten while still in use
-                following = owner.index + 1  # this device needs the panel first
+                following = owner.index + 1  # the device after the owner factors panel i + 1: it needs panel i first
                 others = self.per_device[following:] + self.per_device[: owner.index]
                 owner.broadcast_panel(i, others, not self.is_resident)
             if not self.is_resident:
@@ -157,7 +165,10 @@ class BlockCyclicFactors:
             timestamp("end", owner)
 
     def _upload(self, i: int, uploader: "ColumnUploader", timer: "PhaseTimer") -> None:
-        """Uploads block columns for the next steps; a streamed block column overwrites the slot of block column i."""
+        """Uploads block columns for the next steps.
+
+        A streamed upload brings one block column, i + u + 1, into the slot of block column i, which is finished.
+        """
         began = time.perf_counter()
         uploader.upload_through(i + self.layout.u + (PREFETCHED_COLUMNS + 1 if self.is_resident else 1))
         timer.add_host_seconds(i, "copy", time.perf_counter() - began)
@@ -187,9 +198,8 @@ class BlockCyclicFactors:
         for columns in self.per_device:
             is_owned = np.repeat(owners == columns.index, self.layout.s)
             self._panel_pivots[is_owned] = columns.pivots.read()[is_owned]
-            info = int(columns.info.read()[0])
-            if info and (not self.info or info < self.info):
-                self.info = info
+        infos = [int(columns.info.read()[0]) for columns in self.per_device]
+        self.info = min(filter(None, infos), default=0)  # the first column (from 1) with a zero pivot, or 0
 
     def download(self) -> BlockFactors:
         """The factors in host memory, downloaded once."""

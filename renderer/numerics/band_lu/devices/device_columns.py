@@ -260,13 +260,13 @@ class DeviceColumns:
                 self._launches[key] = bound
         return bound
 
-    def panel_queue_waits(self) -> None:
+    def panel_queue_waits_for_main(self) -> None:
         """Makes the panel queue wait for all work submitted to the main queue so far."""
         self._update_event = self.device.record_event(self._update_event)
         with self.queue:
             self.device.wait_event(self._update_event)
 
-    def update_queue_waits(self) -> None:
+    def main_queue_waits_for_panels(self) -> None:
         """Makes the main queue wait for all work submitted to the panel queue so far."""
         with self.queue:
             self._panel_event = self.device.record_event(self._panel_event)
