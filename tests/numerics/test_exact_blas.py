@@ -207,6 +207,38 @@ def test_decimal_columns_are_added_exactly(rng, bits):
     assert (total + batches_total([], batches[:1], "d")).count == len(present) + 100
 
 
+class EmptyReader:
+    """A stand-in for a RecordBatchReader without batches: its schema makes an empty table."""
+
+    def __init__(self, column):
+        table = SimpleNamespace(schema=SimpleNamespace(names=["d"]), column=lambda _name: column)
+        self.schema = SimpleNamespace(empty_table=lambda: table)
+
+    def __iter__(self):
+        return iter(())
+
+
+def test_a_reader_without_batches_has_the_sum_of_its_column():
+    total = batches_total([], EmptyReader(Decimals([], 2)), "d")
+    assert total.decimal() == 0 and total.count == 0 and total.scale == 2
+    assert batches_total([], EmptyReader(Column(np.zeros(0), np.zeros(0, bool))), "d").count == 0
+    with pytest.raises(InputError, match="'price' is not there; the columns are d"):
+        batches_total([], EmptyReader(Decimals([], 2)), "price")
+
+
+def test_products_of_integers_that_float64_would_round_are_refused(device):
+    """2^53 + 1 becomes 2^53 in float64; 2^53 and -2^53 are exact."""
+    schema, none = SimpleNamespace(names=["x", "k"]), np.zeros(2, bool)
+    for integer, is_exact in ((2**53, True), (-(2**53), True), (2**53 + 1, False), (-(2**53) - 1, False)):
+        columns = {"x": Column(np.array([0.5, 1]), none), "k": Column(np.array([integer, 3]), none)}
+        batch = SimpleNamespace(schema=schema, column=columns.__getitem__)
+        if is_exact:
+            assert batches_total([device], [batch], "x", "k").fraction() == Fraction(integer, 2) + 3
+            continue
+        with pytest.raises(InputError, match="integers beyond 2\\^53"):
+            batches_total([device], [batch], "x", "k")
+
+
 @pytest.mark.slow
 def test_decimals_of_pyarrow_and_duckdb(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -8,6 +8,7 @@ A DECIMAL column's total is exact in decimal digits: total.decimal() is a decima
 batches. The sums of several readers can be added with +, in any order.
 """
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,14 +25,15 @@ def batches_total(
 ) -> ExactSum | DecimalSum:
     """The exact sum of a column of Arrow record batches or tables, or of the products of columns `column` and `y`.
 
-    Rows with a null in either column are left out. A DECIMAL column has a DecimalSum, and no products. InputError for a
-    column that is missing or holds no numbers.
+    Rows with a null in either column are left out. A DECIMAL column has a DecimalSum, and no products; a reader without
+    batches has the sum of its schema, if it has one. InputError for a column that is missing or holds no numbers.
     """
     total: Any = None
-    for batch in batches:
+    schema = getattr(batches, "schema", None)
+    for batch in batches if schema is None else itertools.chain(batches, [schema.empty_table()]):
         if y is None and column in batch.schema.names and "decimal" in str(batch.column(column).type):
-            part = _decimal_sum(batch.column(column))
-            total = part if total is None else total + part
+            batch_sum = _decimal_sum(batch.column(column))
+            total = batch_sum if total is None else total + batch_sum
             continue
         total = ExactSum() if total is None else total
         numbers, factors = _numbers(batch, column), None if y is None else _numbers(batch, y)
@@ -45,7 +47,10 @@ def batches_total(
 
 
 def _decimal_sum(column: Any) -> DecimalSum:
-    """The sum of an Arrow array of decimals: integers of 4 to 32 bytes, little-endian, in units of 10^-scale."""
+    """The sum of an Arrow array of decimals: integers of 4 to 32 bytes, little-endian, in units of 10^-scale.
+
+    `words` is their number of 32-bit words. Only the highest word is signed (two's complement).
+    """
     words, units, count = column.type.bit_width // 32, 0, 0
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.drop_null()
@@ -54,7 +59,7 @@ def _decimal_sum(column: Any) -> DecimalSum:
             table = np.frombuffer(values.buffers()[1], "<u4", len(values) * words, bytes_before).reshape(-1, words)
             sums = [int(table[:, k].sum(dtype="u8")) for k in range(words - 1)]
             sums.append(int(table[:, -1].view("<i4").sum(dtype="i8")))
-            units, count = units + sum(part << 32 * k for k, part in enumerate(sums)), count + len(values)
+            units, count = units + sum(word_sum << 32 * k for k, word_sum in enumerate(sums)), count + len(values)
     return DecimalSum(units, column.type.scale, count)
 
 
@@ -62,11 +67,10 @@ def _with_common_dtype(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
     """Both arrays, converted to float64 if their dtypes differ; InputError if the conversion would round."""
     if x.dtype == y.dtype:
         return x, y
-    wide = x.astype("f8"), y.astype("f8")
-    for given, converted in zip((x, y), wide, strict=True):
-        if given.dtype.kind in "iu" and given.dtype.itemsize == 8 and (np.abs(converted) > 2.0**53).any():
+    for given in (x, y):
+        if given.dtype.kind in "iu" and max(-int(given.min(initial=0)), int(given.max(initial=0))) > 2**53:
             raise InputError("a column holds integers beyond 2^53, which float64 does not hold")
-    return wide
+    return x.astype("f8"), y.astype("f8")
 
 
 def _numbers(batch: Any, name: str) -> np.ma.MaskedArray:
@@ -76,8 +80,7 @@ def _numbers(batch: Any, name: str) -> np.ma.MaskedArray:
     column = batch.column(name)
     masked = np.asarray(column.is_null())
     try:
-        values = column.fill_null(0) if masked.any() else column
-        array = np.asarray(values)
+        array = np.asarray(column.fill_null(0) if masked.any() else column)
     except (TypeError, ValueError, NotImplementedError) as error:
         raise InputError(f"column {name!r} holds {column.type}; numbers are wanted") from error
     if array.dtype.kind not in "fiub":
