@@ -3,6 +3,10 @@
 export/farm.py and sums/command.py call run_tasks(). This process itself assigns each task to one worker, at most
 TASKS_PER_WORKER at a time: dask leaves what it assigned to a stopped worker there for five minutes. No call waits for
 the scheduler or a worker on the main thread, so that Ctrl-C always works.
+
+A worker is known while the scheduler lists it, and has left when it does not; a known worker is alive while its
+heartbeats come, else silent (Watch in farm.py). An attempt is one task at one worker. It is abandoned if its worker has
+left or is silent: the task is given to another worker, and the first answer counts.
 """
 
 import asyncio
@@ -20,7 +24,8 @@ from renderer.system.farm import KEPT, Client, Watch, quiet_task
 TASKS_PER_WORKER = 2  # one runs while the answer of the one before is on its way
 STRAGGLER_FACTOR = 3.0  # a task is late after this many median durations
 STRAGGLER_GRACE = 1.0  # plus these seconds
-MAX_ATTEMPTS = 3  # of a task that is late, and of one that fails or whose worker dies
+MAX_COPIES = 3  # attempts in flight for a late task
+MAX_FAILURES = 3  # errors of a task, or workers that died of it, after which the run fails
 
 
 @dataclass
@@ -29,8 +34,9 @@ class _Attempt:
 
     task: int
     worker: str
-    since: float  # its start, or the time of its worker's answer to the task before
-    lost: bool = False  # its worker is silent: the task was given to others, and the first answer counts
+    since: float  # when the worker could begin: time.monotonic() of the sending or of the worker's previous answer
+    copied: float = 0.0  # when another worker last got a copy of this late task; 0 if none did
+    is_abandoned: bool = False
 
 
 def _died(attempt: _Attempt) -> IncompleteError:
@@ -38,7 +44,7 @@ def _died(attempt: _Attempt) -> IncompleteError:
 
 
 class _Sender:
-    """Sends tasks to workers; its coroutines run on dask's thread."""
+    """Sends tasks to workers; run() and what it awaits run on dask's thread."""
 
     def __init__(self, client: Client, function: Callable[[Any, Any], Any], common: Any):
         from distributed.comm.core import CommClosedError
@@ -48,7 +54,7 @@ class _Sender:
         self._cancelled = (asyncio.CancelledError, CancelledError, CommClosedError)
 
     async def run(self, task: Any, worker: str) -> tuple[Any] | None:
-        """Returns the answer in a tuple; None if the worker was lost. Raises the errors of the task."""
+        """Returns the answer in a tuple; None if the worker has left or closed. Raises the errors of the task."""
         try:
             if worker not in self._sent:
                 sending = self._client.scatter([self._common], workers=[worker], direct=False, hash=False)
@@ -82,26 +88,33 @@ class _Schedule:
         self._attempts[call] = _Attempt(task, worker, time.monotonic())
 
     def _retry(self, task: int, error: Exception | None = None) -> None:
-        """Lets a task wait for a worker again; raises the error of its last failure that is allowed."""
+        """Lets a task wait for a worker again, unless another attempt at it goes on; counts `error` as a failure.
+
+        Raises `error` if the task has failed MAX_FAILURES times.
+        """
         self._failures[task] += error is not None
-        if error and self._failures[task] >= MAX_ATTEMPTS:
+        if error and self._failures[task] >= MAX_FAILURES:
             raise error
-        is_tried = any(attempt.task == task and not attempt.lost for attempt in self._attempts.values())
+        is_tried = any(attempt.task == task and not attempt.is_abandoned for attempt in self._attempts.values())
         if task in self.missing and task not in self._waiting and not is_tried:
             self._waiting.append(task)
 
-    def give_up_lost(self, known: Container[str], alive: Container[str]) -> None:
-        """Retries the tasks of workers that have left (they are not `known`) or are silent (not `alive`)."""
+    def abandon(self, known: Container[str], alive: Container[str]) -> None:
+        """Abandons attempts at workers that have left (not `known`) or are silent (not `alive`); retries their tasks.
+
+        The oldest attempt at a worker that left was running and may have killed the worker, which counts as a failure
+        of its task. Younger attempts were waiting there and count for nothing.
+        """
         left = set[str]()
-        for call, attempt in list(self._attempts.items()):
+        for call, attempt in list(self._attempts.items()):  # oldest first
             if attempt.worker not in known:
                 call.cancel()
-                if not attempt.lost:
-                    attempt.lost = True  # a worker's first attempt was running, and may have killed it
+                if not attempt.is_abandoned:
+                    attempt.is_abandoned = True
                     self._retry(attempt.task, None if attempt.worker in left else _died(attempt))
                 left.add(attempt.worker)
-            elif attempt.worker not in alive and not attempt.lost:
-                attempt.lost = True
+            elif attempt.worker not in alive and not attempt.is_abandoned:
+                attempt.is_abandoned = True
                 self._retry(attempt.task)
 
     def assign(self, alive: Sequence[str]) -> None:
@@ -118,13 +131,15 @@ class _Schedule:
             self._copy_late([worker for worker in alive if not loads[worker]])
 
     def _copy_late(self, idle: list[str]) -> None:
-        late = time.monotonic() - STRAGGLER_GRACE - STRAGGLER_FACTOR * statistics.median(self._durations)
+        """Gives each late task, one that began before `deadline`, to one of the idle workers as well."""
+        now = time.monotonic()
+        deadline = now - STRAGGLER_GRACE - STRAGGLER_FACTOR * statistics.median(self._durations)
         copies = Counter(attempt.task for attempt in self._attempts.values())
         for attempt in list(self._attempts.values()):
-            is_late = attempt.since < late and attempt.task in self.missing
-            if idle and is_late and copies[attempt.task] < MAX_ATTEMPTS:
+            is_late = max(attempt.since, attempt.copied) < deadline and attempt.task in self.missing
+            if idle and is_late and copies[attempt.task] < MAX_COPIES:
                 self._start(attempt.task, idle.pop())
-                attempt.since = time.monotonic()
+                attempt.copied = now
 
     def answers(self) -> Iterator[tuple[int, Any]]:
         """Yields (index, answer) of the tasks that end within half a second; retries those that failed."""
@@ -133,7 +148,8 @@ class _Schedule:
         for call in wait(self._attempts, 0.5, FIRST_COMPLETED).done:
             attempt, now = self._attempts.pop(call), time.monotonic()
             for other in self._attempts.values():
-                other.since = now if other.worker == attempt.worker else other.since
+                if other.worker == attempt.worker:
+                    other.since = now  # the worker begins its next task
             answer = self._answer(call, attempt) if attempt.task in self.missing else None
             if answer is not None:
                 self.missing.discard(attempt.task)
@@ -167,7 +183,7 @@ def run_tasks(
     """Yields (index, function(common, tasks[index])) of every task in the order of completion.
 
     A task whose worker dies or is silent, and one that takes much longer than the median, is given to another worker,
-    and its first answer counts. Raises the errors of Watch.alive(), the error of a task that fails MAX_ATTEMPTS times,
+    and its first answer counts. Raises the errors of Watch.alive(), the error of a task that fails MAX_FAILURES times,
     and IncompleteError if as many workers died of a task.
     """
     schedule = _Schedule(_Sender(client, function, common), client.loop.asyncio_loop, tasks)
@@ -175,7 +191,7 @@ def run_tasks(
         try:
             while schedule.missing:
                 alive = watch.alive()
-                schedule.give_up_lost(watch.silence, alive)
+                schedule.abandon(watch.silence, alive)
                 schedule.assign(alive)
                 yield from schedule.answers()
         finally:
