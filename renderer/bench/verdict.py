@@ -1,6 +1,7 @@
 """The statistics of `bench ab` and `bench aa`: verdicts SLOWER, FASTER, SAME or UNDECIDED from paired times.
 
-The data of a case are log(head's time / base's time), one number for each pair of processes. They are judged by the
+A pair is a process of the base commit and one of the head commit, run one after the other in random order. The data of
+a case, its differences, are log(head's time / base's time), one number for each pair. They are judged by the
 Hodges-Lehmann shift, the exact signed-rank test and the Holm correction over the cases. Comparing with a stored
 baseline gave 36 to 48 % false alarms on a machine whose speed drifts. Pairs in random order give the nominal rate: if
 nothing changed, the sign of a pair's difference is as random as the pair's order.
@@ -41,14 +42,15 @@ class Verdict:
 
 
 @lru_cache(maxsize=256)
-def _counts(doubled_ranks: tuple[int, ...]) -> np.ndarray:
-    """Counts, for each possible sum of the doubled ranks of positive differences, the sign patterns that give it.
+def _counts(ranks: tuple[int, ...]) -> np.ndarray:
+    """Counts, for each possible sum of the ranks of positive differences, the sign patterns that give it.
 
-    There are 2^n patterns for n ranks. float64 counts are exact below 2^53 and rounded above.
+    Ranks may be doubled, to make them whole numbers. There are 2^n patterns for n ranks. float64 counts are exact below
+    2^53 and rounded above.
     """
-    counts = np.zeros(sum(doubled_ranks) + 1)
+    counts = np.zeros(sum(ranks) + 1)
     counts[0] = 1
-    for rank in doubled_ranks:
+    for rank in ranks:
         counts[rank:] += counts[:-rank].copy()
     return counts
 
@@ -60,9 +62,9 @@ def signed_rank_p(differences: np.ndarray) -> float:
     """
     d = np.asarray(differences, "f8")
     d = d[d != 0]
-    ranks = (2 * rankdata(np.abs(d))).astype(int)
-    counts = _counts(tuple(sorted(ranks.tolist())))
-    return float(counts[ranks[d > 0].sum() :].sum() / 2.0 ** len(d))
+    doubled_ranks = (2 * rankdata(np.abs(d))).astype(int)  # whole numbers: ties have half ranks
+    counts, rank_sum = _counts(tuple(sorted(doubled_ranks.tolist()))), doubled_ranks[d > 0].sum()
+    return float(counts[rank_sum:].sum() / 2.0 ** len(d))  # the sign patterns with at least this rank sum
 
 
 def walsh_averages(differences: np.ndarray) -> np.ndarray:
@@ -75,10 +77,9 @@ def walsh_averages(differences: np.ndarray) -> np.ndarray:
 def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
     """Returns the Hodges-Lehmann shift and both bounds of the exact 99 % interval that inverts the signed-rank test."""
     walsh = walsh_averages(differences)
-    cut = _critical_rank(len(differences))
-    if cut == 0:  # so few pairs cannot give the confidence
-        return float(np.median(walsh)), -np.inf, np.inf
-    return float(np.median(walsh)), float(walsh[cut - 1]), float(walsh[-cut])
+    rank = _critical_rank(len(differences))  # 0: so few pairs cannot give the confidence
+    low, high = (walsh[rank - 1], walsh[-rank]) if rank else (-np.inf, np.inf)
+    return float(np.median(walsh)), float(low), float(high)
 
 
 @cache
@@ -87,8 +88,8 @@ def _critical_rank(n: int) -> int:
 
     0: no interval of n differences has the confidence.
     """
-    tail = np.cumsum(_counts(tuple(2 * rank for rank in range(1, n + 1)))[::2]) / 2.0**n
-    return int(np.searchsorted(tail, (1 - CONFIDENCE) / 2, side="right"))
+    counts = _counts(tuple(range(1, n + 1)))  # without ties, ranks need not be doubled
+    return int(np.searchsorted(np.cumsum(counts) / 2.0**n, (1 - CONFIDENCE) / 2, side="right"))
 
 
 def holm(ps: list[float]) -> list[float]:
@@ -107,7 +108,7 @@ class DecisionRule:
 
     A group-sequential test in two stages, each at level sqrt(alpha / 2). Screening tests after `pairs`, 2 `pairs`, 4
     `pairs`, ... up to `max_pairs` pairs; its level is split equally over these looks and corrected over the cases by
-    Holm. A case found SLOWER or FASTER is tested again on `pairs` fresh pairs. The random orders of the two stages are
+    Holm. A case called SLOWER or FASTER is tested again on `pairs` fresh pairs. The random orders of the two stages are
     independent, so a false SLOWER passes both with probability at most alpha / 2, and so does a false FASTER.
     """
 
@@ -163,22 +164,22 @@ def decide(
         if not undecided:
             break
         screened |= measure_pairs("screen", undecided, pairs)
+        # Decided cases are judged again but keep their verdicts: Holm's correction needs the p-values of all cases.
         judged = judge(screened, rule.stage_alpha / len(rule.looks), rule.min_effect)
         verdicts |= {name: judged[name] for name in undecided if name in judged}
-    changed = [name for name in verdicts if verdicts[name].label in ("SLOWER", "FASTER")]
+    changed = {name: verdict for name, verdict in verdicts.items() if verdict.label in ("SLOWER", "FASTER")}
     if changed:
-        verdicts |= confirmed(
-            {name: verdicts[name] for name in changed}, screened, measure_pairs("confirm", changed, rule.pairs), rule
-        )
+        verdicts |= confirmed(changed, screened, measure_pairs("confirm", list(changed), rule.pairs), rule)
     return verdicts
 
 
 def confirmed(
     verdicts: dict[str, Verdict], screened: Differences, fresh: Differences, rule: DecisionRule
 ) -> dict[str, Verdict]:
-    """Tests SLOWER and FASTER again on `fresh` pairs; verdicts that these do not confirm become UNDECIDED.
+    """Tests SLOWER and FASTER again on `fresh` pairs; verdicts that are not confirmed become UNDECIDED.
 
-    Shift and interval use all pairs: the pairs of the screening stage and the fresh pairs.
+    A verdict is confirmed if the fresh pairs alone are significant in its direction and the shift of all pairs, of the
+    screening stage and fresh, exceeds the least effect. Shift and interval use all pairs.
     """
     names = [name for name in verdicts if len(fresh.get(name, ()))]
     signs = {name: 1 if verdicts[name].label == "SLOWER" else -1 for name in names}
@@ -190,7 +191,7 @@ def confirmed(
         shift, low, high = shift_and_interval(d)
         is_confirmed = name in ps and ps[name] < rule.stage_alpha and signs[name] * shift > bound
         label = verdict.label if is_confirmed else "UNDECIDED"
-        reason = "" if is_confirmed else f"{verdict.label} at first, not in fresh pairs"
+        reason = "" if is_confirmed else f"{verdict.label} at first, not confirmed with fresh pairs"
         answer[name] = Verdict(label, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)
     return answer
 

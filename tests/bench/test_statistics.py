@@ -147,7 +147,7 @@ def test_ten_pairs_suffice_for_ten_cases(rng):
 def test_a_change_that_fresh_pairs_do_not_confirm_is_undecided():
     d = {"screen": np.full(10, 0.1) + np.arange(10) / 1e3, "confirm": np.arange(-5, 5) / 1e3 - 0.2}
     verdict = decide(["x"], lambda stage, names, pairs: {"x": d[stage][:pairs]}, DecisionRule(10, 10))["x"]
-    assert verdict.label == "UNDECIDED" and verdict.reason == "SLOWER at first, not in fresh pairs"
+    assert verdict.label == "UNDECIDED" and verdict.reason == "SLOWER at first, not confirmed with fresh pairs"
 
 
 def test_more_pairs_are_taken_while_undecided():
