@@ -1,8 +1,9 @@
 """Presplit references: splits long thin triangles before a BVH is built, because their boxes are nearly empty.
 
 T. Karras and T. Aila 2013, M. Ganestam and M. Doggett 2016. A reference is a box around one piece of a triangle, with a
-copy of the triangle's record. Builders therefore take references as primitives, and traversal needs no change. build.py
-and instances.py ask choose_splits() how often to split each primitive, and PrimRefs splits on the device.
+copy of the triangle's record (12 float32: PRIMITIVE in primitives.py). Builders therefore take references as
+primitives, and traversal needs no change. A split makes two references of one. build.py and instances.py ask
+choose_splits() how often to split each of the m primitives, and PrimRefs splits on the device.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
 from renderer.gpu import Device, DeviceProperties
 
-GROUP = 64
+GROUP = 64  # work-items per group
+COUNT_REFS, WRITE_REFS = 0, 1  # passes of split_primitives in shaders/bvh/presplit.cu
 MAX_REFS = 1 << 21  # most references of a scene; their BVH takes 170 MB
 BYTES_PER_REF = 4096  # device memory required for each reference; a build takes an eighth of it
 SPLITS_PER_PRIM = 1 / 32, 1 / 4, 1, 3, 7, 15  # split budgets that are tried, on average for each primitive
@@ -41,11 +43,13 @@ class SplitPotential:
             return np.zeros(len(priority), "u4")
         priority /= largest
         budget, total = int(splits_per_prim * len(priority)), priority.sum()
-        low, high = budget / total, (budget + len(priority)) / total  # of the scale: without rounding down, and with it
+        # Bisect the scale by which priorities become whole numbers of splits. Without rounding down, `low` spends the
+        # budget; rounding down loses less than one split a primitive, so `high` spends more than the budget.
+        low, high = budget / total, (budget + len(priority)) / total
         for _ in range(20):
-            middle = (low + high) / 2
-            within = np.floor(priority * middle).sum() <= budget
-            low, high = (middle, high) if within else (low, middle)
+            scale = (low + high) / 2
+            is_within = np.floor(priority * scale).sum() <= budget
+            low, high = (scale, high) if is_within else (low, scale)
         return np.asarray(np.floor(priority * low), "u4")
 
     def area_after(self, splits: np.ndarray) -> float:
@@ -54,7 +58,11 @@ class SplitPotential:
 
 
 def split_potential(primitives: np.ndarray) -> SplitPotential:
-    """Returns the SplitPotential of primitives (m,) PRIMITIVE; spheres are never split."""
+    """Returns the SplitPotential of primitives (m,) PRIMITIVE; spheres are never split.
+
+    The last component of "edge2" is the radius of a sphere and not positive for a triangle. The limit of a triangle for
+    ever more splits is the sum of the areas of its projections on the three coordinate planes.
+    """
     boxes, least = (np.empty(len(primitives)) for _ in range(2))
     for begin in range(0, len(primitives), CHUNK):
         chunk, rows = primitives[begin : begin + CHUNK], slice(begin, begin + CHUNK)
@@ -86,46 +94,47 @@ def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) ->
     if least_refs(len(primitives)) > limit:
         return None
     low, high = bounds(primitives)
+    # Areas here are sums of half surface areas of boxes. A SAH cost is relative to the half area of the scene's box.
     potential, wanted = split_potential(primitives), MIN_PREDICTED_SAVING * cost * half_area(high - low)
-    unsplit = before = float(potential.boxes.sum())
+    unsplit = best_area = float(potential.boxes.sum())
     if not unsplit - potential.least.sum() >= wanted > 0:
         return None
     best, refs_per_prim = None, 1.0
     for splits_per_prim in SPLITS_PER_PRIM:
         splits = potential.splits(splits_per_prim)
-        after = potential.area_after(splits)
-        pays = after <= before * (refs_per_prim / (1 + splits_per_prim)) ** AREA_EXPONENT
-        pays = pays and before - after >= MIN_NEXT_SAVING * wanted
+        area = potential.area_after(splits)
+        pays = area <= best_area * (refs_per_prim / (1 + splits_per_prim)) ** AREA_EXPONENT
+        pays = pays and best_area - area >= MIN_NEXT_SAVING * wanted
         if pays and (1 + splits_per_prim) * len(primitives) <= limit:
-            best, before, refs_per_prim = splits, after, 1 + splits_per_prim
-    return best if unsplit - before >= wanted else None
+            best, best_area, refs_per_prim = splits, area, 1 + splits_per_prim
+    return best if unsplit - best_area >= wanted else None
 
 
 class PrimRefs:
     """References on a device to primitives (m,) PRIMITIVE; primitive i is split splits[i] times.
 
-    `boxes` (count, 8) are the references' boxes, `primitives` (count, 12) copies of the primitives' rows.
+    `boxes` (count, 8) float32 are the references' boxes: low x, y, z, unused, high x, y, z, unused. `primitives`
+    (count, 12) float32 are copies of the primitives' records, in the order of the boxes.
     """
 
     def __init__(self, device: Device, primitives: np.ndarray, splits: np.ndarray):
         """Splits in two passes: the first counts references, the second writes them."""
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
         low, high = bounds(primitives)
-        grid = np.zeros((2, 4), "f4")
-        grid[0, :3], grid[0, 3] = low, max(float((high - low).max()), 1e-30)
-        grid[1, 0] = RAY_DISTANCE * float(np.linalg.norm(high - low))
+        side = max(float((high - low).max()), 1e-30)  # of the grid of splitting planes, a cube that begins at `low`
+        grid = np.array([[*low, side], [RAY_DISTANCE * np.linalg.norm(high - low), 0, 0, 0]], "f4")
         kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
         count = len(splits)
         rows = upload_primitives(device, primitives)
         args = rows, count, device.buffer(count, "u4").write(splits), device.buffer((2, 4)).write(grid)
         ends, unused = device.buffer(count, "u4"), device.buffer((1, 4))
-        kernel(count, *args, 0, ends, unused, unused)
-        offsets = np.cumsum(ends.read(), dtype="u8")
+        kernel(count, *args, COUNT_REFS, ends, unused, unused)  # ends = the number of references of each primitive
+        offsets = np.cumsum(ends.read(), dtype="u8")  # the ends of the primitives' ranges of references
         self.count = int(offsets[-1])
         assert self.count < 2**31, "more references than a BVH can have"
         ends.write(offsets.astype("u4"))
         self.boxes, self.primitives = device.buffer((self.count, 8)), device.buffer((self.count, 12))
-        kernel(count, *args, 1, ends, self.boxes, self.primitives)
+        kernel(count, *args, WRITE_REFS, ends, self.boxes, self.primitives)
 
     def build_on_host(self) -> tuple[HostBvh, np.ndarray]:
         """Builds over the references by host_sah.py; returns the BVH and the references' primitives (count,)."""
