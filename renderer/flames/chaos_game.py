@@ -4,6 +4,11 @@ renderer/pictures/flame.py runs a ChaosGame; postprocess.py turns the sums into 
 (shaders/flames/flame.cu) and flush (flush.cu), which adds the 32-bit histogram to the 64-bit sums and clears it.
 The sums depend only on the flame, the seed and the number of chains, to the bit. A chunk is a range of the chains that
 one device or process runs; the sums of all chunks are added.
+
+Words as in flam3: an xform is one of a flame's maps, chosen at random in each step of a chain. The first steps of a
+chain, its fuse steps, are not plotted, because its point may still be far from the attractor. A bucket is a cell of the
+histogram; oversampled pictures have several for each pixel. A temporal sample is the flame at one time of the shutter
+interval, with parameters, camera and weight. A sample is one plotted point.
 """
 
 from collections.abc import Sequence
@@ -14,7 +19,7 @@ import numpy as np
 
 from renderer.flames.genome import Flame
 from renderer.flames.kernel_arguments import adjusted_opacity, pack_parameters, xform_distributions
-from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, KernelCache
+from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, INTEGER_SUMS, KernelCache
 from renderer.flames.kernel_source import Specialization, specialize
 from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
@@ -23,7 +28,8 @@ from renderer.gpu.device import Buffer, Kernel
 MAX_FLUSH_SAMPLES = 1 << 24  # limit between two flushes: 255 * 2^24 < 2^32, even if all samples fall into one bucket
 FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
 FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
-INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of float sums
+# samples between flushes of float sums: at first; fewer are not worth two launches; at most
+INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27
 MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of all samples is known well enough
 MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer finish sooner than the float kernel would compile
 MAX_INTERVAL_COUNT = 4096  # flush intervals of one advance()
@@ -48,7 +54,7 @@ class BucketRect:
 
 @dataclass(frozen=True)
 class SampledSums:
-    """Sums that Postprocess accepts in place of a ChaosGame after on_device().
+    """Sums of a part of the samples, which Postprocess accepts in place of a ChaosGame after on_device().
 
     `sums`, `hit_sums`: (buckets, 4) uint64 as in ChaosGame, NumPy arrays at first and buffers after on_device().
     `samples`: plotted samples, `bad_values` of them replaced because they were not finite.
@@ -100,8 +106,8 @@ class ChaosGame:
 
     On devices with a four-float atomic add, samples are accumulated as integers stored in float32, which is exact below
     2^24. After each flush interval a kernel finds the largest sum. If it reached 2^24, the interval is discarded and
-    recomputed with integer atomics from the points saved before it. The sums are the same; nearly all flames run twice
-    as fast.
+    recomputed with integer atomics from the points before it (_advance_in_floats). The sums are the same; nearly all
+    flames run twice as fast.
     """
 
     # restart() sets these.
@@ -121,14 +127,16 @@ class ChaosGame:
     def __init__(self, device: Device, kernels: KernelCache | None = None):
         self.device, self.kernels = device, kernels or KernelCache(device)
         self._hit_counter: ChaosGame | None = None
-        self._flushes = [device.kernel("flames/flush.cu", "flush", 64, STRICT=1, SUMS=kind) for kind in (1, 2)]
-        self._check_exactness = device.kernel("flames/flush.cu", "check_exactness", 256, STRICT=1, SUMS=2)
+        file, kinds = "flames/flush.cu", (INTEGER_SUMS, FLOAT_SUMS)
+        self._flushes = {sums: device.kernel(file, "flush", 64, STRICT=1, SUMS=sums) for sums in kinds}
+        self._check_exactness = device.kernel(file, "check_exactness", 256, STRICT=1, SUMS=FLOAT_SUMS)
         self.rect = BucketRect(0, 0, 0, 0)
         self.seed = self.fuse = self.steps = self.first_chain = self.chains = 0
         self._allocated: tuple[int | bool, ...] = ()
-        self._points: list[Buffer] = []
+        self._points: list[Buffer] = []  # states of the chains: before a launch and after it
         self._parameter_stride = self._temporal_samples = 0
-        self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
+        # Samples of a flush interval; samples of the longest interval since the last choice, which `_max_sum` measures.
+        self._interval_samples, self._measured_samples, self._is_peak_known = INITIAL_INTERVAL, 0, False
         self._merged_samples: int | None = None  # of load_result()
 
     def restart(
@@ -229,7 +237,7 @@ class ChaosGame:
             self._bad_values, self.bad_value_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
             self._inexact, self._max_sum = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
             self._allocated = key
-        self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
+        self._interval_samples, self._measured_samples, self._is_peak_known = INITIAL_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
         """Run and plot `steps` more steps of every chain. The first call runs the unplotted fuse steps before them."""
@@ -246,7 +254,7 @@ class ChaosGame:
         while steps > 0:
             launched = min(steps, limit)
             self._launch(iterate, launched)
-            self._flush(0, FLUSH_ALWAYS)
+            self._flush(INTEGER_SUMS, FLUSH_ALWAYS)
             self._end_steps(launched)
             steps -= launched
 
@@ -254,11 +262,16 @@ class ChaosGame:
         """Run up to `steps` steps with float sums and return how many were run.
 
         Returns 0 if so few buckets are hit that an interval with exact float sums would be too short.
+
+        The host queues both versions of every interval and never waits for a result. check_exactness writes
+        inexact[interval]; if it is set, the flush after the float kernel only clears the histogram, and the integer
+        kernel and its flush, which else do nothing, run the same steps again. Both kernels read the chains' states from
+        the same buffer and write the other one: only _end_steps() swaps the two, after the second kernel.
         """
-        if self._measured:
+        if self._measured_samples:
             self._choose_interval()
-        limit = self._interval // self.chains
-        if limit < 1 or self._interval < MIN_INTERVAL:
+        limit = self._interval_samples // self.chains
+        if limit < 1 or self._interval_samples < MIN_INTERVAL:
             return 0
         self._inexact.fill(0)
         self._max_sum.fill(0)
@@ -266,34 +279,38 @@ class ChaosGame:
         while done < steps and interval < MAX_INTERVAL_COUNT:
             launched = min(steps - done, limit)
             self._launch(float_kernel, launched)
-            threads = min(buckets, 1 << 18)
+            threads = min(buckets, 1 << 18)  # each takes several buckets of larger histograms
             self._check_exactness(threads, self._histogram, buckets, self._inexact, interval, self._max_sum)
-            self._flush(1, FLUSH_IF_EXACT, interval)
-            self._launch(iterate, launched, interval, True)
-            self._flush(0, FLUSH_IF_INEXACT, interval)
+            self._flush(FLOAT_SUMS, FLUSH_IF_EXACT, interval)
+            self._launch(iterate, launched, interval, only_if_inexact=True)
+            self._flush(INTEGER_SUMS, FLUSH_IF_INEXACT, interval)
             self._end_steps(launched)
-            self._measured = max(self._measured, launched * self.chains)
+            self._measured_samples = max(self._measured_samples, launched * self.chains)
             done, interval = done + launched, interval + 1
         return done
 
     def _choose_interval(self) -> None:
-        """Choose the largest interval after which the largest bucket should still be exact in float32."""
+        """Choose the largest interval after which the largest bucket should still be exact in float32.
+
+        The largest sum grows in proportion to the samples, and should reach 0.9 of the limit. A sum that was inexact
+        says nothing: try a fourth of the samples.
+        """
         if self._is_peak_known:
             return
         peak = float(self._max_sum.read().view("f4")[0])
-        self._is_peak_known = self._measured >= MIN_PEAK_SAMPLES and peak < FLOAT_INTEGER_LIMIT
-        interval = 0.9 * FLOAT_INTEGER_LIMIT / max(peak, 1.0) * self._measured
-        self._interval = int(min(interval if peak < FLOAT_INTEGER_LIMIT else self._interval / 4, MAX_INTERVAL))
-        self._measured = 0
+        self._is_peak_known = self._measured_samples >= MIN_PEAK_SAMPLES and peak < FLOAT_INTEGER_LIMIT
+        samples = 0.9 * FLOAT_INTEGER_LIMIT / max(peak, 1.0) * self._measured_samples
+        samples = samples if peak < FLOAT_INTEGER_LIMIT else self._interval_samples / 4
+        self._interval_samples, self._measured_samples = int(min(samples, MAX_INTERVAL)), 0
 
-    def _flush(self, kind: int, when: int, interval: int = 0) -> None:
+    def _flush(self, sums: int, when: int, interval: int = 0) -> None:
         """Add the histogram to the sums and clear it.
 
-        `kind`: 0 for a histogram of integers, 1 for floats. `when`: FLUSH_ALWAYS, or depending on whether the float
-        sums of `interval` were exact.
+        `sums`: INTEGER_SUMS or FLOAT_SUMS, the type of the histogram's numbers. `when`: FLUSH_ALWAYS, or depending on
+        whether the float sums of flush interval number `interval` of this advance() were exact.
         """
         buckets = self.rect.buckets
-        self._flushes[kind](
+        self._flushes[sums](
             buckets, self._histogram, *self._histogram.shape[:2], self.sums, buckets, self._bad_values,
             self.bad_value_total, self._inexact, interval, when,
         )  # fmt: skip
@@ -301,7 +318,7 @@ class ChaosGame:
     def _launch(self, kernel: Kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
         """Run `steps` steps of all chains.
 
-        With `only_if_inexact` the kernel does nothing if the float sums of `interval` were exact.
+        With `only_if_inexact` the kernel does nothing if the float sums of flush interval number `interval` were exact.
         """
         rect, spec = self.rect, self.spec
         threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains

@@ -30,7 +30,7 @@ INTEGER_SUMS, FLOAT_SUMS = 1, 2  # SUMS of flame.cu: integers, or integers store
 def _blame_user(variant: Specialization | bool, error: KernelError) -> Exception:
     """A UserError that names the user-defined variations of the kernel; without such variations, `error`."""
     used = variant.used_variations if isinstance(variant, Specialization) else []
-    user_defined = [v for v in used if v.is_users]
+    user_defined = [v for v in used if v.is_user_defined]
     if not user_defined:
         return error
     listed = ", ".join(f"{v.name} of {v.origin}" for v in user_defined)

@@ -14,6 +14,7 @@ from renderer.scene.schema import setting
 MAX_MATERIALS = 16
 MAX_LIGHTS = 16
 DIFFUSE_CURVES = ("cosa", "cosa_square", "cosa_halve", "cosa_halve_square")  # as in shaders/flames/solid.cu
+# The structs Light and Material of shaders/flames/solid.cu, which describes their fields.
 LIGHT = np.dtype([(name, "f4") for name in ("x", "y", "z", "intensity", "red", "green", "blue", "gloss")])
 MATERIAL = np.dtype(
     [(name, "f4") for name in ("diffuse", "ambient", "phong", "phong_size", "red", "green", "blue", "curve")]
@@ -102,10 +103,8 @@ def light_records(solid: Solid) -> np.ndarray:
 
 def material_records(materials: tuple[Material, ...]) -> np.ndarray:
     """(n,) records of MATERIAL."""
-    return np.array(
-        [
-            (m.diffuse, m.ambient, m.phong, m.phong_size, *m.phong_color, DIFFUSE_CURVES.index(m.diffuse_curve))
-            for m in materials
-        ],
-        MATERIAL,
-    )
+    rows = [
+        (m.diffuse, m.ambient, m.phong, m.phong_size, *m.phong_color, DIFFUSE_CURVES.index(m.diffuse_curve))
+        for m in materials
+    ]
+    return np.array(rows, MATERIAL)

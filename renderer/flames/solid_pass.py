@@ -16,7 +16,7 @@ CAMERA = np.dtype(
     [(f"m{row}{column}", "f4") for row in range(3) for column in range(3)]
     + [(name, "f4") for name in ("u", "v", "t", "a", "b", "scale")]
 )
-ENTRIES = ("place_points", "find_normals", "find_occlusion", "blur_occlusion", "shade")
+ENTRIES = ("locate_points", "find_normals", "find_occlusion", "blur_occlusion", "shade")
 
 
 def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> np.ndarray:
@@ -76,7 +76,7 @@ class SolidPass:
         points, normals, shaded = (self._buffers.get(name, (count, 4)) for name in ("points", "normals", "shaded"))
         occlusion, blurred = (self._buffers.get(name, (count,)) for name in ("occlusion", "blurred"))
         camera = inverse_camera(game.camera, buckets_per_unit)
-        self._kernels["place_points"](count, game.nearest, points, *shape, *corner, camera)
+        self._kernels["locate_points"](count, game.nearest, points, *shape, *corner, camera)
         self._kernels["find_normals"](count, points, normals, *shape)
         if solid.occlusion:
             search, blur = solid.radii(grid)

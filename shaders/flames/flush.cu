@@ -1,5 +1,6 @@
-// From the histogram that the chaos game adds to, to its exact 64-bit sums. Launched by renderer/flames/chaos_game.py.
-// SUMS as in flame.cu: 1 for a histogram of integers, 2 for one of integers stored in float32.
+// From the histogram that the chaos game adds to, to its exact 64-bit sums. Launched by renderer/flames/chaos_game.py,
+// which describes flush intervals (_advance_in_floats) and buckets. Compile-time input, as in flame.cu:
+//   SUMS  1: a histogram of integers; 2: of integers stored in float32
 
 // inexact[interval] = 1 if a float sum reached 2^24, beyond which float32 does not hold all integers. Sums only grow,
 // so smaller ones were always exact. max_sum[0] = the bits of the largest sum.

@@ -1,23 +1,37 @@
-// From the nearest points of a solid flame to the lit colors of its buckets, as JWildfire does it. A key of a bucket is
-// as in point_attributes.h, 0 where no point fell. Launched by renderer/flames/solid_pass.py, which defines Camera,
-// Light, Material. Buckets are a rectangle (columns, rows) of the picture's grid.
+// From the nearest points of a solid flame to the lit colors of its buckets, as JWildfire does it. Launched by
+// renderer/flames/solid_pass.py. A bucket is a cell of the flame's histogram; buckets are a rectangle (columns, rows)
+// of the picture's grid, whose first bucket lies at (left, top) of the grid. Formulas and unexplained constants are
+// JWildfire's: the same numbers give the same pictures.
+//
+// The 64-bit key of a bucket describes its nearest point (surface_key() in point_attributes.h); 0: no point fell there.
+//   bits 63 to 32  z before the camera, as an integer in the same order: bits of the float, inverted if it is negative,
+//                  else with the highest bit set
+//   bits 31 to 24  entry of the palette
+//   bits 23 to 16  material, in 1/16: 24 is halfway between materials 1 and 2
+//   bits 15 to 8, 7 to 0  column and row of the point within the bucket, in 1/256 of the bucket
+//
+// Structs, float fields, defined by solid_pass.py and solid.py:
+//   Camera    m00 to m22: inverse of the camera's matrix; u, v, t: its translation; depth = a + b z; scale: buckets a unit
+//   Light     x, y, z: unit vector to the light; intensity; red, green, blue 0 to 1; gloss: sign of the highlight
+//   Material  diffuse, ambient, phong: factors; phong_size: exponent of the highlight; red, green, blue of the
+//             highlight; curve: 0 to 3, the function of the cosine in diffuse_of()
 #define LANES 1
 #include "common/reproducible_math.h"
 
 #define TWO_PI_F 6.283185307179586f
 #define EMPTY_NORMAL 2.0f  // in the normal of a bucket without one
 
-// points = the place in the flame's space of each bucket's nearest point, and its depth in buckets; w of empty ones is
-// NOTHING. `camera`: the inverse of the map to (column * depth, row * depth, z), and depth = a + b z.
+// points = x, y, z in the flame's space of each bucket's nearest point, and w = its z in buckets; w of empty buckets is
+// NOTHING. `camera`: the inverse of the map to (column * depth, row * depth, z).
 #define NOTHING -3e38f
-KERNEL place_points(GLOBAL const ulong *keys, GLOBAL float4 *points, int columns, int rows, int left, int top,
-                    const Camera camera) {
+KERNEL locate_points(GLOBAL const ulong *keys, GLOBAL float4 *points, int columns, int rows, int left, int top,
+                     const Camera camera) {
     uint i = thread_index();
     if (i >= (uint)(columns * rows)) return;
-    uint depth = (uint)(keys[i] >> 32), low = (uint)keys[i];
-    float z = as_float(depth >> 31 != 0u ? depth & 0x7fffffffu : ~depth);
-    float column = (float)((int)(i % (uint)columns) + left) + ((float)(low >> 8 & 255u) + 0.5f) * (1.0f / 256.0f);
-    float row = (float)((int)(i / (uint)columns) + top) + ((float)(low & 255u) + 0.5f) * (1.0f / 256.0f);
+    uint ordered_z = (uint)(keys[i] >> 32), surface = (uint)keys[i];
+    float z = as_float(ordered_z >> 31 != 0u ? ordered_z & 0x7fffffffu : ~ordered_z);
+    float column = (float)((int)(i % (uint)columns) + left) + ((float)(surface >> 8 & 255u) + 0.5f) * (1.0f / 256.0f);
+    float row = (float)((int)(i / (uint)columns) + top) + ((float)(surface & 255u) + 0.5f) * (1.0f / 256.0f);
     float w = camera.a + camera.b * z, u = column * w - camera.u, v = row * w - camera.v, t = z - camera.t;
     float4 p =
         make_float4(camera.m00 * u + camera.m01 * v + camera.m02 * t, camera.m10 * u + camera.m11 * v + camera.m12 * t,
@@ -25,13 +39,14 @@ KERNEL place_points(GLOBAL const ulong *keys, GLOBAL float4 *points, int columns
     points[i] = keys[i] == 0 ? make_float4(0.0f, 0.0f, 0.0f, NOTHING) : p;
 }
 
+// The point of a bucket, empty beyond the rectangle.
 DEVICE float4 bucket_point(GLOBAL const float4 *points, int columns, int rows, int column, int row) {
     if (column < 0 || column >= columns || row < 0 || row >= rows) return make_float4(0.0f, 0.0f, 0.0f, NOTHING);
     return points[(size_t)row * (size_t)columns + (size_t)column];
 }
 
-// The neighbors of a normal's triangles: pairs of (column, row), in JWildfire's order; the first eight that exist
-// count.
+// The neighbors that form 16 triangles with a bucket: offsets (column, row) of the second and of the third corner, in
+// JWildfire's order. A normal is the mean over the first eight triangles whose corners all have points.
 CONSTANT_ARRAY int CORNERS[64] = {
     0,  1,  1,  0,  1,  0,  0,  -1, 0,  -1, -1, 0,  -1, 0,  0,  1,  //
     -1, 1,  1,  1,  1,  1,  1,  -1, 1,  -1, -1, -1, -1, -1, -1, 1,  //
@@ -57,18 +72,20 @@ KERNEL find_normals(GLOBAL const float4 *points, GLOBAL float4 *normals, int col
         count++;
     }
     float length = sqrt(nx * nx + ny * ny + nz * nz);
-    bool found = count > 0 && length > 1e-30f;
+    bool exists = count > 0 && length > 1e-30f;
     normals[i] =
-        found ? make_float4(nx / length, ny / length, nz / length, 0.0f) : make_float4(EMPTY_NORMAL, 0.0f, 0.0f, 0.0f);
+        exists ? make_float4(nx / length, ny / length, nz / length, 0.0f) : make_float4(EMPTY_NORMAL, 0.0f, 0.0f, 0.0f);
 }
 
+// A random number from -0.5 to 0.5: PCG's linear congruential step, then 24 bits of a hash.
 DEVICE float jitter(uint *state) {
     *state = *state * 747796405u + 2891336453u;
     return 0.5f - (float)(mixed(*state) >> 8) * (1.0f / 16777216.0f);
 }
 
-// occlusion = how much of each bucket's sky its neighbors within a radius of `steps` steps hide (horizon-based, L.
-// Bavoil et al. 2008). `left`, `top`: of the rectangle in the grid, so that every rectangle gives the same.
+// occlusion = how much of each bucket's sky its neighbors hide (horizon-based, L. Bavoil et al. 2008): in each of
+// `azimuths` directions, `steps` steps up to `radius` buckets. Random numbers depend on the position in the grid, so
+// that every rectangle gives the same. `falloff`: nearer neighbors count more, by exp(-(distance / radius)^2 falloff).
 KERNEL find_occlusion(GLOBAL const float4 *points, GLOBAL const float4 *normals, GLOBAL float *occlusion, int columns,
                       int rows, int left, int top, float radius, int steps, int azimuths, float falloff) {
     uint i = thread_index();
@@ -87,7 +104,7 @@ KERNEL find_occlusion(GLOBAL const float4 *points, GLOBAL const float4 *normals,
             int x = clamp(column + (int)floor(dx + 0.5f), 0, columns - 1);
             int y = clamp(row + (int)floor(dy + 0.5f), 0, rows - 1);
             float horizon = angle_of(fmax(points[(size_t)y * (size_t)columns + (size_t)x].w, -1e30f) - z0, r) + 0.001f;
-            // the tangent in the direction of the place itself, not of the step: so JWildfire has it
+            // the tangent in the direction from the grid's corner to the neighbor, not of the step: so JWildfire has it
             float gx = (float)(column + left) + dx, gy = (float)(row + top) + dy;
             float size = sqrt(gx * gx + gy * gy) + 1e-12f, ux = gx / size, uy = gy / size, t = n.x * ux + n.y * uy;
             float tx = (ux * (n.y * n.y + n.z * n.z) - uy * n.x * n.y),
@@ -96,16 +113,16 @@ KERNEL find_occlusion(GLOBAL const float4 *points, GLOBAL const float4 *normals,
             float tangent = t < 0.0f ? -tz : tz;
             float over = sine_of(horizon) - tangent / sqrt(tangent * tangent + flat * flat + 1e-30f);
             if (over > highest) {
-                float part = r / radius;
+                float distance = r / radius;  // 0 to 1
                 highest = over;
-                total += 0.5f * over * exponential_of(-part * part * falloff);
+                total += 0.5f * over * exponential_of(-distance * distance * falloff);
             }
         }
     }
     occlusion[i] = total;
 }
 
-// blurred = the occlusion after a filter (width, width), times 0.1.
+// blurred = the occlusion after a filter (width, width), times 0.1, JWildfire's scale of occlusion.
 KERNEL blur_occlusion(GLOBAL const float *occlusion, GLOBAL float *blurred, GLOBAL const float *filter, int columns,
                       int rows, int width) {
     uint i = thread_index();
@@ -118,12 +135,17 @@ KERNEL blur_occlusion(GLOBAL const float *occlusion, GLOBAL float *blurred, GLOB
     blurred[i] = 0.1f * sum;
 }
 
+// The diffuse reflection at the cosine of incidence, by Material.curve: cos, cos^2, (cos + 1) / 2 or its square
+// (DIFFUSE_CURVES in solid.py).
 DEVICE float diffuse_of(float cosine, float curve) {
     float lifted = 0.5f * cosine + 0.5f;
     return curve < 0.5f ? cosine : curve < 1.5f ? cosine * cosine : curve < 2.5f ? lifted : lifted * lifted;
 }
 
-// shaded = the color 0 to 255 that lights and ambience give each bucket's nearest point, and 1; 0 where there is none.
+// shaded = the color 0 to 255 that lights and ambience give each bucket's nearest point, and 1; all 0 in empty buckets.
+// `palette` (256): colors 0 to 255, of which JWildfire plots 200 / 256. `occluding`, `occluding_diffuse`: factors of the
+// occlusion on ambient light, and of that on diffuse light. A material between two is blended of them, beyond the last
+// one of the last.
 KERNEL shade(GLOBAL const ulong *keys, GLOBAL const float4 *normals, GLOBAL const float *occlusion,
              GLOBAL const float4 *palette, GLOBAL const Light *lights, GLOBAL const Material *materials,
              GLOBAL float4 *shaded, int buckets, int light_count, int material_count, float occluding,
@@ -135,32 +157,32 @@ KERNEL shade(GLOBAL const ulong *keys, GLOBAL const float4 *normals, GLOBAL cons
         shaded[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         return;
     }
-    uint low = (uint)keys[i];
-    float4 base = palette[low >> 24] * (200.0f / 256.0f / 255.0f);
-    float at = (float)(low >> 16 & 255u) * (1.0f / 16.0f), part = at - floor(at);
-    int from = min((int)at, material_count - 1), to = from + 1 < material_count ? from + 1 : 0;
-    if ((int)at >= material_count) part = 0.0f;
-    Material a = materials[from], b = materials[to];
-    float keep = 1.0f - part, hidden = occluding * occlusion[i];
-    float ambient = fmax(0.0f, keep * a.ambient + part * b.ambient - hidden);
-    float diffuse = fmax(0.0f, keep * a.diffuse + part * b.diffuse - hidden * occluding_diffuse);
-    float phong = keep * a.phong + part * b.phong, sharpness = keep * a.phong_size + part * b.phong_size;
+    uint surface = (uint)keys[i];
+    float4 base = palette[surface >> 24] * (200.0f / 256.0f / 255.0f);
+    float material = (float)(surface >> 16 & 255u) * (1.0f / 16.0f), of_b = material - floor(material);
+    int first = min((int)material, material_count - 1), second = first + 1 < material_count ? first + 1 : 0;
+    if ((int)material >= material_count) of_b = 0.0f;
+    Material a = materials[first], b = materials[second];
+    float of_a = 1.0f - of_b, hidden = occluding * occlusion[i];  // weights of materials a and b
+    float ambient = fmax(0.0f, of_a * a.ambient + of_b * b.ambient - hidden);
+    float diffuse = fmax(0.0f, of_a * a.diffuse + of_b * b.diffuse - hidden * occluding_diffuse);
+    float phong = of_a * a.phong + of_b * b.phong, sharpness = of_a * a.phong_size + of_b * b.phong_size;
     float4 gloss =
-        make_float4(keep * a.red + part * b.red, keep * a.green + part * b.green, keep * a.blue + part * b.blue, 0.0f);
+        make_float4(of_a * a.red + of_b * b.red, of_a * a.green + of_b * b.green, of_a * a.blue + of_b * b.blue, 0.0f);
     float4 color = base * ambient;
     for (int k = 0; k < light_count; k++) {
         Light light = lights[k];
         float cosine = light.x * n.x + light.y * n.y + light.z * n.z;
         if (cosine > 1e-8f) {
-            float answer = keep * diffuse_of(cosine, a.curve) + part * diffuse_of(cosine, b.curve);
+            float reflection = of_a * diffuse_of(cosine, a.curve) + of_b * diffuse_of(cosine, b.curve);
             float4 tint = make_float4(light.red, light.green, light.blue, 0.0f) + base * (ambient / 3.0f);
-            color = color + tint * (answer * diffuse * light.intensity);
+            color = color + tint * (reflection * diffuse * light.intensity);
         }
-        float mirrored = light.gloss * (light.z - 2.0f * cosine * n.z);
+        float mirrored = light.gloss * (light.z - 2.0f * cosine * n.z);  // z of the mirrored light; the eye is at -z
         if (phong > 1e-8f && mirrored < 1e-8f) {
-            float seen = fmax(-mirrored, 0.0f);
-            float answer = fmax(keep * diffuse_of(seen, a.curve) + part * diffuse_of(seen, b.curve), 0.0f);
-            float shine = answer > 0.0f ? power_of(answer, sharpness) : 0.0f;
+            float facing = fmax(-mirrored, 0.0f);
+            float reflection = fmax(of_a * diffuse_of(facing, a.curve) + of_b * diffuse_of(facing, b.curve), 0.0f);
+            float shine = reflection > 0.0f ? power_of(reflection, sharpness) : 0.0f;
             color = color + gloss * (shine * phong * light.intensity);
         }
     }

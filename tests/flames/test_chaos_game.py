@@ -128,7 +128,7 @@ def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
     monkeypatch.setattr(chaos_game, "INITIAL_INTERVAL", 1024 * 7)
     flame = random_contraction(rng)
     game = run_chaos_game(in_floats(device), flame, 60, launches=4)
-    assert game.kernels.specialized_kernel(game.spec, kernel_cache.FLOAT_SUMS) is not None and game._measured
+    assert game.kernels.specialized_kernel(game.spec, kernel_cache.FLOAT_SUMS) is not None and game._measured_samples
     assert np.array_equal(game.sums.read(), run_chaos_game(device, flame, 60).sums.read())
 
 
@@ -146,7 +146,7 @@ def test_inexact_float_intervals_are_recomputed(device, monkeypatch):
     game.advance(100)
     sums = game.sums.read()
     assert sums.max() == 255 * 4096 * 201 and sums.sum() == 4 * sums.max()
-    assert game._interval < 1 << 18  # it has learnt
+    assert game._interval_samples < 1 << 18  # it has learnt
 
 
 def test_sierpinski_has_the_self_similar_measure(device):

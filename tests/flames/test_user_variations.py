@@ -38,7 +38,7 @@ def user_file(tmp_path, monkeypatch):
 def test_a_users_variation_is_drawn(device, user_file):
     table = user_file(BILLOW)
     billow = table["billow"]
-    assert billow.parameters == {"billow_frequency": 2.0, "billow_amplitude": 0.1} and billow.is_users
+    assert billow.parameters == {"billow_frequency": 2.0, "billow_amplitude": 0.1} and billow.is_user_defined
     points = np.random.default_rng(1).normal(size=(64, 4))
     found = apply_cases(device, [billow], [(billow, 0.7, {"frequency": 3.0}, points)], np.zeros(6))[0]
     wanted = 0.7 * np.stack([points[:, 0], points[:, 1] + 0.1 * np.sin(3 * points[:, 0])], 1)

@@ -138,7 +138,7 @@ class Variation:
     @property
     def has_table(self) -> bool:
         """True if the C function has the argument `table`, the numbers that table() returns."""
-        return self.takes_palette or self.function in tables.BUILDERS and not self.is_users
+        return self.takes_palette or self.function in tables.BUILDERS and not self.is_user_defined
 
     def table(self, values: Mapping[str, float], texts: Mapping[str, str]) -> np.ndarray:
         """(n,) float32: the table for parameters and texts, both named without the variation's name."""
@@ -158,7 +158,7 @@ class Variation:
         return self.is_forced or not _mentions(self.body, "[xyz]")
 
     @property
-    def is_users(self) -> bool:
+    def is_user_defined(self) -> bool:
         """True if a file of the user's defines it."""
         return self.origin.endswith(".h")
 
