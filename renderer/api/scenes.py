@@ -209,7 +209,7 @@ class Scene(scenes.Scene):
         if settings and isinstance(given.setdefault("settings", {}), dict):
             given["settings"] |= settings
         given.setdefault("picture", "raytrace")
-        made = pictures.scene_of_table(given, Path("Scene"), is_users=True)
+        made = pictures.scene_of_table(given, Path("Scene"), any_file=True)
         super().__init__(**vars(made))
 
 

@@ -32,7 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-CONVERTERS = {  # by the suffixes of files that no picture opens: what writes a file that one does
+CONVERTERS = {  # suffixes of files that no picture opens -> a program that converts such a file into one that opens
     ".fbx .blend .abc .usd .usda .usdc .usdz .x3d .wrl":
         "Blender opens it and exports .glb (File > Export > glTF 2.0)",
     ".3mf .amf": "PrusaSlicer and trimesh (`trimesh.load(FILE).export(\"a.glb\")`) convert it",
@@ -89,9 +89,8 @@ def load_again(scene: Scene) -> Scene:
     """Loads the file of a scene again, and from a file of flames the same flame."""
     if scene.picture == "flame_sheet" and is_flame_file(scene.path):
         return load(scene.path, sheet=True)
-    if scene.part:
-        return load(scene.path, film=True) if scene.part == "film" else load(scene.path, flame=scene.part)
-    return load(scene.path)
+    is_film = scene.part == "film"
+    return load(scene.path, flame="" if is_film else scene.part, film=is_film)
 
 
 def is_flame_file(path: Path) -> bool:
@@ -109,12 +108,13 @@ def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
     return _open("flame_sheet", path) if sheet else _open("flame", path, flame, film)
 
 
-def scene_of_table(table: dict[str, Any], path: Path, is_users: bool = False) -> Scene:
+def scene_of_table(table: dict[str, Any], path: Path, any_file: bool = False) -> Scene:
     """Makes the Scene of a scene file's tables; paths in them are relative to the file's folder. Raises InputError.
 
-    `is_users`: the tables are of a script, which may name any file.
+    `any_file`: the tables come from a user's script, not from a file of strangers, and may name files outside of the
+    folder.
     """
-    folder = None if is_users else path.parent
+    folder = None if any_file else path.parent
     for key in table:
         if key not in SCENE_KEYS:
             raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(SCENE_KEYS)}")
@@ -135,7 +135,7 @@ def scene_of_table(table: dict[str, Any], path: Path, is_users: bool = False) ->
     animation, size = None, _size(table, path)
     if "animation" in table:
         animation = read_animation(table["animation"], settings, f"{path}: animation", folder)
-    return Scene(path, title, kind, settings, tone, size, None, 0.0, animation, bench, test, inspect=inspect)
+    return Scene(path, title, kind, settings, tone, size, animation=animation, bench=bench, test=test, inspect=inspect)
 
 
 def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
@@ -190,9 +190,10 @@ def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
     time = recipe.get("time", 0.0)
     if not is_finite_number(time) or abs(time) > MAX_SECONDS:
         raise InputError(f"{path}: its recipe is damaged: time is {format_value(time)}")
-    scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
-    pq = "its own pixels are PQ, which --transfer pq --bit-depth 16 writes again"
-    return replace(scene, samples=samples, time=float(time), notes=(pq,) * (recipe.get("transfer") == "pq"))
+    scene = scene_of_table(scene | ({"size": size} if size else {}), path)
+    pq_note = "the PNG's pixels are PQ, which --transfer pq --bit-depth 16 writes again"
+    notes = (pq_note,) if recipe.get("transfer") == "pq" else ()
+    return replace(scene, samples=samples, time=float(time), notes=notes)
 
 
 def open_picture(scene: Scene, gpu: DeviceContext) -> AnyPicture:
