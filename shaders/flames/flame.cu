@@ -1,5 +1,7 @@
 // The chaos game. renderer/flames/kernel_source.py puts constants, variations and apply_xform() before this text: for
-// one flame's structure, or for all flames (GENERIC 1), whose features are then arguments instead of constants.
+// one flame's structure, or for all flames (GENERIC 1), whose features are then arguments instead of constants. Words
+// (chain, xform, bucket, temporal sample, fuse steps): renderer/flames/chaos_game.py, which launches it. Feature macros
+// (IS_3D, SOLID, FADES, DEFOCUS, ...) are 1 if a flame of the kernel uses the feature.
 //
 // Chains live in blocks of 256 = 8 rows of 32. A row applies one xform, so a warp does not diverge. Before every step
 // each column is rotated by a number of rows hashed from step and column, so that the same points do not share a row
@@ -26,7 +28,8 @@
 #define MAX_STATE_FLOATS STATE_FLOATS
 #endif
 #define STATE_FLOATS (3 + IS_3D + HAS_XAOS + EXTRA_FLOATS)
-// Of one lane, as common/simd.h has them of several. PUT and GET move one float of every point of a work-item.
+// Loads and stores of one lane, under the names that common/simd.h uses for several lanes. PUT and GET move one float
+// of every point of a work-item.
 #if LANES == 1
 #define STORE_LANES(value, pointer) *(pointer) = value
 #define LOAD_LANES(pointer) *(pointer)

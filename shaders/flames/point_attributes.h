@@ -137,8 +137,8 @@ DEVICE uint premultiplied_channel(float channel, uint alpha) {
 #endif
 
 #if SOLID
-// The nearest point of a bucket is the largest key: in its upper half z before the camera as an ordered integer, in its
-// lower half 8 bits each of palette entry, material in 1/16, and the place in the bucket, column and row.
+// The nearest point of a bucket is the largest key. Upper half: z before the camera as an ordered integer. Lower half,
+// 8 bits each from the highest: palette entry; material in 1/16; column and row in the bucket in 1/256 (solid.cu).
 DEVICE bits depth_key(Point seen, const float *camera) {
     bits z = bits_of(camera_depth(seen, camera));
     return z >> 31 != 0u ? ~z : z | 0x80000000u;

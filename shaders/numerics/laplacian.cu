@@ -3,6 +3,9 @@
 // renderer/numerics/laplacian.py.
 //   ELEMENT     float, or uchar, whose results are clamped to 0..255
 //   CHANNELS    interleaved channels per pixel; a row is `width` pixels
+//   ROW_LENGTH  elements of a row: CHANNELS * width
+//   TILE_ROWS, TILE_COLUMNS   the tile of a group of shared_tiles, in elements
+//   ROWS, ROW_SKEW, HALO_WORDS   of register_rows, and FRAME of `show`: see there
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
 //   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that one (REFLECT_101), 2 from
 //               the opposite side, 3 zero

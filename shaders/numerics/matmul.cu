@@ -1,7 +1,20 @@
 // Matrix products out = a b, row-major, by kernels from naive to fast: first the kernels of the thesis "Making parallel
 // programs fast on CUDA" (chapter 3), then register tiles and a multistage pipeline (CUTLASS), and one for CPUs. All
 // have the same parameters; renderer/numerics/matmul.py defines the variants and launches them.
+// `a` is (rows, inner), `b` (inner, columns), `out` (rows, columns). Words as in OpenCL: a group is a thread block,
+// local memory is shared memory. Compile-time inputs; each kernel uses those of its variant:
 //   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH numbers
+//   TILE, THREAD_TILE, UNROLLED, PREFETCH   the square tiles of the thesis: see shared_tiled
+//   BLOCK_M, BLOCK_N, BLOCK_K   a group computes BLOCK_M x BLOCK_N of out, from BLOCK_K columns of a at a time
+//   THREAD_TILE_M, THREAD_TILE_N   rows and columns of out per thread
+//   WARP_ROWS, WARP_COLUMNS   threads of a warp along the rows and columns of out
+//   VECTOR, UNGUARDED   1: 16-byte loads; 1: no bounds checks, since the sizes are multiples of the blocks
+//   BUFFERS, STAGES   tiles in local memory: 1 or 2; length of the ring that asynchronous copies fill
+//   A_PAD  numbers of padding after a row of a's tile, so that a warp uses different banks
+//   SLICED_K   parts of BLOCK_K that different warps of a group add up
+//   SWIZZLE_ROWS   block rows whose groups are launched together, so that they share tiles in the L2 cache
+//   MIN_GROUPS_PER_SM   groups of a multiprocessor for which the compiler leaves registers
+//   PANEL_K   rows of b that a CPU packs at a time
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
 #define MATMUL_KERNEL_RESIDENT(name, groups)                                                                 \
     KERNEL_MIN_GROUPS(groups)                                                                                \

@@ -1,7 +1,10 @@
+// For sum_exact.cu and sum_bins.cu: adds products of doubles whose rounding error is not a double, because product or
+// error would overflow or underflow. DOT, SINGLE and WIDTH are defined in sum_tiles.h; LIMB_BASE, flags and the macros
+// ADD_DOUBLE and ADD_LIMB in superaccumulator.h. Local memory is CUDA's shared memory.
 #if DOT && !SINGLE
-// For sum_exact.cu and sum_bins.cu: adds a product of doubles whose rounding error is not a double, because product or
-// error would overflow or underflow. The 106-bit product of the mantissas, made of four 32 x 32 bit products, is added
-// to five limbs of the superaccumulator (superaccumulator.h).
+// The 106-bit product of the mantissas a and b, made of four 32 x 32 bit products, is added to five limbs of the
+// superaccumulator. p and q are the biased exponents of x and y; 0 is a subnormal number, whose exponent is that of 1
+// without the leading bit. `power` is the exponent of the product's last bit: each factor is mantissa * 2^(p - 1075).
 DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *flags) {
     if (!isfinite(x) || !isfinite(y) || x == 0 || y == 0) {
         double product = x * y;
@@ -27,6 +30,7 @@ DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *fla
         if (limb) ADD_LIMB(limbs, (position >> 5) + k, limb)
     }
 }
+// The same for WIDTH products; not inlined, since it is rare and takes many registers.
 DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) spill_product(xs[i], ys[i], limbs, flags);
 }

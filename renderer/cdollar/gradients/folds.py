@@ -3,6 +3,11 @@
 A fold of n elements runs on one thread. Each of the n states and each of the n adjoints is a masked fold, which skips
 the elements that do not come before (or after) its element. These 2n folds run in parallel: n^2 steps, on a GPU in
 about the time of a few folds.
+
+Example: `fold(step, start, x(j))` has the states s(0) = start, s(j + 1) = step(s(j), x(j)). The adjoint of s(j) is the
+adjoint of s(j + 1) times the derivative of step by the state at (s(j), x(j)), from the last j to the first; the adjoint
+of x(j) is the adjoint of s(j + 1) times the derivative of step by the element. A position `here` is given by bound
+variables over the fold's range: the element before which a state stands. `given` are the adjoints of the last state.
 """
 
 import math

@@ -6,6 +6,18 @@
 // block columns of a single device form one column-major matrix with leading dimension ld. Panel i is the S columns of
 // block column i from its diagonal block down: `rows` rows, stored at index `at` of a buffer with leading dimension
 // `panel_ld`. Pivots are rows counted from 1 within their panel, as in LAPACK's getrf.
+//
+// Letters: a matrix of order n with kl sub- and ku superdiagonals has p block columns, with u blocks above and l blocks
+// below the diagonal block. i is the number of a panel and of the step that applies it, t of a block column, k of an
+// element, c of a column. There are `devices` devices, each with `slots` slots. Words as in OpenCL: a group is a thread
+// block, local memory is shared memory. Compile-time inputs (devices/device_columns.py, devices/substitution.py):
+//   REAL, DOUBLE   the type of the elements; DOUBLE is 1 for double
+//   S              the block size: columns of a block column
+//   GROUP_SIZE     threads per group
+//   GROUP_COLUMNS  columns that a group of trailing_update.cu updates, a divisor of S
+//   TILE           columns of a triangle in local memory at a time, a divisor of S
+//   TILE_COLUMNS   side of a square tile of gemm_tiles: 64, 48, 32 or 16, a divisor of S
+//   INNER_BLOCK    columns of a sub-panel, a divisor of S; ROWS, APPLY_ROWS: rows per thread (panel.cu)
 
 #if DOUBLE
 #define SFMIN 2.2250738585072014e-308

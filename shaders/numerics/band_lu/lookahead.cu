@@ -2,7 +2,8 @@
 // critical path of the factorization, so it has two low-latency kernels instead of laswp, trsm_rows and gemm
 // of trailing_update.cu. With panel_cluster.cu they raised the rate of the resident factorization with kl = ku = 4,096
 // on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl). For narrow bands they also update the remaining block
-// columns, `devices` apart, in place of cuBLAS. double only, GPUs with float64 tensor cores.
+// columns, `devices` apart, in place of cuBLAS. double only, GPUs with float64 tensor cores, S a multiple of 64 up to
+// 256, groups of 256 threads. Letters and compile-time inputs: band_lu.h. Launched by device_columns.py.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROWS_PER_LANE (S / 32)
@@ -10,6 +11,7 @@
 #define GROUP_WARPS (GROUP_SIZE / 32)
 #define STRIP_LOADS (S * STRIP / GROUP_SIZE)  // elements of a strip that a thread loads
 
+// Loads a thread's elements of STRIP columns and S rows of a panel into its registers `strip`.
 DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *strip) {
     UNROLL for (int e = 0; e < STRIP_LOADS; e++) {
         int k = thread + e * GROUP_SIZE;
@@ -19,7 +21,8 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
 
 // The rows of U in block columns first_block, first_block + devices, ... (as many as the launch has groups for):
 // interchanges rows by the pivots of panel i and solves with the unit lower triangle of the panel. One warp per column;
-// a lane holds every 32nd row.
+// a lane holds every 32nd row: own[q] is row q * 32 + lane of the S rows of U, moved[q] the element that the panel's
+// interchanges move to pivot row ipiv[q * 32 + lane]. `pivots_at`: index of the panel's first pivot.
 KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, PANEL_PARAMETERS,
                            const int i, const int first_block, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);

@@ -1,19 +1,23 @@
 // Band LU: factors a panel by sub-panels of INNER_BLOCK columns (inner blocking, as in PLASMA); one group holds the
 // rows of a sub-panel in registers. For devices without thread block clusters, others use panel_cluster.cu. It stays a
-// separate text: it synchronizes by launches and barriers only, so it also runs on CPUs.
+// separate text: it synchronizes by launches and barriers only, so it also runs on CPUs. Letters and compile-time
+// inputs: band_lu.h. Launched by device_columns.py: advance_panel once for each panel, then factor_subpanel and
+// apply_subpanel for each sub-panel.
 #include "numerics/band_lu/band_lu.h"
 
 #define ROW_OF(k) (first + thread + (k) * GROUP_SIZE)
 #define APPLY_ROW_OF(k) (first + INNER_BLOCK + thread + (k) * GROUP_SIZE)
 #define FOR_APPLY_ROWS(k) UNROLL for (int k = 0; k < APPLY_ROWS; k++)
 
-// The index of the panel is in device memory, so that one recorded graph of launches factors every panel.
+// Adds `devices` to the panel's index: block-cyclic, a device factors every devices-th panel. The index is in device
+// memory, so that one recorded graph of launches factors every panel; the host sets it before the first one.
 KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
     if (thread_index() == 0) panel_index[0] += devices;
 }
 
-// P L U of columns first .. first + INNER_BLOCK - 1 of a panel by one group. Each thread holds ROWS rows in registers;
-// the pivot row is exchanged through local memory. Of equal magnitudes the uppermost row is the pivot, as in LAPACK.
+// Factors columns first to first + INNER_BLOCK - 1 of a panel as P L U by one group. Each thread holds ROWS rows in
+// registers; the pivot row is exchanged through local memory. Of equal magnitudes the uppermost row is the pivot, as in
+// LAPACK. `where` is the row of the largest element, 0xffffffff if there is none; `column` the panel's first column.
 KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots,
                        GLOBAL int *info, const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);

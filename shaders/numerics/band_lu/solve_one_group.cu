@@ -3,6 +3,7 @@
 // solves for RHS_PER_GROUP right-hand sides in place. The scene `ink` solves its three colors this way in every frame.
 // Chosen by substitution.py. It stays separate from solve_sweeps.cu, which needs thread block clusters, keeps windows
 // in global memory and multiplies by inverted triangles, so that it rounds differently.
+// S, REAL and letters: band_lu.h.
 //   UPPER    1: U x = y, from the last block column to the first; 0: L y = P b, from the first to the last
 //   OUTSIDE  number of rows that a step updates, below its block (L) or above it (U)
 #include "numerics/band_lu/band_lu.h"

@@ -1,5 +1,6 @@
 // Band LU: data that substitution.py computes once per factorization: the interchanges of each panel as one
-// permutation, and, for solve_sweeps.cu, the inverses of the triangles of the diagonal blocks.
+// permutation, and, for solve_sweeps.cu, the inverses of the triangles of the diagonal blocks. Letters and compile-time
+// inputs: band_lu.h.
 #include "numerics/band_lu/band_lu.h"
 
 #define CHUNK 32  // columns of an inverse that one group computes
@@ -15,26 +16,26 @@ KERNEL invert_triangles(GLOBAL const REAL *matrix, GLOBAL REAL *lower, GLOBAL RE
     int chunks = S / CHUNK, first_column = (int)group_index() % chunks * CHUNK, slot = (int)group_index() / chunks / 2,
         i = slot * devices + index, thread = (int)local_index(), column = thread % CHUNK;
     bool is_upper = (int)group_index() / chunks % 2 != 0, exists = i < p;
-    int way = is_upper ? -1 : 1;
+    int direction = is_upper ? -1 : 1;
     GLOBAL const REAL *first = matrix + block_offset(exists ? i : index, exists ? i : index, u, ld, devices, slots);
     if (is_upper) first += (ulong)(S - 1) * (ulong)(ld + 1);
     for (int row = thread / CHUNK; row < S; row += GROUP_SIZE / CHUNK)
         x[row * (CHUNK + 1) + column] = row == first_column + column ? 1 : 0;
     for (int k = first_column; k < S; k++) {
         BARRIER();
-        GLOBAL const REAL *factor = first + (int64)(way * k) * ld;
-        REAL known = x[k * (CHUNK + 1) + column] / (is_upper ? factor[-k] : 1);
+        GLOBAL const REAL *factor = first + (int64)(direction * k) * ld;
+        REAL solved = x[k * (CHUNK + 1) + column] / (is_upper ? factor[-k] : 1);
         for (int row = k + 1 + thread / CHUNK; row < S; row += GROUP_SIZE / CHUNK)
-            x[row * (CHUNK + 1) + column] -= factor[way * row] * known;
+            x[row * (CHUNK + 1) + column] -= factor[direction * row] * solved;
     }
     BARRIER();
     GLOBAL REAL *out = (is_upper ? upper : lower) + (ulong)slot * (ulong)(S * S) + (ulong)(first_column * S);
     bool is_large = false;
     for (int e = thread; e < S * CHUNK; e += GROUP_SIZE) {
         int row = e % S, c = first_column + e / S;
-        REAL pivot = is_upper ? first[-(int64)row * (ld + 1)] : 1, own = is_upper ? first[-(int64)c * (ld + 1)] : 1,
-             value = x[row * (CHUNK + 1) + e / S] / pivot;
-        is_large |= !(fabs(value * own) <= limit && fabs(value) <= REAL_MAX);
+        REAL pivot = is_upper ? first[-(int64)row * (ld + 1)] : 1,
+             column_pivot = is_upper ? first[-(int64)c * (ld + 1)] : 1, value = x[row * (CHUNK + 1) + e / S] / pivot;
+        is_large |= !(fabs(value * column_pivot) <= limit && fabs(value) <= REAL_MAX);
         if (exists) out[e] = value;
     }
     if (is_large && exists) atomic_or(large, 1u);

@@ -1,6 +1,7 @@
 // Band LU: the solves A x = b and A^T x = b with one or two launches for each block column, on any device. Chosen by
 // substitution.py where solve_sweeps.cu, which sweeps over all block columns in one launch, cannot run: without thread
 // block clusters, and for triangles whose inverses are too large.
+// S, REAL, TILE and letters: band_lu.h.
 //   UPPER          1: a step with U; 0: a step with L, whose diagonal is 1, and with its row interchanges
 //   RHS_PER_GROUP  right-hand sides per group
 // Right-hand sides are column-major (padded_n, nrhs). `top` is the index of the first element of the diagonal block of

@@ -2,10 +2,10 @@
 // CLUSTER groups solves for RHS_PER_GROUP right-hand sides (CUDA compute capability 9). Launched by substitution.py.
 // The factors of a step are loaded before the cluster barrier that ends the previous step, since they do not depend on
 // it. The triangle of a step is multiplied by its inverse (solve_prepare.cu); every group computes the complete
-// product, since a second barrier would take longer. UPPER and the windows of rows: see solve_rows.h. The order of
-// additions is the same for any cluster size and number of devices; with several devices each launches the steps
-// first_step to end_step - 1. On an H200 a solve for one right-hand side takes a tenth to a quarter of the time of
-// solve_steps.cu (assets/guides/band_lu.md).
+// product, since a second barrier would take longer. S, REAL and letters: band_lu.h; UPPER and windows: solve_rows.h.
+// The order of additions is the same for any cluster size and number of devices; with several devices each launches the
+// steps first_step to end_step - 1. On an H200 a solve for one right-hand side takes a tenth to a quarter of the time
+// of solve_steps.cu (assets/guides/band_lu.md).
 #include "numerics/band_lu/band_lu.h"
 #include "numerics/band_lu/solve_rows.h"
 

@@ -1,10 +1,11 @@
 // Band LU: the trailing update, which applies a factored panel to the block columns on its right: row interchanges
 // (laswp), the rows of U (trsm_rows), and A_jt -= L_ji U_it (gemm_tiles; cuBLAS replaces it where it is installed).
-// Launched by device_columns.py.
+// Launched by device_columns.py. Letters and compile-time inputs: band_lu.h.
 #include "numerics/band_lu/band_lu.h"
 
 // Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. At most 2 S
-// rows of a column change: all of them are read before any is written. One work-group per GROUP_COLUMNS columns.
+// rows of a column change, the first S and the pivot rows: all of them are read before any is written. from[k] is the
+// row whose elements row k (k < S) or pivot row k - S receives. One work-group per GROUP_COLUMNS columns.
 KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, const int i, const int first,
              const int count, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);

@@ -1,5 +1,6 @@
 // Band LU: copies, unpacks and broadcasts block columns and panels; computes max |a_ij|, max |u_ij| and the diagonal of
-// U. Launched by device_columns.py.
+// U. Launched by device_columns.py. Letters and compile-time inputs: band_lu.h. Arguments named ..._at are indices of
+// the first element.
 #include "numerics/band_lu/band_lu.h"
 
 // Copies `count` elements between buffers, for downloads.
@@ -37,7 +38,8 @@ KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong sl
     matrix[slot_at + k] = value;
 }
 
-// Copies the same columns to column first_column of a band array (rows, n), which residual.cu reads.
+// Copies the `width` columns of unpack_columns to column first_column of a band array (rows, n), which residual.cu
+// reads.
 KERNEL keep_band(GLOBAL const REAL *ab, GLOBAL REAL *band, const ulong n, const ulong first_column, const int width,
                  const int rows) {
     ulong k = thread_index_long();

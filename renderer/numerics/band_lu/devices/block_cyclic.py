@@ -157,8 +157,8 @@ class BlockCyclicFactors:
             owner.factor_panel(i)
             timestamp("copy", owner)
             if len(self.per_device) > 1 or not self.is_resident:  # a streamed slot is overwritten while still in use
-                following = owner.index + 1  # the device after the owner factors panel i + 1: it needs panel i first
-                others = self.per_device[following:] + self.per_device[: owner.index]
+                # The device after the owner factors panel i + 1, so it needs panel i first.
+                others = self.per_device[owner.index + 1 :] + self.per_device[: owner.index]
                 owner.broadcast_panel(i, others, not self.is_resident)
             if not self.is_resident:
                 owner.start_download(i)
