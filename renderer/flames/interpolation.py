@@ -83,9 +83,9 @@ def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
 def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: float, stagger: float = 0.0) -> KeyFrame:
     """The weighted mean of 2 or 4 key frames, with `time`; the weights sum to 1.
 
-    The key frame at the start of the segment (of 4, the second) gives all fields that are not numbers and the kind of
-    padding; the first one gives the kinds of interpolation. `stagger`, 0 to 1: how far the xforms of 2 key frames
-    change one after the other, the first one first.
+    The key frame at the start of the segment (of 4, the second) gives all fields that are not numbers, and the
+    interpolation_type by which missing xforms are padded; the first key frame gives the interpolation_type of all else.
+    `stagger`, 0 to 1: how far the xforms of 2 key frames change one after the other, the first xform first.
     """
     base, kind = keyframes[0] if len(keyframes) == 2 else keyframes[1], keyframes[0].interpolation_type
     flames = align([key.flame for key in keyframes], base.interpolation_type)
@@ -110,7 +110,10 @@ def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: f
 
 
 def staggered(weights: Sequence[float], stagger: float, count: int, index: int) -> Sequence[float]:
-    """The weights of xform `index` of `count`: it changes in its own part of the way, as flam3's get_stagger_coef."""
+    """The weights of xform `index` of `count`, which changes during an interval of the segment that depends on index.
+
+    As flam3's get_stagger_coef. With `stagger` 0 all xforms change during the whole segment, with 1 one after another.
+    """
     if stagger <= 0 or count < 2 or len(weights) != 2:
         return weights
     room = stagger * (count - 1) / count

@@ -9,6 +9,7 @@
 //     QUEUE_FINISH   statements that keep `best` of the ray whose origin and direction are these
 // On an H200 it traces 1.14 to 1.5 times the diffuse rays of one ray a thread in meshes, and 0.95 in a Menger sponge;
 // camera rays, which are coherent, are traced at 0.55 to 0.97 of it (tests/fps/rays.py).
+// Macros of other files: AT_REST, FILTER_ARGS_OF, ROOT_NODE, STACK_SENTINEL, STACK_SIZE (bvh/traverse_bvh2.h).
 #define IDLE_LANES 20u
 #define NODES_PER_QUEUE_TURN 4
 

@@ -6,6 +6,7 @@
 //     words 3 and 7: child references of the first and the second child; 11 and 15: unused
 // A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of `count` <= 8 primitives
 // from index `first` on.
+// The launcher defines DEFORMS, SPHERES (1: the scene has the feature).
 #include "bvh/geometry.h"
 
 // The hit filter rejects hits, such as hits on transparent texels (raytracing/textures/alpha_test.h); without one,

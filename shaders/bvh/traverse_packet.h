@@ -3,6 +3,7 @@
 // primitive of a leaf. A packet that is incoherent, or whose visits exceed its budget, is traced as a stream
 // (bvh/traverse_stream.h) or, where streams do not exist or overflow, ray by ray. The entry point is traverse_packet.
 // Hits have the same bits as in bvh/traverse_bvh2.h.
+// The launcher defines SPHERES.
 #include "bvh/traverse_stream.h"
 
 #if HAS_MOVEMASK

@@ -1,6 +1,7 @@
 // SAMPLE_PARAMS, the first parameters of every kernel of raytrace.cu: LaunchParams, the parameters of a launch, which
 // differ between the samples of a picture in the sample's index alone. With SAMPLE_IN_MEMORY kernels read that index
 // from memory (AT_SAMPLE), so that a CUDA graph can repeat the same launches; begin_sample then sets it.
+// Macros of other files: MAX_DEPTHS (raytracing/raytrace.cu).
 #if SAMPLE_IN_MEMORY
 #define SAMPLE_PARAMS const LaunchParams params, GLOBAL const int *sample
 #define SAMPLE_ARGS params, sample

@@ -2,6 +2,7 @@
 // KHR_materials_sheen, with single scattering. Included by materials/principled.h in scenes with `sheen_color`.
 // sheen_table (renderer/raytracing/microfacet.py) tabulates the albedo by cosine and roughness. Directions v and l are
 // in the frame of the normal (z).
+// Sizes and limits from microfacet.py: SHEEN_COSINES, SHEEN_ROUGHNESSES.
 #include "raytracing/microfacet.h"
 
 #define MIN_SHEEN_ROUGHNESS 0.07f

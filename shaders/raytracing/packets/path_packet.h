@@ -1,6 +1,8 @@
 // PathPacket, the path states of the 32 pixels of a stencil word, which one thread traces (fused_scalar.h): Path of
 // path.h as a structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row
 // (Floats32) holds one float for each path; path j is number j of every row. Included by fused_scalar.h.
+// Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h). From renderer/raytracing/kernels.py, where a
+// feature of the scene is 1: REFRACTION.
 
 typedef struct {
     Packet rays, shadows;

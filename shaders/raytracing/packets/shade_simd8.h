@@ -6,6 +6,13 @@
 // neither triangles nor the environment, of lights that need a third dimension (lights.h), and of textured lights.
 // Lanes with other materials or with normal maps are left to shade_hit. assets/guides/raytracing.md has the gain.
 // In the functions below, lane k is path `begin` + k of the packet, and a `uint` of lanes is a bit mask of them.
+// Macros of other files: LIGHT_ENVIRONMENT, LIGHT_TREE_ID (raytracing/lights/light_rows.h); DIMENSIONS_PER_BOUNCE
+// (raytracing/path.h); VECTOR_SHADING (raytracing/raytrace.cu); CACHE_DIMENSIONS, CACHE_PATHS (raytracing/sampler.h);
+// GEOMETRY_ARGS, GEOMETRY_PARAMS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); VECTOR_ESCAPE
+// (raytracing/schedules/fused_scalar.h); DELTA_PDF (raytracing/surface.h); ALPHA_OPAQUE, TEXTURE_ARGS
+// (raytracing/textures/texture.h). From renderer/raytracing/kernels.py, where a feature of the scene is 1: DIRECT_BSDF,
+// DIRECT_LIGHTING, DIRECT_MIS, ENVIRONMENT, METALLIC, NORMAL_MAPS, REFRACTION, SHADOW_CATCHER, SHADOW_RAYS_CROSS,
+// SURFACE_TEXTURES, TEXTURED, UV_SETS.
 #include "raytracing/packets/vectors8.h"
 
 // Material.color.w is SIMD8_DIFFUSE, SIMD8_METALLIC or SIMD8_CATCHER, by @simd8 of the material's file (surface.h), for

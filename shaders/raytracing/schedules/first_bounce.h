@@ -3,6 +3,9 @@
 // `bounces` (bounces.h), after which `accumulate` adds these to the film. wavefront.h includes this file;
 // renderer/raytracing/schedules.py launches the kernels. Stages in launches of their own would store and load the state
 // of every ray: at 1920 x 1080 that takes an H200 0.28 ms a sample.
+// Macros of other files: AT_SAMPLE, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
+// (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); STENCIL_LOCAL
+// (raytracing/schedules/stencil.h); HAS_PART, PART_FIRST, STATE_PARAMS (raytracing/schedules/wavefront.h).
 
 #if HAS_PART(PART_FIRST)
 // `next_mask` receives the stencil of the paths that continue at depth 1; `first_mask` the stencil of depth 0, which the

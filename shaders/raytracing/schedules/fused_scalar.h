@@ -3,6 +3,9 @@
 // cache. Included by raytracing/raytrace.cu. Coherent rays are traversed as a packet (bvh/traverse_packet.h), and eight
 // neighboring paths are shaded at once (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3
 // times as long. In the masks of this file bit j is path j.
+// Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
+// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
+// (raytracing/scene.h). From renderer/raytracing/kernels.py, where a feature of the scene is 1: ENVIRONMENT, VOLUMES.
 #include "raytracing/packets/path_packet.h"
 
 #define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES)

@@ -3,6 +3,9 @@
 // texture by a material: an index into `textures`; `flags` are the last word of its record. (u, v) at a triangle are
 // barycentric coordinates. Compiled for one lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8,
 // int8; packets/lanes8.h).
+// Macros of other files: HAS_TRANSFORM, LINEAR_FILTER, TEXTURE_PARAMS, WITH_SLOT, WRAP_CLAMP, WRAP_REPEAT
+// (raytracing/textures/texture.h). From renderer/raytracing/kernels.py, where a feature of the scene is 1:
+// FLOAT4S_PER_PRIMITIVE, METALLIC, TEXTURE_TRANSFORMS, UV_SETS.
 #include "raytracing/frame.h"
 
 // Maps a texture coordinate of mirrored repetition into [0, 1].

@@ -5,6 +5,7 @@
 //     bit 0       1 if the path carries a single wavelength
 //     bits 1-15   the material whose inside is the medium, as its index + 1; 0 for none
 //     bits 16-30  the same for the medium that surrounds it
+// From renderer/raytracing/kernels.py, where a feature of the scene is 1: DISPERSION, MEDIA, REFRACTION.
 #include "raytracing/surface.h"
 
 #define MEDIUM_BITS 15u
