@@ -4,7 +4,7 @@
 // of the shading normal (z), and point away from the surface: v is the view direction, l the light direction, h the
 // micro-normal; `cosine` without a subscript is v's z. `roughness` is perceptual, alpha its square. Compiled for one
 // lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8, int8; packets/lanes8.h).
-// Sizes and limits from microfacet.py, models/default_picture.py: GGX_COSINES, GGX_ROUGHNESSES, GLASS_COSINES,
+// Sizes and limits from microfacet.py: GGX_COSINES, GGX_ROUGHNESSES, GLASS_COSINES,
 // GLASS_IORS, GLASS_MAX_IOR, GLASS_ROUGHNESSES, GLASS_TABLE, MIN_ALPHA.
 #include "raytracing/surface.h"
 #include "raytracing/frame.h"

@@ -2,7 +2,7 @@
 // case. Used by the lobes of materials/principled.h. Directions are unit, in the local frame of the shading normal (z)
 // and the tangents, and point away from the surface: v is the view direction, l the light direction, h the
 // micro-normal.
-// Sizes and limits from microfacet.py, models/default_picture.py: FIT_HIDDEN_1, FIT_HIDDEN_2, FIT_INPUTS, MIN_ALPHA.
+// Sizes and limits from microfacet.py: FIT_HIDDEN_1, FIT_HIDDEN_2, FIT_INPUTS, MIN_ALPHA.
 // From renderer/raytracing/kernels.py, where a feature of the scene is 1: ANISOTROPY, TRANSMISSION.
 #include "raytracing/microfacet.h"
 
