@@ -4,6 +4,11 @@
 the node's bound variables. So the gradient is a DAG like any other, which every pass and target takes. The adjoint of a
 function that is evaluated once is the sum of the contributions of all its reads (transposition.py). A leaf is a number
 or function to differentiate by. Source: Griewank and Walther, Evaluating Derivatives, 2008.
+
+Nodes are visited from the loss to the leaves; `given` is the adjoint of the node that is visited. A Term is an adjoint
+or a contribution: a value that counts where its guard holds. A context is the tuple of bound variables that a value
+depends on. Example: for the loss sum(x(i) * y), the product has in the context (i,) the adjoint 1. So the read x(i) has
+the adjoint y in the context (i,), and y has the adjoint x(i) in the context (i,), which total() sums over i.
 """
 
 from itertools import combinations
@@ -47,7 +52,7 @@ def without_leaf_marks(dag: ir.Dag, roots: Nodes, marks: set[Leaf]) -> Nodes:
 
 
 INLINE_COST = 6  # operations: a cheaper adjoint is computed at each use instead of stored
-MAX_ARGMAX_VARIABLES = 4
+MAX_ARGMAX_VARIABLES = 4  # bound variables of a min or max that has a gradient
 
 
 class ReverseMode:
@@ -310,7 +315,11 @@ class ReverseMode:
         return Term(given.value, guard)
 
     def product_adjoint(self, node: ir.Node, free: Context, given: ir.Node) -> ir.Node:
-        """The derivative of a product by an element: the product of the others, 0 if two elements are 0."""
+        """The derivative of a product by an element: the product of the others, 0 if two elements are 0.
+
+        Three cases, so that the product is computed once for all elements: no element is 0 (`none_is_zero`), then it is
+        divided by the element x; x alone is 0, then it is `nonzero_product`; another element is 0, then it is 0.
+        """
         a, variables, x = self.algebra, node.attribute[1], node.inputs[0]
         is_zero = a.compare("==", x, a.number(0, x.type))
 
@@ -319,10 +328,10 @@ class ReverseMode:
             return self.evaluated_once(new, free)
 
         zeros = reduced("+", a.select(is_zero, a.number(1, "int"), a.number(0, "int")))
-        rest = reduced("*", a.select(is_zero, a.number(1, x.type), x))
-        only = a.both(is_zero, a.compare("==", zeros, a.number(1, "int")))
-        alone = a.compare("==", zeros, a.number(0, "int"))
-        others = a.select(alone, a.op("/", rest, x), a.where(only, rest))
+        nonzero_product = reduced("*", a.select(is_zero, a.number(1, x.type), x))
+        only_x_is_zero = a.both(is_zero, a.compare("==", zeros, a.number(1, "int")))
+        none_is_zero = a.compare("==", zeros, a.number(0, "int"))
+        others = a.select(none_is_zero, a.op("/", nonzero_product, x), a.where(only_x_is_zero, nonzero_product))
         return a.op("*", given, others)
 
     # Primitives

@@ -1,7 +1,8 @@
 """Rewrites of expressions for reverse mode: calls are inlined, and values that are repeated are evaluated once.
 
 Reverse mode costs a small multiple of a function, however many arguments it has; a tangent function costs one for each.
-So device functions without loops are inlined, and differentiated as expressions.
+So device functions without loops are inlined, and differentiated as expressions. Nodes, lets, components and
+abstractions: ir/dag.py. A bound variable is the index of a function or of a reduction, as i in `b(i) = sum(a(i, k))`.
 """
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
@@ -12,7 +13,7 @@ from renderer.cdollar.ir.passes import ReductionHoister, alpha_rename, is_comput
 # Inlining
 
 MAX_NODES = 400  # nodes of an inlined function
-MAX_RETURNS = 4  # a return in a branch may repeat the statements after the branch
+MAX_RETURNS = 4  # return statements of one inlining: each branch with a return doubles the statements after it
 Environment = dict[device.Local, ir.Node]
 
 
@@ -81,7 +82,10 @@ class Inliner:
         return None
 
     def merge(self, branch: device.BranchOp, condition: ir.Node, environment: Environment) -> None:
-        """Executes both branches; a local that differs after them becomes a selection."""
+        """Executes both branches; each local that has a value after both becomes a selection of the two values.
+
+        A local that only one branch declares has no value afterwards.
+        """
         after = [dict(environment), dict(environment)]
         for statements, values in zip((branch.if_true, branch.if_false), after, strict=True):
             self.execute(list(statements), values)

@@ -2,6 +2,11 @@
 
 The tangent function has the same loops and branches. Each floating-point local has a tangent for each differentiated
 parameter; every statement that stores the local stores the tangents too.
+
+Example: `float f(float x, float y) { float s = x * y; return s + x; }` differentiated by both parameters, `active` (0,
+1), becomes a function of the same parameters with the locals d0_x = 1, d1_x = 0, d0_y = 0, d1_y = 1; it stores s, d0_s
+= d0_x * y + x * d0_y and d1_s likewise, and returns (d0_s + d0_x, d1_s + d1_x). "Result by result" below: all
+derivatives of the first result, then all of the second.
 """
 
 from renderer.cdollar.gradients.derivatives import Algebra, NoDerivative, Nodes, contribution, is_smooth

@@ -8,6 +8,10 @@ the work of a sweep for one block column. There are three implementations, chose
 - solve_one_group.cu, for narrow bands in blocks of 32 columns on any GPU: one launch per sweep, independent groups.
 The three texts stay separate: their synchronization differs (cluster barriers, launches, group barriers), and so does
 the arithmetic of a step, so a common text would consist of alternatives.
+
+Letters as in block_columns.py: n columns in p block columns of s columns, l blocks below and u blocks above the
+diagonal block; m right-hand sides, arrays (m, p s). The rows of a step are counted from the diagonal block of its block
+column, and `window` = (l + 1) s is the number of rows that a panel can interchange.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +36,7 @@ INVERTED_COLUMNS = 32  # columns of an inverse per group of invert_triangles
 ONE_GROUP_BLOCK = 32  # the block whose triangle one warp solves in registers
 ONE_GROUP_MAX_ROWS = {"f4": 1024, "f8": 512}  # threads whose registers hold a row of ONE_GROUP_BLOCK factors each
 ONE_GROUP_MAX_RHS = 16
-KEPT_COUNTS = 3  # cached buffers and graphs, by number of right-hand sides
+KEPT_COUNTS = 3  # numbers of right-hand sides for which buffers and graphs are cached
 MAX_GRAPH_STEPS = 4096  # largest number of block columns of a sweep that is recorded as a graph
 
 Launch = Callable[[], object]
@@ -182,7 +186,7 @@ class Substitution:
         return bool(self._inverses)
 
     def _prepare(self, count: int, panel_pivots: np.ndarray) -> None:
-        """Permutations, and vectors for `count` right-hand sides, on every device."""
+        """Uploads permutations and chooses `_vectors` and `_recorded` for `count` right-hand sides, on every device."""
         self._upload_pivots(panel_pivots)
         layout, dtype = self.layout, self.columns.dtype
         self._kept[count] = self._vectors, self._recorded = self._kept.pop(count, ([], {}))
@@ -212,7 +216,11 @@ class Substitution:
         self._recorded[key]()
 
     def _launches(self, sweep: Sweep) -> Iterator[Launch]:
-        """The launches of each step on the owner of its block column, and the copies of windows to the next owner."""
+        """The launches of each step on the owner of its block column, and the copies of windows to the next owner.
+
+        A single device alternates between its two windows. Of several, each reads its window 0 and writes window 1,
+        which is copied into window 0 of the next owner.
+        """
         steps = range(self.layout.p)[:: 1 if sweep.is_first else -1]
         make, count = self._transposed_step if sweep.transposed else self._step, len(self._per_device)
         for number, i in enumerate(steps):
