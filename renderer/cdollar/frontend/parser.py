@@ -1,4 +1,8 @@
-"""Parses programs and lines of the REPL: declarations and statements of C$ (.cb files), by recursive descent."""
+"""Parses programs and lines of the REPL: declarations and statements of C$ (.cb files), by recursive descent.
+
+`self.token` is the next token. at() tests its text, accept() takes the token if it has that text, expect() takes it or
+reports an error, and fail() reports an error (lexer.py). A span is a range of the source text.
+"""
 
 from typing import NoReturn
 
@@ -48,7 +52,7 @@ class Parser(ExpressionParser):
         self.advance()
         self.depth = 0
         while self.token.kind != "eof":
-            start = self.token.span.start  # of a token behind another one
+            start = self.token.span.start  # at least 1: the token follows another one
             if self.source.text[start - 1] == "\n" and self.token.is_identifier:
                 return
             self.advance()
@@ -72,7 +76,10 @@ class Parser(ExpressionParser):
         return attributes
 
     def constants(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
-        """`g = e, l = e;` behind the type or the `var` of constants."""
+        """`g = e, l = e;` after the type or the `var` of constants.
+
+        `kind`: "type" for constants with a type, else the word that began the declaration: "var" or "let".
+        """
         constants: list[ast.AstNode] = [self.variable_declarator(kind, type_, start) for _ in self.separated()]
         self.expect(";", "after the declaration")
         return constants

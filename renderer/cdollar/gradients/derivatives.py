@@ -17,7 +17,7 @@ from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 from renderer.cdollar.ir.types import DTYPES, FLOATS, promoted_type
 
 Nodes = ir.Nodes
-Context = ir.Variables  # the variables that an expression is evaluated over
+Context = ir.Variables  # the bound variables for whose values an expression is evaluated: (i, k) for a(i) * b(k)
 
 
 class NoDerivative(Exception):

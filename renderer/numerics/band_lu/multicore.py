@@ -5,6 +5,9 @@ HostFactors is BandedLU's choice for wide bands without devices, and the subject
 the next block column and factors its panel, then updates its own range (look-ahead), so the other cores do not wait for
 panels. A core waits only for the cores that updated its columns in the previous step. On 2 cores the rate is 0.64 to
 0.99 of LAPACK's dgbtrf (cpu_2cores.jsonl, band_lu/factor-256).
+
+Letters as in block_columns.py: p block columns of s columns, l blocks below and u blocks above the diagonal block,
+leading dimension ld. Step i factors panel i and updates the block columns t from i + 1 to i + u with it.
 """
 
 import time
