@@ -11,7 +11,8 @@
 //   bits 15 to 8, 7 to 0  column and row of the point within the bucket, in 1/256 of the bucket
 //
 // Structs, float fields, defined by solid_pass.py and solid.py:
-//   Camera    m00 to m22: inverse of the camera's matrix; u, v, t: its translation; depth = a + b z; scale: buckets a unit
+//   Camera    m00 to m22: inverse of the camera's matrix; u, v, t: its translation; depth = a + b z; scale: buckets per
+//             unit
 //   Light     x, y, z: unit vector to the light; intensity; red, green, blue 0 to 1; gloss: sign of the highlight
 //   Material  diffuse, ambient, phong: factors; phong_size: exponent of the highlight; red, green, blue of the
 //             highlight; curve: 0 to 3, the function of the cosine in diffuse_of()
@@ -143,9 +144,9 @@ DEVICE float diffuse_of(float cosine, float curve) {
 }
 
 // shaded = the color 0 to 255 that lights and ambience give each bucket's nearest point, and 1; all 0 in empty buckets.
-// `palette` (256): colors 0 to 255, of which JWildfire plots 200 / 256. `occluding`, `occluding_diffuse`: factors of the
-// occlusion on ambient light, and of that on diffuse light. A material between two is blended of them, beyond the last
-// one of the last.
+// `palette` (256): colors 0 to 255; JWildfire plots 200 / 256 of them. Ambient light is reduced by `occluding` times the
+// occlusion, diffuse light by that times `occluding_diffuse`. A material number between two integers blends their
+// materials; beyond the last material it is the last one.
 KERNEL shade(GLOBAL const ulong *keys, GLOBAL const float4 *normals, GLOBAL const float *occlusion,
              GLOBAL const float4 *palette, GLOBAL const Light *lights, GLOBAL const Material *materials,
              GLOBAL float4 *shaded, int buckets, int light_count, int material_count, float occluding,
