@@ -374,10 +374,42 @@ def test_bad_curves_over_time_are_one_sentence():
 
 
 def test_motion_blur_of_a_still_scales_its_colors():
-    """By the mean brightness of JWildfire's copies; a flame that moves is reported."""
+    """By the mean brightness of JWildfire's copies."""
     blur = 'motion_blur_length="9" motion_blur_decay="0.03"'
     still, factor = animated_flame(blur, ""), np.mean([1 - 0.07 * p * p * 0.03 / 9 for p in range(10)])
     assert still.ignored == {} and np.allclose(still.keyframe.flame.colors[0], factor * np.array([200, 90, 9]))
-    moving = animated_flame(blur, curve("xyCoeff20Curve", [(0, 0.0), (9, 1.0)]))
-    assert moving.ignored == {"motion blur of JWildfire flames": 1}
-    assert moving.keyframe.flame.colors[0] == (200, 90, 9)
+
+
+def test_motion_blur_of_a_moving_flame_is_a_layer_for_each_copy():
+    """The p-th copy at frame + (length / 2 - p) step, the first at the frame itself."""
+    blur = 'frame="5" motion_blur_length="4" motion_blur_timestep="0.5" motion_blur_decay="0.2"'
+    moving = animated_flame(blur, curve("xyCoeff20Curve", [(0, 0.0), (100, 100.0)], "LINEAR"))
+    flame = moving.keyframe.flame
+    copies = [flame, *flame.layers]
+    assert moving.ignored == {} and len(copies) == 5
+    assert [copy.xforms[0].affine[2] for copy in copies] == pytest.approx([5, 5.5, 5, 4.5, 4])
+    dimmed = [200 * (1 - 0.07 * p * p * 0.2 / 4) for p in range(5)]
+    assert [copy.colors[0][0] for copy in copies] == pytest.approx(dimmed)
+    many = animated_flame('motion_blur_length="99"', curve("xyCoeff20Curve", [(0, 0.0), (9, 1.0)]))
+    assert many.ignored == {"motion blur of JWildfire flames": 1} and many.keyframe.flame.colors[0] == (200, 90, 9)
+
+
+def test_curves_turn_and_scale_affines_of_every_plane():
+    """A turn by a maps (1, 0) to (cos a, -sin a), as JWildfire's rotate(), and a scale leaves the translation."""
+    moves = curve("xyRotateCurve", [(0, 90.0)]) + curve("zxPostScaleCurve", [(0, 3.0)])
+    entry = animated_flame("", moves + ' zxPost="1 0 0 1 7 0"')
+    (xform,) = entry.keyframe.flame.xforms
+    turned, scaled = np.reshape(xform.affine, (3, -1)), np.reshape(xform.post, (3, 4))
+    assert entry.ignored == {} and turned[:2, :2] == pytest.approx(np.array([[0, 1], [-1, 0]]), abs=1e-12)
+    assert scaled == pytest.approx(np.array([[3, 0, 0, 7], [0, 1, 0, 0], [0, 0, 3, 0]]), abs=1e-12)
+
+
+def test_curves_set_other_values_of_flames_and_xforms():
+    flame = curve("camPitchCurve", [(0, 90.0)]) + curve("centreYCurve", [(0, 2.5)]) + ' cam_pitch="0" center="1 1"'
+    xform = curve("julian_power", [(0, 5.0)]) + curve("julian_amountCurve", [(0, 0.25)]) + curve("weightCurve", [(0, 3)])
+    entry = animated_flame(flame, f'julian="1" julian_power="2" {xform} {curve("colorOfNoneCurve", [(0, 1)])}')
+    key = entry.keyframe
+    assert (key.flame.cam_pitch, key.center) == (pytest.approx(np.pi / 2), (1.0, 2.5))
+    assert key.flame.xforms[0].variations["julian"] == 0.25 and key.flame.xforms[0].weight == 3.0
+    assert key.flame.xforms[0].parameters["julian_power"] == 5.0
+    assert entry.ignored == {"animation of colorOfNoneCurve xforms": 1}

@@ -57,27 +57,46 @@ def _bounded(parser: AttributeParser, layer: Element, name: str, high: float) ->
     return value
 
 
-# A coefficient that JWildfire animates: column and row of the affine or the post-affine.
-ANIMATED = re.compile(r"xy(Post)?Coeff([012])([01])Curve")
+# What JWildfire animates of an affine or post-affine of a plane: a coefficient's column and row, its angle or its size.
+ANIMATED = re.compile(r"(xy|yz|zx)(Post)?(?:Coeff([012])([01])|(Rotate|Scale))Curve")
 MAX_POINTS = 10_000  # of a curve over time
 
 
-def evaluated(parser: AttributeParser, attributes: Mapping[str, str]) -> dict[str, str]:
-    """An element's attributes with the coefficients that curves animate at their values in the flame's frame.
+def evaluated(parser: AttributeParser, attributes: Mapping[str, str], kind: str) -> dict[str, str]:
+    """An element's attributes with what curves animate at its value in the flame's frame.
 
-    Curves of other values, and Bezier curves, are counted as ignored.
+    Bezier curves and curves of unread values are counted as ignored; `kind`: "flames" or "xforms", for their label.
     """
     held = dialects.without_curves(attributes)
     for curve in dialects.animated_curves(attributes):
-        match = ANIMATED.fullmatch(curve)
-        if match is None or attributes.get(f"{curve}_interpolation", "SPLINE") not in ("SPLINE", "LINEAR"):
-            parser.ignored[f"animation of {curve} xforms"] += 1
-            continue
-        name = "post" if match[1] else "coefs"
-        numbers = parser.numbers(name, held.get(name, "1 0 0 1 0 0"), 6)
-        numbers[2 * int(match[2]) + int(match[3])] = _curve_value(parser, attributes, curve)
-        held[name] = " ".join(map(repr, numbers))
+        is_drawn = attributes.get(f"{curve}_interpolation", "SPLINE") in ("SPLINE", "LINEAR")
+        if not (is_drawn and _animate(parser, held, curve, _curve_value(parser, attributes, curve))):
+            parser.ignored[f"animation of {curve} {kind}"] += 1
     return held
+
+
+def _animate(parser: AttributeParser, held: dict[str, str], curve: str, value: float) -> bool:
+    """Set the attribute that `curve` animates; False if there is none."""
+    if (match := ANIMATED.fullmatch(curve)) is None:
+        base = curve.removesuffix("_amountCurve").removesuffix("Curve")
+        name, position, factor = dialects.DATA["animated"].get(base, (base, 0, 1.0))
+        words = held.get(name, "").split()
+        if len(words) > position:
+            words[position] = repr(value * factor)
+            held[name] = " ".join(words)
+        return len(words) > position
+    plane, post, column, row, change = match.groups()
+    name = ("post" if post else "coefs") if plane == "xy" else plane + (post or "Coefs")
+    numbers = np.reshape(parser.numbers(name, held.get(name, "1 0 0 1 0 0"), 6), (3, 2))
+    if column:
+        numbers[int(column), int(row)] = value
+    elif change == "Scale":
+        numbers[:2] *= value
+    else:
+        c, s = math.cos(math.radians(value)), math.sin(math.radians(value))
+        numbers[:2] = numbers[:2] @ [[c, -s], [s, c]]
+    held[name] = " ".join(map(repr, numbers.ravel().tolist()))
+    return True
 
 
 def _curve_value(parser: AttributeParser, attributes: Mapping[str, str], curve: str) -> float:
@@ -95,20 +114,27 @@ def _curve_value(parser: AttributeParser, attributes: Mapping[str, str], curve: 
     return float(np.interp(parser.frame, np.maximum.accumulate(points[0]), points[1]))
 
 
-def blur_brightness(parser: AttributeParser, element: Element) -> float:
-    """Factor by which JWildfire's motion blur scales the colors of a flame that no curve moves; 1 without blur.
+def blur_copies(parser: AttributeParser, element: Element) -> list[tuple[float, float]]:
+    """The frame and the brightness of each copy of the flame that JWildfire's motion blur draws; one without blur.
 
-    It adds `motion_blur_length` copies to the flame, the p-th with the brightness 1 - 0.07 p^2 decay / length.
+    It adds `motion_blur_length` copies, the p-th with the brightness 1 - 0.07 p^2 decay / length. A flame that no curve
+    moves is drawn once, with their mean brightness.
     """
-    length = parser.number("motion_blur_length", element.get("motion_blur_length", "0"))
+    names = ("length", "timestep", "decay")
+    texts = (element.get(f"motion_blur_{name}", "0") for name in names)
+    length, step, decay = (parser.number(f"motion_blur_{k}", text) for k, text in zip(names, texts, strict=True))
     if not 0 <= length <= MAX_POINTS:
         parser.fail(f"motion_blur_length is {length:g}; it must be 0 to {MAX_POINTS}")
-    decay = parser.number("motion_blur_decay", element.get("motion_blur_decay", "0"))
-    copies = 1 - 0.07 * np.arange(int(length) + 1) ** 2 * decay / max(length, 1)
-    if length and any(True for each in element.iter() for _ in dialects.animated_curves(each.attrib)):
+    p = np.arange(int(length) + 1)
+    brightness = np.maximum(1 - 0.07 * p**2 * decay / max(length, 1), 0.01)
+    curves = any(True for each in element.iter() for _ in dialects.animated_curves(each.attrib))
+    if not curves or len(p) == 1:
+        return [(parser.frame, float(brightness.mean()))]
+    if len(p) > MAX_LAYERS or any(dialects.animated_curves(element.attrib)):  # a copy's camera is not its own here
         parser.ignored["motion blur of JWildfire flames"] = 1
-        return 1.0
-    return float(np.maximum(copies, 0.01).mean())
+        return [(parser.frame, 1.0)]
+    frames = np.where(p > 0, parser.frame + (length / 2 - p) * step, parser.frame)
+    return list(zip(frames.tolist(), brightness.tolist(), strict=True))
 
 
 def thinned(xform: Xform, factor: float) -> Xform:

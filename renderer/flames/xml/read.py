@@ -143,9 +143,8 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
     flame: dict[str, Any] = FLAM3_DEFAULTS | _default_camera(version) | dialects.exposure_defaults(version)
     camera: dict[str, Any] = {}
     extra = {}
-    for curve in dialects.animated_curves(element.attrib):
-        parser.ignored[f"animation of {curve} flames"] += 1
-    attributes = dialects.without_curves(element.attrib)
+    parser.frame = parser.number("frame", element.get("frame", "0"))
+    attributes = jwildfire.evaluated(parser, element.attrib, "flames")
     for name, text in attributes.items():
         attribute = FLAME_ATTRIBUTES.get(dialects.ATTRIBUTE_ALIASES.get(name, name))
         if attribute:
@@ -173,16 +172,17 @@ def _parse_layers(
     divided by the largest weight to compensate.
     """
     bodies, layers = jwildfire.visible_layers(parser, element), []
-    parser.frame = parser.number("frame", element.get("frame", "0"))
-    brightness = jwildfire.blur_brightness(parser, element) if dialects.is_jwildfire(version) else 1.0
+    copies = jwildfire.blur_copies(parser, element) if dialects.is_jwildfire(version) else [(parser.frame, 1.0)]
     strengths, densities, largest_weight = jwildfire.layer_strengths(parser, bodies)
-    for body, strength, density in zip(bodies, strengths, densities, strict=True):
-        xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
-        colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
-        palette = dict(colors=tuple(map(tuple, (colors * (strength * brightness)).tolist())), alphas=alphas)
-        xforms = tuple(jwildfire.thinned(xform, density) for xform in xforms)
-        final = finals[0] if finals else None
-        layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
+    for frame, brightness in copies:
+        parser.frame = frame
+        for body, strength, density in zip(bodies, strengths, densities, strict=True):
+            xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
+            colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
+            palette = dict(colors=tuple(map(tuple, (colors * (strength * brightness)).tolist())), alphas=alphas)
+            xforms = tuple(jwildfire.thinned(xform, density) for xform in xforms)
+            final = finals[0] if finals else None
+            layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
     if largest_weight > 1:
         flame["white_level"] = max(flame.get("white_level", 255.0) / largest_weight, 1.0)
     return layers
@@ -278,7 +278,7 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
     parameters: dict[str, float] = {}
     modifiers: dict[str, float] = {}
     extra: dict[str, str] = {}
-    attributes = jwildfire.evaluated(parser, element.attrib)
+    attributes = jwildfire.evaluated(parser, element.attrib, "xforms")
     for name, text in dialects.rewritten(attributes).items():
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
