@@ -292,7 +292,8 @@ def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_
     if v.is_plain:
         call = f"variation_{v.function}({argument}.x, {argument}.y, {weight}, a, random{parameters})"
     else:
-        head = f"{argument}.x, {argument}.y, {argument}.z, {weight}, a, random, &color, &hidden, &rgb"
+        point = f"{argument}.x, {argument}.y, {argument}.z" + ", q" * v.reads_unvaried
+        head = f"{point}, {weight}, a, random, &color, &hidden, &rgb"
         call = f"variation_{v.function}({head}{parameters})"
     if v.in_space:
         z = f" {target}.z = {'' if in_stage and sets else f'{target}.z + '}t.z;" if is_3d else ""

@@ -7,7 +7,8 @@
 //     VARIATION_Z(name) { body }        returns the term that VARIATION(name) adds to z in flames with z
 //     REPLACING(...), REPLACING_3D(...) as VARIATION and VARIATION_3D, but x and y replace the sum before them
 //     PRE(...)                          as VARIATION, but added to the point before the other variations see it
-//     POST_3D(...)                      as VARIATION_3D, but applied to the sum of the others, which it replaces
+//     POST_3D(...)                      as VARIATION_3D, but applied to the sum of the others, which it replaces; Point
+//                                       unvaried is the point that the others were given
 //     STAMP(name, SIDE = 2, ...)        a picture over a square of that side, 1 by default: returns the color, red,
 //                                       green and blue from 0 to 1, of its point Pair p. p is random, or with ColorOnly
 //                                       the chain's point. catalog.py adds the parameters STAMP_PARAMETERS.
@@ -16,6 +17,9 @@
 //                                       as STAMP, but p is the center of a random pixel of Density_Pixels^2. The
 //                                       square begins at -SHIFT, by default half the side. With Gradient 1 the palette
 //                                       coordinate is red times green (PRODUCT 1) or a sine of the fraction of red.
+//     ESCAPE(name, ...)                 an escape-time fractal over xmin ... xmax, ymin ... ymax, drawn at `scale`: returns
+//                                       gray(steps) of a point p, by which the point is colored and raised.
+//                                       catalog.py adds the parameters ESCAPE_PARAMETERS.
 //     stamp_NAME(p, parameters ...)     in a body: the color that an earlier stamp NAME of the file gives a point p
 //     // Origin: program                who defines the variations that follow
 //     DEVICE and CONSTANT               functions and tables of the file, for all its variations
@@ -23,7 +27,7 @@
 // writes each function's head. A new variation needs nothing outside its file.
 //
 // Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call a parameter
-// NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _E and _F
+// NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _D, _E and _F
 // are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate
 // (*color, direct color), hide the point from the picture (*hidden = a mask) and give it a color outside the palette
 // (*rgb = packed_rgb(red, green, blue)). A variation with a builder (renderer/flames/variations/tables.py) has its
@@ -59,6 +63,7 @@ typedef struct {
 #define TWO_PI 6.283185307179586f
 #define AFFINE_B affine[1]
 #define AFFINE_C affine[2 + IS_3D]
+#define AFFINE_D affine[3 + IS_3D]
 #define AFFINE_E affine[4 + IS_3D]
 #define AFFINE_F affine[5 + 2 * IS_3D]
 

@@ -383,3 +383,19 @@ def test_variations_that_the_generic_kernel_does_not_know_have_their_own(gpu):
     cache.prefer_generic()
     cache._requests = 99
     assert cache.best_kernel(spec) is cache._futures[spec, INTEGER_SUMS].result()
+
+
+@pytest.mark.parametrize("xform,name,parameters", [
+    ('q_ode="1" q_ode03="0.5"', "q_ode", {"q_ode_q_ode03": 0.5}),
+    ('shift="1" shift_x="0.2"', "shift", {"shift_shift_x": 0.2}),
+    ('vibration2="1" vibration2_tmfreq2="3"', "vibration2", {"vibration2_t2mfreq": 3}),
+    ('pre_wave3D_wf="1" pre_wave3D_wf_axis="1"', "pre_add_wave3D_wf", {"pre_add_wave3D_wf_axis": 1}),
+    ('pre_rect_wf="1" pre_rect_wf_x0="-2"', "pre_rect_wf", {"pre_rect_wf_x0": -2}),
+    ('CircleTrans1="1"', None, {}),
+    ('fract_julia_wf="1" fract_julia_wf_buddhabrot_min_iter="7" fract_julia_wf_z_fill="0.0"', "fract_julia_wf", {}),
+])  # fmt: skip
+def test_names_of_origins_become_the_tables(xform, name, parameters):
+    (entry,), _ = parse_library(f'<flame><xform weight="1" coefs="1 0 0 1 0 0" {xform}/></flame>', AttributeParser("t"))
+    read = entry.keyframe.flame.xforms[0]
+    assert dict(read.parameters) == parameters and list(read.variations) == [name] * (name is not None)
+    assert bool(entry.ignored) == (name is None)

@@ -283,7 +283,7 @@ TWINS = {
 # Compared with Fractorium by hand: some cells of their float hashes are others than those of doubles (the first four),
 # Fractorium reads one parameter for another (truchet), or its functions keep a state between calls (the last two).
 WITHOUT_WITNESS = {"bwraps_rand", "crackle2", "dust", "squares", "truchet", "hexaplay3D", "hexnix3D"}
-NUMBERS = Path(__file__).with_name("fractorium_numbers.npz")
+NUMBERS = Path(__file__).with_name("numbers") / "fractorium_numbers.npz"
 
 
 def test_fractoriums_variations_equal_their_formulas(device, rng):

@@ -406,7 +406,9 @@ def test_curves_turn_and_scale_affines_of_every_plane():
 
 def test_curves_set_other_values_of_flames_and_xforms():
     flame = curve("camPitchCurve", [(0, 90.0)]) + curve("centreYCurve", [(0, 2.5)]) + ' cam_pitch="0" center="1 1"'
-    xform = curve("julian_power", [(0, 5.0)]) + curve("julian_amountCurve", [(0, 0.25)]) + curve("weightCurve", [(0, 3)])
+    xform = (
+        curve("julian_power", [(0, 5.0)]) + curve("julian_amountCurve", [(0, 0.25)]) + curve("weightCurve", [(0, 3)])
+    )
     entry = animated_flame(flame, f'julian="1" julian_power="2" {xform} {curve("colorOfNoneCurve", [(0, 1)])}')
     key = entry.keyframe
     assert (key.flame.cam_pitch, key.center) == (pytest.approx(np.pi / 2), (1.0, 2.5))

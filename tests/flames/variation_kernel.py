@@ -63,7 +63,8 @@ def kernel_source(variations: list[Variation]) -> GeneratedSource:
         if v.is_plain:
             call = f"variation_{v.function}(x, y, weight, affine, random{arguments})"
         else:
-            call = f"variation_{v.function}(x, y, z, weight, affine, random, color, hidden, rgb{arguments})"
+            unvaried = ", beside(x, y, z)" * v.reads_unvaried
+            call = f"variation_{v.function}(x, y, z{unvaried}, weight, affine, random, color, hidden, rgb{arguments})"
         if not v.in_space:
             z = f"z_of_{v.function}(x, y, z, weight{arguments})" if v.z_body else "(real)(0.0f)"
             call = f"in_space({call}, {z})"
@@ -76,6 +77,11 @@ def kernel_source(variations: list[Variation]) -> GeneratedSource:
             "#define DEVICE DEVICE_NOINLINE_ALWAYS",
             header_source(),
             "DEVICE Triple in_space(Pair p, real z) { return triple(p.x, p.y, z); }",
+            "DEVICE Point beside(real x, real y, real z) {",
+            "    Point p;",
+            "    p.x = x + 1.0f; p.y = y - 2.0f; p.z = z + 3.0f;",
+            "    return p;",
+            "}",
             *sources(variations),
             DISPATCH,
             "    switch (which) {",

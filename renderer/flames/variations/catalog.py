@@ -27,10 +27,10 @@ HEADER = SHADERS / "flames/variation.h"
 ORDER = SHADERS / "flames/variation_order.txt"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 # An item must end before the next one begins: otherwise items without an end make a search take quadratic time.
-SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|DEVICE |CONSTANT )"
+SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|DEVICE |CONSTANT )"
 LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
 ITEM_RE = re.compile(
-    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP)\((?P<name>\w+)"
+    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP|ESCAPE)\((?P<name>\w+)"
     rf"(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\) \{{"
     rf"(?: (?P<line>[^\n]*) \}}|\n(?P<lines>{LINES})\}})\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
@@ -55,6 +55,11 @@ STAMP_PARAMETERS = {"ColorOnly": 0.0, "Gradient": 0.0, "scale_z": 0.0, "offset_z
 # Constants in the head of a stamp: the side of its square; of a PIXEL_STAMP also the distance of the square's corner
 # below the origin, and 1 if its gradient is the product of red and green.
 STAMP_CONSTANTS = ("SIDE", "SHIFT", "PRODUCT")
+# The parameters that every ESCAPE has after those in its head, which may give them other defaults.
+ESCAPE_PARAMETERS = {
+    "max_iter": 100.0, "direct_color": 1.0, "scalez": 1.0, "clip_iter_max": -5.0, "max_clip_iter": 3.0, "offsetx": 0.0,
+    "offsety": 0.0, "offsetz": 0.0,
+}  # fmt: skip
 # Bodies of stamps, variations that fill a square: they choose a point p and set its color by stamp_NAME(p).
 STAMP_BODY = """\
     real u = uniform(random), v = uniform(random);
@@ -68,6 +73,25 @@ BODIES = {
     real u = uniform(random), v = uniform(random);
     Pair p = pixel_of(u, v, Density_Pixels), q = pixel_center(p, Density_Pixels, {side}f, {shift}f);
     return pixel_stamped(weight, p, Density_Pixels, {stamp}(q{arguments}), color, rgb, Gradient, {product}f);
+""",
+    "ESCAPE": """\
+    float high = clip_iter_max < 0.0f ? max_iter + clip_iter_max : 1e30f, low = fmax(clip_iter_min, 0.0f);
+    real first = uniform(random), second = uniform(random), u = zero_real(), v = u, count = u;
+    Random many = stream_of(first, second);
+    mask done = (mask)(0);
+    for (int k = 0; (float)k < fmin(max_clip_iter, 100.0f) && ANY_LANE(!done); k++) {{
+        real a = (xmax - xmin) * uniform(&many) + xmin, b = (ymax - ymin) * uniform(&many) + ymin;
+        real n = {stamp}(pair(a, b){arguments}).x;
+        u = done ? u : a;
+        v = done ? v : b;
+        count = done ? count : n;
+        done = done || (n < high && n > low);
+    }}
+    *hidden = !done;
+    real t = count / max_iter, shade = *color + t, size = done ? (real)(scale * weight) : zero_real();
+    shade = clamped(shade > 1.0f ? shade - 1.0f : shade, zero_real(), (real)(1.0f));
+    if (direct_color != 0.0f) *color = done ? shade : *color;
+    return triple(size * (u + offsetx), size * (v + offsety), size * (0.1f * scalez * t + offsetz));
 """,
 }
 
@@ -150,12 +174,17 @@ class Variation:
         return self.in_space and _mentions(self.body, "z")
 
     @cached_property
+    def reads_unvaried(self) -> bool:
+        """True if a post_ variation reads the point before the xform's variations."""
+        return _mentions(self.body, "unvaried")
+
+    @cached_property
     def adds(self) -> bool:
         """True if the pre_ and post_ forms add to the point instead of replacing it.
 
         Variations that do not read the point, such as blurs, do so, and those that JWildfire forces into a stage.
         """
-        return self.is_forced or not _mentions(self.body, "[xyz]")
+        return self.is_forced or not (self.replaces or _mentions(self.body, "[xyz]"))
 
     @property
     def is_user_defined(self) -> bool:
@@ -171,7 +200,7 @@ class Variation:
     def source(self) -> str:
         """The C functions variation_NAME and, if there is a `z_body`, z_of_NAME."""
         arguments = "".join(f", float {word}" for word in _c_names(self.function, self.parameters, self.name))
-        point = "real x, real y" if self.is_plain else "real x, real y, real z"
+        point = "real x, real y" + ", real z" * (not self.is_plain) + ", Point unvaried" * self.reads_unvaried
         state = "Random *random" if self.is_plain else "Random *random, real *color, mask *hidden, real *rgb"
         if self.has_table:
             arguments += ", GLOBAL const float *table"
@@ -280,17 +309,20 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
         constants = {word: float(value) for word, value, _, _ in head if word in STAMP_CONSTANTS}
         parameters = {f"{name}_{word}": float(value) for word, value, _, _ in head if word not in constants}
         limits = {f"{name}_{word}": (float(low), float(high)) for word, _, low, high in head if low}
+        if kind == "ESCAPE":
+            shared = {f"{name}_{word}": default for word, default in ESCAPE_PARAMETERS.items()}
+            parameters |= {word: default for word, default in shared.items() if word not in parameters}
         used = _used_helpers(body, helpers, names_in)
         if kind in BODIES:
             body, helper = _stamp(kind, name, body, parameters, constants)
             used.append(helper)
             helpers[f"stamp_{name}"], names_in[f"stamp_{name}"] = helper, helpers.keys() & _words(helper)
-            if kind != "PIXEL_STAMP":
+            if kind in ("STAMP", "PALETTE_STAMP"):
                 parameters |= {f"{name}_{word}": default for word, default in STAMP_PARAMETERS.items()}
         table[name] = Variation(
             first_index + len(table), name, name, parameters, body, origin, group,
-            in_space=kind.endswith("3D") or kind in ("STAMP", "PALETTE_STAMP"), replaces=kind.startswith("REPLACING"),
-            takes_palette=kind == "PALETTE_STAMP", helpers=tuple(used), limits=limits,
+            in_space=kind.endswith("3D") or kind in BODIES.keys() - {"PIXEL_STAMP"}, limits=limits, helpers=tuple(used),
+            replaces=kind.startswith("REPLACING"), takes_palette=kind == "PALETTE_STAMP",
             random_count=_random_count(body, random_counts),
             stage="post_" if kind.startswith("POST") else "pre_" if kind == "PRE" else "",
         )  # fmt: skip

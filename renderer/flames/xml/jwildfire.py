@@ -81,10 +81,11 @@ def _animate(parser: AttributeParser, held: dict[str, str], curve: str, value: f
         base = curve.removesuffix("_amountCurve").removesuffix("Curve")
         name, position, factor = dialects.DATA["animated"].get(base, (base, 0, 1.0))
         words = held.get(name, "").split()
-        if len(words) > position:
-            words[position] = repr(value * factor)
-            held[name] = " ".join(words)
-        return len(words) > position
+        if len(words) <= position:
+            return False
+        words[position] = repr(value * factor)
+        held[name] = " ".join(words)
+        return True
     plane, post, column, row, change = match.groups()
     name = ("post" if post else "coefs") if plane == "xy" else plane + (post or "Coefs")
     numbers = np.reshape(parser.numbers(name, held.get(name, "1 0 0 1 0 0"), 6), (3, 2))

@@ -105,6 +105,14 @@ VARIATION(q_ode, q_ode01 = 0, q_ode02 = 1, q_ode03 = 0.9523995871498903, q_ode04
     return pair(u, q_ode07 + q_ode08 * x + q_ode09 * x * x + q_ode10 * x * y + weight * q_ode11 * y + q_ode12 * y * y);
 }
 
+VARIATION(lace_js) {
+    real pick = uniform(random), half_root = (real)(0.86602540378443865f), r = 0.5f * vnorm(x, y);
+    mask first = pick > 0.75f, last = pick <= 0.25f;
+    real side = pick > 0.5f ? half_root : -half_root, cx = first ? (real)(1.0f) : last ? zero_real() : (real)(-0.5f);
+    real cy = first || last ? zero_real() : side, a = angle_of(y - cy, x - cx);
+    return scaled(weight, cy - r * sine_of(a), cx - r * cosine_of(a));
+}
+
 VARIATION(apocarpet_js) {
     float r = 0.41421356237309503f;
     real k = 1.0f / (x * x + y * y), p = 2.0f * x * y * k, q = (x * x - y * y) * k;

@@ -175,6 +175,11 @@ REPLACING(rblur, strength = 1, offset = 1, center_x = 0, center_y = 1) {
     return scaled(weight, u, y + (uniform(random) - 0.5f) * r);
 }
 
+REPLACING(rect_wf, x0 = -0.5, x1 = 0.5, y0 = -0.5, y1 = 0.5) {
+    real u = uniform(random);
+    return scaled(weight, x0 + (x1 - x0) * u, y0 + (y1 - y0) * uniform(random));
+}
+
 // Without stripes and without exactCalc of the origin.
 VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratioHole = 0, circumCircle = 0,
           adjustToLinear = 1, equalBlur = 1, exactCalc = 0, highlightEdges = 1) {

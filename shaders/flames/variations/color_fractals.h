@@ -453,3 +453,57 @@ REPLACING_3D(dc_butterflies, seed = 1000, time = 0, zoom = 1, red = 1, green = 1
         triple(0.5f * sine_of(red + l) + 0.5f, 0.5f * sine_of(green + l) + 0.5f, 0.5f * sine_of(blue + l) + 0.5f);
     return stamped(weight, p, c, color, rgb, Gradient, scale_z, offset_z);
 }
+
+// One step of an orbit: z^power + c (formula 0), c (z - z^2) (1), c (z - 1 / z) (2) or c z^2 - 1 (3).
+DEVICE Pair escape_step(int formula, Pair z, Pair c, float power) {
+    Pair w = z;
+    if (formula == 2) w = scaled(-1.0f / (z.x * z.x + z.y * z.y), z.x, -z.y);
+    if (formula == 1 || formula == 3) power = 2.0f;
+    for (int k = 1; formula != 2 && (float)k < power; k++) w = pair(w.x * z.x - w.y * z.y, w.x * z.y + w.y * z.x);
+    if (formula == 0) return pair(w.x + c.x, w.y + c.y);
+    if (formula == 1) w = scaled((real)(-1.0f), w.x, w.y);
+    if (formula < 3) w = pair(w.x + z.x, w.y + z.y);
+    return pair(w.x * c.x - w.y * c.y - (formula == 3 ? 1.0f : 0.0f), w.x * c.y + w.y * c.x);
+}
+
+// 2 + the number of points of the orbit of z within the circle of radius 2, or 1 + `most` if it stays there.
+DEVICE Triple escape_count(int formula, Pair z, Pair c, float power, float most) {
+    real count = (real)(1.0f);
+    mask done = (mask)(0);
+    for (int k = 0; (float)k < fmin(most, 1e5f); k++) {
+        count = done ? count : count + 1.0f;
+        done = done || z.x * z.x + z.y * z.y >= 4.0f;
+        if (!ANY_LANE(!done)) break;
+        z = escape_step(formula, z, c, power);
+    }
+    return gray(count);
+}
+
+ESCAPE(fract_mandelbrot_wf, xmin = -2.35, xmax = 0.75, ymin = -1.2, ymax = 1.2, clip_iter_min = 3, scale = 4,
+       power = 2 [2, 100], offsetx = 0.55) {
+    return escape_count(0, p, p, power, max_iter);
+}
+
+ESCAPE(fract_julia_wf, xmin = -1, xmax = 1, ymin = -1.2, ymax = 1.2, clip_iter_min = 4, scale = 3.8, power = 2 [2, 100],
+       xseed = 0.35, yseed = 0.09) {
+    return escape_count(0, p, pair((real)(xseed), (real)(yseed)), power, max_iter);
+}
+
+ESCAPE(fract_dragon_wf, xmin = -0.25, xmax = 1.2, ymin = -0.75, ymax = 0.75, clip_iter_min = 4, scale = 5, xseed = 1.4,
+       yseed = 0.85, offsetx = -0.5) {
+    return escape_count(1, p, pair((real)(xseed), (real)(yseed)), 2.0f, max_iter);
+}
+
+ESCAPE(fract_meteors_wf, xmin = -1.7, xmax = 1.7, ymin = -1.1, ymax = 1.1, clip_iter_min = 3, scale = 5.7) {
+    return escape_count(2, p, p, 1.0f, max_iter);
+}
+
+ESCAPE(fract_pearls_wf, xmin = -2, xmax = 2, ymin = -2, ymax = 2, clip_iter_min = 1, scale = 2.45, xseed = 0,
+       yseed = -0.31) {
+    return escape_count(2, p, pair((real)(xseed), (real)(yseed)), 1.0f, max_iter);
+}
+
+ESCAPE(fract_salamander_wf, xmin = -2, xmax = 2, ymin = -2, ymax = 2, clip_iter_min = 1, scale = 2.45, xseed = 0.8,
+       yseed = -0.15) {
+    return escape_count(3, p, pair((real)(xseed), (real)(yseed)), 2.0f, max_iter);
+}

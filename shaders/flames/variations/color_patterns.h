@@ -16,6 +16,42 @@ VARIATION_3D(dc_ztransl, x0 = 0, x1 = 1, factor = 1, overwrite = 1, clamp = 0) {
     return scaled3(weight, x, y, overwrite == 0.0f ? z * h : h);
 }
 
+// The terms of the sum so far, which the origins add to these points before they color them, are not included here.
+VARIATION_3D(dc_bubble, centerx = 0, centery = 0, scale = 1, invert = 0) {
+    real r = 0.25f * (x * x + y * y) + 1.0f, t = weight / r, u = t * x, v = t * y;
+    *color = fraction_of(magnitude((square(u + centerx) + square(v + centery)) / (scale == 0.0f ? 1e-5f : scale)));
+    return triple(u, v, weight * (2.0f / (invert == 1.0f ? t : r) - 1.0f));
+}
+
+VARIATION_3D(dc_cylinder, offset = 0, angle = 0, scale = 0.5, x = 0.125, y = 0.125, blur = 1) {
+    Pair turn = circle(TWO_PI * uniform(random)), c = circle((real)(angle));
+    real r = blur * gauss4(random), u = weight * sine_of(x + r * turn.y) * dc_cylinder_x, v = r + y * dc_cylinder_y;
+    real t = (c.x * u + c.y * v + offset) / (scale == 0.0f ? 1e-5f : scale);
+    *color = fraction_of(magnitude(0.5f * (t + 1.0f)));
+    return triple(u, v, weight * cosine_of(x + r * turn.x));
+}
+
+VARIATION_3D(dc_cube, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0, c6 = 0, x = 1, y = 1, z = 1) {
+    real p = 2.0f * uniform(random) - 1.0f, q = 2.0f * uniform(random) - 1.0f, i = random_index(uniform(random), 3.0f);
+    mask low = uniform(random) < 0.5f;
+    real side = low ? (real)(-1.0f) : (real)(1.0f), first = low ? (real)(c1) : (real)(c2);
+    real shade = i == 0.0f ? first : i == 1.0f ? (low ? (real)(c3) : (real)(c4)) : low ? (real)(c5) : (real)(c6);
+    *color = clamped(shade, zero_real(), (real)(1.0f));
+    return scaled3(weight, dc_cube_x * (i == 0.0f ? side : p),
+                   dc_cube_y * (i == 0.0f   ? p
+                                : i == 1.0f ? side
+                                            : q),
+                   dc_cube_z * (i == 2.0f ? side : q));
+}
+
+VARIATION(dc_carpet, origin = 0) {
+    real i = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f);
+    real j = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f), both = i == j ? zero_real() : (real)(-2.0f);
+    real h = 0.1f * origin * (1.0f - both) - 0.1f * origin, u = x + i, v = y + j;
+    *color = fraction_of(magnitude(0.5f * *color * (1.0f + h) + 0.5f * both * (1.0f - h)));
+    return scaled(weight, affine[0] * u + AFFINE_B * v + AFFINE_C, AFFINE_D * u + AFFINE_E * v + AFFINE_F);
+}
+
 // Each channel starts from the point at which the previous channel ended.
 STAMP(dc_acrilic, seed = 10000, time = 0, zoom = 0.7, steps = 10 [3, 100], p1 = 12 [1, 100], p2 = 12 [1, 100],
       p3 = 12 [1, 100], p4 = 12 [1, 100], p5 = 75 [1, 100], p6 = 75 [1, 100], redf = 1 [0, 5], greenf = 1 [0, 5],

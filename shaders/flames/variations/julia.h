@@ -185,3 +185,16 @@ VARIATION(GlynnSim5, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5) {
     real u = keeps ? x : a * a, v = keeps ? y : a * a;
     return scaled(weight, inside ? zero_real() : u, inside ? zero_real() : v);
 }
+
+// Origin: JWildfire
+
+VARIATION_3D(juliascope3Db, power = 3, dist = 1, type = 0, warp = 0, za = 1, zb = 1, zamount = 1, zdist = 1, mode = 0,
+             wave1 = 1, wave2 = 1) {
+    float n = 0.5f * dist / power, waves = mode == 0.0f ? 1.0f : sin(wave1) * cos(wave2);
+    real t = random_index(uniform(random), fabs(power)), a = angle_of(y, x), h = z / fabs(power) + warp,
+         r2 = x * x + y * y;
+    real turn = (TWO_PI * t + (t == 2.0f * floor_of(0.5f * t) ? a : -a)) / power;
+    Pair p = from_polar(weight * power_of(type == 0.0f ? r2 : r2 + z * z, (real)(n)), turn);
+    real up = weight * zamount * power_of(za * x * x + zb * y * y + h * h, (real)(n * zdist));
+    return triple(p.x, p.y, up * h * waves);
+}

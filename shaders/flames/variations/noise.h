@@ -213,32 +213,49 @@ DEVICE Pair crackle_center(real i, real j, float z, float size, float distort) {
     return pair((i + distort * a) * size, (j + distort * b) * size);
 }
 
-VARIATION(crackle, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0) {
+// A blurred disc whose cells shrink; in `ratio` how near the point is to its cell's border.
+DEVICE Pair crackled(float weight, float cellsize, float power, float distort, float scale, float plane, real *ratio,
+                     Random *random) {
     real first = uniform(random), second = uniform(random), third = uniform(random), turn = uniform(random);
     real blur = 0.5f * (first + second) + 0.25f * (third - 0.5f);
     Pair u = swapped(from_polar(blur, TWO_PI * turn));
-    if (cellsize == 0.0f) return scaled(zero_real(), x, y);
     float size = 0.5f * cellsize;
     real i = floor_of(u.x / size), j = floor_of(u.y / size), ni = i, nj = j, least_d = (real)(1e30f);
     for (int k = 0; k < 9; k++) {
         real a = i + (float)(k / 3 - 1), b = j + (float)(k % 3 - 1);
-        Pair p = crackle_center(a, b, crackle_z, size, distort);
+        Pair p = crackle_center(a, b, plane, size, distort);
         real d = square(p.x - u.x) + square(p.y - u.y);
         mask nearer = d < least_d;
         least_d = nearer ? d : least_d;
         ni = nearer ? a : ni;
         nj = nearer ? b : nj;
     }
-    Pair q = crackle_center(ni, nj, crackle_z, size, distort);
+    Pair q = crackle_center(ni, nj, plane, size, distort);
     real l = (real)(-1e20f);
     for (int k = 0; k < 9; k++) {
         if (k == 4) continue;
-        Pair p = crackle_center(ni + (float)(k / 3 - 1), nj + (float)(k % 3 - 1), crackle_z, size, distort);
+        Pair p = crackle_center(ni + (float)(k / 3 - 1), nj + (float)(k % 3 - 1), plane, size, distort);
         l = greatest(l, cell_ratio(p, q, u));
     }
     l = greatest(l, (real)(1e-30f));
+    *ratio = l;
     real r = power_of(l, (real)(power)) * scale / l;
     return scaled(weight, q.x + (u.x - q.x) * r, q.y + (u.y - q.y) * r);
+}
+
+VARIATION(crackle, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0) {
+    real ratio;
+    if (cellsize == 0.0f) return scaled(zero_real(), x, y);
+    return crackled(weight, cellsize, power, distort, scale, crackle_z, &ratio, random);
+}
+
+VARIATION(dc_crackle_wf, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0, color_scale = 0.5,
+          color_offset = 0) {
+    real ratio;
+    if (cellsize == 0.0f) return scaled(zero_real(), x, y);
+    Pair p = crackled(weight, cellsize, power, distort, scale, dc_crackle_wf_z, &ratio, random);
+    *color = clamped(ratio * color_scale + color_offset, zero_real(), (real)(1.0f));
+    return p;
 }
 
 DEVICE Pair perlin_point(float shape, float edge, real u, real v, real w, real *far) {

@@ -105,12 +105,20 @@ VARIATION_3D(extrude, root_face = 0.5) {
 
 // Origin: Apophysis
 
-// A. Liasotskiy's depth: as pre_ and among the others; its post_ needs the point before the variations.
-VARIATION_3D(depth, power = 1) {
+// A. Liasotskiy's depth.
+DEVICE real depth_of(real z, float power) {
     real k = magnitude(z);
-    if (power != 1.0f) k = k == 0.0f ? k : power_of(k, (real)(power));
-    k = weight * (1.0f + k);
+    return power == 1.0f ? k : (k == 0.0f ? k : power_of(k, (real)(power)));
+}
+
+VARIATION_3D(depth, power = 1) {
+    real k = weight * (1.0f + depth_of(z, power));
     return scaled3(k, x, y, z);
+}
+
+POST_3D(post_depth, power = 1) {
+    real k = 1.0f + weight * depth_of(z, power);
+    return triple(k * x + weight * unvaried.x, k * y + weight * unvaried.y, k * z + weight * unvaried.z);
 }
 
 // Origin: JWildfire
@@ -124,6 +132,20 @@ VARIATION_3D(affine3D, translateX = 0, translateY = 0, translateZ = 0, scaleX = 
     real across = v * a.x - w * a.y, up = v * a.y + w * a.x, along = b.x * u + b.y * up;
     return scaled3((real)(weight), c.x * along - c.y * across + translateX, c.y * along + c.x * across + translateY,
                    b.x * up - b.y * u + translateZ);
+}
+
+VARIATION_3D(colorscale_wf, scale_x = 0, scale_y = 0, scale_z = 0.5, offset_z = 0, reset_z = 0, sides = 0) {
+    real h = *color * scale_z * weight + offset_z, u = uniform(random);
+    return triple(weight * scale_x * x, weight * scale_y * y, sides > 0.0f && reset_z <= 0.0f ? h * u : h);
+}
+
+// A wave around an axis; at the priority of the origin it is added to the point.
+VARIATION_3D(wave3D_wf, axis = 2, wavelen = 0.5, phase = 0, damping = 0.01, centre_x = 0, centre_y = 0, centre_z = 0) {
+    real u = axis == 1.0f ? zero_real() : x - centre_x, v = axis == 2.0f ? zero_real() : y - centre_y;
+    real w = axis == 0.0f ? zero_real() : z - centre_z, r = sqrt(u * u + v * v + w * w), l = r / wavelen;
+    real up = weight * exponential_of(-damping * l) * sine_of(TWO_PI * l + phase), k = up / r, none = zero_real();
+    if (axis == 3.0f) return triple(u * k, v * k, w * k);
+    return triple(axis == 1.0f ? up : none, axis == 2.0f ? up : none, axis == 0.0f ? up : none);
 }
 
 POST_3D(post_zscale_wf, ztranslate = 0) { return triple(x, y, weight * z + ztranslate); }

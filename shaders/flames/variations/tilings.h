@@ -94,19 +94,32 @@ DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float 
 
 VARIATION(gridout) { return scaled_pair(weight, grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f)); }
 
+VARIATION(dc_gridout) {
+    Pair p = grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f);
+    *color = wrap_unit(*color + (p.y == y ? (real)(0.25f) : (real)(0.75f)));
+    return scaled_pair(weight, p);
+}
+
 VARIATION(gridout2, a = 1, b = 1, c = 1, d = 1) {
     return scaled_pair(weight, grid_step(x, y, nearest(x) * c, nearest(y) * d, a, b, a, b));
 }
 
-VARIATION(hex_modulus, size = 1) {
-    float k = 0.86602540378443865f / size;
-    real u = x * k, v = y * k, a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
+// The indices of the hexagon of side 1 around (u, v): its center is at (sqrt(3) (i + j / 2), 3 / 2 j).
+DEVICE Pair hexagon_indices(real u, real v) {
+    real a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
     real ra = floor_of(a + 0.5f), rb = floor_of(b + 0.5f), rc = floor_of(c + 0.5f);
     real da = magnitude(ra - a), db = magnitude(rb - b), dc = magnitude(rc - c);
-    mask first = da > db && da > dc, second = !first && db > dc, third = !first && db <= dc;
-    real qa = first ? -rb - rc : ra, qc = third ? -ra - rb : rc;
-    real w = weight / 0.86602540378443865f;
-    return scaled(w, u - (1.7320508075688772f * qa + 0.86602540378443865f * qc), v - 1.5f * qc);
+    mask first = da > db && da > dc, third = !first && db <= dc;
+    return pair(first ? -rb - rc : ra, third ? -ra - rb : rc);
+}
+DEVICE Pair center_of_indices(Pair q) {
+    return pair(1.7320508075688772f * q.x + 0.86602540378443865f * q.y, 1.5f * q.y);
+}
+
+VARIATION(hex_modulus, size = 1) {
+    float k = 0.86602540378443865f / size;
+    Pair c = center_of_indices(hexagon_indices(x * k, y * k));
+    return scaled(weight / 0.86602540378443865f, x * k - c.x, y * k - c.y);
 }
 
 REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
@@ -132,7 +145,10 @@ DEVICE real hexagon_ratio(real i, real j, float size, Pair u) {
     return greatest(l, cell_ratio(hexagon(i - 1.0f, j, size), q, u));
 }
 
-VARIATION(hexes, cellsize = 1, power = 1, rotate = 0.166, scale = 1) {
+// (x, y) in its hexagon, turned and scaled; in `ratio` how near it is to the border.
+DEVICE Pair in_hexagon(float weight, real x, real y, float cellsize, float power, float rotate, float scale,
+                       real *ratio) {
+    *ratio = zero_real();
     if (cellsize == 0.0f) return scaled(zero_real(), x, y);
     real i = floor_of((x + 1.7320508075688773f * y) / (3.0f * cellsize));
     real j = floor_of((1.7320508075688773f * y - x) / (3.0f * cellsize)), ni = i, nj = j, least_d = (real)(1e30f);
@@ -151,25 +167,39 @@ VARIATION(hexes, cellsize = 1, power = 1, rotate = 0.166, scale = 1) {
     real l2 = hexagon_ratio(ni, nj, cellsize, pair(vx + q.x, vy + q.y)), l = greatest(l1, l2);
     real mixed_r = (target / l1 * (0.8f - l) + target / l2 * (l - 0.5f)) / 0.3f;
     real r = l < 0.5f ? target / l1 : l > 0.8f ? target / l2 : mixed_r;
+    *ratio = l;
     return scaled(weight, vx * r + q.x, vy * r + q.y);
+}
+
+VARIATION(hexes, cellsize = 1, power = 1, rotate = 0.166, scale = 1) {
+    real ratio;
+    return in_hexagon(weight, x, y, cellsize, power, rotate, scale, &ratio);
+}
+
+VARIATION(dc_hexes_wf, cellsize = 1, power = 1, rotate = 0.166, scale = 1, color_scale = 0.5, color_offset = 0) {
+    real ratio;
+    Pair p = in_hexagon(weight, x, y, cellsize, power, rotate, scale, &ratio);
+    *color = cellsize == 0.0f ? *color : clamped(ratio * color_scale + color_offset, zero_real(), (real)(1.0f));
+    return p;
+}
+
+// The middle of a coordinate's cell.
+DEVICE real cell_middle(real x, float cellsize) { return (floor_of(x / cellsize) + 0.5f) * cellsize; }
+
+// (x, y) in the bubble of this radius around (cx, cy), which magnifies by g and twists; unchanged outside of it.
+DEVICE Pair in_bubble(float weight, real x, real y, real cx, real cy, real radius, float g, float inner, float outer) {
+    real u = x - cx, v = y - cy, b = g * radius, most = b > 2.0f ? (real)(1.0f) : b / (b * b * 0.25f + 1.0f);
+    real k = g * (radius / most) / ((u * u + v * v) * (0.25f * g * g) + 1.0f), p = u * k, q = v * k;
+    real t = (p * p + q * q) / (radius * radius);
+    Pair c = circle(inner * (1.0f - t) + outer * t);
+    mask outside = u * u + v * v > radius * radius;
+    return scaled(weight, outside ? x : cx + c.x * p + c.y * q, outside ? y : cy - c.y * p + c.x * q);
 }
 
 VARIATION(bwraps, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
-    float radius = 0.5f * (cellsize / (1.0f + space * space)), g2 = gain * gain + 1e-6f, bubble = g2 * radius;
-    float most = bubble > 2.0f ? 1.0f : bubble / (0.25f * bubble * bubble + 1.0f), r2 = radius * radius;
-    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
-    real lx = x - cx, ly = y - cy;
-    mask outside = lx * lx + ly * ly > r2;
-    lx = lx * g2;
-    ly = ly * g2;
-    real r = radius / most / (0.25f * (lx * lx + ly * ly) + 1.0f);
-    lx = lx * r;
-    ly = ly * r;
-    r = (lx * lx + ly * ly) / r2;
-    Pair c = circle(inner_twist * (1.0f - r) + outer_twist * r);
-    real u = cx + c.x * lx + c.y * ly, v = cy - c.y * lx + c.x * ly;
-    return scaled(weight, outside ? x : u, outside ? y : v);
+    return in_bubble(weight, x, y, cell_middle(x, cellsize), cell_middle(y, cellsize),
+                     (real)(0.5f * cellsize / (1.0f + space * space)), gain * gain + 1e-6f, inner_twist, outer_twist);
 }
 
 VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
@@ -366,17 +396,18 @@ VARIATION(gnarly, cellsize = 1, twist = 1) {
     return scaled(weight, inside ? cx + c.x * u + c.y * v : x, inside ? cy - c.y * u + c.x * v : y);
 }
 
-// Noise from 0 to 1 of two numbers, by the sine that shaders use. The phase is a sum of two floats: the noise magnifies
-// its rounding by 43758.
-DEVICE real sine_noise(real x, real y, float seed) {
-    real a = x * 12.9898f, b = y * 78.233f, sum = a + b, phase = sum + seed;
-    real a_rest = FUSED(x, (real)(12.9898f), -a) + x * -4.531860e-07f,
-         b_rest = FUSED(y, (real)(78.233f), -b) + y * -1.708984e-06f;
+// 43758 times a sine of two numbers, whose fraction shaders use as noise. The phase is a sum of two floats, and `kx` and
+// `ky` are floats with their rests: the noise magnifies their rounding by 43758.
+DEVICE real sine_hash(real x, real y, float kx, float kx_rest, float ky, float ky_rest, float seed) {
+    real a = x * kx, b = y * ky, sum = a + b, phase = sum + seed;
+    real a_rest = FUSED(x, (real)(kx), -a) + x * kx_rest, b_rest = FUSED(y, (real)(ky), -b) + y * ky_rest;
     real part = sum - a, lost = (a - (sum - part)) + (b - part), of_seed = phase - sum;
     real rest = a_rest + b_rest + lost + ((sum - (phase - of_seed)) + (seed - of_seed));
     Pair c = circle(phase);
-    real s = (c.y + rest * c.x) * 43758.5453f;
-    return s - floor_of(s);
+    return (c.y + rest * c.x) * 43758.5453f;
+}
+DEVICE real sine_noise(real x, real y, float seed) {
+    return wrap_unit(sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed));
 }
 
 // Origin: JWildfire
@@ -436,21 +467,15 @@ REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], inve
 
 VARIATION(bwraps_rand, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0, symm = 0, seed = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
-    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
-    real noise = symm == 0.0f ? sine_noise(cx, cy, seed) : sine_noise(cx * cx, cy * cy, seed);
-    real radius = 0.5f * cellsize / (1.0f + space * space) * noise, u = x - cx, v = y - cy;
-    float g = gain * gain;
-    real b = g * radius, most = b > 2.0f ? (real)(1.0f) : b / (b * b * 0.25f + 1.0f);
-    real k = g * (radius / most) / ((u * u + v * v) * (0.25f * g * g) + 1.0f), p = u * k, q = v * k;
-    real t = (p * p + q * q) / (radius * radius);
-    Pair c = circle(inner_twist * (1.0f - t) + outer_twist * t);
-    mask outside = u * u + v * v > radius * radius;
-    return scaled(weight, outside ? x : cx + c.x * p + c.y * q, outside ? y : cy - c.y * p + c.x * q);
+    real cx = cell_middle(x, cellsize), cy = cell_middle(y, cellsize);
+    real radius = 0.5f * cellsize / (1.0f + space * space);
+    radius = radius * (symm == 0.0f ? sine_noise(cx, cy, seed) : sine_noise(cx * cx, cy * cy, seed));
+    return in_bubble(weight, x, y, cx, cy, radius, gain * gain, inner_twist, outer_twist);
 }
 
 VARIATION(squares, cellsize = 0, min = 0, max = 10, num = 10, seed = 1, zero = 0.5, zero_seed = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
-    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real cx = cell_middle(x, cellsize), cy = cell_middle(y, cellsize);
     real u = x - cx, v = y - cy, a = magnitude(floor_of(u * num * 2.0f / cellsize + 0.5f));
     real m = greatest(a, magnitude(floor_of(v * num * 2.0f / cellsize + 0.5f)));
     real most = max + floor_of(sine_noise(cx * cx, cy * cy, seed) * (num - max));
@@ -595,4 +620,66 @@ VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, se
     mask flipped = truchet_flips(floor_of(x + 0.5f), floor_of(y + 0.5f), seed);
     Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
     return scaled((arcs.x > 1.0f && arcs.y > 1.0f) ? (real)(size) : zero_real(), u + floor_of(x), v + floor_of(y));
+}
+
+// True where the arcs of a hexagon of these indices and this center are turned by a sixth of a circle.
+DEVICE mask hexagon_turns(real i, real j, Pair center, float seed) {
+    mask even = i == 2.0f * floor_of(0.5f * i) && j == 2.0f * floor_of(0.5f * j);
+    if (seed < 2.0f) return seed == 1.0f ? even : i != i;
+    return sine_noise(center.x, center.y, seed) < 0.5f;
+}
+
+VARIATION(Truchet_hex_crop, wd = 0.2, mode = 0, inv = 0, seed = 0) {
+    Pair i = hexagon_indices(x, y), h = center_of_indices(i);
+    real turn = hexagon_turns(i.x, i.y, h, seed) ? (real)(PI / 3.0f) : zero_real(), u = x - h.x, v = y - h.y;
+    real sector = floor_of((angle_of(v, u) + PI / 6.0f - turn) * (1.5f / PI));
+    Pair c = circle(sector * (PI / 1.5f) + PI / 6.0f + turn);
+    real d = vnorm(u - c.x, v - c.y), side = uniform(random) < 0.5f ? (real)(0.5f + wd) : (real)(0.5f - wd);
+    mask outside = d > 0.5f + wd || d < 0.5f - wd, inside = d < 0.5f + wd && d > 0.5f - wd;
+    real k = mode < 1.5f ? zero_real() : side / d, keep = mode < 0.5f ? zero_real() : (real)(1.0f);
+    mask crops = inv != 0.0f ? outside : inside;
+    return scaled(weight, h.x + (crops ? keep * c.x + k * (u - c.x) : u),
+                  h.y + (crops ? keep * c.y + k * (v - c.y) : v));
+}
+
+VARIATION(Truchet_glyph, exponent = 2, arc_width = 0.5, amp = 6, max = 0.9, angle = 45, seed = 1) {
+    real u = wrap_unit(x / weight), v = wrap_unit(y / weight);
+    real noise = sine_noise(floor_of(magnitude(x) + 0.5f), floor_of(magnitude(y) + 0.5f), seed);
+    real kind = remainder_of(noise * 32747.0f + 12345.0f, (real)(2.0f));
+    if (seed == 0.0f || seed == 1.0f) kind = (real)(seed);
+    Pair arcs = truchet_arcs(u, v, exponent, arc_width, kind >= 1.0f), c = circle((real)(angle * (PI / 180.0f)));
+    real a = x - (floor_of(x / amp) + 0.5f) * amp, b = y - (floor_of(y / amp) + 0.5f) * amp;
+    mask inside = magnitude(c.x * a + c.y * b) + magnitude(c.x * b - c.y * a) < 0.5f * amp * max;
+    real count = (arcs.x < 1.0f ? (real)(2.0f) : zero_real()) + (arcs.y < 1.0f ? (real)(2.0f) : zero_real());
+    return pair(inside ? count * (u + floor_of(x)) - x : x, inside ? count * (v + floor_of(y)) - y : y);
+}
+
+// Origin: JWildfire
+
+// Beyond the arcs the origin moves points far out of the picture.
+VARIATION(truchet2, exponent1 = 1, exponent2 = 2, width1 = 0.5, width2 = 0.5, scale = 10, seed = 50, inverse = 0) {
+    real t = 2.0f * magnitude(wrap_unit(x / scale) - 0.5f), one = (real)(1.0f);
+    real wide = least(blend((real)(width1), (real)(width2), t), one),
+         e = blend((real)(exponent1), (real)(exponent2), t);
+    real i = nearest(x), j = nearest(y), u = wrap_unit(x), v = wrap_unit(y), n = least(e, (real)(2.0f)), o = one / e;
+    real a = truchet_flips(i, j, fabs(seed)) ? 1.0f - u : u, most = 0.5f * (power_of((real)(2.0f), o) - 1.0f) * wide;
+    real near = power_of(power_of(a, n) + power_of(v, n), o) - 0.5f;
+    real far = power_of(power_of(1.0f - a, n) + power_of(1.0f - v, n), o) - 0.5f;
+    mask on_arc = magnitude(near) < most || magnitude(far) < most, plain = wide <= 0.0f || n <= 0.0f;
+    mask kept = inverse == 0.0f ? on_arc : magnitude(near) > most && magnitude(far) > most;
+    real away = inverse == 0.0f ? (real)(100.0f) : (real)(10000.0f);
+    return pair(plain || kept ? weight * x : away, plain || kept ? weight * y : away);
+}
+
+VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
+    real r = remainder_of(vnorm(x, y), (real)(fabs(n))), a = angle_of(y, x) + r;
+    Pair c = from_polar(r, a);
+    real u = nearest(c.x), v = nearest(c.y);
+    real size =
+        fraction_of(sine_hash(v, u, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed)) * (max - min) + min;
+    real down = fraction_of(sine_hash(u, v, 127.1f, 1.525879e-06f, 311.7f, -1.220703e-05f, seed)) * dist + v;
+    real across = fraction_of(sine_hash(u, v, 269.5f, 0.000000e+00f, 183.3f, -3.051758e-06f, seed)) * dist + u;
+    real far = 0.5f * size * sqrt(uniform(random));
+    Pair p = from_polar(far, TWO_PI * uniform(random));
+    return scaled(weight, p.x + across, p.y + down);
 }
