@@ -140,7 +140,11 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
     queued, max_queued = 0, 1  # samples launched since the last wait; most before the next, SYNC_SECONDS of work
     while drawn < job.samples:
         arguments = (settings, job.size, job.time)
-        frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
+        picture.shows_each = False
+        try:
+            frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
+        finally:
+            picture.shows_each = True
         drawn, queued = drawn + 1, queued + 1
         progress.advance()
         if queued >= max_queued or time.monotonic() > job.deadline:
@@ -164,6 +168,7 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
             break
         if job.noise is not None and job.noise.is_reached(picture):
             break
+    frame = picture.current_frame(frame)
     frame.device.finish()
     return frame, drawn
 

@@ -22,6 +22,7 @@ from renderer.gpu.device import Buffer, Kernel
 TRANSPARENT, OVER_BACKGROUND = 1, 2  # of ToneCurve.transparent: alpha instead of, or beside, the background
 LIT = 2  # of resolve in shaders/flames/postprocess.cu
 TILE = 8  # as in shaders/flames/postprocess.cu
+BLOCK, PADDING = (64, 16), 16  # as in shaders/flames/density.cu
 TONE_CURVE = np.dtype(
     [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
     + [("transparent", "i4"), ("has_curves", "i4")]
@@ -29,8 +30,8 @@ TONE_CURVE = np.dtype(
 )
 CURVE_ENTRIES = 1025  # of the table of a tone curve over 0 to 1
 ENTRIES = (
-    "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density",
-    "filter_density_by_tiles", "add_pass", "tone_map_buckets",
+    "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
+    "tone_map_buckets",
 )  # fmt: skip
 DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
@@ -220,11 +221,13 @@ class Postprocess:
         self._kernels["max_tile_radius"](
             tiles[0] * tiles[1], kernel_index, radii, tile_radii, rect.columns, rect.rows, *tiles
         )
-        on_cpu = self.device.simd_width > 1
-        self._kernels["filter_density_by_tiles" if on_cpu else "filter_density"](
-            tiles[0] * tiles[1] if on_cpu else count, buckets, filtered, kernel_index, radii, tile_radii, kernels,
-            rect.columns, rect.rows, *tiles, side,
-        )  # fmt: skip
+        common = (buckets, filtered, kernel_index, radii, tile_radii, kernels, rect.columns, rect.rows, tiles[0])
+        if (lanes := self.device.simd_width) > 1:
+            blocks = [-(-n // size) for n, size in zip((rect.columns, rect.rows), BLOCK, strict=True)]
+            kernel = self.device.kernel("flames/density.cu", "filter_density_by_blocks", 8, STRICT=1, LANES=lanes)
+            kernel(blocks[0] * blocks[1], *common, side, blocks[0])
+        else:
+            self._kernels["filter_density"](count, *common, tiles[1], side)
         return filtered
 
     def _device_filters(self, flame: Flame) -> tuple[Buffer, DeviceDensityFilter | None]:
@@ -237,7 +240,11 @@ class Postprocess:
             spatial, density = spatial_filter(flame), density_filter(flame)
             on_device = None
             if density:
-                on_device = self._upload(density.kernels), self._upload(density.radii), density.max_hits
+                kernels = density.kernels
+                if self.device.simd_width > 1:  # whole rows, so that vectors of any place of a row are loaded
+                    rows = np.concatenate([kernels[..., :0:-1], kernels], 2)
+                    kernels = np.pad(rows, ((0, 0), (0, 0), (PADDING, PADDING)))
+                on_device = self._upload(kernels), self._upload(density.radii), density.max_hits
             self._filters_key, self._filters = key, (self._upload(spatial), on_device)
         return self._filters
 

@@ -227,6 +227,10 @@ class Picture(AccumulatingPicture[Settings]):
         self._batch += 1
         if self._batch == schedule.batches:
             self._replace_bad_values()
+        return self._frame() if self.shows_each else self._game.sums
+
+    def current_frame(self, frame: Frame) -> Frame:
+        """The picture of all samples, of which draw() returns the sums alone where nobody looks at it."""
         return self._frame()
 
     def _frame(self) -> Frame:

@@ -51,6 +51,7 @@ class Picture(Generic[AnySettings]):
     can_clone = False
     can_pick = False
     can_open = False
+    shows_each = True  # False: nobody looks at a frame before current_frame(), so that draw() may return an earlier one
     deadline = math.inf  # of time.monotonic(): work before the first sample may end then, by IncompleteError
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -159,6 +160,10 @@ class Picture(Generic[AnySettings]):
         The window draws that picture in tiles and calls postprocess() with its frame.
         """
         return None
+
+    def current_frame(self, frame: Frame) -> Frame:
+        """The frame of all samples so far, where `frame` is the last one that draw() returned."""
+        return frame
 
     def postprocess(self, settings: AnySettings, size: Size, frame: Frame) -> Frame:
         """Return the frame that draw() would make from this frame of source_picture()."""

@@ -101,47 +101,6 @@ KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOB
     filtered[i] = sum;
 }
 
-// As filter_density, for CPUs: a work-item is a tile of TILE x TILE buckets and adds each source bucket's filter to those
-// of its buckets that the filter reaches, in the same order. Tiles whose largest radius does not reach are skipped.
-KERNEL filter_density_by_tiles(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
-                               GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels,
-                               int columns, int rows, int tile_columns, int tile_rows, int side) {
-    uint i = thread_index();
-    if (i >= (uint)(tile_columns * tile_rows)) return;
-    int left = (int)(i % (uint)tile_columns) * TILE, top = (int)(i / (uint)tile_columns) * TILE;
-    int right = min(left + TILE, columns), bottom = min(top + TILE, rows), near = (side + TILE - 2) / TILE;
-    int first = max(left / TILE - near, 0), last = min(left / TILE + near, tile_columns - 1);
-    float4 sums[TILE * TILE];
-    for (int n = 0; n < TILE * TILE; n++) sums[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (int v = max(top - side + 1, 0); v < min(bottom + side - 1, rows); v++) {
-        int down = max(max(top - v, v - bottom + 1), 0);
-        for (int t = first; t <= last; t++) {
-            int radius = tile_radii[(v / TILE) * tile_columns + t];
-            int apart = max(max(left - (t * TILE + TILE - 1), t * TILE - right + 1), 0);
-            if (radius < max(down, apart)) continue;
-            for (int u = t * TILE; u < min(t * TILE + TILE, columns); u++) {
-                size_t from = (size_t)v * (size_t)columns + (size_t)u;
-                int k = kernel_index[from];
-                if (k < 0) continue;
-                int r = radii[k];
-                float4 light = scaled[from];
-                int low = max(u - r, left), high = min(u + r, right - 1);
-                for (int row = max(v - r, top); row <= min(v + r, bottom - 1); row++) {
-                    int away = row > v ? row - v : v - row;
-                    GLOBAL const float *weights = kernels + ((size_t)k * (size_t)side + (size_t)away) * (size_t)side;
-                    for (int column = low; column <= high; column++) {
-                        int n = (row - top) * TILE + column - left, across = column > u ? column - u : u - column;
-                        sums[n] = sums[n] + light * weights[across];
-                    }
-                }
-            }
-        }
-    }
-    for (int row = top; row < bottom; row++)
-        for (int column = left; column < right; column++)
-            filtered[(size_t)row * (size_t)columns + (size_t)column] = sums[(row - top) * TILE + column - left];
-}
-
 DEVICE float signed_pow(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
 
 // Opacity of a density (flam3_calc_alpha): its power, blended into a line below the threshold.

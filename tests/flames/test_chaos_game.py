@@ -8,9 +8,11 @@ import pytest
 from renderer.flames import chaos_game, kernel_arguments, kernel_cache, kernel_source, sample_schedule
 from renderer.flames.camera import world_to_buckets
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.postprocess import BLOCK, PADDING, TILE
 from renderer.flames.xml import read
 from renderer.paths import SCENES
 from renderer.pictures import load
+from renderer.pictures.flame import Picture
 from tests.flames.games import CAMERA, WINDOW, random_contraction, run_chaos_game, with_simd_width
 
 
@@ -286,3 +288,45 @@ def test_xaos_final_maps_and_opacity_have_the_same_bits_in_any_arrangement(devic
     flame = Flame(xforms, final_xform=final, palette="spectrum", palette_mode="linear")
     found = run_chaos_game(with_simd_width(device, lanes), flame).sums.read()
     assert np.array_equal(found, run_chaos_game(device, flame).sums.read()) and found.any()
+
+
+def test_density_estimation_on_processors_adds_as_the_loop_over_buckets(device, rng):
+    """Each bucket adds its filter to its neighbors in the order of rows and columns: the same floats, bit for bit."""
+    lanes, rows, columns, side = device.simd_width, 37, 83, 6
+    if lanes == 1:
+        pytest.skip("for processors")
+    radii = np.array([5, 3, 1, 0], "i4")
+    kernels = rng.uniform(size=(4, side, side)).astype("f4")
+    for kernel, r in zip(kernels, radii, strict=True):
+        kernel[r + 1 :] = kernel[:, r + 1 :] = 0
+    chosen = rng.integers(-1, 4, (rows, columns)).astype("i4")
+    scaled = rng.uniform(size=(rows, columns, 4)).astype("f4")
+    wanted = np.zeros_like(scaled)
+    for v, u in np.ndindex(rows, columns):
+        r = radii[chosen[v, u]] if chosen[v, u] >= 0 else -1
+        for row in range(max(v - r, 0), min(v + r + 1, rows)):
+            for column in range(max(u - r, 0), min(u + r + 1, columns)):
+                wanted[row, column] += scaled[v, u] * kernels[chosen[v, u], abs(row - v), abs(column - u)]
+    tiles = [-(-n // TILE) for n in (columns, rows)]
+    nearest = np.full((tiles[1], tiles[0]), -1, "i4")
+    for v, u in zip(*np.nonzero(chosen >= 0), strict=True):
+        nearest[v // TILE, u // TILE] = max(nearest[v // TILE, u // TILE], radii[chosen[v, u]])
+    both = np.pad(np.concatenate([kernels[..., :0:-1], kernels], 2), ((0, 0), (0, 0), (PADDING, PADDING)))
+    given = [device.buffer(a.shape, a.dtype).write(a) for a in (scaled, chosen, radii, nearest, both)]
+    out = device.buffer((rows, columns, 4))
+    across, down = -(-columns // BLOCK[0]), -(-rows // BLOCK[1])
+    kernel = device.kernel("flames/density.cu", "filter_density_by_blocks", 8, STRICT=1, LANES=lanes)
+    kernel(across * down, given[0], out, *given[1:], columns, rows, tiles[0], side, across)
+    assert np.array_equal(out.read(), wanted)
+
+
+def test_a_picture_that_nobody_looks_at_ends_as_the_one_that_is_shown(gpu):
+    settings = replace(load(SCENES / "sierpinski.toml").settings, quality=4.0, estimator_radius=5.0)
+    frames = []
+    for shows in (True, False):
+        picture = Picture(gpu)
+        picture.shows_each = shows
+        for _ in range(picture.sample_count(settings, (48, 32))):
+            frame = picture.draw(settings, (48, 32), 0.0)
+        frames.append(picture.current_frame(frame).read())
+    assert frames[0].max() > 0 and np.array_equal(*frames)

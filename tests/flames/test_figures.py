@@ -292,7 +292,7 @@ def test_fractoriums_variations_equal_their_formulas(device, rng):
     names = [*TWINS, *drawing]
     measured = {case[0] for case in json.loads(str(np.load(NUMBERS)["index"]))} | set(FRACTORIUM) | WITHOUT_WITNESS
     fractoriums = {v.name for v in variation_table().values() if v.origin == "Fractorium"}
-    assert fractoriums == {*names} | measured | {"Truchet_glyph", "Truchet_hex_crop"}  # these: test_patterns.py
+    assert fractoriums == {*names} | measured | {"Truchet_glyph"}  # test_patterns.py
     said = {name: TWINS[name][1] for name in TWINS} | {
         "juliaNab": dict(b=0.0), "sphereblur": {}, "wavesn": dict(power=2.0), "depth_blur2": dict(radius=0.0)
     }  # fmt: skip

@@ -24,36 +24,6 @@ def sine_noise(u, v, seed):
     return fract(sin(u * 12.9898 + v * 78.233 + seed) * 43758.5453)
 
 
-def turned(i, j, u, v, seed):
-    if seed == 1:
-        return (i % 2 == 0) & (j % 2 == 0)
-    return sine_noise(u, v, seed) < 0.5 if seed >= 2 else np.zeros(u.shape, bool)
-
-
-def nearest_hexagon(x, y):
-    """The nearest of the centers (sqrt(3) (i + j / 2), 1.5 j), by search, with its indices."""
-    j0 = np.rint(y / 1.5)
-    i0 = np.rint(x / ROOT3 - j0 / 2)
-    tries = [(i0 + a, j0 + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-    apart = np.array([hypot(ROOT3 * (i + j / 2) - x, 1.5 * j - y) for i, j in tries])
-    i, j = (np.choose(apart.argmin(0), [t[k] for t in tries]) for k in (0, 1))
-    return i, j, ROOT3 * (i + j / 2), 1.5 * j
-
-
-def truchet_hex_crop(x, y, z, w, p, U, c):
-    i, j, hx, hy = nearest_hexagon(x, y)
-    add = where(turned(i, j, hx, hy, p["seed"]), pi / 3, 0)
-    u, v = x - hx, y - hy
-    a = floor((arctan2(v, u) + pi / 6 - add) * 1.5 / pi) * pi / 1.5 + pi / 6 + add
-    cx, cy = cos(a), sin(a)
-    d, side = hypot(u - cx, v - cy), where(U() < 0.5, 0.5 + p["wd"], 0.5 - p["wd"])
-    inside = abs(d - 0.5) < p["wd"]
-    crops = ~inside if p["inv"] else inside
-    angle = arctan2(v - cy, u - cx)
-    to = {0: (0 * u, 0 * v), 1: (cx, cy), 2: (cx + side * cos(angle), cy + side * sin(angle))}[int(p["mode"])]
-    return w * (hx + where(crops, to[0], u)), w * (hy + where(crops, to[1], v)), None, c
-
-
 def arcs(u, v, n, width, flipped):
     a = where(flipped, 1 - u, u)
     most = 0.5 * (2 ** (1 / n) - 1) * width
@@ -134,15 +104,6 @@ def dc_carpet(x, y, z, w, p, U, c):
     return w * (a[0] * u + a[1] * v + a[2]), w * (a[3] * u + a[4] * v + a[5]), None, color
 
 
-def dc_gridout(x, y, z, w, p, U, c):
-    """Four quadrants of signs, each cut by its diagonal."""
-    i, j, one = np.rint(x), np.rint(y), np.ones_like(x)
-    along = np.select([(j <= 0) & (i > 0), j <= 0, i > 0], [-j >= i, j <= i, j >= i], j > -i)  # True where x moves
-    u = x + where(along, where(j <= 0, one, -one), 0)
-    v = y + where(along, 0, where(i > 0, one, -one))
-    return w * u, w * v, None, (c + where(along, 0.25, 0.75)) % 1
-
-
 def colorscale(x, y, z, w, p, U, c):
     h = c * p["scale_z"] * w + p["offset_z"]
     return w * p["scale_x"] * x, w * p["scale_y"] * y, h * (U() if p["sides"] > 0 else 1), c
@@ -213,10 +174,10 @@ def seed(p):
 
 
 FORMULAS = {
-    "Truchet_hex_crop": truchet_hex_crop, "Truchet_glyph": truchet_glyph,
+    "Truchet_glyph": truchet_glyph,
     "truchet2": truchet2, "r_circleblur": r_circleblur,
     "dc_bubble": dc_bubble, "dc_cylinder": dc_cylinder, "dc_cube": dc_cube,
-    "dc_carpet": dc_carpet, "dc_gridout": dc_gridout, "colorscale_wf": colorscale, "wave3D_wf": wave,
+    "dc_carpet": dc_carpet, "colorscale_wf": colorscale, "wave3D_wf": wave,
     "juliascope3Db": juliascope3db, "lace_js": lace, "post_depth": post_depth,
     "rect_wf": lambda x, y, z, w, p, U, c: (
         w * (p["x0"] + (p["x1"] - p["x0"]) * U()), w * (p["y0"] + (p["y1"] - p["y0"]) * U()), None, c,
@@ -229,7 +190,6 @@ FORMULAS = {
     "fract_salamander_wf": escape(lambda q, at, p: seed(p) * q * q - 1),
 }  # fmt: skip
 OTHERS = {
-    "Truchet_hex_crop": [{"mode": 1, "inv": 1, "seed": 1}, {"mode": 2, "seed": 7}],
     "Truchet_glyph": [{"seed": 5, "exponent": 1.5}, {"seed": 0, "angle": 20, "amp": 2}],
     "truchet2": [{"inverse": 1, "width1": 0.3}], "r_circleblur": [{"n": 3, "seed": 2}],
     "dc_bubble": [{"invert": 1, "scale": 0.3, "centerx": 0.5}], "dc_cylinder": [{"angle": 0.4, "x": 1, "y": 1}],

@@ -94,32 +94,19 @@ DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float 
 
 VARIATION(gridout) { return scaled_pair(weight, grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f)); }
 
-VARIATION(dc_gridout) {
-    Pair p = grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f);
-    *color = wrap_unit(*color + (p.y == y ? (real)(0.25f) : (real)(0.75f)));
-    return scaled_pair(weight, p);
-}
-
 VARIATION(gridout2, a = 1, b = 1, c = 1, d = 1) {
     return scaled_pair(weight, grid_step(x, y, nearest(x) * c, nearest(y) * d, a, b, a, b));
 }
 
-// The indices of the hexagon of side 1 around (u, v): its center is at (sqrt(3) (i + j / 2), 3 / 2 j).
-DEVICE Pair hexagon_indices(real u, real v) {
-    real a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
-    real ra = floor_of(a + 0.5f), rb = floor_of(b + 0.5f), rc = floor_of(c + 0.5f);
-    real da = magnitude(ra - a), db = magnitude(rb - b), dc = magnitude(rc - c);
-    mask first = da > db && da > dc, third = !first && db <= dc;
-    return pair(first ? -rb - rc : ra, third ? -ra - rb : rc);
-}
-DEVICE Pair center_of_indices(Pair q) {
-    return pair(1.7320508075688772f * q.x + 0.86602540378443865f * q.y, 1.5f * q.y);
-}
-
 VARIATION(hex_modulus, size = 1) {
     float k = 0.86602540378443865f / size;
-    Pair c = center_of_indices(hexagon_indices(x * k, y * k));
-    return scaled(weight / 0.86602540378443865f, x * k - c.x, y * k - c.y);
+    real u = x * k, v = y * k, a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
+    real ra = floor_of(a + 0.5f), rb = floor_of(b + 0.5f), rc = floor_of(c + 0.5f);
+    real da = magnitude(ra - a), db = magnitude(rb - b), dc = magnitude(rc - c);
+    mask first = da > db && da > dc, second = !first && db > dc, third = !first && db <= dc;
+    real qa = first ? -rb - rc : ra, qc = third ? -ra - rb : rc;
+    real w = weight / 0.86602540378443865f;
+    return scaled(w, u - (1.7320508075688772f * qa + 0.86602540378443865f * qc), v - 1.5f * qc);
 }
 
 REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
@@ -620,26 +607,6 @@ VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, se
     mask flipped = truchet_flips(floor_of(x + 0.5f), floor_of(y + 0.5f), seed);
     Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
     return scaled((arcs.x > 1.0f && arcs.y > 1.0f) ? (real)(size) : zero_real(), u + floor_of(x), v + floor_of(y));
-}
-
-// True where the arcs of a hexagon of these indices and this center are turned by a sixth of a circle.
-DEVICE mask hexagon_turns(real i, real j, Pair center, float seed) {
-    mask even = i == 2.0f * floor_of(0.5f * i) && j == 2.0f * floor_of(0.5f * j);
-    if (seed < 2.0f) return seed == 1.0f ? even : i != i;
-    return sine_noise(center.x, center.y, seed) < 0.5f;
-}
-
-VARIATION(Truchet_hex_crop, wd = 0.2, mode = 0, inv = 0, seed = 0) {
-    Pair i = hexagon_indices(x, y), h = center_of_indices(i);
-    real turn = hexagon_turns(i.x, i.y, h, seed) ? (real)(PI / 3.0f) : zero_real(), u = x - h.x, v = y - h.y;
-    real sector = floor_of((angle_of(v, u) + PI / 6.0f - turn) * (1.5f / PI));
-    Pair c = circle(sector * (PI / 1.5f) + PI / 6.0f + turn);
-    real d = vnorm(u - c.x, v - c.y), side = uniform(random) < 0.5f ? (real)(0.5f + wd) : (real)(0.5f - wd);
-    mask outside = d > 0.5f + wd || d < 0.5f - wd, inside = d < 0.5f + wd && d > 0.5f - wd;
-    real k = mode < 1.5f ? zero_real() : side / d, keep = mode < 0.5f ? zero_real() : (real)(1.0f);
-    mask crops = inv != 0.0f ? outside : inside;
-    return scaled(weight, h.x + (crops ? keep * c.x + k * (u - c.x) : u),
-                  h.y + (crops ? keep * c.y + k * (v - c.y) : v));
 }
 
 VARIATION(Truchet_glyph, exponent = 2, arc_width = 0.5, amp = 6, max = 0.9, angle = 45, seed = 1) {
