@@ -95,10 +95,10 @@ class RenderJob:
     is_command: bool = True  # False for the Python API, where Ctrl-C keeps nothing
 
     def settings(self) -> Any:
-        """The scene's settings at `time`; with the variance of pixels if layers are drawn."""
+        """The scene's settings at `time`; with what layers need if they are drawn."""
         settings = settings_at(self.scene, self.time)
         settings = settings.for_denoising() if self.denoise else settings
-        return settings.with_variance() if self.layers else settings
+        return settings.with_layers(self.layers)
 
     def tiles(self) -> list[Tile | None]:
         """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once."""

@@ -295,7 +295,7 @@ def print_plan(plan: ExportPlan) -> int:
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
-        "device_bytes_per_frame": picture_class(plan.scene.picture).device_bytes(plan.scene.settings, tile),
+        "device_bytes_per_frame": picture_class(plan.scene.picture).device_bytes(plan.job().settings(), tile),
     }
     said = {"ignored": ignored_statements(plan.scene), "notes": list(plan.scene.notes)}
     said |= picture_class(plan.scene.picture).choices(plan.scene.settings)

@@ -29,7 +29,15 @@ from renderer.raytracing.film import (
     whole_blocks,
 )
 from renderer.raytracing.geometry import Geometry
-from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import (
+    NO_LIGHT_PASSES,
+    NO_SCHEDULE,
+    UNREAD_BY_AOVS,
+    compile_constants,
+    kernel_source,
+    launch_params,
+)
+from renderer.raytracing.light_passes import pass_bytes, pass_floats, read_passes
 from renderer.raytracing.lights import light_picks
 from renderer.raytracing.lights.guiding import train_guide
 from renderer.raytracing.lights.guiding_hint import guiding_hint
@@ -82,6 +90,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
         self._noise: float | None = None  # the largest relative error, after a sample at which it was estimated
         self._tracers: dict[str, Picture] = {}  # clones that draw samples stage by stage, by purpose
+        self._passes: tuple[Buffer, ...] = ()  # of light_passes.py, if the settings have them
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # ranges that wait to be merged after earlier ones
 
     @classmethod
@@ -103,6 +112,11 @@ class Picture(AccumulatingPicture[Settings]):
         animations = dict.fromkeys(name for model in models for name in animation_keys(model.animations))
         return {"variants": list(variants), "animations": list(animations)} if models else {}
 
+    @classmethod
+    def device_bytes(cls, settings: Settings, size: Size) -> int:
+        """Bytes of the device's buffers for a picture or tile of `size`, light passes included."""
+        return super().device_bytes(settings, size) + pass_bytes(settings, size)
+
     def readable_samples(self, settings: Settings) -> int:
         """READABLE_SAMPLES for path tracing: with one sample, a shadow on the ground would be black specks."""
         return min(READABLE_SAMPLES, settings.samples) if settings.integrator == "path" else 1
@@ -110,7 +124,7 @@ class Picture(AccumulatingPicture[Settings]):
     def clone(self) -> Self:
         """A picture with separate samples that shares the geometry and the kernels of this one."""
         other = super().clone()
-        other._rays_key, other._tracers = None, {}
+        other._rays_key, other._tracers, other._passes = None, {}, ()
         return other
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
@@ -138,6 +152,11 @@ class Picture(AccumulatingPicture[Settings]):
         if self._rays_key != rays_key:
             self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
             self._film = Film(self.device, self._rays.film, self._rays.sample)
+        shape = self._rays.padded_count, pass_floats(settings)
+        if [buffer.shape for buffer in self._passes] != [shape] * settings.light_passes:
+            self._passes = (self.device.buffer(shape),) if settings.light_passes else ()
+        for buffer in self._passes:
+            buffer.fill(0)
         self._schedule = self._open_schedule(settings, self._rays)
         self._trial = self._open_trial(key, settings.with_schedule(rival), tile) if rival else None
         self._params = launch_params(settings, size, tile, lights.fields)
@@ -262,7 +281,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self._noise if self._settings.noise_threshold else float("inf")
 
     def _scene_args(self) -> SceneArgs:
-        return *self._geometry.kernel_args, *self._guide, self._materials, self._lights.buffer
+        return *self._geometry.kernel_args, *self._guide, self._materials, self._lights.buffer, *self._passes
 
     def _update_geometry(self, settings: Settings, ray_count: int) -> None:
         """Rebuilds the geometry if its shapes changed, else moves its instances and distance fields."""
@@ -307,8 +326,11 @@ class Picture(AccumulatingPicture[Settings]):
                 self._guide = (train_guide(self.device, settings, self._geometry, rows, self._lights, constants),)
 
     def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[Chunk]:
-        """Chunks (first range, end, samples of the picture); [] with a noise threshold, by which pixels stop early."""
-        ranges = range_count(samples) if _has_ranges(settings) else 0
+        """Chunks (first range, end, samples of the picture); [] with a noise threshold, by which pixels stop early.
+
+        Light passes are one sum over all samples, which is not divided either.
+        """
+        ranges = range_count(samples) if _has_ranges(settings) and not settings.light_passes else 0
         count = min(max_count, ranges)
         return [(ranges * k // count, ranges * (k + 1) // count, samples) for k in range(count)]
 
@@ -352,7 +374,8 @@ class Picture(AccumulatingPicture[Settings]):
         """The AOVs of the picture that was drawn last, each (height, width) or (height, width, 3).
 
         albedo; normal; depth along the ray, infinite without a hit; id uint32, the primitive's id plus 1, 0 without a
-        hit. If the settings keep the variance, also variance of a pixel's samples and samples, their number.
+        hit. If the settings keep the variance, also variance of a pixel's samples and samples, their number. With
+        light_passes, the layers of light_passes.py.
         """
         tile = tile or (0, 0, *size)
         self.begin_if_changed(settings, size, 0.0, tile)
@@ -364,11 +387,14 @@ class Picture(AccumulatingPicture[Settings]):
         draw(self._rays.padded_count, self._params[()], samples, *out, *self._geometry.kernel_args, self._materials)
         layers = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
         layers |= {"depth": depth.read(), "id": ids.read()}
+        counts = np.full((height, width), self.samples)
         if self._rays.film_m2 is not None and self.samples:
             m2 = self._film.merged[1].read()
             counts = samples_of(m2, self.samples)
             layers["variance"] = m2[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
             layers["samples"] = counts.astype("u4")
+        if self._passes and self.samples:
+            layers |= read_passes(self._passes[0], self._settings, counts)
         rows, columns = (slice(tile[k] - at, tile[k] - at + tile[k + 2]) for k, at in ((1, top), (0, left)))
         return {name: layer[rows, columns] for name, layer in layers.items()}
 
@@ -457,7 +483,7 @@ class Picture(AccumulatingPicture[Settings]):
         """The constants of kernels that trace rays but compute no light."""
         rows = self._material_rows(settings, self._geometry)
         constants = compile_constants(settings, self._geometry.has_spheres, materials=rows)
-        return constants | {"GUIDING": 0, "SCHEDULE": NO_SCHEDULE} | self._geometry.constants
+        return constants | {"GUIDING": 0, "SCHEDULE": NO_SCHEDULE, **NO_LIGHT_PASSES} | self._geometry.constants
 
     def report(self) -> dict[str, object]:
         """Samples, static primitives, the schedule, and its active rays by depth."""

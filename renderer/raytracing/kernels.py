@@ -11,6 +11,7 @@ import numpy as np
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
+from renderer.raytracing.light_passes import group_passes, lobe_passes
 from renderer.raytracing.lights.environment import has_environment
 from renderer.raytracing.lights.light_buffer import has_non_area_lights
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_KINDS, material_constants
@@ -37,8 +38,10 @@ PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fishe
 STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
+NO_LIGHT_PASSES = {"LIGHT_PASSES": 0, "LIGHT_GROUPS": 0}
 UNREAD_BY_AOVS = {  # constants that aovs.cu does not read; they get one value, so that scenes share its kernels
     "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
+    **NO_LIGHT_PASSES,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
 }  # fmt: skip
 DEFAULTS = {  # constants that only scenes with the feature set
@@ -64,6 +67,8 @@ INTERFACE = (  # dispatched functions (surface.h): type, name, parameters, call 
      "sample(m, s, sampler, dimension, out)", "false"),
     ("float4", "eval_bsdf_pdf", "const Material m, const Surface s, float3 direction",
      "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)"),
+    ("float3", "material_diffuse_part", "const Material m, const Surface s, float3 direction",
+     "diffuse_part(m, s, direction)", "make_float3(0.0f, 0.0f, 0.0f)"),
     ("float3", "material_albedo", "const Material m, const Surface s", "albedo(m, s)", "base_color(m)"),
     ("bool", "material_is_delta", "const Material m, const Surface s", "is_delta(m, s)", "true"),
     ("float", "material_mirror_fraction", "const Material m, const Surface s", "mirror_fraction(m, s)", "0.0f"),
@@ -175,6 +180,8 @@ def compile_constants(
         "DIRECT_LIGHTING": DIRECT_LIGHTING[settings.direct_lighting],
         **{f"DIRECT_{name.upper()}": value for name, value in DIRECT_LIGHTING.items()},
         "FILM": int(settings.keeps_variance),
+        "LIGHT_PASSES": len(lobe_passes(settings)),
+        "LIGHT_GROUPS": len(group_passes(settings)),
         "GUIDING": int(settings.guiding_photons > 0),
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(has_environment(settings)),

@@ -19,7 +19,7 @@ MATERIAL = np.dtype([
     ("transmission", "f4"), ("thickness", "f4"), ("clearcoat", "f4"), ("clearcoat_roughness", "f4"),
     ("sheen_roughness", "f4"), ("iridescence", "f4"), ("iridescence_ior", "f4"),
     ("iridescence_thickness_minimum", "f4"), ("iridescence_thickness", "f4"), ("anisotropy", "f4"),
-    ("anisotropy_rotation", "f4"), ("dispersion", "f4"), ("diffuse_transmission", "f4"), ("spare", "i4"),
+    ("anisotropy_rotation", "f4"), ("dispersion", "f4"), ("diffuse_transmission", "f4"), ("light_group", "i4"),
 ])  # fmt: skip
 COPIED = set(MATERIAL.names or ()) - {"kind"}
 MIRROR_IOR = 1e3  # stands for the infinite index of refraction, 0 in KHR_materials_ior
@@ -31,8 +31,8 @@ PLAIN = gltf.Material()
 def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.ndarray:
     """Returns the materials (n,) MATERIAL of the scene file, followed by the materials of the models.
 
-    emission.w is 1 for emitters. color.w is the number of the eight-lane shading (packets/shade_simd8.h) by which CPUs
-    shade the material, 0 for none.
+    emission.w is 1 for emitters, light_group the number of the light group. color.w is the number of the eight-lane
+    shading (packets/shade_simd8.h) by which CPUs shade the material, 0 for none.
     """
     pairs = zip(settings.models, models, strict=False)
     model_materials = [(material, shape) for shape, model in pairs for material in materials_of(model)]
@@ -45,6 +45,8 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     for row, (gltf_material, shape) in zip(rows[len(settings.materials) :], model_materials, strict=False):
         _fill_from_model(row, gltf_material, shape.scale)
         row["emission"][:3] *= shape.emission_scale
+    if settings.light_groups:
+        rows["light_group"] = [settings.light_group(name) for name in settings.material_names]
     return rows
 
 

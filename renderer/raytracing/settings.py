@@ -5,6 +5,7 @@ renderer/scene/schema.py reads and checks them, and shows their ranges and help 
 pictures/raytrace.py draws Settings.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from renderer.raytracing.instances import Instance, Point, Scattered
 from renderer.raytracing.lights.environment_presets import PresetName
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
 from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile, check_maps
-from renderer.raytracing.models.gltf_shapes import ModelShape
+from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.solids import Solid
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
@@ -28,10 +29,12 @@ from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, required_file, setting
 
 SHAPE_GROUPS = ("spheres", "quads", "solids", "meshes", "procedural", "attractors")
-LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes")  # for LightSampler
+LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes",
+                  "light_groups")  # for LightSampler  # fmt: skip
 MAX_DEPTH = 128  # rays of a path; Russian roulette ends nearly all paths before
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
 MAX_BALLS = 1 << 21  # spheres of an attractor
+OTHER_LIGHTS = "others"  # the light group of lamps that no group names
 MATERIAL_HELP = "name of a material"
 NAME_HELP = "a named shape is drawn only as instances"
 TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
@@ -230,6 +233,23 @@ class Sky:
 
 
 @dataclass(frozen=True)
+class LightGroup:
+    """Lamps whose light is the layer `light_NAME` of an .exr file if light_passes is true.
+
+    A lamp is the name of a material, `suns[K]`, `point_lights[K]` or `environment`, which includes sky and background.
+    """
+
+    name: str
+    lights: tuple[str, ...] = setting((), help="names of materials, suns[K], point_lights[K], environment")
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name) or self.name == OTHER_LIGHTS:
+            raise ValueError(
+                f"name is {quoted(self.name)}; allowed are 1 to 64 letters, digits, _ and -, but not {OTHER_LIGHTS}"
+            )
+
+
+@dataclass(frozen=True)
 class Settings(PictureSettings):
     """The settings of a picture of kind `raytrace`: a scene file's [settings] table."""
 
@@ -284,6 +304,8 @@ class Settings(PictureSettings):
         0.0, 0.0, 1.0, "relative error at which a pixel stops sampling; 0: all pixels take `samples`"
     )
     variance: bool = setting(False, help="estimate the pixels' variance, for the layers of .exr files")
+    light_passes: bool = setting(False, help="divide the light by lobes and light_groups, for the layers of .exr files")
+    light_groups: tuple[LightGroup, ...] = ()
     clamp_indirect: float = setting(
         0.0, 0.0, 1e9, "largest radiance that a path adds beyond its first surface; darkens a little; 0: unbiased"
     )
@@ -337,8 +359,11 @@ class Settings(PictureSettings):
                     f"{where}: material {quoted(shape.material)} has maps or an alpha, but a distance field has no "
                     "texture coordinates"
                 )
-        if self.guiding_photons and self.integrator == "whitted":
-            raise ValueError("integrator is whitted, which takes no guiding_photons; it must be path, or they 0")
+        for key in ("guiding_photons", "light_passes"):
+            if getattr(self, key) and self.integrator == "whitted":
+                raise ValueError(f"integrator is whitted, which takes no {key}; it must be path, or {key} off")
+        if self.light_groups:
+            self._check_light_groups()
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
         for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
@@ -375,6 +400,19 @@ class Settings(PictureSettings):
             raise ValueError(
                 f"lens_shift is {list(self.lens_shift)}; {camera} camera has no film to shift, so it must be [0, 0]"
             )
+
+    def _check_light_groups(self) -> None:
+        """Raises ValueError if two light groups have one name or lamp, or a lamp does not exist."""
+        lamps = [*self.material_names, *(where for where, _ in self.items("suns", "point_lights")), "environment"]
+        taken = dict[str, str]()
+        for where, group in self.items("light_groups"):
+            for name in group.lights:
+                if name not in lamps:
+                    raise ValueError(f"{where}: lights has {quoted(name)}; allowed are {format_names(lamps)}")
+            for name in (f"name {quoted(group.name)}", *(f"light {quoted(light)}" for light in group.lights)):
+                if name in taken:
+                    raise ValueError(f"{where} and {taken[name]} both have the {name}; allowed is one of them")
+                taken[name] = where
 
     def _check_volumes(self, infinite: list[str]) -> None:
         """Raises ValueError if fog or volumes cannot be drawn; `infinite` names the settings of an environment."""
@@ -421,6 +459,16 @@ class Settings(PictureSettings):
             raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")
 
     @property
+    def material_names(self) -> list[str]:
+        """The names of the materials, then those that the models' files have: in the order of the kernels' records."""
+        in_files = (material.name for shape in self.models for material in materials_of(shape.load()))
+        return [*(material.name for material in self.materials), *in_files]
+
+    def light_group(self, lamp: str) -> int:
+        """Returns the number of the light group that has the lamp; 0 for the lamps of none."""
+        return next((number for number, group in enumerate(self.light_groups, 1) if lamp in group.lights), 0)
+
+    @property
     def keeps_variance(self) -> bool:
         """True if the film stores the variance of each pixel, not only the mean."""
         return self.variance or self.noise_threshold > 0
@@ -436,9 +484,9 @@ class Settings(PictureSettings):
         object.__setattr__(out, "schedule", schedule)
         return out
 
-    def with_variance(self) -> "Settings":
-        """Returns a copy that stores the variance of pixels, a layer of .exr files."""
-        return replace(self, variance=True)
+    def with_layers(self, drawn: bool) -> "Settings":
+        """Returns a copy that stores the variance of pixels, a layer of .exr files, or else no light passes."""
+        return replace(self, variance=True) if drawn else replace(self, light_passes=False)
 
     @property
     def is_animated(self) -> bool:

@@ -109,8 +109,8 @@ class PictureSettings:
         """These settings without the filters that a denoiser replaces."""
         return self
 
-    def with_variance(self) -> Self:
-        """These settings with the pixels' variance among the layers, if the picture can estimate it."""
+    def with_layers(self, drawn: bool) -> Self:
+        """These settings with all that layers need, if they are drawn, or else without what only layers need."""
         return self
 
 

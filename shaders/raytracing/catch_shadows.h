@@ -44,7 +44,7 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
     path->origin = offset_ray_origin(s, !s.front_face, path->origin.w);
     path->direction.w = DELTA_PDF;  // next-event estimation cannot pass the ground: the background's MIS weight is 1
     if (!s.front_face) return true;
-    float3 backdrop = escaped_radiance(params, lights, s.ray_direction, DELTA_PDF);
+    float3 backdrop = escaped_radiance(params, lights, s.ray_direction, DELTA_PDF, ALL_GROUPS);
     float3 direction = s.normal, irradiance = make_float3(0.0f, 0.0f, 0.0f);
     if (params.light_count > 0)
         irradiance =
@@ -54,5 +54,7 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
     shadow->direction = with_w(direction, FLT_MAX);
     shadow->contribution = light_sample;
     path->radiance = path->radiance + path->throughput * with_w(backdrop, 0.0f) - light_sample;
+    KEEP_LOBE_FOR_SHADOW(*path, BACKGROUND_GROUP);
+    ADD_TO_PASSES(*path, xyz(path->throughput) * backdrop - xyz(light_sample), BACKGROUND_GROUP);
     return false;
 }

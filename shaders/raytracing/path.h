@@ -4,6 +4,7 @@
 // From renderer/raytracing/kernels.py, where a feature of the scene is 1: MOTION, SHADOW_RAYS_CROSS.
 #include "raytracing/clamp_contribution.h"
 #include "raytracing/camera.h"
+#include "raytracing/film/light_passes.h"
 #include "raytracing/lights/lights.h"
 #include "raytracing/volumes/media.h"
 
@@ -33,14 +34,19 @@ DEVICE Sampler sampler_of_ray(const LaunchParams params, uint i) {
 // encode the medium the path is in (raytracing/volumes/media.h).
 typedef struct {
     float4 origin, direction, throughput, radiance;
+#if LIGHT_PASSES
+    GLOBAL float *record;  // the ray's light passes (film/light_passes.h)
+#endif
 } Path;
 
 // Adds `radiance`, which arrives along the path's ray number `depth` (0: the camera ray), times the throughput and the
-// MIS weight `weight`.
-DEVICE void add_radiance(const LaunchParams params, int depth, Path *path, float3 radiance, float weight) {
+// MIS weight `weight`. `group` is the group of its lamp. Returns what it added.
+DEVICE float3 add_radiance(const LaunchParams params, int depth, Path *path, float3 radiance, float weight, int group) {
     float3 unclamped = seen_throughput(path->throughput) * radiance * weight;
     float4 contribution = clamp_contribution(params, depth, with_w(unclamped, 0.0f));
     path->radiance = with_w(xyz(path->radiance) + xyz(contribution), path->radiance.w);
+    ADD_TO_PASSES(*path, xyz(contribution), group);
+    return xyz(contribution);
 }
 
 // Returns a path's radiance plus the contribution of an unoccluded shadow ray; w is kept.
@@ -73,8 +79,14 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
 // Returns the radiance of a path whose ray number `depth` leaves the scene. A medium does not absorb light there: an
 // open mesh encloses none.
 DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, Path path) {
-    float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w);
-    add_radiance(params, depth, &path, radiance, 1.0f);
+    float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w, ALL_GROUPS);
+    float3 added = add_radiance(params, depth, &path, radiance, 1.0f, ALL_GROUPS);
+#if LIGHT_GROUPS
+    for (int group = 0; group < LIGHT_GROUPS; group++) {
+        float3 part = escaped_radiance(params, lights, xyz(path.direction), path.direction.w, group);
+        add_to_pass(path.record, LIGHT_PASSES + group, added * fraction3(part, radiance));
+    }
+#endif
     return path.radiance;
 }
 

@@ -59,7 +59,7 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float
 // VECTOR_SHADING: CPUs shade eight neighboring hits at once (packets/shade_simd8.h). LEAVES_CATCHERS: that code leaves
 // only shadow catchers to shade_hit, so materials and lights stay out of shade_hit, and the program compiles in a fifth
 // less time.
-#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !VOLUMES && !GUIDING)
+#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !VOLUMES && !GUIDING && !LIGHT_PASSES)
 #define FUSED_SCALAR (SCHEDULE == SCHEDULE_MEGAKERNEL && SCALAR_THREADS && HAS_MOVEMASK)
 #define LEAVES_CATCHERS \
     (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !(TEXTURED && NORMAL_MAPS) && !SPHERES && !REFRACTION)
@@ -89,7 +89,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     return false;
 #else
     if (DISPERSION) set_wavelength(&m, &s, path->radiance, get_1d(sampler, WAVELENGTH_DIMENSION));
-    if (UNLIT && is_unlit(m)) add_radiance(params, depth, path, base_color(m), 1.0f);
+    if (UNLIT && is_unlit(m)) add_radiance(params, depth, path, base_color(m), 1.0f, m.light_group);
     if (s.front_face && m.emission.w > 0.0f) {
         float light_pdf = 0.0f;
         if (s.in_light_table) {
@@ -98,7 +98,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
         }
-        add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf));
+        add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     BsdfSample out;
@@ -114,10 +114,11 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
             attenuate(params, depth, sampler, lights, path->origin, shadow);
             shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
+            SET_SHADOW_LOBE(*path, m, s, *shadow);
         }
     }
     if (non_delta && WHITTED) {  // in place of indirect light: the unoccluded background along the normal
-        if (continues) add_radiance(params, depth, path, out.weight * background(params, s.normal), 1.0f);
+        if (continues) add_radiance(params, depth, path, out.weight * background(params, s.normal), 1.0f, ALL_GROUPS);
         continues = false;
     }
     if (!continues || last_bounce) return false;
@@ -129,6 +130,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
         throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }
     path->throughput = throughput;
+    SET_LOBE(*path, m, s, out.direction, out.pdf);
     if (out.transmits) cross_surface(m, s, &path->throughput, &path->radiance);
     return true;
 #endif
@@ -174,8 +176,10 @@ DEVICE bool trace_and_shade(const LaunchParams params, int depth, Sampler sample
 DEVICE void connect_path(Path *path, const ShadowRay shadow, GEOMETRY_PARAMS) {
     float t_min = shadow.valid ? shadow.contribution.w : 0.0f;
     float4 origin = shadow_ray_origin(SHADOW_ORIGIN(*path, shadow), shadow.direction, t_min);
-    if (shadow.valid && !scene_any_hit(GEOMETRY_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
+    if (shadow.valid && !scene_any_hit(GEOMETRY_ARGS, origin, xyz(shadow.direction), shadow.direction.w)) {
         path->radiance = add_contribution(path->radiance, shadow.contribution);
+        ADD_SHADOW_TO_PASSES(*path, xyz(shadow.contribution));
+    }
 }
 
 #include "raytracing/begin_sample.h"
@@ -217,6 +221,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS)
         if (starts && pixel_of_ray(params, i, &x, &y) && needs_sample(AT_SAMPLE(params), x, y, FILM_ARGS)) {
             sampler = sampler_of_ray(AT_SAMPLE(params), i);
             path = start_path(params, x, y, sampler);
+            ATTACH_PASSES(path, i, 0);
             depth = 0;
             active = true;
         }
@@ -251,6 +256,7 @@ KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_P
         Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
         uint word = ballot_word(active, scratch), lane_word = 0;
         Path path = start_path(params, x, y, sampler);
+        ATTACH_PASSES(path, i, 0);
         for (int depth = 0; depth < params.max_depth; depth++) {
 #if HAS_BALLOT
             if (word == 0) break;

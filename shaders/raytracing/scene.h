@@ -44,12 +44,19 @@
 #define MAYBE_GUIDE_PARAMS
 #define MAYBE_GUIDE_ARGS
 #endif
+#if LIGHT_PASSES
+#define MAYBE_PASS_PARAMS , GLOBAL float *passes
+#define MAYBE_PASS_ARGS , passes
+#else
+#define MAYBE_PASS_PARAMS
+#define MAYBE_PASS_ARGS
+#endif
 #define GEOMETRY_PARAMS                                                                                  \
     GLOBAL const float4 *nodes, GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS \
                                     MAYBE_TEXTURE_PARAMS MAYBE_GUIDE_PARAMS
 #define GEOMETRY_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS MAYBE_GUIDE_ARGS
-#define SCENE_PARAMS GEOMETRY_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights
-#define SCENE_ARGS GEOMETRY_ARGS, materials, lights
+#define SCENE_PARAMS GEOMETRY_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights MAYBE_PASS_PARAMS
+#define SCENE_ARGS GEOMETRY_ARGS, materials, lights MAYBE_PASS_ARGS
 
 #define FIELD_PRIM_BASE 0x40000000  // Hit.primitive of distance field k is FIELD_PRIM_BASE + k
 #define USE_BVH8 (BVH8 && HAS_MOVEMASK)

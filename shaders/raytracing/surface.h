@@ -12,6 +12,8 @@
 //     float4 NAME_eval_pdf(m, s, direction)
 //         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf per solid angle with which NAME_sample
 //         samples it. All 0 for delta lobes.
+//     float3 NAME_diffuse_part(m, s, direction)
+//         What diffuse lobes, transmission and sheen included, contribute to the xyz of NAME_eval_pdf (light_passes.h).
 //     float3 NAME_albedo(m, s)
 //         The color of the surface in the `albedo` layer, which guides the denoiser.
 //     bool NAME_is_delta(m, s)
@@ -32,8 +34,9 @@
 //         20 over the Abbe number of the enclosed medium; 0 for no dispersion. The BSDF multiplies transmitted light by
 //         s.spectral.
 // The macros below define several of them at once. OPAQUE(NAME): the last three, for a surface that transmits no light.
-// REFLECTOR(NAME, mirror_fraction, guided_fraction): all after NAME_albedo, for a reflector without delta lobes.
-// NO_REFLECTION(NAME): all nine, for a black surface whose albedo layer shows `color`.
+// REFLECTOR(NAME, mirror_fraction, guided_fraction, diffuse_part): all but the first two and NAME_albedo, for a
+// reflector without delta lobes. NO_DIFFUSE(NAME): NAME_diffuse_part of a surface without diffuse lobes.
+// NO_REFLECTION(NAME): all, for a black surface whose albedo layer shows `color`.
 //
 // The comment lines that begin with @ declare the material to the host (renderer/raytracing/material_files.py):
 //     @optional                       compiled only for scenes that use the material, with the macro NAME set to 1
@@ -102,10 +105,14 @@ DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.col
     DEVICE bool name##_has_medium(const Material m) { return false; }         \
     DEVICE float name##_dispersion(const Material m) { return 0.0f; }
 
-#define REFLECTOR(name, mirror_fraction, guided_fraction)                                              \
-    DEVICE bool name##_is_delta(const Material m, const Surface s) { return false; }                   \
-    DEVICE float name##_mirror_fraction(const Material m, const Surface s) { return mirror_fraction; } \
-    DEVICE float name##_guided_fraction(const Material m) { return guided_fraction; }                  \
+#define NO_DIFFUSE(name) \
+    DEVICE float3 name##_diffuse_part(const Material m, const Surface s, float3 direction) { return splat3(0.0f); }
+
+#define REFLECTOR(name, mirror_fraction, guided_fraction, diffuse_part)                                             \
+    DEVICE float3 name##_diffuse_part(const Material m, const Surface s, float3 direction) { return diffuse_part; } \
+    DEVICE bool name##_is_delta(const Material m, const Surface s) { return false; }                                \
+    DEVICE float name##_mirror_fraction(const Material m, const Surface s) { return mirror_fraction; }              \
+    DEVICE float name##_guided_fraction(const Material m) { return guided_fraction; }                               \
     OPAQUE(name)
 
 #define NO_REFLECTION(name)                                                                                          \
@@ -119,6 +126,7 @@ DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.col
     DEVICE bool name##_is_delta(const Material m, const Surface s) { return true; }                                  \
     DEVICE float name##_mirror_fraction(const Material m, const Surface s) { return 0.0f; }                          \
     DEVICE float name##_guided_fraction(const Material m) { return 0.0f; }                                           \
+    NO_DIFFUSE(name)                                                                                                 \
     OPAQUE(name)
 
 // Returns the unit shading normal of the clearcoat, which the base's normal map does not bend.

@@ -102,12 +102,13 @@ class LightSampler:
         self.count = len(table)
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
         profiled = [light for light in settings.point_lights if light.file]
-        has_directory = bool(profiled) or has_volumes(settings)
+        group_rows = _group_rows(settings, others)
+        has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups)
         self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
         irradiance = irradiances.sum(0)
         self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
-            "non_area_lights": len(table) + len(triangles) + has_directory,
+            "non_area_lights": len(table) + len(triangles) + len(group_rows) + has_directory,
             "sun_count": sum(light.kind >= 0 for light in others),
             "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 0), 0.0),
         }  # fmt: skip
@@ -119,7 +120,7 @@ class LightSampler:
         # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
         records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
         directory = np.zeros((int(has_directory), 4), "i4")
-        parts = [table, triangles, directory.view("f4"), records.reshape(-1, 4)]
+        parts = [table, triangles, group_rows, directory.view("f4"), records.reshape(-1, 4)]
 
         def next_row() -> int:
             return sum(map(len, parts))
@@ -143,6 +144,18 @@ class LightSampler:
             parts += rows
         buffer_rows = np.concatenate(parts) if next_row() else np.zeros((1, 4), "f4")
         self.buffer = device.buffer(buffer_rows.shape).write(buffer_rows)
+
+
+def _group_rows(settings: Settings, others: list[NonAreaLight]) -> np.ndarray:
+    """Returns the light groups of the background and of the non-area lights as rows (k, 4), in backward order."""
+    if not settings.light_groups:
+        return np.zeros((0, 4), "f4")
+    names = ["environment"] + ["environment"] * len(others)  # the sky's sun, too
+    names[1 : 1 + len(settings.suns)] = [where for where, _ in settings.items("suns")]
+    first = 1 + sum(light.kind >= 0 for light in others)
+    names[first : first + len(settings.point_lights)] = [where for where, _ in settings.items("point_lights")]
+    words = np.array([settings.light_group(name) for name in names], "i4")
+    return np.pad(words, (0, -len(words) % 4))[::-1].copy().view("f4").reshape(-1, 4)
 
 
 def _limit_infinite(power: np.ndarray, is_infinite: np.ndarray, area_power: float) -> np.ndarray:

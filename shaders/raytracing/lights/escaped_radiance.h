@@ -26,21 +26,25 @@ DEVICE real3 background(const LaunchParams params, real3 direction) {
     return madd(broadcast(rise), max_nnan(direction.y, 0.0f), broadcast(horizon));
 }
 
-// Returns the MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, and environment.
+// Returns the MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, and environment;
+// only of lamps of the light group `group`, unless it is ALL_GROUPS.
 // `bsdf_pdf` is the pdf per solid angle with which its direction was sampled, or DELTA_PDF.
-DEVICE real3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, real3 direction, real bsdf_pdf) {
+DEVICE real3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, real3 direction, real bsdf_pdf,
+                              int group) {
     real3 radiance = background(params, direction);
+    if (!IN_GROUP(group, BACKGROUND_GROUP)) radiance = splat3((real)(0.0f));
 #if NON_AREA_LIGHTS
     for (int sun = 0; sun < params.sun_count; sun++) {
         float4 axis = lights[params.non_area_lights + 3 * sun], emitted = lights[params.non_area_lights + 3 * sun + 1];
         real3 difference = sub3(direction, broadcast(xyz(axis)));
         mask is_seen = dot_fma(difference, difference) <= 2.0f * axis.w;
-        if (!(axis.w > 0.0f) || !ANY_LANE(is_seen)) continue;
+        if (!(axis.w > 0.0f) || !ANY_LANE(is_seen) || !IN_GROUP(group, NON_AREA_GROUP(sun))) continue;
         real weight = mis_weight_bsdf(bsdf_pdf, emitted.w / (2.0f * PI * axis.w));
         radiance = select3(is_seen, madd(broadcast(xyz(emitted)), weight, radiance), radiance);
     }
 #endif
 #if ENVIRONMENT
+    if (!IN_GROUP(group, BACKGROUND_GROUP)) return radiance;
     real2 uv = environment_uv(params, direction);
     mask needs_weight = bsdf_pdf > 0.0f;
     real light_pdf = 0.0f;

@@ -6,6 +6,8 @@
 //     triangle, ~index of a non-area light, or LIGHT_TREE_ID.
 //  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
 //     so the edges are swapped.
+//     With LIGHT_GROUPS, words before DIRECTORY, backwards: the light group of the background and the environment, then
+//     the groups of the non-area lights in their order.
 //  3. From row params.non_area_lights on, 3 rows for each non-area light:
 //         - position or unit direction; w is the kind: LIGHT_POINT; LIGHT_ENVIRONMENT; LIGHT_PROFILE - index of its
 //           profile, for a point light with a photometric profile; or for a sun 1 - cos(angular radius), 0 for a delta
@@ -23,9 +25,18 @@
 #define LIGHT_POINT -1.0f
 #define LIGHT_ENVIRONMENT -2.0f
 #define LIGHT_PROFILE -3.0f
-// With LIGHT_PROFILES or VOLUMES the row before the non-area lights holds the first rows of the volumes and profiles:
-// as launch parameters, these would cost other scenes 2 % on CPUs.
+// With LIGHT_PROFILES, VOLUMES or LIGHT_GROUPS the row before the non-area lights holds the first rows of the volumes
+// and profiles: as launch parameters, these would cost other scenes 2 % on CPUs.
 #define DIRECTORY lights[params.non_area_lights - 1]
+#if LIGHT_GROUPS
+#define LIGHT_GROUP_WORD(k) ((GLOBAL const int *)&DIRECTORY)[-1 - (k)]
+#define IN_GROUP(wanted, group) ((wanted) < 0 || (wanted) == (group))
+#else
+#define LIGHT_GROUP_WORD(k) 0
+#define IN_GROUP(wanted, group) true
+#endif
+#define BACKGROUND_GROUP LIGHT_GROUP_WORD(0)
+#define NON_AREA_GROUP(light) LIGHT_GROUP_WORD(1 + (light))
 #define FIRST_VOLUME_ROW as_int(DIRECTORY.x)
 #define VOLUME_COUNT as_int(DIRECTORY.y)
 #define FIRST_PROFILE_ROW as_int(DIRECTORY.z)

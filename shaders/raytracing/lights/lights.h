@@ -63,6 +63,7 @@ typedef struct {
     bool is_delta;
     int point_light;  // [EQUIANGULAR] index among the point lights, below 0 for other lights
     int light_id;  // light id (light_rows.h) of an area light, below 0 for other lights
+    int group;  // light group (film/light_passes.h)
     float choice;  // [LIGHT_PICKS] the probability with which the light was chosen
     float u, v;  // [TEXTURED] barycentric coordinates of the sampled point on a triangle
 } LightSample;
@@ -204,11 +205,13 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, SCENE_PARAMS, S
 #if NON_AREA_LIGHTS
     if (light_id < 0) {
         bool valid = sample_non_area_light(params, lights, ~light_id, from, u1, u2, light);
+        light->group = NON_AREA_GROUP(~light_id);
         if (LIGHT_TREE && in_tree) light->pdf *= params.light_tree_probability * probability;
         return valid;
     }
 #endif
     Primitive p = light_primitive(params, lights, primitives, light_id);
+    light->group = materials[as_int(p.edge1.w)].light_group;
     return sample_primitive(params, p, materials[as_int(p.edge1.w)], probability, from, u1, u2, light);
 }
 
@@ -234,6 +237,7 @@ DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, const Li
 typedef struct {
     float4 direction, contribution;
     float4 origin;  // [EQUIANGULAR]
+    int group;  // [LIGHT_PASSES] light group of the sampled light
     bool valid;
 } ShadowRay;
 
@@ -256,5 +260,6 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
     if (SHADOW_RAYS_CROSS && !(t_max > 0.0f)) return false;  // it would begin behind the light
     ray->direction = with_w(light.direction, light.distance < FLT_MAX ? t_max : FLT_MAX);
     ray->contribution = with_w(xyz(bsdf) * light.radiance * inverse_pdf, t_min);
+    if (LIGHT_PASSES) ray->group = light.group;
     return true;
 }

@@ -25,4 +25,4 @@ DEVICE float4 checker_eval_pdf(const Material m, const Surface s, float3 directi
 
 DEVICE float3 checker_albedo(const Material m, const Surface s) { return checker_color(m, s.point); }
 
-REFLECTOR(checker, 0.0f, GUIDED_DIFFUSE)
+REFLECTOR(checker, 0.0f, GUIDED_DIFFUSE, xyz(checker_eval_pdf(m, s, direction)))

@@ -28,4 +28,4 @@ DEVICE float4 conductor_eval_pdf(const Material m, const Surface s, float3 direc
 
 DEVICE float3 conductor_albedo(const Material m, const Surface s) { return base_color(m); }
 
-REFLECTOR(conductor, 1.0f, 0.0f)
+REFLECTOR(conductor, 1.0f, 0.0f, splat3(0.0f))

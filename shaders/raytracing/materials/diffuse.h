@@ -20,4 +20,4 @@ DEVICE float4 diffuse_eval_pdf(const Material m, const Surface s, float3 directi
 
 DEVICE float3 diffuse_albedo(const Material m, const Surface s) { return base_color(m); }
 
-REFLECTOR(diffuse, 0.0f, GUIDED_DIFFUSE)
+REFLECTOR(diffuse, 0.0f, GUIDED_DIFFUSE, xyz(diffuse_eval_pdf(m, s, direction)))

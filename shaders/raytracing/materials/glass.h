@@ -91,3 +91,4 @@ DEVICE float glass_guided_fraction(const Material m) {
 DEVICE bool glass_is_lit_from_behind(const Material m) { return true; }
 DEVICE bool glass_has_medium(const Material m) { return true; }
 DEVICE float glass_dispersion(const Material m) { return 0.0f; }
+NO_DIFFUSE(glass)

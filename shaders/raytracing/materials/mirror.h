@@ -21,3 +21,4 @@ DEVICE bool mirror_is_delta(const Material m, const Surface s) { return true; }
 DEVICE float mirror_mirror_fraction(const Material m, const Surface s) { return 1.0f; }
 DEVICE float mirror_guided_fraction(const Material m) { return 0.0f; }
 OPAQUE(mirror)
+NO_DIFFUSE(mirror)

@@ -253,6 +253,16 @@ DEVICE float4 principled_eval_pdf(const Material m, const Surface s, float3 dire
     return principled_eval_local(m, s, k, to_local(k.frame, direction));
 }
 
+DEVICE float3 principled_diffuse_part(const Material m, const Surface s, float3 direction) {
+    Lobes k = make_lobes(m, s);
+    float3 l = to_local(k.frame, direction), value = (l.z < 0.0f ? k.body_behind : k.body) * (fabs(l.z) * (1.0f / PI));
+#if SHEEN
+    if (k.p_sheen > 0.0f && l.z > 0.0f)
+        value = madd(xyz(m.sheen_color), k.sheen * sheen_f_cos(m.sheen_roughness, k.v, l), value);
+#endif
+    return value;
+}
+
 DEVICE float3 principled_albedo(const Material m, const Surface s) { return base_color(m); }
 
 // True only in Whitted's integrator, at hits where it follows the clear lobe alone (principled_sample).

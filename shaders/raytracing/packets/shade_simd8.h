@@ -100,7 +100,7 @@ DEVICE void escape8(const LaunchParams params, int depth, PathPacket *packet, ui
     float8 index = packet->index.v8[begin >> 3];
     throughput = scale3(throughput, 1.0f / (index * index));
 #endif
-    Float3x8 added = mul3(throughput, escaped_radiance(params, lights, direction, packet->bsdf_pdf.v8[begin >> 3]));
+    Float3x8 added = mul3(throughput, escaped_radiance(params, lights, direction, packet->bsdf_pdf.v8[begin >> 3], 0));
     added = xyz(clamp_contribution(params, depth, with_w(added, (float8)(0.0f))));
     store8(packet->radiance, begin, mask_of_bits8(lanes), add3(load8(packet->radiance, begin), added));
 }
@@ -114,7 +114,7 @@ DEVICE uint catch_shadows8(const LaunchParams params, PathPacket *packet, uint b
                            Float3x8 origin, GLOBAL const float4 *lights) {
     const float *cache = packet->sample_cache + begin;
     Float3x8 view = load8(packet->rays.direction, begin), throughput = load8(packet->throughput, begin), direction;
-    Float3x8 backdrop = escaped_radiance(params, lights, view, (float8)(DELTA_PDF)),
+    Float3x8 backdrop = escaped_radiance(params, lights, view, (float8)(DELTA_PDF), 0),
              irradiance = broadcast8(splat3(0.0f));
     if (params.light_count > 0)
         irradiance = sample_level_environment(params, lights, normal, vload8(0, cache + CACHE_PATHS * 4),

@@ -38,12 +38,12 @@ DEVICE void finish_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint listed_
     uint i = RAY_OF(listed_ray);
     if (is_shadow) {
         if (best.primitive < 0 && !any_field_or_instance(GEOMETRY_ARGS, origin, xyz(direction), direction.w))
-            connect_ray(i, STATE_ARGS);
+            connect_ray(i, STATE_ARGS, SCENE_ARGS);
         return;
     }
     hit_fields_and_instances(GEOMETRY_ARGS, origin, xyz(direction), &best);
     collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
-    if (keep_hit(params, depth, i, best, STATE_ARGS, lights)) set_bit(hit_words, listed_ray);
+    if (keep_hit(params, depth, i, best, STATE_ARGS, SCENE_ARGS)) set_bit(hit_words, listed_ray);
 }
 #endif
 

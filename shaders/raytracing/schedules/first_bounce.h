@@ -21,6 +21,7 @@ KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL 
     if (was_active) {
         Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
         Path path = start_path(params, x, y, sampler);
+        ATTACH_PASSES(path, i, 0);
         ShadowRay shadow;
         continues = trace_and_shade(params, 0, sampler, &path, &shadow, SCENE_ARGS);
         connect_path(&path, shadow, GEOMETRY_ARGS);

@@ -8,7 +8,7 @@
 // (raytracing/scene.h). From renderer/raytracing/kernels.py, where a feature of the scene is 1: ENVIRONMENT, VOLUMES.
 #include "raytracing/packets/path_packet.h"
 
-#define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES)
+#define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES && !LIGHT_PASSES)
 #if VECTOR_SHADING || VECTOR_ESCAPE
 #include "raytracing/packets/shade_simd8.h"
 #endif
@@ -35,8 +35,8 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
 
 // Shades the hits of the paths in `active`, and adds the background to the paths that miss. Returns the mask of the
 // paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray.
-DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active,
-                                         uint *shadow_mask, SCENE_PARAMS) {
+DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, uint first, PathPacket *packet,
+                                         uint active, uint *shadow_mask, SCENE_PARAMS) {
     uint remaining = active;
     *shadow_mask = 0;
     cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
@@ -64,6 +64,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         uint j = ctz(remaining);
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
+        ATTACH_PASSES(path, first + j, depth);
         collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
         bool continues = false;
         if (hit.primitive < 0) {
@@ -94,13 +95,16 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
         if (!active) continue;
         uint shadow_mask;
         scene_packet_hits(GEOMETRY_ARGS, &packet.rays, active, false);
-        active = shade_packet(params, depth, &packet, active, &shadow_mask, SCENE_ARGS);
+        active = shade_packet(params, depth, 32u * word, &packet, active, &shadow_mask, SCENE_ARGS);
         if (!shadow_mask) continue;
         scene_packet_hits(GEOMETRY_ARGS, &packet.shadows, shadow_mask, true);
         for (; shadow_mask; shadow_mask &= shadow_mask - 1u) {
             uint j = ctz(shadow_mask);
             if (packet.shadows.prim_index.s[j] >= 0) continue;
             for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
+#if LIGHT_PASSES
+            add_shadow_to_passes(pass_record(passes, 32u * word + j, 1), float3_at(packet.contribution, j));
+#endif
         }
     }
     for (; started; started &= started - 1u) {

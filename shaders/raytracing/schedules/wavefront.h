@@ -39,11 +39,11 @@ KERNEL generate(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *active_mask, STATE_PARA
 
 // Stores the hit of ray i and returns true. For a miss, adds the background's radiance and returns false; without a
 // stencil the path then ends by a throughput of 0.
-DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit, STATE_PARAMS,
-                     GLOBAL const float4 *lights) {
+DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit, STATE_PARAMS, SCENE_PARAMS) {
     store_hit(hits, i, hit);
     if (hit.primitive >= 0) return true;
     Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+    ATTACH_PASSES(path, i, depth);
     radiances[i] = add_escaped_radiance(params, depth, lights, path);
     if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     return false;
@@ -53,7 +53,7 @@ DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit
 DEVICE bool trace_ray(SAMPLE_PARAMS, int depth, uint i, STATE_PARAMS, SCENE_PARAMS) {
     Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
     Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS);
-    return keep_hit(params, depth, i, hit, STATE_ARGS, lights);
+    return keep_hit(params, depth, i, hit, STATE_ARGS, SCENE_ARGS);
 }
 
 // Shades the hit of ray i and stores the path state and the shadow ray. Returns true if the path continues;
@@ -62,6 +62,7 @@ DEVICE bool shade_ray(SAMPLE_PARAMS, int depth, uint i, bool *has_shadow_ray, ST
     Hit hit = stored_hit(hits, i);
     if (STENCIL == STENCIL_OFF && hit.primitive < 0) return false;
     Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+    ATTACH_PASSES(path, i, depth);
     ShadowRay shadow;
     Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
     bool active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS);
@@ -84,14 +85,17 @@ DEVICE float4 origin_of_shadow(uint i, STATE_PARAMS) {
 }
 
 // Adds the contribution of ray i's unoccluded shadow ray to the path's radiance.
-DEVICE void connect_ray(uint i, STATE_PARAMS) {
+DEVICE void connect_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
+#if LIGHT_PASSES
+    add_shadow_to_passes(pass_record(passes, i, 1), xyz(shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]));
+#endif
 }
 
 // Traces ray i's shadow ray, and connects it if it is unoccluded.
 DEVICE void trace_shadow_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
     float4 origin = origin_of_shadow(i, STATE_ARGS), direction = shadow_directions[i];
-    if (!scene_any_hit(GEOMETRY_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, STATE_ARGS);
+    if (!scene_any_hit(GEOMETRY_ARGS, origin, xyz(direction), direction.w)) connect_ray(i, STATE_ARGS, SCENE_ARGS);
 }
 
 #if HAS_PART(PART_RAYS)

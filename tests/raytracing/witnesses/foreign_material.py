@@ -43,7 +43,7 @@ DEVICE bool stripes_sample(const Material m, const Surface s, Sampler sampler, u
 
 DEVICE float3 stripes_albedo(const Material m, const Surface s) { return stripes_color(m, s); }
 
-REFLECTOR(stripes, 0.0f, 0.5f)
+REFLECTOR(stripes, 0.0f, 0.5f, xyz(stripes_eval_pdf(m, s, direction)))
 """
 SCENE = """
 picture = "raytrace"
