@@ -29,14 +29,7 @@ from renderer.raytracing.film import (
     whole_blocks,
 )
 from renderer.raytracing.geometry import Geometry
-from renderer.raytracing.kernels import (
-    NO_LIGHT_PASSES,
-    NO_SCHEDULE,
-    UNREAD_BY_AOVS,
-    compile_constants,
-    kernel_source,
-    launch_params,
-)
+from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.light_passes import pass_bytes, pass_floats, read_passes
 from renderer.raytracing.lights import light_picks
 from renderer.raytracing.lights.guiding import train_guide
@@ -483,7 +476,7 @@ class Picture(AccumulatingPicture[Settings]):
         """The constants of kernels that trace rays but compute no light."""
         rows = self._material_rows(settings, self._geometry)
         constants = compile_constants(settings, self._geometry.has_spheres, materials=rows)
-        return constants | {"GUIDING": 0, "SCHEDULE": NO_SCHEDULE, **NO_LIGHT_PASSES} | self._geometry.constants
+        return constants | NO_SCHEDULE | self._geometry.constants
 
     def report(self) -> dict[str, object]:
         """Samples, static primitives, the schedule, and its active rays by depth."""

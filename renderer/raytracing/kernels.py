@@ -33,12 +33,13 @@ STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the 
     "regenerate": ("regenerate",),
     "megakernel": ("megakernel",),
 }
-NO_SCHEDULE = len(STAGES)  # for kernels of other files, which use functions of raytrace.cu but no schedule
+NO_LIGHT_PASSES = {"LIGHT_PASSES": 0, "LIGHT_GROUPS": 0}
+# for kernels of other files, which use functions of raytrace.cu but no schedule
+NO_SCHEDULE = {"GUIDING": 0, "SCHEDULE": len(STAGES), **NO_LIGHT_PASSES}
 PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
 STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
-NO_LIGHT_PASSES = {"LIGHT_PASSES": 0, "LIGHT_GROUPS": 0}
 UNREAD_BY_AOVS = {  # constants that aovs.cu does not read; they get one value, so that scenes share its kernels
     "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
     **NO_LIGHT_PASSES,

@@ -486,7 +486,9 @@ class Settings(PictureSettings):
 
     def with_layers(self, drawn: bool) -> "Settings":
         """Returns a copy that stores the variance of pixels, a layer of .exr files, or else no light passes."""
-        return replace(self, variance=True) if drawn else replace(self, light_passes=False)
+        if drawn:
+            return replace(self, variance=True)
+        return replace(self, light_passes=False) if self.light_passes else self
 
     @property
     def is_animated(self) -> bool:
