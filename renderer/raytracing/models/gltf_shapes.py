@@ -84,8 +84,8 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
 
 
 def moved_vertices(part: gltf.MeshPrimitive, matrix: np.ndarray) -> np.ndarray:
-    """Returns the vertices (n, 3) transformed by a matrix (4, 4); 0 for -0."""
-    if (matrix == np.eye(4)).all():
+    """Returns the vertices (n, 3) transformed by a matrix (3 or 4, 4); 0 for -0."""
+    if (matrix[:3] == np.eye(3, 4)).all():
         return part.vertices + np.float32(0)
     return np.asarray(part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3])
 
