@@ -113,7 +113,7 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
         where = f"the material {quoted(material.name)}"
         for word, name in material.maps.items():
             if name not in names:
-                known = format_names(names) or "none: there are no [[textures]]"
+                known = format_names(names) if names else "none: there are no [[textures]]"
                 raise ValueError(f"{where}: {word}_texture is {quoted(name)}; allowed are {known}")
             kinds = [name for name, file in MATERIAL_FILES.items() if word in file.maps]
             if material.kind not in kinds:

@@ -446,7 +446,7 @@ class Settings(PictureSettings):
 
     def _check_instances(self, shapes: set[str], materials: list[str]) -> None:
         """Raises ValueError if an instance names a shape or material that does not exist."""
-        allowed_shapes = format_names(sorted(shapes)) or "none: no shape has a name"
+        allowed_shapes = format_names(sorted(shapes)) if shapes else "none: no shape has a name"
         for where, instance in self.items("instances", "shutter_close", "scattered"):
             for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
                 if name not in shapes:

@@ -165,7 +165,6 @@ def test_names_of_other_programs(written, read):
 
 
 def test_what_is_not_drawn_is_said():
-    assert dialects.undrawn_value("post_depth", "1") and not dialects.undrawn_value("pre_depth", "1")
     assert dialects.undrawn_value("dla3d_wf_node_obj_filename", "a.obj")
     assert not dialects.undrawn_value("dla3d_wf_node_obj_filename", "")
 

@@ -226,7 +226,7 @@ def work(name: str, make: Any, indices: range, state: mmap, out: int) -> None:
         grown = peak() - base
         if signature not in ("", "refused"):
             tell(index=index, signature=signature, detail=detail)
-        if took > SECONDS * patience():
+        if took > SECONDS * patience() * (2 if index == indices[0] else 1):  # the first draw compiles
             tell(index=index, signature="slow", detail=f"{took:.1f} s of processor time")
         COUNTS.pack_into(state, COUNTS_AT, refused, slowest, slowest_index, grown)
         if grown > MEMORY * patience():

@@ -376,7 +376,7 @@ def test_materials_of_models_become_the_surface_they_need():
     ]  # fmt: skip
     model = gltf.Model([], [], materials, [])
     shape = SimpleNamespace(scale=2.0, emission_scale=1.0)
-    rows = material_rows(SimpleNamespace(materials=(), models=(shape,)), [model])
+    rows = material_rows(SimpleNamespace(materials=(), models=(shape,), light_groups=()), [model])
     assert [MATERIALS[kind] for kind in rows["kind"]] == [
         "metallic", "principled", "unlit", "principled", "principled", "metallic"
     ]  # fmt: skip

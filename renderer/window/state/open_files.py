@@ -205,9 +205,11 @@ def save_copy(app: AppState, panels: Iterable[Panel], file: Path, copy: Path, te
             named = [f.name for f in fields(scene.settings) if getattr(scene.settings, f.name) == str(file)]
             scene = replace(scene, settings=replace(scene.settings, **dict.fromkeys(named, str(copy))))
         if is_opened_file:
+            before = panel.original
             panel.open(load_for_window(copy))
             loaded = panel.original
-            scene = loaded if scene is panel.scene else replace(scene, path=loaded.path, title=loaded.title)
+            settings = _with_edits(loaded, before, scene).settings
+            scene = replace(scene, path=loaded.path, title=loaded.title, settings=settings)
         panel.show(scene)
 
 

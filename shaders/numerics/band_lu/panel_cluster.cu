@@ -1,5 +1,5 @@
-// Band LU: factors a panel in one launch by a thread block cluster of CLUSTER groups (CUDA compute capability 9), each
-// of which holds ROWS_PER_GROUP rows. Sub-panels of INNER_BLOCK columns are factored in registers and then applied to
+// Band LU: factors a panel in one launch by a thread block cluster (CUDA compute capability 9) of CLUSTER groups of
+// ROWS_PER_GROUP rows. Sub-panels of INNER_BLOCK columns are factored in registers and then applied to
 // the other columns. For every column each group stores its pivot candidate, value and row, into the distributed shared
 // memory of all groups, which then choose the pivot without a cluster barrier. A narrow panel is factored by one group
 // (CLUSTER 1), with group barriers, in local memory if the panel fits there (HELD_PITCH). With lookahead.cu this kernel
@@ -57,7 +57,7 @@ typedef struct {  // a panel, and the rows of it that a thread holds; rows are c
 } Panel;
 
 // Local memory of a group that the other groups of the cluster write (DSMEM_STORE). Elements of an mbarrier and its
-// buffer are used again two columns later, so the parity of an mbarrier's phase is that of column / 2.
+// buffer are used again two columns later, so the phases of an mbarrier have the parity of column / 2.
 typedef struct {
     LOCAL ulong *mbarriers;  // (4): of candidates for even and odd columns, of rows for even and odd columns
     LOCAL REAL *pivot_rows;  // (3, CLUSTER, INNER_BLOCK): the candidate row of each group
