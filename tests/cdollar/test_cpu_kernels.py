@@ -1,12 +1,17 @@
 """Kernels of processors: blocks of columns of any width, reductions of neighbors, exp; NumPy is the witness."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import renderer
 from renderer.cdollar.targets.cpu_kernels import MAP_TILE, MIN_COLUMNS, REDUCTION_TILES
 from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.matmul_kernels import MIN_CPU_ROWS, MIN_DEPTH
 from tests.cdollar.evaluate import value_of
+from tests.cdollar.test_schedules import AsGpu
 
 WIDTHS = [
     1,
@@ -89,3 +94,54 @@ def test_any_and_all_see_each_element_of_a_row(device, place):
     q[place] = 3
     text = "int main(float[] q) => (any(q > 2) ? 1 : 0) + (all(q < 2) ? 2 : 0);"
     assert value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), q=q) == 1
+
+
+class Planned(DeviceTarget):
+    """A target that plans kernels and launches none."""
+
+    def __init__(self, dag, device):
+        super().__init__(dag, device, "device")
+        self.trace = []
+
+    def launch_plan(self, plan, outputs):
+        pass
+
+
+def planned(device, text, **arrays):
+    """The plans of a program's kernels."""
+    made = []
+    value_of(text, lambda dag: made.append(Planned(dag, device)) or made[0], **arrays)
+    return [plan for kind, _, plan in made[0].trace if kind == "kernel"]
+
+
+PRODUCT = "{0}[,,] main({0}[,,] a, {0}[,,] b) {{ var p({1}) = + ((a(m, r, k) + 1) * (2 * b(m, k, c))); return p; }}"
+
+
+@pytest.mark.slow
+def test_products_of_expressions_on_processors(device, rng):
+    """Batches, rows and columns that fill no panel, the rows last in the output; NumPy is the witness."""
+    a, b = rng.standard_normal((2, 37, 19)).astype("f4"), rng.standard_normal((2, 19, 41)).astype("f4")
+    found = value_of(PRODUCT.format("float", "m, c, r"), on(device), a=a, b=b)
+    assert np.allclose(found, np.einsum("mrk,mkc->mcr", a + 1, 2 * b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("type_", "simd", "lanes"), [("float", 16, 16), ("float", 32, 16), ("float", 8, 8), ("double", 16, 8)]
+)
+@pytest.mark.parametrize(
+    ("output", "sizes", "across", "down"),
+    [("m, r, c", (2, 900, 65), 65, 900), ("m, c, r", (2, 900, 65), 900, 65), ("r, m, c", (1, 3, 4000), 4000, 3)],
+)
+def test_cores_get_about_eight_parts_of_a_product(device, type_, simd, lanes, output, sizes, across, down):
+    """A work-item has 2 vectors of columns, and MIN_CPU_ROWS rows or more where there are so many."""
+    cores, (batches, rows, columns) = 5, sizes
+    cpu = AsGpu(device)
+    cpu.properties = replace(device.properties, compute_units=cores, simd_width=simd, warp_size=1)
+    dtype = "f4" if type_ == "float" else "f8"
+    arrays = {"a": np.ones((batches, rows, MIN_DEPTH), dtype), "b": np.ones((batches, MIN_DEPTH, columns), dtype)}
+    (plan,) = planned(cpu, PRODUCT.format(type_, output), **arrays)
+    panels = math.ceil(across / (2 * lanes)) * batches
+    parts = plan.group_count // panels
+    assert plan.kind == "cpu_matmul" and plan.group_size == 1 and plan.group_count == parts * panels
+    assert parts == max(1, min(math.ceil(8 * cores / panels), down // MIN_CPU_ROWS))
+    assert f"#define WIDE {type_}{lanes}\n" in plan.text and f"#define SIMD_LANES {lanes}\n" in plan.text

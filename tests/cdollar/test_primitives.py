@@ -113,6 +113,39 @@ def test_sums_by_key(device, rng, count, bins):
         assert np.array_equal(value, np.bincount(kept, weights[(k >= 0) & (k < bins)], bins).astype("i4")), name
 
 
+ATOMIC = [  # local memory holds the results of 4,096 keys
+    ("int", "scatter_add(k, a, 50)", 50),
+    ("int", "scatter_max(k, a, 4097)", 4097),
+    ("int", "scatter_min(k, a, 50)", 50),
+    ("int", "histogram(k, 4097)", 4097),
+]
+
+
+@pytest.mark.parametrize(("scalar", "call", "bins"), ATOMIC)
+def test_groups_combine_integers_of_equal_keys_by_atomic_operations(device, rng, scalar, call, bins):
+    """Three groups, the last one with a part of its elements; keys below, above and without values; sums that wrap."""
+    k = rng.integers(-9, bins + 9, 2500).astype("i4")
+    k[k == 7], k[:300] = 8, bins - 1
+    a = rng.integers(-(2**31), 2**31, k.size).astype("i4")
+    kept = (k >= 0) & (k < bins)
+    name = call.split("(")[0].removeprefix("scatter_")
+    start = {"max": -(2**31), "min": 2**31 - 1}.get(name, 0)
+    expected = np.full(bins, start, "i8")
+    function = {"max": np.maximum, "min": np.minimum}.get(name, np.add)
+    function.at(expected, k[kept], 1 if name == "histogram" else a[kept].astype("i8"))
+    inputs = "int[] k" if name == "histogram" else "int[] k, int[] a"
+    arrays = {"k": k} | ({} if name == "histogram" else {"a": a})
+    made = []
+
+    def target(dag):
+        made.append(DeviceTarget(dag, AsGpu(device), "device"))
+        made[-1].trace = []
+        return made[-1]
+
+    found = value_of(f"{scalar}[] main({inputs}) {{ return {call}; }}", target, **arrays)
+    assert np.array_equal(found, expected.astype("i4")) and expected[7] == start
+
+
 def by_key(function, keys, values, bins, start):
     """The function of the values of each key, one after the other; NaN is passed over."""
     results = np.full(bins, start)

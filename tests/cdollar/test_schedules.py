@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.cdollar.targets import graph_target
+from renderer.cdollar.targets import autotuner, graph_target
 from renderer.cdollar.targets.autotuner import tune_kernels
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl.target import GlslTarget, texture_layout
@@ -20,7 +20,7 @@ from renderer.cdollar.targets.schedule import (
     read_schedules,
     schedule_text,
 )
-from renderer.errors import InputError, UnavailableError
+from renderer.errors import InputError, KernelError, UnavailableError
 from tests.cdollar.evaluate import value_of
 
 PRODUCT = "float[,] main(float[,] a, float[,] b) { var c(j, k) = + (a(j, l) * b(l, k)); return c; }"
@@ -187,6 +187,35 @@ def test_autotuner_checks_and_chooses(device, rng):
     assert len(schedules) == 1 and "matmul" in next(iter(notes.values()))
     again = value_of(PRODUCT, lambda dag: DeviceTarget(dag, AsGpu(device), "device", schedules), a=a, b=b)
     assert np.allclose(again, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_the_fastest_candidate_that_computes_the_same_is_taken(device, rng, monkeypatch):
+    """Times are given: the third candidate has the least, the fourth does not fit the device, the default is slower."""
+    held, seconds = [], iter([3e-6, 4e-6, 3e-6, 1e-6, 0.0, 2e-6])
+    candidates = [{"items_per_thread": count} for count in (1, 2, 4, 8, 16)]
+    monkeypatch.setattr(autotuner, "MAP_CANDIDATES", candidates)
+
+    def measure(target, node, plan, error=0.0):
+        if time := next(seconds):
+            return [np.array([100.0 + error, np.nan])], time
+        raise KernelError("the tile does not fit")
+
+    def target(dag):
+        held.append(DeviceTarget(dag, AsGpu(device), "device"))
+        held[-1].trace = []
+        return held[-1]
+
+    monkeypatch.setattr(DeviceTarget, "launch_plan", lambda self, plan, outputs: None)
+    value_of("float[] main(float[] a) { var b(i) = 2 * a(i); return b; }", target, a=rng.random(9).astype("f4"))
+    monkeypatch.setattr(autotuner, "measure", measure)
+    schedules, notes = tune_kernels(held[0])
+    assert list(schedules.values()) == [replace(DEFAULT, **candidates[2])] and schedules.keys() == notes.keys()
+    assert list(notes.values()) == ["map, best of 4: 1.0 us, by default 3.0 us"]
+    for error in (-0.5, 0.5):  # the results may differ by a thousandth of the greatest and of themselves
+        seconds, errors = iter([1.0] * 6), iter([0.0, error])
+        monkeypatch.setattr(autotuner, "measure", lambda *a, rest=errors: measure(*a, error=next(rest)))
+        with pytest.raises(AssertionError, match="items_per_thread=1.*computes something else"):
+            tune_kernels(held[0])
 
 
 def test_reductions_read_large_files_in_chunks(device, rng, tmp_path, monkeypatch):

@@ -16,14 +16,17 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer.export import farm
+from renderer.bvh.build import build_bvh
+from renderer.export import farm, farm_worker, run
 from renderer.formats.images import read_pixels, read_recipe
-from renderer.gpu import DeviceContext
+from renderer.gpu import DeviceContext, DeviceProperties
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, scene_of_table
+from renderer.raytracing import geometry
 from renderer.system import farm as farms
 from tests.export.export_helpers import SCENE, cluster, export, stopped
 from tests.window.helpers import wait_for
+from tests.window.noop_device import NoopDevice
 
 pytest.importorskip("distributed", reason="farms need distributed")
 pytestmark = pytest.mark.usefixtures("shared_gl")
@@ -373,6 +376,36 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
         assert np.array_equal(*layers) and picture.report()["samples"] == whole.report()["samples"]
         rounds.append(len(more))
     assert len(set(rounds)) == 1 and bool(rounds[0]) == bad, rounds
+
+
+def test_views_of_a_light_field_come_from_a_farm_center_first(tmp_path, monkeypatch):
+    """Tasks in this process on a device without kernels, the last of a round first; a missing view is drawn again."""
+    rounds, context = [], DeviceContext()
+    context.devices = [NoopDevice(DeviceProperties(2, 1, 4 << 30, 1 << 30, True))]
+    monkeypatch.setattr(geometry, "build_bvh", lambda device, rows, *_: build_bvh(device, rows, "host_sah"))
+
+    def run_tasks(client, run, common, tasks):
+        rounds.append([task["number"] for task in tasks])
+        for index in reversed(range(len(tasks))):
+            yield index, farm_worker._run_task(common | {"number": 0}, tasks[index])
+
+    monkeypatch.setattr(farm, "run_tasks", run_tasks)
+    monkeypatch.setattr(farm, "open_client", lambda _: contextlib.nullcontext())
+    for module in (farm_worker, run):
+        monkeypatch.setattr(module, "open_context", lambda *_: context)
+    path = tmp_path / "ball.toml"
+    path.write_text('title = "ball"\npicture = "raytrace"\ntone = { exposure = "auto" }\n')
+    words = [path, "--light-field", "1x3", "--size", "12x8", "--samples", 2]
+    assert exported(*words, "-o", tmp_path / "here") == 0 and not rounds
+    assert exported(*words, "-o", tmp_path / "farm", "--farm", "local:2") == 0
+    names = sorted(each.name for each in (tmp_path / "here").glob("*.png"))
+    center = rounds[0][0]
+    assert [len(each) for each in rounds] == [1, 2] and sorted([center, *rounds[1]]) == [0, 1, 2]
+    (tmp_path / "farm" / names[0]).unlink()
+    assert exported(*words, "-o", tmp_path / "farm", "--farm", "local:2") == 0
+    assert len(names) == 3 and len(rounds) == 3 and len(rounds[2]) == 1 and center not in rounds[2]
+    for name in names:
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "farm" / name).read_bytes(), name
 
 
 @pytest.mark.slow

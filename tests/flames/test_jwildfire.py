@@ -13,6 +13,8 @@ import pytest
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_3D
 from renderer.flames.settings import settings_from_keyframe
+from renderer.flames.solid import LIGHT, MATERIAL
+from renderer.flames.solid_pass import CAMERA
 from renderer.flames.temporal import make_temporal_samples
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.jwildfire import space_affine
@@ -304,6 +306,24 @@ def test_occlusion_darkens_creases_and_tiles_agree(gpu):
     assert np.array_equal(part, whole[8:28, 16:40])
     valley, slopes = whole[18:22, 20:40, 1].mean(), whole[[13, 14, 25, 26], 20:40, 1].mean()
     assert 0 < valley < 0.8 * slopes
+
+
+def test_occlusion_repeats_the_border_beyond_it(device, rng):
+    """A rectangle of points, and the same one within copies of its border: the same occlusion bit by bit."""
+    rows, columns, pad, structs = 5, 7, 4, {"Camera": CAMERA, "Light": LIGHT, "Material": MATERIAL}
+    points = rng.uniform(-3.0, 3.0, (rows, columns, 4)).astype("f4")
+    normals = np.pad(rng.uniform(-0.5, 0.5, (rows, columns, 2)), ((0, 0), (0, 0), (0, 2)), constant_values=0.7)
+    normals[2, 3, 0] = 2.0  # a bucket without a point
+    kernel, found = device.kernel("flames/solid.cu", "find_occlusion", 64, STRICT=1, **structs), []
+    for width in (0, pad):
+        frame = [np.pad(a.astype("f4"), ((width, width), (width, width), (0, 0)), "edge") for a in (points, normals)]
+        count, shape = frame[0][..., 0].size, frame[0].shape[:2]
+        given = [device.buffer(a.shape).write(a) for a in frame]
+        out = device.buffer(shape).fill(0)
+        kernel(count, *given, out, shape[1], shape[0], 9 - width, 6 - width, float(pad) - 0.5, 3, 5, 1.0)
+        found.append(out.read()[width : width + rows, width : width + columns])
+    assert np.array_equal(*found) and found[0][2, 3] == 0 and (found[0][[0, -1]] > 0).any()
+    assert (found[0][:, [0, -1]] > 0).any()
 
 
 @pytest.mark.parametrize(

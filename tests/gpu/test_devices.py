@@ -1,5 +1,6 @@
 """The device contract on every device of this machine, and the text that kernels are assembled from."""
 
+import contextlib
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.gpu import list_devices, open_device, opening, self_test, trial
+from renderer.gpu.cuda.cublas import Cublas
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
 
@@ -132,6 +134,33 @@ def test_vendor_product_subtracts_parts_of_matrices(device, rng):
         want = c.T.copy()
         want[1:6, 2:9] -= a.T[2:7, 1:7] @ b.T[3:9, 0:7]
         assert np.allclose(places[2].read().T, want, atol=1e-5 if dtype == "f4" else 1e-13)
+
+
+@pytest.mark.parametrize("failing", [None, "cublasCreate", "cublasGetVersion"])
+def test_the_version_of_cublas_is_named_and_a_failing_call_is_a_sentence(failing):
+    """A library that answers as cuBLAS does: 0 is success, a version is 10,000 major + 100 minor + patch."""
+
+    def create(handle):
+        return 3 * (failing == "cublasCreate")
+
+    def get_version(handle, version):
+        version._obj.value = 120_405
+        return 3 * (failing == "cublasGetVersion")
+
+    class Card(contextlib.nullcontext):
+        name = "card"
+
+    library = SimpleNamespace(
+        cublasDgemm_v2_64=None,
+        cublasDgemmStridedBatched_64=None,
+        cublasCreate_v2=create,
+        cublasGetVersion_v2=get_version,
+    )
+    if failing:
+        with pytest.raises(KernelError, match=f"^card: {failing} failed with status 3$"):
+            Cublas(Card(), library, np.dtype("f8"))
+    else:
+        assert Cublas(Card(), library, np.dtype("f8")).name == "cuBLAS 12.4"
 
 
 def test_strict_forbids_contraction(device, rng):

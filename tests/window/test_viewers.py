@@ -135,10 +135,15 @@ def test_who_gets_which_window(monkeypatch):
     assert viewers.find("c") is first, "a has left: the first window goes on with c"
     assert viewers.find("a") not in (first, second), "a is back, and c has its window"
     viewers.find("b").touch()
-    clock[0] += viewers_module.FORGET_SECONDS + 1
+    gone = viewers.find("a")
+    clock[0] += viewers_module.FORGET_SECONDS
+    viewers.forget_gone()
+    assert viewers.all() == [first, second, gone] and not gone.closed, "a viewer may be away for so long"
+    clock[0] += 1
     second.touch()
     viewers.forget_gone()
     assert viewers.all() == [first, second], "the first stays although nobody looks"
+    assert gone.closed and not gone.was_ended and not first.closed and not second.closed
     for number in range(MAX_VIEWERS):
         first.touch()
         viewers.find(f"n{number}")

@@ -117,6 +117,28 @@ def test_ends_size_and_emptiness_of_domains(expression, expected):
     assert value_of(text, a=np.ones(3, "f4")) == expected
 
 
+@pytest.mark.parametrize(
+    ("expression", "code", "words"),
+    [
+        ("size()", "CS0205", "size(f) needs a function"),
+        ("low()", "CS0205", "domain(f) needs a function"),
+        ("low(, 0)", "CS0205", "domain(f) needs a function"),
+        ("size(3)", "CS0408", "3 is int, not a function"),
+        ("high(true)", "CS0408", "true is bool, not a function"),
+        ("low(e)", "CS0316", "low(f) of 2 dimensions needs one of them"),
+        ("high(e)", "CS0316", "high(f) of 2 dimensions needs one of them"),
+        ("size(e, 2)", "CS0316", "dimension 2 is not one of 0..2"),
+        ("low(e, -1)", "CS0316", "dimension -1 is not one of 0..2"),
+        ("high(d, 0)", "CS0323", "a union of boxes has no dimensions"),
+        ("size((0..65536) * (0..32768))", "CS0316", "the size 2147483648 does not fit into int"),
+    ],
+)
+def test_questions_about_domains_that_have_no_answer(expression, code, words):
+    text = f"int main(float[] a) {{ domain d = (0..3) | (5..9); domain[,] e = (2..5) * (0..4); return {expression}; }}"
+    error = error_of(text, a=np.ones(3, "f4"))
+    assert error.code == code and words in str(error)
+
+
 def test_a_statement_declares_a_bound_variable(rng):
     """The paper's listing 3 with `int l;`."""
     a, b = rng.integers(0, 5, (2, 3)).astype("f4"), rng.integers(0, 5, (3, 4)).astype("f4")

@@ -7,7 +7,7 @@ import pytest
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.runtime.evaluate import load_text, main_function
 from renderer.cdollar.targets.numpy.target import NumpyTarget
-from tests.cdollar.evaluate import value_of
+from tests.cdollar.evaluate import error_of, value_of
 
 HINTS = {
     "final class C { float a, b; }\nC main() => C(1, 2) * 2;": "`C operator *(C a, int b) { ... }`",
@@ -54,6 +54,24 @@ def test_a_type_error_in_a_generic_function_is_at_the_call():
     with pytest.raises(ProgramError, match=r"test.cb:3:17: error CS0403: twice\(C\) .* in x \+ x at 2:20") as caught:
         load_text(SourceFile("test.cb", text), NumpyTarget)
     assert caught.value.hint.startswith("define it: `C operator +(C a, C b)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "words", "hint"),
+    [
+        ("C(1) + 2", "`+` is not defined for C and int", None),
+        ("2 * C(1)", "`*` is not defined for int and C", None),
+        ("-C(1)", "`-` is not defined for C", None),
+        ("!C(1)", "`!` is not defined for C", None),
+        ("3 + true", "`+` is not defined for int and bool", "bool"),
+        ("true < 3.0", "`<` is not defined for bool and float", "bool"),
+        ("j + i", "`+` is not defined for int and uint", None),
+    ],
+)
+def test_an_operator_names_the_types_it_is_not_defined_for(expression, words, hint):
+    error = error_of(f"class C {{ float x; }} float main() {{ uint i = 3; int j = 3; return {expression}; }}")
+    assert error.code == "CS0403" and words in str(error) and (hint is None or hint in str(error))
+    assert expression in str(error)
 
 
 def test_messages_name_no_variable_that_nobody_wrote(rng):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from renderer.pictures import load
-from renderer.scene.animation import Key, keyframe_times
+from renderer.scene.animation import EASE, Key, keyframe_times
 from renderer.window.controls import settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.timeline import actions
-from renderer.window.timeline.tracks import Tracks
+from renderer.window.timeline.tracks import CURVE_SIZE, Tracks
 from tests.window.headless import center, drag, finish, frames, press, view, wait_for_undo_step, window
 from tests.window.helpers import HEIGHT, WIDTH
 
@@ -245,6 +245,38 @@ def test_key_frames_that_the_settings_refuse_are_not_shown(screen):
     assert panel.scene.animation is None and not tracks.chosen
     press(screen, "Ctrl+Z")
     assert panel.scene.animation.tracks[0].keys == (Key(0.0, 70, "hold"),)
+
+
+def test_the_points_of_a_curve_are_dragged(screen, monkeypatch):
+    """The editor of the menu "Curve", drawn instead of the rows: the nearer point follows the pointer to the sides."""
+    corner, panel, tracks = [], screen.app.panel, screen.ui.main_window.tracks
+
+    def draw(self, left, width, scale):
+        position = imgui.get_cursor_screen_pos()
+        corner[:] = position.x, position.y
+        key = self._first_key()
+        self._curve_editor(key.curve if key is not None else EASE, scale)
+
+    press(screen, "D")
+    press(screen, "Ctrl+K")
+    press(screen, "Ctrl+Shift+T")
+    wait_for_undo_step(screen)
+    monkeypatch.setattr(Tracks, "height", lambda self, scale: 170.0)
+    monkeypatch.setattr(Tracks, "draw", draw)
+    tracks.chosen = frozenset({("max_iterations", 0.0)})
+    frames(screen, 3)
+
+    def dragged(start, end):
+        a, b = ((corner[0] + x * CURVE_SIZE, corner[1] + (1 - y) * CURVE_SIZE) for x, y in (start, end))
+        drag(screen, a, b[0] - a[0], b[1] - a[1])
+        (key,) = panel.scene.animation.tracks[0].keys
+        return key.curve
+
+    assert dragged((0.3, 0.2), (0.6, 0.4)) == pytest.approx((0.6, 0.4, *EASE[2:]), abs=0.01), "the first was nearer"
+    assert dragged((0.3, 0.9), (0.2, 0.6)) == pytest.approx((0.6, 0.4, 0.2, 0.6), abs=0.01)
+    assert dragged((0.2, 0.55), (-0.5, 1.5)) == pytest.approx((0.6, 0.4, 0.0, 1.0), abs=0.01)
+    assert dragged((0.6, 0.45), (1.5, -0.5)) == pytest.approx((1.0, 0.0, 0.0, 1.0), abs=0.01)
+    assert panel.scene.animation.tracks[0].keys[0].interpolation == "curve"
 
 
 def test_the_timeline_scrubs(screen):

@@ -1,6 +1,8 @@
 """The scene editor by events in a headless window: picked, dragged, renamed, saved; and its parts without a window."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from renderer.errors import UserError
 from renderer.formats.images import write_png
-from renderer.pictures import load
+from renderer.pictures import load, scene_of_table
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, Key, eased, insert_keyframe, settings_at, write_animation
 from renderer.window.app import overlays
@@ -19,7 +21,7 @@ from renderer.window.document import commands, creation, items, picking, pose
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
-from renderer.window.state import edit_actions, film_export, main_loop
+from renderer.window.state import edit_actions, film_export, main_loop, open_files
 from renderer.window.state.session import MAX_RECENT, RecentFiles, Session, restore, save
 from renderer.window.timeline import view as timeline_view
 from tests.window.headless import center, drag, frames, hold, point, press, wait_for_undo_step, window
@@ -195,6 +197,43 @@ def test_save_save_as_and_open_by_the_file_browser(hand, tmp_path):
     assert app.dialog is None and app.recent.files[0] == tmp_path / "hand.toml"
     press(hand, "Ctrl+Z")
     assert app.panel.file.path == tmp_path / "deep" / "copy.toml", "opening is undone, with its file"
+
+
+@pytest.mark.parametrize(
+    ("names", "picture", "asks"),
+    [
+        (["part.obj"], "raytrace", True), (["PART.GLTF"], "raytrace", True), (["tiles.jpg"], "raytrace", True),
+        (["tiles.png"], "raytrace", False), (["a.toml"], "raytrace", False), (["a.obj", "b.obj"], "raytrace", False),
+        (["part.obj"], "fractal", False), (["tiles.jpg"], "fractal", False),
+    ],
+)  # fmt: skip
+def test_one_dropped_file_that_the_scene_can_hold_is_asked_about(monkeypatch, names, picture, asks):
+    """A PNG may be a picture of Rayfold with its scene, so it is opened as other files are."""
+    opened, paths = [], [Path(name) for name in names]
+    monkeypatch.setattr(open_files, "open_dropped_files", lambda app, files: opened.append(files))
+    scene = scene_of_table({"picture": picture}, Path("a.toml"))
+    app = SimpleNamespace(panel=SimpleNamespace(scene=scene), overlays=SimpleNamespace(dropped=None))
+    edit_actions.drop(app, paths)
+    assert (app.overlays.dropped, opened) == ((paths[0], []) if asks else (None, [paths]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "name", "wanted"),
+    [("add", "a.obj", "shape"), ("add", "a.JPG", "texture"), ("open", "a.obj", "here"), ("panel", "a.obj", "panel")],
+)
+def test_a_dropped_file_goes_where_the_answer_says(monkeypatch, choice, name, wanted):
+    taken, path = [], Path(name)
+
+    def open_path(app, path, in_new_panels):
+        taken.append(("panel" if in_new_panels else "here", path))
+
+    monkeypatch.setattr(open_files, "open_path", open_path)
+    monkeypatch.setattr(edit_actions, "add_file", lambda app, path: taken.append(("shape", path)))
+    monkeypatch.setattr(edit_actions, "_add_texture", lambda app, path: taken.append(("texture", path)))
+    app = SimpleNamespace(overlays=SimpleNamespace(dropped=path), errors_as_messages=lambda *_: nullcontext())
+    edit_actions.take_dropped(app, choice)
+    edit_actions.take_dropped(app, choice)  # nothing is left to answer
+    assert taken == [(wanted, path)] and app.overlays.dropped is None
 
 
 @pytest.mark.slow
