@@ -301,6 +301,9 @@ def test_bars_cross_names_with_numbers_and_name_the_vendor_by_the_device():
     assert bars.series == {"Rayfold": (3, 6), "cuBLAS, product": (6, 12)} and bars.title.startswith("NVIDIA H200")
     (changed,) = found["How has lu changed?"].plots
     assert changed.series == {"c": (1, 1), "later": (3, 3)}
+    mixed = [record_of(f"sum/{n}", rate, unit=unit) for n, rate, unit in (("a", 5.0, "GB/s"), ("b", 7.0, "GB/s"))]
+    mixed.append(record_of("lu/c", 900.0, unit="GFLOP/s"))
+    assert "up to 7.000 GB/s (b)" in headlines(mixed)[0], "the highest rate in the unit of most cases"
     assert "2 times the rate" not in (words := headlines(again)[0]) and "0.5 times the rate of cuBLAS" in words
 
 

@@ -7,7 +7,7 @@ from renderer.bvh import instances, presplit
 from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import primitive_boxes
 from renderer.bvh.presplit import PrimRefs, split_potential
-from renderer.bvh.primitives import PRIMITIVE, triangles, with_primitive_ids
+from renderer.bvh.primitives import PRIMITIVE, bounds, half_area, triangles, with_primitive_ids
 from renderer.raytracing import procedural
 from tests.bvh.ray_queries import RayQuery, closest_instanced
 from tests.bvh.test_traversal import CASES, Queries, rays_at, soup
@@ -138,6 +138,20 @@ def test_only_the_few_long_triangles_among_many_are_split(rng):
     splits = presplit.choose_splits(primitives, 25.0)
     assert 2 * 200 < splits.sum() <= len(primitives) / 4 and splits[20000:].min() > 0
     assert splits[:20000].sum() < 0.1 * splits.sum()
+
+
+def test_splits_must_save_a_part_of_the_cost(rng):
+    """Chosen splits save what is wanted of a cost, whatever the cost; some save too little and are not chosen."""
+    primitives = with_primitive_ids(np.concatenate([hair(100), soup(rng, 300)]))
+    low, high = bounds(primitives)
+    potential, chosen = split_potential(primitives), 0
+    for cost in np.geomspace(0.1, 1000, 60):
+        splits = presplit.choose_splits(primitives, cost)
+        if splits is not None:
+            wanted = presplit.MIN_PREDICTED_SAVING * cost * half_area(high - low)
+            assert potential.boxes.sum() - potential.area_after(splits) >= wanted, cost
+            chosen += 1
+    assert 0 < chosen < 60
 
 
 def test_splits_keep_to_their_budget_and_go_where_boxes_are_emptiest(rng):

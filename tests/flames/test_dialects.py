@@ -11,7 +11,7 @@ from renderer.cli import main
 from renderer.errors import InputError, UserError
 from renderer.flames.kernel_cache import INTEGER_SUMS, KernelCache
 from renderer.flames.kernel_source import specialize
-from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables
+from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables, tone_curve
 from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.elements import _tolerant_elements, flame_elements
@@ -269,6 +269,14 @@ def test_other_programs_tone_curves_equal_their_formulas(gpu):
     shown, hidden = drawn(thin), drawn(replace(thin, fg_opacity=0.0))
     opacity = 128 - drawn(replace(thin, white_level=1e4))  # nearly black colors: what is left is the background
     assert opacity.max() > 10 and np.abs(shown - hidden - opacity * np.arctan(3) / 1.25).max() < 3.5
+
+
+def test_the_struct_of_the_tone_curve_holds_the_flames_numbers():
+    flame = replace(entry("").keyframe.flame, saturation=1.25, gamma=2.0, white_level=200.0, balancing_green=0.5)
+    for opacity, factor in ((1.0, 1.0), (0.0, 1 + np.arctan(3) / 1.25), (2.0, 1 - np.arctan(3) / 1.25)):
+        found = tone_curve(replace(flame, fg_opacity=opacity), True)
+        assert found["alpha_scale"] == pytest.approx(factor) and found["more_saturation"] == 0.25
+    assert found["green_scale"] == pytest.approx(0.5 * found["red_scale"]) and found["red_scale"] == found["blue_scale"]
 
 
 def test_jwildfires_exposure_is_its_formula(gpu):

@@ -137,6 +137,8 @@ def test_cuda_array_interface_is_read(device, monkeypatch):
     for changed, words in (
         ({"mask": 1}, "mask"),
         ({"strides": (24, 7)}, "strides"),
+        ({"strides": (24,)}, r"its strides are \(24,\)"),
+        ({"strides": (0, 0), "typestr": "|V0"}, "elements of 0 bytes"),
         ({"strides": (48, 8)}, "gaps"),
         ({"typestr": "nonsense"}, "damaged"),
         ({"data": None}, "damaged"),

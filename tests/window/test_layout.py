@@ -11,7 +11,7 @@ from renderer.scene.panel_grid import grid
 from renderer.window.state import layout
 from renderer.window.state.layout import SIDES, Split
 from renderer.window.state.session import restore, save
-from tests.window.headless import drag, frames, hold, point, press, seconds
+from tests.window.headless import center, drag, frames, hold, point, press, seconds
 
 
 def random_layout(rng, count: int):
@@ -154,6 +154,10 @@ def test_a_splitter_is_dragged(screen):
     assert app.panels.rects[0][2] == pytest.approx(width + 80, abs=1) and app.panels.rects[1][2] == pytest.approx(
         second[2] - 80, abs=1
     )
+    layout_before = app.panels.layout
+    drag(screen, center(screen, 1), -40, 0)
+    assert app.panels.layout == layout_before, "the pointer has let go of the splitter"
+    press(screen, "Ctrl+Z")
     drag(screen, (x + app.panels.rects[0][2] + 1, y + height / 2), 5000, 0)
     assert 10 < app.panels.rects[1][2] < 60, "every panel keeps its minimum"
     assert app.panels[0].scene.settings.view == app.panels[1].scene.settings.view, "no view changed"

@@ -3,6 +3,7 @@
 Each program is compared with NumPy, on the target that interprets and on those that compile.
 """
 
+import copy
 import json
 import pickle
 
@@ -130,6 +131,8 @@ def test_from_python_results_have_names_and_repeat(target, rng):
         before = lo, 2 * a
     with pytest.raises(AttributeError, match="these results are lo, n, s, not hi"):
         result.hi  # noqa: B018
+    again = copy.copy(result)
+    assert again.names == ("lo", "n", "s") and again.lo is lo
 
 
 LOSS = """float loss(float[,] w, float[] b, float[] x, float k) {

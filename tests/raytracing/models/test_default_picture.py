@@ -16,6 +16,7 @@ from renderer.raytracing.lights.environment import level_irradiance
 from renderer.raytracing.lights.environment_presets import PRESETS, preset_map
 from renderer.raytracing.lights.light_meter import emitter_irradiance, lamp_irradiance, sample_surface
 from renderer.raytracing.materials import material_rows
+from renderer.raytracing.models import default_picture
 from renderer.raytracing.models.default_picture import STUDIO_EV
 from renderer.raytracing.models.framing import MARGIN, frame, has_floor, three_quarter
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sphere, Sun
@@ -300,19 +301,30 @@ def test_a_solid_box_is_no_room(tmp_path):
 
 @pytest.mark.parametrize("mode, wrap", [("MASK", 10497), ("BLEND", 33071), ("MASK", 33648)])
 def test_framing_counts_what_an_alpha_map_shows(tmp_path, mode, wrap):
-    """A square of which the middle half shows is framed nearly as a square of half the size."""
-    pixels = np.zeros((64, 64, 4), "u1")
-    pixels[16:48, 16:48] = 255
+    """A square of which the middle half shows is framed nearly as a square of half the size.
+
+    Alpha is the map's times the material's: 0.55 in the middle and, masked at 0.5, 0.33 around it.
+    """
+    pixels = np.full((64, 64, 4), 120 if mode == "MASK" else 0, "u1")
+    pixels[16:48, 16:48] = 200
     views = []
     for name, half, alpha in (("masked", 1.0, mode), ("half", 0.5, "OPAQUE")):
         maker = Maker()
         texture = maker.texture(pixels, wrapS=wrap, wrapT=wrap)
-        base = {"pbrMetallicRoughness": {"baseColorTexture": {"index": texture}}, "alphaMode": alpha}
+        color = {"baseColorTexture": {"index": texture}, "baseColorFactor": [1.0, 1.0, 1.0, 0.7]}
+        base = {"pbrMetallicRoughness": color, "alphaMode": alpha}
         maker.node(mesh=square(maker, half, material=maker.add("materials", base)))
         (tmp_path / f"{name}.glb").write_bytes(maker.glb())
         views.append(open_file(tmp_path / f"{name}.glb").settings.view)
     distances = [np.linalg.norm(np.subtract(view.position, view.target)) for view in views]
     assert 0.99 < distances[0] / distances[1] < 1.3  # never cut off, and the grid's step around what shows
+
+
+def test_coordinates_beyond_the_map_are_those_that_it_repeats_mirrors_or_clamps():
+    coordinates = np.array([-1.25, -0.25, 0.0, 0.25, 0.75, 1.25, 2.25])
+    assert default_picture._wrap(coordinates, "repeat").tolist() == [0.75, 0.75, 0.0, 0.25, 0.75, 0.25, 0.25]
+    assert default_picture._wrap(coordinates, "mirror").tolist() == [0.75, 0.25, 0.0, 0.25, 0.75, 0.75, 0.25]
+    assert default_picture._wrap(coordinates, "clamp").tolist() == [0.0, 0.0, 0.0, 0.25, 0.75, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("generator, scale", [("Khronos glTF Blender I/O v4.0.44", 683.0), ("another", 1.0)])
