@@ -1,6 +1,7 @@
 """Measurements: what they find against algebra and brute force; they end, and say what they did not reach."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.lessons.lesson import LESSONS, read_lesson
-from renderer.lessons.measurements import Bench
+from renderer.lessons.measurements import Bench, base
 from renderer.lessons.measurements.band_lu import MATRICES, BandDigits, BandRate
 from renderer.lessons.measurements.base import Finding
 from renderer.lessons.measurements.kernels import intensity
@@ -139,3 +140,56 @@ def test_noise_falls_as_the_root_of_the_samples(device):
     for more, less in zip(noise[1:], noise[:-1], strict=True):
         assert 0.4 < more / less < 0.65
     assert found.series["Sobol points"][-1] < noise[-1]
+
+
+def test_the_shortest_run_counts_and_points_share_the_time_that_is_left(monkeypatch):
+    """A clock that each run advances: 40 runs at most, 0.6 s of one point, a share of what is left; then no value."""
+    clock, runs = [100.0], []
+    monkeypatch.setattr(base, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def run(seconds):
+        runs.append(seconds)
+        clock[0] += seconds + (0.5 * seconds if len(runs) % 3 else 0.0)
+
+    def timed(seconds, points, spent=0.0):
+        runs.clear()
+        bench = Bench(DeviceContext(), {}, 4.0, spent=spent)
+        return bench.time(lambda: run(seconds), lambda: None, points), len(runs), bench.spent
+
+    assert timed(2**-12, 1) == (2**-12, 1 + base.MAX_RUNS, pytest.approx(40 * 1.34 * 2**-12, rel=0.01))
+    shortest, count, spent = timed(0.125, 1)
+    assert shortest == 0.125 and count == 5 and spent == 0.6875, "until 0.6 s are over"
+    assert timed(0.125, 8, spent=2.0)[1:] == (3, 2.3125), "an eighth of 2 s are 0.25 s"
+    assert timed(9.0, 1, spent=3.9)[1] == 2, "a run that was begun ends"
+    assert timed(0.125, 1, spent=4.0) == (None, 0, 4.0)
+
+
+def test_pictures_are_no_wider_than_the_bench_allows():
+    def size(width, given):
+        return Bench(DeviceContext(), {}, 1.0, width).size(given)
+
+    assert size(0, (640, 480)) == size(640, (640, 480)) == (640, 480)
+    assert size(320, (640, 481)) == (320, 240) and size(64, (6400, 10)) == (64, 1)
+
+
+def test_notes_count_the_points_without_a_value():
+    def notes(values, spent):
+        bench = Bench(SimpleNamespace(device=SimpleNamespace(name="card")), {}, 2.0, spent=spent)
+        measurement = base.Measurement()
+        object.__setattr__(
+            measurement, "find", lambda _: Finding((1, 2), {"a": values}, "x", "y", "", notes=("first",))
+        )
+        found = measurement.run(bench)
+        assert found.device == "card" and found.seconds == spent and found.notes[0] == "first"
+        return found.notes[1:]
+
+    assert notes((1.0, 2.0), 2.0) == ()
+    assert notes((1.0, None), 2.0) == ("1 point was not reached within 2 s",)
+    assert notes((None, None), 3.0) == ("2 points were not reached within 2 s",)
+    assert notes((1.0, None), 1.9) == ("what has no value does not run here",)
+    results = {("a", 1): 2.0, ("a", 2): None, ("b", 2): 3.0}
+    assert base.curves(results, (1, 2)) == {"a": (2.0, None), "b": (None, 3.0)}
+    for values in ((), (1,), (2, 9), (2,) * 4):
+        with pytest.raises(ValueError, match="sizes must be 1 to 3 numbers from 2 to 8"):
+            base.check_whole_numbers("sizes", values, 3, 8)
+    base.check_whole_numbers("sizes", (2, 8, 5), 3, 8)
