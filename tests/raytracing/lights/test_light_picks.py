@@ -111,6 +111,20 @@ def scene():
     )  # fmt: skip
 
 
+def test_picks_of_two_lamps_over_a_floor_by_algebra(device):
+    """One lamp behind a ball: half of the samples pick each, and the other brings albedo / pi I cos / d^2."""
+    given = scene()
+    lamps = (PointLight((-3.0, 2.0, 0.0), (9.0, 9.0, 9.0)), PointLight((3.0, 2.0, 0.0), (9.0, 9.0, 9.0)))
+    settings = replace(given, spheres=given.spheres[1:], point_lights=lamps)
+    view = Picture(SimpleNamespace(device=device)).algorithm("light picks", settings, (101, 101), (0.5, 0.5))
+    lit, blocked = sorted(view.rows, key=lambda row: row["blocked"])
+    assert (lit["light"], blocked["light"]) == ("point light 0", "point light 1") and blocked["blocked"] == 1
+    assert lit["blocked"] == 0 and lit["of all light"] == 1 and blocked["brings"] == 0
+    assert lit["picks"] + blocked["picks"] == SAMPLES and lit["probability"] == pytest.approx(0.5, abs=0.01)
+    square = 3.0**2 + 2.0**2
+    assert lit["brings"] == pytest.approx(0.5 / np.pi * 9.0 * 2.0 / square**1.5, rel=0.05)
+
+
 @pytest.mark.slow
 def test_picks_bring_what_the_same_samples_draw(device):
     size, settings = (8, 6), scene()
