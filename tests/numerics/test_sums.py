@@ -136,6 +136,17 @@ def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
     assert summed_by_one_group(x, y).fraction() == wanted
 
 
+def test_bins_keep_the_sign_of_zero_and_every_exponent(emulated_gpu, rng):
+    """On an emulated GPU: one zero among negative ones at each number of a tile, then doubles of any exponent."""
+    accumulator = DeviceSum(emulated_gpu, "f8", "exact")
+    accumulator.plan = replace(accumulator.plan, groups=1)
+    everywhere = rng.integers(0, 2**64, 1500, "u8").view("f8")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, -0.0)
+    for numbers in (*np.where(np.eye(9) > 0, 0.0, -0.0), np.full(9, -0.0), everywhere):
+        accumulator.add(numbers.size, emulated_gpu.buffer(numbers.size, "f8").write(np.ascontiguousarray(numbers)))
+        assert accumulator.read_and_reset() == exact_sum_host(numbers)
+
+
 @pytest.mark.slow
 def test_doubles_of_any_exponent_go_to_bins(emulated_gpu, rng):
     """On an emulated GPU: runs of additions long enough to propagate carries, zeros, what is not finite."""
