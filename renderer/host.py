@@ -369,7 +369,7 @@ def die_with(parent: int) -> None:
 
 def kill_child(child: int) -> None:
     """End a child that fork_child() made, and wait for its end; on Linux end the processes that it started, too."""
-    os.kill(child, signal.SIGSTOP)  # it must not start others meanwhile
+    os.kill(child, signal.SIGSTOP)  # a stopped process starts no children meanwhile
     for process in [*_descendants(child), child]:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -379,7 +379,7 @@ def kill_child(child: int) -> None:
 def _descendants(process: int) -> list[int]:
     """The ids of all descendants of a process: its children, their children, and so on."""
     found = []
-    with suppress(OSError):  # it has ended
+    with suppress(OSError):  # the process has ended
         for path in Path(f"/proc/{process}/task").glob("*/children"):
             for child in map(int, path.read_text().split()):
                 found += [*_descendants(child), child]

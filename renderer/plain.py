@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 MAX_MESSAGE = 900  # characters of an error
-MAX_WORD = 160  # characters of a quoted value or a path in it
+MAX_WORD = 160  # characters of one word of a message, such as a quoted value or a path
 LONG_WORD = re.compile(rf"\S{{{MAX_WORD + 1},}}")
 MAX_IGNORED = 100  # names of ignored things that are listed one by one
 
@@ -40,6 +40,7 @@ def shorten_words(text: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
+    """The text, or its first two thirds and last third around " ... ", `most` characters together."""
     tail = most // 3
     return text if len(text) <= most else f"{text[: most - tail - 5]} ... {text[-tail:]}"
 
@@ -59,18 +60,21 @@ def quoted(text: object) -> str:
 
 
 def format_names(names: Iterable[object], most: int = 200) -> str:
-    """The names for a message, separated by commas, or "none"; those beyond `most` characters are only counted."""
+    """The names for a message, separated by commas, or "none"; those beyond `most` characters are only counted.
+
+    The first name is always listed, cut to twice `most` characters.
+    """
     known = list(map(str, names))
-    ends = list(accumulate(len(name) + 2 for name in known))
+    ends = list(accumulate(len(name) + 2 for name in known))  # characters up to each name, with ", " after it
     shown = known[: max(bisect_right(ends, most), 1)]
     more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
     return printable(", ".join(shown) or "none", 2 * most) + more
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The known names most like a name that is not known, as " (did you mean a or b?)"; empty if none is like it.
+    """The known names most like `name`, which is not known, as " (did you mean a or b?)"; empty if none is like it.
 
-    A name that ends in the unknown one, as `max_depth` does in `depth`, is as like as the most like by spelling.
+    Known names that end in `_name`, as `max_depth` ends in `depth`, come before names of a similar spelling.
     """
     names = list(map(str, known))
     ending = [other for other in names if name and other.endswith(f"_{name}")]

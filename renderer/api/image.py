@@ -21,7 +21,7 @@ from renderer.scene.schema import to_table
 from renderer.system.progress import Progress
 
 __all__ = ["Image"]
-BITS = {8: "u1", 16: "u2"}  # of a channel of a PNG
+BITS = {8: "u1", 16: "u2"}  # bits of a PNG's channel -> dtype
 
 
 @dataclass(frozen=True)

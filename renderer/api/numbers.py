@@ -41,7 +41,7 @@ def sum(numbers: Any, mode: str = "exact", *, device: str = "auto", column: str 
         return _sum_of_files([Path(path) for path in numbers], mode, device, column)
     array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
     total = array_sum(open_context(device).devices, array, mode)
-    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # of integers
+    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # a sum of integers
         return total.significand
     value: float | complex = total.rounded()
     return value

@@ -199,7 +199,8 @@ class Scene(scenes.Scene):
 
     def __init__(self, table: Mapping[str, Any] | None = None, /, **keys: Any) -> None:
         """Reads the table, or the keywords, or both together."""
-        if table is None and isinstance(keys.get("settings"), PictureSettings):  # of dataclasses.replace()
+        # From dataclasses.replace(), which passes the settings object itself.
+        if table is None and isinstance(keys.get("settings"), PictureSettings):
             super().__init__(**keys)
             return
         if not isinstance(table or {}, Mapping):
@@ -213,7 +214,8 @@ class Scene(scenes.Scene):
         super().__init__(**vars(made))
 
 
-Source = Union[str, os.PathLike[str], scenes.Scene, "KeyFrame", Mapping[str, Any], Mesh]  # of render()
+# What render() accepts as a scene.
+Source = Union[str, os.PathLike[str], scenes.Scene, "KeyFrame", Mapping[str, Any], Mesh]
 
 
 def load(source: str | os.PathLike[str]) -> Scene:

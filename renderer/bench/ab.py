@@ -42,9 +42,10 @@ from renderer.system.progress import Progress
 
 SAMPLE_TIMEOUT = 300  # seconds, for one process
 ATTEMPTS = 3  # at one pair, which is repeated if the machine was throttled
-IDENTITY = ("-c", "user.name=rayfold", "-c", "user.email=rayfold@localhost")  # of a commit that nothing refers to
-ROUNDS = 6  # of a pair: in each round both processes time one batch
-PIXEL_TOLERANCE = 1  # of 255: the largest difference of a displayed pixel between pictures that count as equal
+# Author of a temporary commit, to which no branch refers.
+IDENTITY = ("-c", "user.name=rayfold", "-c", "user.email=rayfold@localhost")
+ROUNDS = 6  # rounds of a pair of processes: in each round both time one batch
+PIXEL_TOLERANCE = 1  # largest difference, of 255, of a displayed pixel between pictures that count as equal
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class ExperimentOptions:
     json: bool
     fail_on_undecided: bool
     rule: DecisionRule
-    inject: Sequence[str] = ()  # this option and the next ones are not of every action
+    inject: Sequence[str] = ()  # not every action has this option and the next ones
     program: str | None = None  # --command, or None for cases
     setup: str | None = None
     warmup: int = 1
@@ -275,7 +276,7 @@ class Runner:
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         if (tree / "renderer" / "bench").is_dir():
             command = [sys.executable, str(tree / "main.py"), "bench", *arguments]
-        else:  # this program, which need not be installed, measures a tree that has no harness
+        else:  # the tree has no harness: this program, which need not be installed, measures it
             command = [sys.executable, "-P", "-m", "renderer", "bench", *arguments, "--repo", str(tree)]
             path = [str(PACKAGE.parent), environment.get("PYTHONPATH", "")]
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))

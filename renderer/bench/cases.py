@@ -66,7 +66,7 @@ class Case:
     facts: Json = field(default_factory=dict)  # further keys of the record, such as sizes
     counters: Callable[[], dict[str, int]] | None = None  # exact counts of one run beside the device's own
     setup: Callable[[], object] | None = None
-    others: Callable[[], list[Any]] = list[Any]  # further devices that a run may use
+    others: Callable[[], list[Any]] = list[Any]  # returns further devices that a run may use; by default an empty list
 
     def devices(self) -> list[Any]:
         """Returns every device that a run uses, `device` first."""
@@ -129,7 +129,8 @@ def find(
 def _find_each(
     patterns: list[str], known: dict[str, Path], gpu: DeviceContext, size: tuple[int, int] | None, on_error: OnError
 ) -> Iterator[Case]:
-    unseen = patterns
+    """Yields the cases of find(), and raises UserError after the last case if a pattern matched none."""
+    unseen = patterns  # patterns that no case has matched yet
     for source, path in known.items():
         wanted = [pattern for pattern in patterns if pattern.split("/")[0] == source]
         if patterns and not wanted:
@@ -272,7 +273,11 @@ class SceneRun:
         return frame
 
     def setup(self) -> None:
-        """Restarts a picture that would finish during the next run, by drawing it at another animation time."""
+        """Restarts a picture that would finish during the next run.
+
+        A picture restarts when its time changes, so a draw at time 1 discards its samples, and a draw at time 0 begins
+        the picture of run() again. That draw is its first frame.
+        """
         total = self._picture().sample_count(self._settings, self._size)
         if total > 1 and self._frames_drawn + self._frames > total:
             for time in (1.0, 0.0):

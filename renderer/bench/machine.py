@@ -22,7 +22,10 @@ GPU_QUERY = "clocks.sm,temperature.gpu,clocks_throttle_reasons.active"
 
 
 def host() -> Json:
-    """Returns the machine's fixed properties, for the header of a record file: CPU, memory (bytes), OS, versions."""
+    """Returns the machine for the header of a record file: CPU, memory (bytes), OS, versions, and its present load.
+
+    `load` is the load average of the last minute, as in machine_state().
+    """
     return {
         "cpu": processor_model() or platform.processor(),
         "cores": available_cores(),
@@ -83,15 +86,15 @@ def commit_info(tree: Path = ROOT) -> Json:
 
     The environment variable RAYFOLD_COMMIT takes precedence over git; without either the commit is "unknown".
     """
-    unknown = {"commit": os.environ.get("RAYFOLD_COMMIT") or "unknown", "dirty": False}
-    if unknown["commit"] != "unknown":
-        return unknown
+    without_git = {"commit": os.environ.get("RAYFOLD_COMMIT") or "unknown", "dirty": False}
+    if without_git["commit"] != "unknown":
+        return without_git
     try:
         if Path(git("rev-parse", "--show-toplevel", tree=tree)).resolve() != tree.resolve():
-            return unknown  # a copy inside another repository
+            return without_git  # a copy inside another repository
         sha, changes = git("rev-parse", "HEAD", tree=tree), diff_digest(tree)
     except (OSError, subprocess.CalledProcessError):
-        return unknown
+        return without_git
     return {"commit": sha, "dirty": bool(changes)} | ({"diff_digest": changes} if changes else {})
 
 

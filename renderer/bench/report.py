@@ -27,17 +27,18 @@ TEXTS = ("case", "unit", "device", "commit")
 def read_files(paths: list[Path]) -> tuple[list[Json], list[Experiment]]:
     """Reads the records of `bench run`, each with its commit, and the experiments of `bench ab` and `bench aa`.
 
-    `paths` are record files, or folders searched for *.jsonl files. InputError for a named file without either kind.
+    `paths` are record files, or folders searched for *.jsonl files. InputError for a file of `paths` that has neither
+    records nor an experiment, and for a folder without *.jsonl files; other files of a folder may hold neither.
     """
     records: list[Json] = []
     experiments: list[Experiment] = []
     for path in paths:
         files = sorted(path.glob("**/*.jsonl")) if os.path.isdir(path) else [path]
-        for file in files if files != [path] else ():
-            named_file(str(file.relative_to(path)), path, (".jsonl",), f"{path}: a file")
         if not files:
             raise InputError(f"{path}: a folder without .jsonl files")
         for file in files:
+            if file != path:  # a file of a folder may be a link that leads out of the folder
+                named_file(str(file.relative_to(path)), path, (".jsonl",), f"{path}: a file")
             rows = read_json_lines(file)
             found = list(_records(rows))
             records += found

@@ -179,7 +179,7 @@ class _Builder:
 
     def _depth_first(self) -> np.ndarray:
         """The nodes (n,) NODE of all levels in depth-first order: a node's left subtree follows it."""
-        sizes: list[np.ndarray] = [np.zeros(0, "i8")]  # of the subtrees, by level
+        sizes: list[np.ndarray] = [np.zeros(0, "i8")]  # node counts of the subtrees, by level
         for refs in reversed(self.child_refs):
             sizes.append(1 + _sizes_below(refs, sizes[-1]).sum(1))
         sizes.reverse()

@@ -6,7 +6,11 @@ raytracing/shapes.py and the generators of scenes make them; build.py and instan
 
 import numpy as np
 
-# 48 bytes: vertex 0 or center, primitive id | first edge, index of the material | second edge, radius.
+# Three fields of four words, 48 bytes. The first three words of a field are floats, a vector; the fourth words are:
+#     v0     vertex 0 or center   | primitive id, int32, by which traversal breaks ties (with_primitive_ids())
+#     edge1  vertex 1 - vertex 0  | index of the material, int32
+#     edge2  vertex 2 - vertex 0  | radius of a sphere, float32; for a triangle 0, or -1 if its edges were swapped
+#                                   because an instance mirrors it (raytracing/geometry.py)
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
 GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # of a primitive's 12 words: without id, material and radius
 CHUNK = 1 << 16  # primitives that a NumPy loop handles at once, so that float64 copies take a few MiB
@@ -30,7 +34,9 @@ def joined(arrays: list[np.ndarray]) -> np.ndarray:
     """Concatenates a list of primitive arrays and empties the list.
 
     The largest array grows in place if no other object holds it, so that a large mesh and a ground beside it never take
-    twice the mesh's memory. Rows of floats are copied, because NumPy copies records field by field, ten times slower.
+    twice the mesh's memory: its rows move up behind the arrays before it, from the last chunk to the first, and the
+    other arrays are copied around them. Rows of floats are copied, because NumPy copies records field by field, ten
+    times slower.
     """
     sizes = [len(array) for array in arrays]
     largest = int(np.argmax(sizes))
@@ -42,9 +48,10 @@ def joined(arrays: list[np.ndarray]) -> np.ndarray:
     except ValueError:  # `out` is a view, or another array is a view of it
         out = np.concatenate([out, np.empty(count - len(out), PRIMITIVE)])
     rows = _rows(out)
-    for end in range(sizes[largest], 0, -CHUNK) if before else ():  # backwards: a chunk may overwrite those behind it
-        begin = max(end - CHUNK, 0)
-        rows[before + begin : before + end] = rows[begin:end].copy()
+    if before:  # the number of rows before the largest array
+        for end in range(sizes[largest], 0, -CHUNK):  # from the last: a moved chunk overwrites only chunks moved before
+            begin = max(end - CHUNK, 0)
+            rows[before + begin : before + end] = rows[begin:end].copy()
     for index, size in enumerate(sizes):
         if index != largest:
             begin = sum(sizes[:index])
@@ -53,7 +60,7 @@ def joined(arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _rows(primitives: np.ndarray) -> np.ndarray:
-    """Rows (m, 12) of floats."""
+    """The primitives (m,) as rows (m, 12) of floats; a view if the array is contiguous, so writing changes it."""
     return np.ascontiguousarray(primitives).view("f4").reshape(-1, 12)
 
 
@@ -69,24 +76,25 @@ def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray =
 def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
     """Collapses duplicates among the triangles (m,) of one shape to points, which no ray hits; changes the array.
 
-    A duplicate has the vertices of an earlier triangle; its material may differ. Ties in t are broken by lower
-    primitive id, so rays never report a duplicate, but a thousand equal triangles would cost a thousand tests each.
+    A duplicate has the vertices of an earlier triangle; its material may differ. Ties in t, the ray's parameter, are
+    broken by lower primitive id, so rays never report a duplicate, but a thousand equal triangles would cost a thousand
+    tests each. Triangles are sorted by a 64-bit hash of their vertices, and those with equal hashes are compared. Three
+    equal triangles are collapsed too: the stable sort keeps them in order, and each is compared with the one before.
     """
     words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)
     keys = np.zeros(len(words), "u8")
     for begin in range(0, len(words), CHUNK):
         chunk = keys[begin : begin + CHUNK]
         for column in GEOMETRY_WORDS:
-            chunk *= np.uint64(0x9E3779B97F4A7C15)
+            chunk *= np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the multiplier of Fibonacci hashing
             chunk += words[begin : begin + CHUNK, column]
     in_order = np.sort(keys)
     if not (in_order[1:] == in_order[:-1]).any():
         return primitives
-    words = words[:, GEOMETRY_WORDS]
     order = np.argsort(keys, kind="stable")
     same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
     later, earlier = order[same + 1], order[same]
-    duplicates = later[(words[later] == words[earlier]).all(1)]
+    duplicates = later[(words[later] == words[earlier])[:, GEOMETRY_WORDS].all(1)]
     primitives["edge1"][duplicates, :3] = primitives["edge2"][duplicates, :3] = 0
     return primitives
 
@@ -94,14 +102,15 @@ def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
 def with_primitive_ids(primitives: np.ndarray, first: int = 0) -> np.ndarray:
     """Numbers the primitives from `first` on, in place, and returns them; traversal breaks ties in t by lower id.
 
-    Slivers, triangles whose area is a rounding error, become points, which no ray hits.
+    Slivers, triangles whose area is a rounding error, become points, which no ray hits: the sine of the angle between
+    their edges is at most 1e-6, some ten times the rounding of float32.
     """
     primitives["v0"].view("i4")[:, 3] = np.arange(first, first + len(primitives))
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
         (a, b, c), (d, e, f) = (chunk[edge][:, :3].astype("f8").T.copy() for edge in ("edge1", "edge2"))
-        area2 = (b * f - c * e) ** 2 + (c * d - a * f) ** 2 + (a * e - b * d) ** 2
-        sliver = area2 <= 1e-12 * (a * a + b * b + c * c) * (d * d + e * e + f * f)
+        cross2 = (b * f - c * e) ** 2 + (c * d - a * f) ** 2 + (a * e - b * d) ** 2  # |edge1 x edge2|^2
+        sliver = cross2 <= 1e-12 * (a * a + b * b + c * c) * (d * d + e * e + f * f)
         if sliver.any():
             chunk["edge1"][sliver, :3] = chunk["edge2"][sliver, :3] = 0
     return primitives
@@ -142,13 +151,17 @@ def bounds(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _chunk_bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Min and max corner (3,) float64 of at most CHUNK primitives, axis by axis."""
+    """Min and max corner (3,) float64 of at most CHUNK primitives; their arrays are (3, m), which NumPy reduces faster.
+
+    `points`: for a triangle its vertices, for a sphere its center minus and plus the radius. A triangle counts as a
+    sphere of radius 0, and the edges of a sphere are not read.
+    """
     corner, edge1, edge2 = (chunk[field][:, :3].astype("f8").T.copy() for field in ("v0", "edge1", "edge2"))
     radius = np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
-    flat = radius <= 0
-    ends = [corner - radius, corner + radius] if radius.any() else [corner]
-    ends += [np.where(flat, corner + edge, corner) for edge in (edge1, edge2)]
-    return np.min([end.min(1) for end in ends], 0), np.max([end.max(1) for end in ends], 0)
+    is_triangle = radius <= 0
+    points = [corner - radius, corner + radius] if radius.any() else [corner]
+    points += [np.where(is_triangle, corner + edge, corner) for edge in (edge1, edge2)]
+    return np.min([point.min(1) for point in points], 0), np.max([point.max(1) for point in points], 0)
 
 
 def half_area(size: np.ndarray) -> np.ndarray:
@@ -159,6 +172,7 @@ def half_area(size: np.ndarray) -> np.ndarray:
 
 def areas(primitives: np.ndarray) -> np.ndarray:
     """Returns the surface areas (m,) float64 of triangles and spheres (m,) PRIMITIVE."""
-    sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
+    # Each primitive has one of the two terms: the edges of a sphere are 0, the radius of a triangle counts as 0.
+    cross = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
     radius2 = np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
-    return np.asarray(np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * radius2)
+    return np.asarray(np.linalg.norm(cross, axis=1) / 2 + 4 * np.pi * radius2)

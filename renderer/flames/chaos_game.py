@@ -114,8 +114,8 @@ class ChaosGame:
     spec: Specialization
     sums: Buffer
     bad_value_total: Buffer
-    nearest: Buffer  # of solid flames: by bucket, the keys of shaders/flames/point_attributes.h
-    camera: np.ndarray  # of the first temporal sample
+    nearest: Buffer  # for solid flames: by bucket, the keys of shaders/flames/point_attributes.h
+    camera: np.ndarray  # camera of the first temporal sample
     _parameters: Buffer
     _table: Buffer
     _palettes: Buffer
@@ -137,7 +137,7 @@ class ChaosGame:
         self._parameter_stride = self._temporal_samples = 0
         # Samples of a flush interval; samples of the longest interval since the last choice, which `_max_sum` measures.
         self._interval_samples, self._measured_samples, self._is_peak_known = INITIAL_INTERVAL, 0, False
-        self._merged_samples: int | None = None  # of load_result()
+        self._merged_samples: int | None = None  # samples that load_result() loaded; None before
 
     def restart(
         self, flames: Sequence[Flame], cameras: Sequence[np.ndarray], temporal_weights: Sequence[float] | np.ndarray,

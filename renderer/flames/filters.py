@@ -55,7 +55,7 @@ FILTERS: dict[str, tuple[float, Callable[[np.ndarray, np.ndarray], np.ndarray]]]
     "lanczos3": (3.0, partial(_lanczos, lobes=3.0)),
     "lanczos2": (2.0, partial(_lanczos, lobes=2.0)),
     "quadratic": (1.5, _bell),
-    "mitchell_smooth": (2.0, lambda u, t: _cubic(t, 0.42, 0.29)),  # of JWildfire: b + 2 c = 1
+    "mitchell_smooth": (2.0, lambda u, t: _cubic(t, 0.42, 0.29)),  # JWildfire's parameters b and c: b + 2 c = 1
 }
 
 

@@ -35,7 +35,7 @@ def read_only(table: Mapping[str, Value]) -> dict[str, Value]:
 MODIFIERS = ("mod_gamma", "mod_contrast", "mod_saturation", "mod_hue", "material")
 MAX_CURVE_POINTS = 256
 SLOW_TABLES = ("dla_wf", "dla3d_wf")  # variations whose tables take seconds to make
-MAX_TABLES, MAX_SLOW_TABLES = 256, 8  # of a flame's or a layer's variations
+MAX_TABLES, MAX_SLOW_TABLES = 256, 8  # tables, and tables that are slow to make, of the variations of a flame or layer
 LINEAR = read_only({"linear": 1.0})
 EMPTY: dict[str, Any] = read_only({})
 SPATIAL_FILTERS = Literal[
@@ -68,7 +68,8 @@ class Xform:
     animate: float = 1.0  # 0: flam3's sequences do not rotate this xform
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)  # unknown attributes of a file, kept for writing
     color_type: Literal["diffusion", "none", "distance", "cyclic"] = "diffusion"  # JWildfire's
-    modifiers: dict[str, float] = field(default_factory=lambda: EMPTY)  # of MODIFIERS and NAME_speed (JWildfire)
+    # Values of MODIFIERS and of NAME_speed (JWildfire).
+    modifiers: dict[str, float] = field(default_factory=lambda: EMPTY)
     motion: tuple[str, ...] = ()  # <motion> elements of a file, by their attributes, kept for writing
 
     def __post_init__(self) -> None:

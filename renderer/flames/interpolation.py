@@ -53,7 +53,7 @@ class KeyFrame:
         return self.flame.quality * math.pow(4.0, self.zoom)
 
 
-MAX_LOGARITHM = 300.0  # of a column's length, far below what double can hold
+MAX_LOGARITHM = 300.0  # greatest logarithm of a column's length, far below what double can hold
 LEGACY_INTERPOLATIONS = ("compat", "old", "older")  # linear in the coefficients, padding with plain identities
 CAMERA_FLOATS = ("scale", "zoom", "rotate", "pixel_aspect")
 FLAME_FLOATS = tuple(f.name for f in fields(Flame) if f.type is float)
@@ -197,7 +197,7 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
     for column in (0, 1):  # the translation stays linear
         x, y = rows[:, column], rows[:, 3 + column]
         lengths, angles = np.hypot(x, y), np.arctan2(y, x)
-        other_angles = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])  # of the other column
+        other_angles = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])  # polar angles of the other column
         angles = np.where(lengths == 0, other_angles, angles)  # a zero column has no angle
         for k in range(
             1, len(angles)

@@ -173,7 +173,7 @@ def header_floats(is_3d: bool, direct_color: bool = False) -> int:
     return affine_floats(is_3d) + 5 + direct_color
 
 
-FINAL_PADDING = Xform(opacity=0.0)  # of flames with fewer final xforms than another one of the same picture
+FINAL_PADDING = Xform(opacity=0.0)  # fills up flames with fewer final xforms than another flame of the same picture
 
 
 def generic_variations() -> dict[str, Variation]:

@@ -19,8 +19,8 @@ from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
-TRANSPARENT, OVER_BACKGROUND = 1, 2  # of ToneCurve.transparent: alpha instead of, or beside, the background
-LIT = 2  # of resolve in shaders/flames/postprocess.cu
+TRANSPARENT, OVER_BACKGROUND = 1, 2  # values of ToneCurve.transparent: alpha instead of, or beside, the background
+LIT = 2  # value for solid flames of the argument of resolve (postprocess.cu) that else is early_clip
 TILE = 8  # as in shaders/flames/postprocess.cu
 BLOCK, PADDING = (64, 16), 16  # as in shaders/flames/density.cu
 TONE_CURVE = np.dtype(
@@ -28,7 +28,7 @@ TONE_CURVE = np.dtype(
     + [("transparent", "i4"), ("has_curves", "i4")]
     + [(name, "f4") for name in ("red_scale", "green_scale", "blue_scale", "alpha_scale", "more_saturation")]
 )
-CURVE_ENTRIES = 1025  # of the table of a tone curve over 0 to 1
+CURVE_ENTRIES = 1025  # entries of the table of a tone curve over 0 to 1
 ENTRIES = (
     "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
     "tone_map_buckets",
@@ -48,7 +48,7 @@ class BucketGrid:
     rows: int
     gutter: int  # buckets beyond the picture on each side
     rect: BucketRect
-    first_column: int  # of `rect`, where the spatial filter of the tile's first pixel begins
+    first_column: int  # column of `rect` where the spatial filter of the tile's first pixel begins
     first_row: int
 
     @staticmethod

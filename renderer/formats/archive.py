@@ -88,7 +88,8 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; InputError when it cannot be read or is too large."""
-        path = named_file(name, self.path, (Path(name).suffix.lower(),), f"{self.path}: a member")  # it may be a link
+        # Checked, as the member may be a link.
+        path = named_file(name, self.path, (Path(name).suffix.lower(),), f"{self.path}: a member")
         return read_file(path, MAX_MEMBER_BYTES)
 
 

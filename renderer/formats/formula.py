@@ -23,7 +23,8 @@ def parse_formula(
         raise ValueError(f"it has {len(text)} characters, and at most {most} are allowed")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", SyntaxWarning)  # of "1and 2": it would be printed on the terminal
+            # A text such as "1and 2" raises a warning, which would be printed on the terminal.
+            warnings.simplefilter("error", SyntaxWarning)
             tree = ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise ValueError(f"it is no expression {_place(source, (error.offset or 1) - 1, len(source))}") from error

@@ -30,13 +30,13 @@ from renderer.system.trust import check_memory
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
-MAX_PIXELS = 3 << 24  # of an untrusted picture: decoding takes 16 bytes a pixel
-MAX_LINEAR_PIXELS = 1 << 25  # of a picture converted to float32: 24 bytes a pixel
-MAX_OWN_PIXELS = 1 << 30  # of a PNG with a recipe, which this program has written
+MAX_PIXELS = 3 << 24  # pixels of an untrusted picture: decoding takes 16 bytes a pixel
+MAX_LINEAR_PIXELS = 1 << 25  # pixels of a picture converted to float32: 24 bytes a pixel
+MAX_OWN_PIXELS = 1 << 30  # pixels of a PNG with a recipe, which this program has written
 MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
 CICP_PQ = bytes((9, 16, 0, 1))  # content of a cICP chunk: Rec. 2020 primaries, PQ, no matrix, full range
 MAX_RECIPE_BYTES = 16 << 20
-MAX_CHUNKS = 1 << 21  # of a PNG
+MAX_CHUNKS = 1 << 21  # chunks of a PNG
 # The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
@@ -319,7 +319,7 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = N
     with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         try:
             file.write(str(temporary))
-        except RuntimeError as error:  # it has no errno, and not always a reason
+        except RuntimeError as error:  # this error has no errno, and not always a reason
             raise OSError(str(error)) from error
 
 
@@ -333,7 +333,8 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     if pixels > max_pixels or values > MAX_EXR_VALUES:  # before a pixel is decoded
         size = f"{shape[0]} x {shape[1]} pixels of {values // max(pixels, 1)} channels"
         raise InputError(f"{path}: {size} are more than the {max_pixels} pixels or {MAX_EXR_VALUES} values allowed")
-    check_memory(8 * values, f"{path}: {shape[0]} x {shape[1]} pixels")  # its channels, and the picture made of them
+    # The file's channels, and the picture made of them.
+    check_memory(8 * values, f"{path}: {shape[0]} x {shape[1]} pixels")
     with _open_exr(path) as file:
         channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     found = channels.get("RGBA", channels.get("RGB"))

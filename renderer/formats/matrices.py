@@ -137,7 +137,7 @@ def narrowest_band(path: Path, entries: Entries, reorder: Reorder | None) -> Ban
 def _add_entries(array: np.ndarray, places: np.ndarray, values: np.ndarray) -> bool:
     """Stores values at places of the flat array, duplicates added one after another; True if a sum was rounded."""
     flat, numbers = array.reshape(-1), np.arange(1, len(values) + 1)
-    flat[places] = numbers  # of the last entry of each place
+    flat[places] = numbers  # entry numbers; of several entries of one element the last one's
     if np.array_equal(flat[places], numbers):
         flat[places] = values
         return False

@@ -63,7 +63,7 @@ class _Header:
     field: str
     symmetry: str
     shape: tuple[int, int]
-    lines: int  # of numbers
+    lines: int  # number of lines with entries
 
     @property
     def numbers(self) -> int:

@@ -88,7 +88,7 @@ def _merge(steps: Steps, log2_c: float) -> Steps:
     common = np.maximum(exponent, y.b_exponent)
     shifts = [np.clip(e - common, -1000, 0).astype("i4") for e in (exponent, y.b_exponent)]
     b = _normalize(carried * np.ldexp(1.0, shifts[0]) + y.b * np.ldexp(1.0, shifts[1]), common)
-    moved = np.log2(abs(x.b)) + x.b_exponent + log2_c - y.log2_radius  # of |Bx| max|c| / Ry
+    moved = np.log2(abs(x.b)) + x.b_exponent + log2_c - y.log2_radius  # log2 of |Bx| max|c| / Ry
     room = np.where(moved < 0, np.log2(1 - np.exp2(np.minimum(moved, 0))), NEVER)
     radius = np.minimum(x.log2_radius, y.log2_radius + room - np.log2(abs(x.a)) - x.a_exponent)
     return Steps(*a, *b, np.maximum(np.nan_to_num(radius, nan=NEVER, neginf=NEVER), NEVER))

@@ -30,13 +30,13 @@ FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double d
 # Passed by value: the sample's place in the plane, and what the kernels ask of the reference and the colors.
 VIEW = np.dtype([
     ("corner", "f8", 2),  # the tile's first sample, in pixels from the picture's center
-    ("center", "f8", 2),  # of the view, for formulas
+    ("center", "f8", 2),  # center of the view, for formulas
     ("right", "f8", 2), ("down", "f8", 2),  # from pixel to pixel, in heights of the view
     ("height", "f8"), ("pixels", "f8"),  # the view's height is height * 2^height_exponent; the picture's, in pixels
-    ("height_exponent", "i4"), ("width", "i4"), ("height_in_pixels", "i4"),  # of the tile
+    ("height_exponent", "i4"), ("width", "i4"), ("height_in_pixels", "i4"),  # and the tile's sizes
     ("max_iterations", "i4"), ("samples", "i4"),
     ("first_end", "i4"), ("last", "i4"), ("restart", "i4"),  # indices of the orbit: rebase at both ends, to `restart`
-    ("levels", "i4"), ("capacity", "i4"),  # of the table of steps
+    ("levels", "i4"), ("capacity", "i4"),  # sizes of the table of steps
     ("color_density", "f4"), ("color_offset", "f4"), ("relief", "f4"), ("padding", "i4"), ("more_padding", "i4", 2),
 ])  # fmt: skip
 

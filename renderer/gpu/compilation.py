@@ -30,7 +30,7 @@ CLOSE_SECONDS = 0.5  # wait for compilations in drivers when the program ends
 NICE, BACKGROUND_NICE = 5, 15
 POLL_SECONDS = 1.0  # longest single wait for a lock: not every system interrupts such a wait for a signal
 
-Answer = Future[Any]  # of a compiler
+Answer = Future[Any]  # the answer of a compiler: a program, or the error
 _thread = threading.local()  # .is_background, in background()
 
 

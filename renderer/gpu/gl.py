@@ -175,7 +175,7 @@ class Texture:
         self.size, self.components, self.shape = (width, height), components, (height, width, components)
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
-        if gl.software:  # its textures are this process's memory
+        if gl.software:  # textures of software GL are this process's memory
             check_memory(width * height * components * self.dtype.itemsize, f"a texture of {width} x {height}")
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)

@@ -28,7 +28,7 @@ class GlInterop:
         self.transfer = "GL texture"
         self._texture: Texture | None = None
         self._resource: tuple[Any, Any] | None = None
-        self._queue: Any = None  # of copies into the texture, beside the kernels of later frames
+        self._queue: Any = None  # runs copies into the texture, beside the kernels of later frames
         self._idle: list[Any] = []  # copies of frames of this size on the device, to be used again
         self._interop_error = ""
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from renderer.host import IS_LINUX
 
-NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")  # one exists if NVIDIA's driver is loaded (dxg: WSL)
+# One of the two exists if NVIDIA's driver is loaded (dxg: WSL).
+NVIDIA_CONTROL_FILES = Path("/dev/nvidiactl"), Path("/dev/dxg")
 NO_NVIDIA_DRIVER = "no NVIDIA driver is loaded"
 
 

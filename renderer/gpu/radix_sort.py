@@ -14,7 +14,7 @@ GROUP_SIZE = 256
 ONESWEEP_ITEMS = 24  # keys a thread; the fastest of 8 to 24, for keys and for pairs (1e8 elements, H200)
 ITEMS = 16  # keys a thread on GPUs without ballots; a CPU's work-item takes at least GROUP_SIZE * ITEMS keys
 ONESWEEP_MAX_KEYS = (1 << 30) - 1
-MAX_PASSES = 4  # of Onesweep
+MAX_PASSES = 4  # passes of Onesweep: 32-bit keys in digits of 8 bits
 MAX_CPU_TILES = 64
 KEY_CONSTANTS = {
     "int": {"SIGN": 0x80000000, "FLOATS": 0},
@@ -74,8 +74,8 @@ class RadixSort:
         self.spare_keys = device.buffer(count, "u4") if has_spare else self.unused
         self.spare_values = device.buffer(count, "u4") if has_spare and self.has_values else self.unused
         self.last_keys = device.buffer(count, "u4") if has_spare and not self.writes_elements else self.unused
-        self.counts = device.buffer(self.tiles * self.digits, "u4")  # of each tile and digit
-        self.totals = device.buffer(MAX_PASSES * (self.digits + 1), "u4")  # of each digit
+        self.counts = device.buffer(self.tiles * self.digits, "u4")  # elements by tile and digit
+        self.totals = device.buffer(MAX_PASSES * (self.digits + 1), "u4")  # elements by pass and digit
 
     def __call__(
         self,

@@ -69,7 +69,7 @@ class StepPicture(NamedTuple):
 
     pixels: np.ndarray | None
     values: np.ndarray | None
-    meaning: str  # of the colors, or of the marks
+    meaning: str  # what the colors, or the marks, mean
     legend: Legend | None = None
     marks: tuple[Mark, ...] = ()
     is_overlay: bool = False

@@ -21,8 +21,8 @@ COLORS_MEAN = (
     "white: panel, orange: updated, red: pivots off the diagonal; above: block column i on device i mod q; "
     "right: time line of the cores, panel red, laswp gray, trsm blue, update green"
 )
-STRIP = 0.03  # of the picture's height, for the devices of the block columns
-LINE_WIDTH = 0.3  # of the picture's width, for the time line
+STRIP = 0.03  # fraction of the picture's height that shows the devices of the block columns
+LINE_WIDTH = 0.3  # fraction of the picture's width that shows the time line
 MIN_SIDE = 48  # pixels in which the parts of a picture have room
 
 

@@ -12,7 +12,7 @@ from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph, orde
 from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture
 from renderer.images.lines import draw_lines
 
-MAX_NODES = 600  # that are drawn; of larger graphs the nodes nearest to the result
+MAX_NODES = 600  # nodes that are drawn; of a larger graph the nodes nearest to the result
 MAX_TEXTS = 90  # beside nodes; the nodes of a kernel come first
 BACKGROUND, EDGE, BRIGHT_EDGE = (16, 18, 23), (70, 80, 96), (235, 190, 90)
 COLORS: dict[str, Rgba] = {
@@ -34,7 +34,7 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
             "does": kernel.name, "nodes": len(kernel.nodes), "threads": kernel.threads,
             "lines": kernel.text_lines, "launches": kernel.launches, "ms": 1e3 * kernel.seconds,
         })  # fmt: skip
-    positions: dict[bool, np.ndarray] = {}  # of the nodes of graph.before (True) and graph.after (False)
+    positions: dict[bool, np.ndarray] = {}  # (nodes, 2) of graph.before (True) and graph.after (False)
 
     def step(index: int) -> StepPicture:
         nodes = graph.before if index == 0 else graph.after

@@ -10,7 +10,7 @@ from renderer.images.algorithm_view import CHANNELS, Legend, StepPicture
 from renderer.images.flip import flip_map
 from renderer.images.metrics import psnr
 
-STOPS = (-12.0, 8.0)  # of the histogram, log2 of the value
+STOPS = (-12.0, 8.0)  # first and last value of the histogram, as log2
 BINS = 120
 MAX_FLIP_PIXELS = 1 << 22
 VIRIDIS = np.array([
@@ -40,7 +40,7 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     return counts, {"dark": int(dark.sum()), "bright": int(bright.sum()), "NaN": int(is_nan.sum())}
 
 
-LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear Rec. 709
+LUMINANCE = (0.2126, 0.7152, 0.0722)  # weights of linear Rec. 709 components
 MAX_STOPS = 16.0  # between the ends of a logarithmic scale
 
 
@@ -55,7 +55,7 @@ def _color_table(levels: int) -> np.ndarray:
     return table.view("<u4").ravel()
 
 
-LEVELS = 4096  # of false colors
+LEVELS = 4096  # entries of the table of false colors
 COLOR_TABLE = _color_table(LEVELS)
 STENCIL_TABLE = _color_table(33)[:33]  # colors of 0 to 32 rays of a word
 

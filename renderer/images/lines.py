@@ -2,7 +2,7 @@
 
 import numpy as np
 
-MAX_POINTS = 1 << 23  # of all lines together
+MAX_POINTS = 1 << 23  # pixels of all lines together
 
 
 def draw_lines(pixels: np.ndarray, lines: np.ndarray, colors: np.ndarray, opacity: float = 1.0) -> None:
@@ -25,7 +25,7 @@ def line_pixels(lines: np.ndarray, width: int, height: int) -> tuple[np.ndarray,
     counts = np.ceil(1.01 * lengths).astype("i8") + 1  # steps below a pixel, so that rounding leaves no gap
     last = int(np.searchsorted(np.cumsum(counts), MAX_POINTS, side="right"))
     lines, counts = lines[:last], counts[:last]
-    line = np.repeat(np.arange(len(counts)), counts)  # of each point
+    line = np.repeat(np.arange(len(counts)), counts)  # the index of each point's line
     step = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
     t = (step / np.maximum(counts - 1, 1)[line])[:, None]
     points = np.floor(lines[line, 0] * (1 - t) + lines[line, 1] * t).astype("i8")

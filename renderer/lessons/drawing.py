@@ -27,7 +27,7 @@ class DrawnPicture:
     pixels: np.ndarray
     panel: str
     caption: str
-    meaning: str = ""  # of the colors; the same for all steps of an algorithm, so that the page prints it once
+    meaning: str = ""  # what the colors mean; the same for all steps of an algorithm: the page prints it once
     marks: tuple[Mark, ...] = ()  # points with texts over the picture
 
 

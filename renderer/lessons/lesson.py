@@ -103,14 +103,14 @@ class LessonTable:
 class Lesson:
     """A lesson that was read and checked."""
 
-    path: Path  # of its folder
+    path: Path  # the lesson's folder
     title: str
     paper: str
     summary: str
     intro: str
     steps: tuple[Step, ...]
     panels: dict[str, Scene] = field(default_factory=dict)  # as the lesson begins
-    samples: dict[str, int] = field(default_factory=dict)  # of the page's pictures, by panel
+    samples: dict[str, int] = field(default_factory=dict)  # samples of the page's pictures, by panel
 
     @property
     def name(self) -> str:

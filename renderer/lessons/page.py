@@ -20,8 +20,8 @@ from renderer.pages.plot import PaperFigure, table_rows
 from renderer.system.files import resolve
 from renderer.system.trust import named_file
 
-MAX_IMAGE_PIXELS = 1 << 22  # of a picture of the lesson's folder
-MAX_MARKS = 200  # of an algorithm's step, drawn over its picture
+MAX_IMAGE_PIXELS = 1 << 22  # pixels of a picture file in the lesson's folder
+MAX_MARKS = 200  # marks that are drawn over the picture of an algorithm's step
 
 
 @dataclass

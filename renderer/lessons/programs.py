@@ -23,7 +23,7 @@ from renderer.plain import Json, is_finite_number
 from renderer.scene.schema import setting
 
 MAX_NUMBERS = 4096  # in one value of `given`
-MAX_LINES, MAX_CHARACTERS = 160, 20_000  # of an explanation; longer ones are cut
+MAX_LINES, MAX_CHARACTERS = 160, 20_000  # limits of an explanation's text; longer texts are cut
 EMPTY: Any = MappingProxyType({})
 
 

@@ -22,7 +22,8 @@ APERTURE_SAMPLES = 64  # sample points across the aperture
 MIN_APERTURE, APERTURE_STEP = 0.02, 1.25  # first aperture that the wheel opens a pinhole to; factor per wheel step
 MIN_WEIGHT = 1e-6  # views of less weight are left out
 MIDDLE = 0.25  # distance from the virtual camera, in spacings, within which a view belongs to both halves
-MIN_HALF_EXTENT = 0.3  # of a half, as a fraction of the array's extent: views on a line cannot match edges along it
+# Least extent of a half, as a fraction of the array's: views on a line cannot match edges along it.
+MIN_HALF_EXTENT = 0.3
 ApertureShape = Literal["disc", "square", "hexagon", "ring", "all"]
 
 

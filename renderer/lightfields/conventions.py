@@ -21,7 +21,7 @@ STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_
 HCI = re.compile(r"input_Cam(\d{3})\.(?:png|jpe?g)", re.IGNORECASE)
 RAW = (".lfp", ".lfr", ".raw")
 MAX_GRID = 1 << 8  # rows, and columns
-MAX_POSITION = 1e18  # of a camera, in any unit
+MAX_POSITION = 1e18  # greatest coordinate of a camera, in any unit
 ACCEPTED = (
     "out_ROW_COLUMN_V_U.png with or without a last _ (Stanford), an .xml that lists subaperture src, u, v (Stanford's "
     "viewer), input_Cam000.png and on (HCI), or a pattern with {row} and {col}, {v} and {u}, or {index}"

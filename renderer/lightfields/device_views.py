@@ -15,7 +15,7 @@ from renderer.lightfields.light_field import LightField
 
 GUARD_BYTES = 64  # bytes before and after the views that a kernel may read, and ignore
 STAGING_BYTES = 64 << 20  # bytes that are uploaded at a time
-MEMORY_FRACTION = 0.7  # of the device's memory that a light field may use
+MEMORY_FRACTION = 0.7  # fraction of the device's memory that a light field may use
 GROUP_SIZE = 64
 
 

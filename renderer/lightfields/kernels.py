@@ -11,7 +11,7 @@ from renderer.lightfields.device_views import GROUP_SIZE, GUARD_BYTES, row_pitch
 from renderer.lightfields.light_field import LightField
 
 SOURCE = "lightfields/lightfield.cu"
-ROWS_PER_THREAD = 4  # of refocus_gpu
+ROWS_PER_THREAD = 4  # rows of pixels that a thread of refocus_gpu computes
 GPU_GROUP_SIZES = (128, 512)  # large groups reuse rows from the cache; small groups occupy all units at a small view
 CPU_TILE_WIDTH, CPU_TILE_HEIGHT = 128, 8  # pixels of one thread of refocus_cpu
 # The kernel of each way to combine ("flatten") the shifted views, and its last arguments.

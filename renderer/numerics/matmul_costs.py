@@ -19,8 +19,8 @@ from renderer.numerics.matmul import MatmulVariant, variant_constants
 class ThreadCosts(NamedTuple):
     """The costs of one thread of a launch."""
 
-    threads: int  # of the launch
-    elements: float  # of the product
+    threads: int  # threads of the launch
+    elements: float  # elements of the product
     operations: float  # a multiply-add is two
     global_bytes: float  # read from and written to global memory
     local_bytes: float  # the thread's fraction of the local arrays of its group

@@ -1,4 +1,4 @@
-"""Reductions of a texture to one texel by render-to-texture passes (paper 5): sum, min, max, mean log luminance.
+"""Reductions of a texture to one texel by render-to-texture passes: sum, min, max, mean log luminance.
 
 For tone mapping, pictures/reduction.py and gl_sums.py. Each pass of numerics/reduce.frag draws a target of an eighth of
 the width and height; squares of 8 x 8 texels were the fastest measured. The result stays a texture, so the host never
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from renderer.gpu.gl import GlContext, Texture
 
-BLOCK = 8
-OPERATIONS = ("sum", "min", "max")  # numbered as in shaders/numerics/reduce.frag
+BLOCK = 8  # texels along each side of the square that a pass reduces to one texel
+OPERATIONS = ("sum", "min", "max")  # numbered as OPERATION in shaders/numerics/reduce.frag
 
 
 class Reduction:
@@ -34,9 +34,9 @@ class Reduction:
 
         y is 1 if it counts any pixel, else 0 (images/tone_mapping.h).
         """
-        targets = self._targets_for("mean_log_luminance", image.size, 2)
+        targets = self._targets_for("mean_log_luminance", image.size, 2)  # x sums logarithms, y counts pixels
         for level, target in enumerate(targets):
-            self._shader(0, level == 0, level == len(targets) - 1)(target, image=image)
+            self._shader(0, log_luminance=level == 0, divide=level == len(targets) - 1)(target, image=image)  # 0: "sum"
             image = target
         return image
 
@@ -46,7 +46,7 @@ class Reduction:
 
     def passes(self, operation: str, image: Texture) -> Iterator[Texture]:
         """Draws the passes of reduce() and yields the target of each pass after it is drawn."""
-        shader = self._shader(OPERATIONS.index(operation), False, False)
+        shader = self._shader(OPERATIONS.index(operation), log_luminance=False, divide=False)
         targets = self._targets_for(operation, image.size, image.components)
         for target in targets:
             shader(target, image=image)
@@ -54,11 +54,15 @@ class Reduction:
             yield target
 
     def _shader(self, operation: int, log_luminance: bool, divide: bool) -> Callable[..., None]:
+        """The pass: `log_luminance` takes the pixels' log luminance first, `divide` divides the sum by the count."""
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)
         return self.gl.render_pass("numerics/reduce.frag", **constants)
 
     def _targets_for(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
-        """The render targets of all passes for an image of `size`; cached per `name` while size and components stay."""
+        """The render targets of all passes for an image of `size`.
+
+        They are cached by `name`, an operation, until it is called with another size or number of components.
+        """
         key = (size, components)
         if self._targets.get(name, (None,))[0] != key:
             self._targets[name] = (key, [self.gl.texture(level, components) for level in self.sizes(size)])

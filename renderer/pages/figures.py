@@ -153,7 +153,7 @@ def _are_apart(x: tuple[float, ...]) -> bool:
 def _draw_bars(axes: Axes, plot: Plot) -> None:
     """Draws horizontal bars, which leave room for long names, with their values beside them."""
     count, labels = len(plot.series), plot.labels()
-    thickness = 0.8 / max(count, 1)  # of a bar, in rows
+    thickness = 0.8 / max(count, 1)  # thickness of a bar, in rows
     drawn = [value for values in plot.series.values() for value in values if value is not None]
     for index, (name, values) in enumerate(plot.series.items()):
         centers = [row - 0.4 + thickness * (index + 0.5) for row in range(len(labels))]

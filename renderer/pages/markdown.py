@@ -12,13 +12,16 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-MAX_CHARACTERS = 1 << 16  # of a text
+MAX_CHARACTERS = 1 << 16  # characters of a text
 MAX_NESTING = 12  # levels of lists and quotes
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of text for the window. A table has `rows`, head first; `level` is the indentation or heading rank."""
+    """A block of text for the window. A table has `rows`, head first.
+
+    `level` is the rank of a heading (1 for h1); else the number of lists around the block, its indentation.
+    """
 
     kind: Literal["heading", "text", "item", "code", "table", "rule"]
     text: str = ""
@@ -80,17 +83,18 @@ def blocks(text: str) -> list[Block]:
 
 
 def _blocks(tokens: list[Token]) -> Iterator[Block]:
-    rows: list[list[str]] = []
-    depth, item, is_heading = 0, "", 0
+    rows: list[list[str]] = []  # of the table that is being read; empty outside of tables
+    # Lists around the token; bullet or number of a list item before its first text is read; 1 in h1, 0 in no heading.
+    depth, bullet, heading_rank = 0, "", 0
     for token in tokens:
         if token.type in ("bullet_list_open", "ordered_list_open"):
             depth += 1
         elif token.type in ("bullet_list_close", "ordered_list_close"):
             depth -= 1
         elif token.type == "list_item_open":
-            item = f"{token.info}{token.markup} " if token.info else "\N{BULLET} "
+            bullet = f"{token.info}{token.markup} " if token.info else "\N{BULLET} "
         elif token.type in ("heading_open", "heading_close"):
-            is_heading = int(token.tag[1]) if token.type == "heading_open" else 0
+            heading_rank = int(token.tag[1]) if token.type == "heading_open" else 0
         elif token.type in ("fence", "code_block"):
             yield Block("code", token.content.rstrip("\n"), depth)
         elif token.type == "hr":
@@ -103,9 +107,9 @@ def _blocks(tokens: list[Token]) -> Iterator[Block]:
         elif token.type == "inline" and rows:
             rows[-1].append(plain_text(token))
         elif token.type == "inline":
-            kind: Literal["heading", "text", "item"] = "heading" if is_heading else "item" if item else "text"
-            yield Block(kind, item + plain_text(token), is_heading or depth)
-            item = ""
+            kind: Literal["heading", "text", "item"] = "heading" if heading_rank else "item" if bullet else "text"
+            yield Block(kind, bullet + plain_text(token), heading_rank or depth)
+            bullet = ""
 
 
 def plain_text(inline: Token) -> str:

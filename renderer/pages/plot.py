@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from renderer.plain import format_value, is_finite_number
 
-MAX_SERIES, MAX_POINTS = 12, 64  # of a figure in a file
+MAX_SERIES, MAX_POINTS = 12, 64  # series of a figure in a file, and points of a series
 MAX_LABEL = 80  # characters of a name or a title
 
 

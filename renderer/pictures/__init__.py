@@ -41,7 +41,7 @@ CONVERTERS = {  # suffixes of files that no picture opens -> a program that conv
     ".vox": "MagicaVoxel exports it as .ply",
     ".splat .spz .ksplat": "it holds Gaussian splats, which have no surfaces; SuGaR and 2DGS make meshes of them",
 }  # fmt: skip
-SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # of what load() opens; "" is a folder
+SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # suffixes of the files that load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
 SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
 
@@ -182,7 +182,7 @@ def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
     if version not in range(1, RECIPE_VERSION + 1) or isinstance(version, bool):
         known = f"this program reads 1 to {RECIPE_VERSION}"
         raise InputError(f"{path}: its recipe is of another version: {format_value(version)}; {known}")
-    if version == 1:  # its tone settings differ from one default for all kinds of pictures
+    if version == 1:  # version 1 wrote tone settings that differ from one default of all kinds of pictures
         scene = scene | {"tone": {"exposure": "auto", "curve": "none"} | _table(scene, "tone", path)}
     size, samples = recipe.get("size"), recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):

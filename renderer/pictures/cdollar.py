@@ -92,7 +92,7 @@ class Picture(BasePicture[Settings]):
         super().__init__(gpu)
         self._device = gpu.device
         self._interleave = self._device.kernel("cdollar/interleave.cu", "interleave", group_size=128)
-        self._compilation: Compilation | None = None  # of the last draw
+        self._compilation: Compilation | None = None  # the program as compiled for the last draw
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:

@@ -163,7 +163,7 @@ class Picture(AccumulatingPicture[Settings]):
         super().__init__(gpu)
         self._game = ChaosGame(gpu.device)
         self._postprocess = Postprocess(gpu.device)
-        self._plan: _Plan  # of the last picture
+        self._plan: _Plan  # the plan of the last picture
         self._pass = self._batch = 0
         self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
         self._earlier: SampledSums | None = None  # the first half of the samples, for noise()

@@ -30,7 +30,7 @@ FILE = "images/diffusion_dof.cu"
 KERNELS = (
     "assemble_rows", "assemble_columns", "store_separable", "load_full", "store_full", "show_coc", "blit_frame",
 )  # fmt: skip
-MAX_MATRIX_BYTES = 1 << 30  # of the band matrix of `full`
+MAX_MATRIX_BYTES = 1 << 30  # bytes of the band matrix of the method `full`
 CONDUCTANCE_SCALE = 1 / 32  # a disc of diameter c has variance c^2 / 16 per axis, a step of conductance s has 2 s
 
 
@@ -115,7 +115,7 @@ class Picture(BasePicture[Settings]):
         if scene.settings.projection != "perspective" or any(scene.settings.lens_shift):
             raise InputError(f"{scene.path}: focus needs a perspective projection without lens_shift")
         self._traced = scene.settings
-        self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # that coc_diameters traverses
+        self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # coc_diameters traverses a BVH2
         constants: dict[str, Any] = dict(SPHERES=int(self._geometry.has_spheres), STRICT=1, LaunchParams=LAUNCH_PARAMS)
         self._coc_diameters = self.device.kernel("images/circle_of_confusion.cu", "coc_diameters", **constants)
         self._source_path = path

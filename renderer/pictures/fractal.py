@@ -21,7 +21,7 @@ from renderer.pictures.picture import MAX_TEXTURE_SIDE, AccumulatingPicture, Fra
 from renderer.scene.scene import ToneMapping
 
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
-REVOLUTION_SECONDS = 20  # of c on its circle
+REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
 # Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
 # of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
 UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
@@ -93,7 +93,8 @@ class Picture(AccumulatingPicture[Settings]):
     def _choose_arithmetic(self, settings: Settings, size: Size) -> str:
         """`float` and `double` for GLSL, `kernel` for what GLSL does not draw or not resolve."""
         view = settings.view
-        steps = view.height / size[1] / max(Decimal(1), *map(abs, view.center))  # of a pixel, of the numbers' size
+        # Height of a pixel, relative to the size of the numbers.
+        steps = view.height / size[1] / max(Decimal(1), *map(abs, view.center))
         if settings.kind == "formula" and steps < FORMULA_DEPTH:
             least = float(view.height * Decimal(FORMULA_DEPTH) / steps)
             raise UserError(

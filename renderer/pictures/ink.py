@@ -24,7 +24,7 @@ from renderer.scene.schema import PictureSettings, setting
 from renderer.system.trust import check_memory
 
 FILE = "images/ink.cu"
-BAR_FLOATS = 8  # of the overlay's bars: fraction of rows interchanged, time of each phase of a step, spare
+BAR_FLOATS = 8  # floats of the overlay's bars: fraction of rows interchanged, time of each phase of a step, spare
 Pair = tuple[float, float]
 
 
@@ -161,7 +161,8 @@ def initial_condition(cells: FlowGrid, settings: Settings) -> np.ndarray:
         rows = np.clip(((0.5 - y) * height).astype(int), 0, height - 1)
         columns = np.clip(((x / total_width + 0.5) * width).astype(int), 0, width - 1)
         return np.asarray(-np.log(picture[rows, columns]).transpose(2, 0, 1))
-    densities = -np.log([[0.85, 0.2, 0.15], [0.95, 0.7, 0.2], [0.15, 0.3, 0.6]])  # of the bands' reflectances
+    # Reflectances of three inks for red, green and blue.
+    densities = -np.log([[0.85, 0.2, 0.15], [0.95, 0.7, 0.2], [0.15, 0.3, 0.6]])
     bands = np.zeros((3, *x.shape))
     for k, center in enumerate(np.linspace(-0.42, 0.42, 7)):
         profile = np.clip(1 - np.abs(y - center) / 0.055, 0, 1)

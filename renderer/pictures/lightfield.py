@@ -117,8 +117,9 @@ class Picture(AccumulatingPicture[Settings]):
         self._aperture: tuple[object, ...] = ()  # the settings of the weights
         self._weights = self._position = np.empty(0)
         self._focus_disparity = 0.0
-        self._settings: Settings | None = None  # of the last draw
-        self._rectangles: list[tuple[int, int, int, int]] | None = None  # of the pictures; None: one fills the frame
+        self._settings: Settings | None = None  # settings of the last draw
+        # Of the pictures in the frame; None: one picture fills it.
+        self._rectangles: list[tuple[int, int, int, int]] | None = None
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Load the light field, compute weights and focus; allocate the frame and lay out its pictures."""

@@ -52,7 +52,8 @@ class Picture(Generic[AnySettings]):
     can_pick = False
     can_open = False
     shows_each = True  # False: nobody looks at a frame before current_frame(), so that draw() may return an earlier one
-    deadline = math.inf  # of time.monotonic(): work before the first sample may end then, by IncompleteError
+    # On time.monotonic()'s clock: from then on, work before the first sample may raise IncompleteError.
+    deadline = math.inf
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Keep the devices; a subclass calls this and compiles the kernels that do not depend on the settings."""
@@ -303,4 +304,4 @@ def require_untiled(kind: str, size: Size, tile: Tile | None) -> None:
         raise UnavailableError(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
 
 
-AnyPicture = Picture[Any]  # of a kind that is known only when the scene is read
+AnyPicture = Picture[Any]  # a picture whose kind is known only when the scene is read

@@ -54,7 +54,8 @@ __all__ = ["Picture", "Settings", "open_file"]
 AOV_SAMPLES = 16  # samples that the albedo and normal layers average
 READABLE_SAMPLES = 4  # least samples of each frame of an animation
 MIN_CUT = 0.005  # least fraction of the light, cut by max_depth, that is reported
-CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 12, 1 << 16, 1 << 10  # of the pictures that estimate it
+# Pixels, paths and least paths of the estimate of that fraction.
+CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 12, 1 << 16, 1 << 10
 
 
 class Picture(AccumulatingPicture[Settings]):
@@ -453,7 +454,8 @@ class Picture(AccumulatingPicture[Settings]):
         fixed = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)  # the same kernels
         tracer, settings = self._tracers[purpose], replace(fixed, schedule="wavefront", stencil="bits")
         self._update_geometry(settings, 0)
-        tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key  # this picture's present geometry
+        # Share the geometry that this picture has now.
+        tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key
         return tracer, settings
 
     def trace_stages(self, settings: Settings, size: Size, sample: int = 0) -> StageTrace:

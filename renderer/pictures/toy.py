@@ -112,10 +112,10 @@ class Picture(BasePicture[Settings]):
         self.gl = gpu.gl
         self._is_live = False
         self._shared = _Shared()
-        self._draws = 0  # of the present key
+        self._draws = 0  # draws since the key changed
         self._key: object = None
         self._is_behind = False
-        self._time = 0.0  # of the last draw
+        self._time = 0.0  # scene time of the last draw, in seconds
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:

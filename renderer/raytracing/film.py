@@ -63,7 +63,7 @@ class Film:
         self._spare: tuple[Buffer, ...] = ()  # receives the merged film
         self.merged = current
         self._kernels: dict[int, Kernel] = {}  # key 1: reads sample counts from device memory; 0: takes them
-        self._errors: Buffer | None = None  # of each block
+        self._errors: Buffer | None = None  # the estimated error of each block
         self._crop: tuple[Buffer, Kernel] | None = None
 
     def reset(self) -> None:

@@ -15,7 +15,7 @@ from renderer.errors import InputError
 from renderer.paths import SHADERS
 
 DECLARATION = re.compile(r"^// @(\w+) ?(.*)$", re.MULTILINE)
-COMMON_MAPS = ("emission", "color", "normal", "bump", "alpha")  # of all materials without `@maps none`
+COMMON_MAPS = ("emission", "color", "normal", "bump", "alpha")  # maps of all materials without `@maps none`
 MAX_MEDIA = (1 << 15) - 2  # materials that shaders/raytracing/volumes/media.h can number
 IOR_TOLERANCE = 1e-3  # light is not refracted if the ior differs less from 1
 

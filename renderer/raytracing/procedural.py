@@ -243,7 +243,7 @@ def tree(level: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-SIDES = 16  # of cylinders and cones
+SIDES = 16  # side faces of cylinders and cones
 
 
 def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndarray) -> np.ndarray:

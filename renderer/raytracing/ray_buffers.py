@@ -6,7 +6,7 @@ kernel; a stencil word has a bit for each ray of a block of 8 x 4 pixels, unless
 
 from renderer.gpu.device import Buffer, Device
 
-GROUP_SIZE = 128  # threads of a group: one a ray of four stencil words
+GROUP_SIZE = 128  # threads of a group; each has one ray of the group's four stencil words
 MAX_DEPTHS = 16  # depths whose active rays are counted for the report; the same in raytrace.cu
 WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
 WORDS_PER_GROUP = GROUP_SIZE // 2  # stencil words of a group of the kernel `bounces`
@@ -54,12 +54,12 @@ class RayBuffers:
         self.sample = film_of.sample if film_of else device.buffer(2, "i4")
         words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
         self.mask_words = words.get(stencil, self.padded_count // 32)
-        self.active_masks: list[Buffer] = []  # one by depth; for the megakernel one of (words, MAX_DEPTHS)
+        self.active_masks: list[Buffer] = []  # one for each depth; for the megakernel one buffer (words, MAX_DEPTHS)
         if schedule == "megakernel":
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]
         if schedule == "wavefront":
             self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
-            self.bounces_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # of kernel `bounces`
+            self.bounces_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # masks by depth, for `bounces`
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
             counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]  # float4s of a ray
             self.state = tuple(device.buffer((self.padded_count * count, 4)).fill(0) for count in counts)

@@ -17,10 +17,11 @@ from renderer.gpu.device import Device, Timer
 from renderer.raytracing.ray_buffers import RayBuffers
 from renderer.raytracing.schedules import Schedule
 
-WARM_SAMPLES = 4  # of each schedule: launched one by one, then recorded as a graph; they are not timed
-TIMED_SAMPLES = 4  # of each schedule; the least time counts
+WARM_SAMPLES = 4  # untimed samples of each schedule: launched one by one, then recorded as a graph
+TIMED_SAMPLES = 4  # timed samples of each schedule; the least time counts
 MAX_REMEMBERED = 4096  # choices in the file
-LEAST_SECONDS = 1.0  # of drawing that is left: a rival that compiles takes seconds, and gains less in shorter pictures
+# Least remaining drawing time of a trial: compiling a rival takes seconds, a short picture cannot repay it.
+LEAST_SECONDS = 1.0
 Choices = dict[str, str]  # the fastest schedules, by trial_key()
 
 

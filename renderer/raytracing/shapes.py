@@ -36,7 +36,7 @@ from renderer.system.trust import check_memory
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
 MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; fewer are rebuilt with the moving ones
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
-QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # of a quad's corners; v runs downwards
+QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad's corners; v runs downwards
 # Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
 # takes with normals, texture coordinates and colors, and that an instance takes.
 PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, 512, 1024
@@ -148,7 +148,7 @@ class _ModelNodes:
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
             moves, deforms = (rows[model.node_rows] for rows in motion_bounds(model, pose.animation))
-        self.triangles = 0  # that are not instances
+        self.triangles = 0  # triangles that are not instances
         self.instanced, self.moving, self._static = set[int](), list[int](), set[int]()  # indices of mesh_nodes
         for k, (mesh, _) in enumerate(model.mesh_nodes):
             size = sum(len(part.faces) for part in model.meshes[mesh])

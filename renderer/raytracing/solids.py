@@ -77,7 +77,7 @@ def _profile(kind: str, sides: int, tube: float) -> np.ndarray:
     if kind == "cylinder":
         side = [(0.5, -0.5, 1, 0, 1), (0.5, 0.5, 1, 0, 0)]
         return np.array([*base, *side, (0.5, 0.5, 0, 1, PLANAR), (0, 0.5, 0, 1, PLANAR)])
-    radial, up = np.array([1, 0.5]) / np.hypot(1, 0.5)  # of a slope that rises by 1 over a radius of 1/2
+    radial, up = np.array([1, 0.5]) / np.hypot(1, 0.5)  # normal of a slope that rises by 1 over a radius of 1/2
     return np.array([*base, (0.5, -0.5, radial, up, 1), (0, 0.5, radial, up, 0)])
 
 

@@ -22,7 +22,7 @@ SHAPES = {"endless": 0, "box": 1, "ellipsoid": 2}
 FIELDS = {"constant": 0, "falloff": 1, "noise": 2, "cloud": 3, "grid": 4}
 MAX_VOLUMES = 64
 MAX_CELLS = 1 << 25  # densities of a grid
-MAX_OPTICAL_DEPTH = 1e4  # of a volume's diagonal; delta tracking takes about one step per unit of optical depth
+MAX_OPTICAL_DEPTH = 1e4  # along a volume's diagonal; delta tracking takes about one step per unit of optical depth
 RGB = tuple[float, float, float]
 
 

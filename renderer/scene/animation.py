@@ -38,7 +38,7 @@ from renderer.scene.schema import (
 
 Interpolation = Literal["smooth", "linear", "hold", "curve"]
 INTERPOLATIONS = get_args(Interpolation)
-MAX_KEYFRAMES = 100_000  # of one animation
+MAX_KEYFRAMES = 100_000  # key frames of one animation
 KEYFRAME_TOLERANCE = 1e-4  # seconds: edits treat key frames that are nearer than this as one
 Curve = tuple[float, float, float, float]  # x and y of the two inner points of a cubic Bezier curve, 0 to 1
 EASE: Curve = (0.42, 0.0, 0.58, 1.0)  # slow at both ends

@@ -27,12 +27,12 @@ from renderer.system.trust import named_file
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 MAX_INTEGER = (1 << 63) - 1
-MAX_CHARACTERS = 20_000  # of a decimal number
+MAX_CHARACTERS = 20_000  # characters of a decimal number
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _SIZE = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,5})?"
 # A point of the plane, such as -0.75+0.1i: the real part, then sign and size of the imaginary one.
 COMPLEX = re.compile(rf"([-+]?{_SIZE}(?!\*?i)(?![\d.eE]))?(?:([-+]?)({_SIZE})?\*?i)?")
-MAX_NUMBER = 1e30  # of a setting: the length of a vector of such numbers still fits into float32
+MAX_NUMBER = 1e30  # the greatest magnitude of a setting: the length of a vector of such numbers still fits into float32
 
 
 def setting(

@@ -18,9 +18,9 @@ from renderer.errors import InputError, reading
 from renderer.plain import Json
 from renderer.system import drafts
 
-MAX_TEXT_BYTES = 2 << 20  # of a scene file; the largest here has 3 KiB
-MAX_LINES_BYTES = 256 << 20  # of a file of records or of a manifest
-MAX_KEY_NAMES = 32  # of a dotted key, whose time in tomllib grows with the square of its names
+MAX_TEXT_BYTES = 2 << 20  # size of a scene file; the largest of the project has 3 KiB
+MAX_LINES_BYTES = 256 << 20  # size of a file of records or of a manifest
+MAX_KEY_NAMES = 32  # names of a dotted key; tomllib's time grows with the square of their number
 FLOAT_DIGITS = 15  # float64 holds every decimal number of so many digits
 _TOKEN = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[\w \t-]++)|(?P<dot>\.)|(?P<other>.)""")
 KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
@@ -92,9 +92,9 @@ def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
     with open_input(path, max_bytes) as file, reading(path):
         size = min(file_size(file), max_bytes)
         data = file.read(size + 1)  # read(max_bytes) would allocate max_bytes, which may be a GiB
-        if len(data) > size:  # it has grown
+        if len(data) > size:  # the file has grown
             data += file.read(max_bytes + 1 - len(data))
-    if len(data) > max_bytes:  # it has grown
+    if len(data) > max_bytes:  # the file has grown
         raise InputError(f"{path}: larger than the {max_bytes >> 20} MiB that such a file may have")
     return data
 

@@ -30,9 +30,9 @@ from renderer.plain import printable
 from renderer.system.files import file_kind, resolve
 from renderer.system.trust import Limits, refuse_links
 
-RECORD_BYTES = 256  # of a holder's record: process, host, time and command
+RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
-WAIT_SECONDS = 2.0  # that a writer waits for another process, which may write the same small file for a moment
+WAIT_SECONDS = 2.0  # how long a writer waits for another process, which may write the same small file for a moment
 PROBE_BYTES = 1 << 20
 
 _held: Counter[int] = Counter()  # claims of this process by their byte: claims nest

@@ -82,7 +82,7 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
     before = sys.stdout, sys.stderr
     for stream in before:  # a character that the locale cannot encode is shown as a number
         if isinstance(stream, io.TextIOWrapper):
-            with contextlib.suppress(ValueError):  # it is closed
+            with contextlib.suppress(ValueError):  # the stream is closed
                 stream.reconfigure(errors="backslashreplace")
     streams = SafeStream(sys.stdout), SafeStream(sys.stderr)
     sys.stdout, sys.stderr = streams  # SafeStream has the methods that print() and argparse need
@@ -173,7 +173,7 @@ class StopFlag:
 def end_process(code: int) -> NoReturn:
     """Ends the process at once, even while a driver or a compiler works on another thread."""
     if unfinished_work:
-        for number in STOP_SIGNALS:  # one more signal must not break the end in the middle
+        for number in STOP_SIGNALS:  # a second signal must not interrupt the cleanup
             signal.signal(number, signal.SIG_IGN)
         with contextlib.suppress(Exception):
             atexit._run_exitfuncs()

@@ -34,7 +34,7 @@ from renderer.plain import format_value, parse_whole, printable
 from renderer.system.files import resolve
 from renderer.system.process import STOP_SIGNALS, Supervision, exit_code, stop_signals
 
-UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # of --untrusted
+UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # bytes and seconds that --untrusted allows
 SMALL_BYTES = 1 << 26  # smaller allocations are not checked
 WATCH_SECONDS = 0.02
 GRACE_SECONDS = 10.0  # after --time-limit, for the pass or the step that is being drawn then

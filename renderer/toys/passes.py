@@ -52,7 +52,7 @@ class ToyPasses:
         self._buffers: dict[str, Texture] = {}
         self._spare: dict[str, Texture] = {}
         self._held: tuple[int, ...] = ()  # the keys of the frame before
-        self._drawn: tuple[Size, Input] | None = None  # of the buffers
+        self._drawn: tuple[Size, Input] | None = None  # size and input of the last draw of the buffers
         self.frame = -1  # the frame to which the buffers are drawn
 
     def _read_image(self, path: str) -> Texture:

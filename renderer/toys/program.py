@@ -21,12 +21,12 @@ from renderer.system.files import read_text, resolve
 from renderer.system.trust import Limits, named_file
 
 SUFFIXES = (".glsl", ".frag")
-MAX_BYTES = 1 << 20  # of a file: drivers need minutes and gigabytes for longer shaders
+MAX_BYTES = 1 << 20  # size of a file: drivers need minutes and gigabytes for longer shaders
 MAX_UNIFORMS = 256
 BUFFERS = ("Buffer A", "Buffer B", "Buffer C", "Buffer D")
 COMMON, IMAGE = "Common", "Image"
 TABS = (COMMON, *BUFFERS, IMAGE)
-UNUSED_TABS = ("Sound", "Cube A")  # of shadertoy.com, which are not drawn
+UNUSED_TABS = ("Sound", "Cube A")  # tabs of shadertoy.com that are not drawn
 KEYBOARD, NOISE = "keyboard", "noise"
 FILTERS, WRAPS = ("linear", "nearest", "mipmap"), ("clamp", "repeat")
 CHANNEL_COUNT = 4

@@ -33,7 +33,7 @@ class InputArray(NamedTuple):
 
     name: str
     array: np.ndarray
-    scalar_types: tuple[str, ...]  # of each component
+    scalar_types: tuple[str, ...]  # the scalar type of each component
     paths: tuple[Steps, ...]  # how to reach each component: field names, or an index of the last axis
 
     def read(self, box: Indices) -> list[np.ndarray]:

@@ -253,7 +253,7 @@ class NodeBuilder:
         known = [v for v in (self._evaluate(operand, values) for operand in operands) if v is not None]
         if len(known) < len(operands):
             return None
-        if name == "real":  # of builtins.cb alone: converts integers to float
+        if name == "real":  # used by builtins.cb alone: converts integers to float
             is_integer = ty.scalar_type_of(known[0].type) in ty.INTEGERS
             return self.convert(known[0], "float") if is_integer else known[0]
         return self.operation(name, known) if name in OPERATIONS else self.call(name, known)

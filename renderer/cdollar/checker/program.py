@@ -200,8 +200,9 @@ class Body:
     defining: str = ""  # the function whose parameters and body are being lowered
     chosen_boxes: dict[int, ir.Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
     domains: dict[int, Value] = field(default_factory=dict)  # by id of a restriction's domain: its value, used once
-    locals: list[Local] = field(default_factory=list)  # of device code
-    errors: list[ProgramError] = field(default_factory=list)  # of its statements, while the function is checked
+    locals: list[Local] = field(default_factory=list)  # local variables of device code
+    # Errors of the body's statements, while the function is checked.
+    errors: list[ProgramError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Make the program's DAG and builder short to reach."""

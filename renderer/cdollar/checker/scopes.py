@@ -24,7 +24,7 @@ class Variable:
     read_only_reason: str = "a parameter"
     is_mutable: bool = False  # True if fields and elements may be assigned
     is_faulty: bool = False  # True if its declaration has an error, which is known
-    arrays: tuple[LocalArray, ...] = ()  # of a local array of device code: one for each component, without a value
+    arrays: tuple[LocalArray, ...] = ()  # the components of a local array of device code, which has no `value`
 
 
 class NameRestriction(NamedTuple):

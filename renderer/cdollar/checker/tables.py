@@ -28,7 +28,7 @@ class UserFunction:
     device_function: DeviceFunction | None = None
     is_host_only: bool = False
     error: ProgramError | None = None
-    is_instance: bool = False  # of a generic function
+    is_instance: bool = False  # True for an instance of a generic function
 
     @property
     def signature(self) -> str:
@@ -151,7 +151,8 @@ class FunctionTable:
         self.prelude_functions: set[UserFunction] = set()  # a program may replace these
         self.derived: dict[str, Overloads] = {}  # functions made of other functions: "grad(f)"
         self.generics: dict[str, list[ast.FunctionDeclaration]] = {}
-        self.instances: dict[tuple[object, ...], UserFunction] = {}  # of generic functions: by declaration and types
+        # Instances of generic functions, by declaration and types.
+        self.instances: dict[tuple[object, ...], UserFunction] = {}
         self.method_names: set[str] = set()
 
     def __contains__(self, name: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from renderer.cdollar.ir.dag import INFINITE, Borders, Box, Node, Nodes, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Tuple
 
-MAX_REPEATED_NODES = 300  # of a body that is repeated where it is read outside of its domain
+MAX_REPEATED_NODES = 300  # nodes of the largest body that is repeated where a function is read outside of its domain
 
 
 @dataclass(frozen=True)

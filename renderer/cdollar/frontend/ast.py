@@ -197,7 +197,11 @@ class Restriction(AstNode):
 
 
 class VariableDeclaration(AstNode):
-    """`var x = e`, `let x(i) = e`, `float[] x = e`; kind: "var", "let" or "type". A constant outside of functions."""
+    """`var x = e`, `let x(i) = e`, `float[] x = e`. Outside of functions, it declares a constant of the program.
+
+    `kind` is "var", "let", or "type" for a declaration that begins with a type. `parameters` are the bound variables of
+    a function such as `x(i)`; None for a plain variable.
+    """
 
     kind: str
     type: AstNode | None
@@ -206,7 +210,7 @@ class VariableDeclaration(AstNode):
     parameters: list[BoundParameter] | None
     value: AstNode | None
     is_mutable: bool = False  # True if fields and elements may be assigned
-    sizes: list[AstNode] = field(default_factory=list)  # of a local array, `float t[2, 3];`
+    sizes: list[AstNode] = field(default_factory=list)  # the sizes of a local array, `float t[2, 3];`
 
 
 class Assignment(AstNode):
@@ -303,8 +307,10 @@ class FunctionDeclaration(AstNode):
 class ClassDeclaration(AstNode):
     """A record type: name, type and span of each field; its methods and operators.
 
-    The values of a class with a `base`, a functional type, are functions. `evaluation` holds their parameters and body,
-    which may use the fields; a constructor call gives the fields.
+    The values of a class with a `base`, a FunctionalType, are functions, as in
+    `class Ramp : float(int) { float slope; float operator ()(int i) => slope * i; }`.
+    A constructor call such as `Ramp(2)` gives the fields. `evaluation` holds the parameter `i` and the body
+    `slope * i`, in which fields are variables.
     """
 
     name: str
@@ -313,7 +319,7 @@ class ClassDeclaration(AstNode):
     methods: list[FunctionDeclaration] = field(default_factory=list)
     base: AstNode | None = None
     evaluation: Lambda | None = None
-    block_read: FunctionDeclaration | None = None  # of a class with a base: `float[] read(int low, int high)`
+    block_read: FunctionDeclaration | None = None  # a method of a class with a base: `float[] read(int low, int high)`
     is_mutable: bool = False  # the fields of its variables may be assigned
 
 
@@ -335,8 +341,11 @@ def children(tree: AstNode) -> Iterator[AstNode]:
 
 
 def replaced(tree: FunctionDeclaration, change: Callable[[AstNode], AstNode | None]) -> FunctionDeclaration:
-    """A copy of a function; a node that `change` returns replaces a node and its descendants."""
-    new: dict[int, Any] = {}
+    """A copy of a function in which change(node), unless it is None, replaces the node and its descendants.
+
+    Nodes are copied from the last to the first in source order, so that a node's children are copied before the node.
+    """
+    new: dict[int, Any] = {}  # the copy or replacement of each node, by the node's id()
     for node in reversed(list(walk(tree))):
         other = change(node)
         if other is None:

@@ -52,7 +52,7 @@ class ExpressionParser(TokenStream):
 
     def try_type(self) -> ast.AstNode | None:
         """A type if one is next and starts with a known type's name, else nothing is taken."""
-        is_call = self.token.text == "domain" and self.peek().text == "("  # of the function
+        is_call = self.token.text == "domain" and self.peek().text == "("  # `domain(f)` is the domain of the function f
         if not self.token.is_identifier or self.token.text not in self.type_names or is_call:
             return None
         state = self.position, self.depth

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MAX_COMPARED_CHARS = 40  # of a name: the time of a comparison is quadratic in its length
+MAX_COMPARED_CHARS = 40  # longest name that is compared: the time is quadratic in its length
 # Words of other languages, where a token is not expected, or as the name of a type, a function or a module.
 HINTS_BY_WORDS = {
     "and": "and is `&&`",

@@ -15,7 +15,7 @@ from renderer.cdollar.frontend.lexer import KEYWORDS, Token
 FOREIGN = ("def", "fn", "func", "function")  # words that begin functions in other languages
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
-Attributes = dict[str, Span]  # of a function, by name
+Attributes = dict[str, Span]  # the attributes of a function: name -> span
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 
 
@@ -480,5 +480,5 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast
                 items += parser.declaration()
             except ProgramError as other:
                 known = [e for e in (expression_error, error, other) if e is not None]
-                raise max(known, key=lambda e: e.span.start) from None  # of the rule that understood most
+                raise max(known, key=lambda e: e.span.start) from None  # of the rule that read furthest
     return items, None

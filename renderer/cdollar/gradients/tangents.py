@@ -15,7 +15,7 @@ from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.types import FLOATS, component_types, data_type, promoted_type
 
 MAX_TANGENTS = 64  # derivatives of one function: its floating-point results times the differentiated parameters
-Tangents = tuple[ir.Node | None, ...]  # one for each differentiated parameter; None is 0
+Tangents = tuple[ir.Node | None, ...]  # the derivative by each differentiated parameter; None is 0
 
 
 def smooth_outputs(function: device.DeviceFunction) -> list[int]:
@@ -46,7 +46,7 @@ class _TangentBuilder:
         self.dag, self.algebra = functions.dag, Algebra(functions.dag)
         self.tangents: dict[device.Local, tuple[device.Local, ...]] = {}
         self.arrays: dict[device.LocalArray, tuple[device.LocalArray, ...]] = {}
-        self.known: dict[tuple[ir.Node, int], Tangents] = {}  # of the components of nodes
+        self.known: dict[tuple[ir.Node, int], Tangents] = {}  # tangents by node and number of its component
         self.visited: set[ir.Node] = set()
         self.outputs = smooth_outputs(function)
         if len(self.outputs) * len(active) > MAX_TANGENTS:

@@ -13,8 +13,9 @@ import numpy as np
 from renderer.cdollar.ir.dag import BoundVariable, Dimension, Node, Range, RuntimeScalar
 from renderer.cdollar.ir.types import DTYPES, INTEGERS
 
-Bounds = tuple[int, int] | None  # the least and the greatest value of an integer, if they are known
-INDICES = ("int", "uint")  # conversions between these types keep the indices of arrays
+Bounds = tuple[int, int] | None  # the least and the greatest value (inclusive) of an integer, if they are known
+# Types between which a conversion keeps an index: an index of an array is from 0 to 2^31 - 1, which both types hold.
+INDICES = ("int", "uint")
 
 
 class Affine(NamedTuple):
@@ -41,7 +42,10 @@ class Affine(NamedTuple):
 
 
 def affine(node: Node, known: dict[Node, Affine | None] | None = None) -> Affine | None:
-    """Return the affine form of a node in integer variables, or None if it is not affine; `known` holds other forms."""
+    """Returns the affine form of a node in integer variables, or None if it is not affine.
+
+    `known` caches results by node, within a call and, if the caller passes one, between calls.
+    """
     known = {} if known is None else known
     if node not in known:
         known[node] = _affine(node, known)
@@ -94,7 +98,9 @@ def bordered_index(
 ) -> Node:
     """The index in `range_` that a border mode reads in place of `index`; mode zero clamps it, as mode clamp does.
 
-    `op` and `number` make the nodes of operations and numbers of the index's type.
+    In mode zero the caller replaces the value read there by 0. `op` and `number` make the nodes of operations and
+    numbers of the index's type. The period of `mirror` is twice the range: up and down again, without repeating an end
+    less than twice. `%` is C's, negative for negative operands, so it is applied twice.
     """
     low, last = number(range_.low), number(range_.high - 1)
     if border in ("clamp", "zero"):
@@ -109,17 +115,17 @@ def bordered_index(
 def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[int, int] | None:
     """The half-open bounds of `variable` in which the form stays in `range_` for all values of the other variables.
 
-    None if the range of another variable is empty or infinite.
+    `variable` must be in the form. None if the range of another variable is empty or infinite.
     """
     coefficient = dict(form.terms)[variable]
-    ends = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
-    if ends is None:
+    others = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
+    if others is None:
         return None
-    low, high = range_.low - ends[0], range_.high - 1 - ends[1]
+    low, high = range_.low - others[0], range_.high - 1 - others[1]  # low <= coefficient * variable <= high
     if coefficient < 0:
         low, high = -high, -low
     size = abs(coefficient)
-    return -(-low // size), high // size + 1
+    return -(-low // size), high // size + 1  # low / size rounded up, high / size rounded down
 
 
 def is_proven_in_bounds(index: Node, range_: Range) -> bool:
@@ -129,26 +135,31 @@ def is_proven_in_bounds(index: Node, range_: Range) -> bool:
 
 
 def bounds_of_number(node: Node) -> Bounds:
-    """The bounds of a literal; None for a number of the host, which may change."""
+    """The bounds of a scalar node: a literal's value twice; None for a number of the host, which may change."""
     is_literal = node.type in INTEGERS and not isinstance(node.attribute, RuntimeScalar)
     return (int(node.attribute.number),) * 2 if is_literal else None
 
 
 def bounds_of_range(range_: Dimension) -> Bounds:
-    """The bounds of a bound variable."""
+    """The bounds of a bound variable over a range; None if the range is empty or not a range of numbers."""
     return (range_.low, range_.high - 1) if isinstance(range_, Range) and range_.size else None
 
 
 def bounds_of_operation(node: Node, operands: list[Bounds]) -> Bounds:
-    """The bounds of an operation on integers by interval arithmetic; None if unknown or outside of the type's range."""
+    """The bounds of an operation on integers by interval arithmetic.
+
+    `operands` holds the bounds of the node's inputs. None if they are unknown, for an operation without a rule below,
+    and if the result may leave the type's range, where it wraps around.
+    """
     if node.type not in INTEGERS or None in operands:
         return None
+    # The operands lie in [a, b] and [c, d]; an operation with one operand does not use c and d.
     (a, b), (c, d) = operands[0], operands[-1]  # type: ignore[misc]  # none is None
     intervals = {
         "+": (a + c, b + d), "-": (a - d, b - c), "neg": (-b, -a), "convert": (a, b),
         "*": (min(a * c, a * d, b * c, b * d), max(a * c, a * d, b * c, b * d)),
     }  # fmt: skip
-    low, high = intervals.get(node.attribute, (1, 0))
+    low, high = intervals.get(node.attribute, (1, 0))  # low > high: no rule for this operation
     limits = np.iinfo(DTYPES[node.type])
     lowest, highest = int(limits.min), int(limits.max)
     return (low, high) if lowest <= low <= high <= highest else None

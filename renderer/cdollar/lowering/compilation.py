@@ -125,7 +125,7 @@ def run_function(program: Program, function: UserFunction, values: Sequence[Valu
     statements.fail_missing_return(function)
 
 
-MAX_ERRORS = 20  # of a program, after which no function is checked any more
+MAX_ERRORS = 20  # errors of a program, after which no function is checked any more
 RULES = Rules(lower_any_expression, call, device_function_or_none)
 
 

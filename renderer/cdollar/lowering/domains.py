@@ -145,7 +145,8 @@ def name_occurrences(
         is_index, arguments = is_index_call(body, tree.callee), tree.arguments
         if isinstance(tree.callee, ast.Name) and (name := tree.callee.name) in ("grad", "value_and_grad"):
             is_redefined = find_variable(body, name) is not None or name in body.program.functions
-            arguments = arguments if is_redefined else arguments[:1]  # the others are names of parameters
+            # The further arguments of grad() are names of parameters, not expressions.
+            arguments = arguments if is_redefined else arguments[:1]
         for argument in arguments:
             yield from name_occurrences(body, argument, inside, is_index or in_index, hidden)
         return

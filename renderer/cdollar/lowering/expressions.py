@@ -372,7 +372,7 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
     return calls.call_overloaded(body, name, overloads_for_values(body.program.functions, name, values), values, tree)
 
 
-SCANS = ("scan", "exclusive_scan", "segmented_scan")  # of the prelude: they group elements as they like
+SCANS = ("scan", "exclusive_scan", "segmented_scan")  # functions of the prelude that may group elements in any order
 
 
 def require_associative(body: Body, name: str, function: ast.AstNode) -> None:

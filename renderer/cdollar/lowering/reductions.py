@@ -75,7 +75,7 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
     """The first restriction of a reduction to a union of boxes, and the union; None if there is none."""
     for restriction in tree.restrictions:
         if isinstance(restriction.domain, ast.RangeExpression):
-            continue  # one box
+            continue  # the domain is one box, not a union
         if restriction.domain is not None and id(restriction) not in body.chosen_boxes:
             value = lower(body, restriction.domain)
             if isinstance(value, DomainValue) and value.more:

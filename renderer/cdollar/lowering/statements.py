@@ -285,7 +285,7 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
             break
         run(body, tree.step)
         if body.program.host.abstract_depth:
-            break  # one iteration checks the body
+            break  # one iteration of the loop checks its body
         if iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
             body.program.host.materialize_variables(scope)
     return None
@@ -342,7 +342,7 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
         body.program.declared[tree.name_span] = value
 
 
-MAX_LOCAL_COMPONENTS = 1024  # of one local array
+MAX_LOCAL_COMPONENTS = 1024  # scalar components of one local array, all elements together
 SIZE_HINT = f"write the number, at most {MAX_LOCAL_COMPONENTS} components: `float t[8];`"
 
 

@@ -21,7 +21,7 @@ from renderer.gpu import Device
 
 NOT_COUNTED = ("convert",)  # operations that count 0
 PROBE_BYTES = 64 << 20  # bytes that the copy reads and writes to measure the memory of a CPU
-GPU_PROBE_BYTES = 1 << 30  # of a GPU: many times its caches
+GPU_PROBE_BYTES = 1 << 30  # bytes that the bandwidth probe copies on a GPU: many times its caches
 PROBE_ROUNDS = 2048  # rounds of multiply-adds of a thread
 CHAINS = 8  # independent multiply-adds a round of shaders/cdollar/roofline.cu
 

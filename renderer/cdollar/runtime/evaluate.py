@@ -52,7 +52,7 @@ class Result(NamedTuple):
     array: np.ndarray | None
     origin: tuple[int, ...] = ()
     text: str = ""
-    items: "dict[str, Result]" = {}  # noqa: RUF012  # of a tuple, by name; never changed
+    items: "dict[str, Result]" = {}  # noqa: RUF012  # results of a tuple, by name; never changed
 
 
 def read_source(path: Path) -> SourceFile:

@@ -67,7 +67,7 @@ def _gradient(called: Callable[..., "Function"], function: "Function", parameter
     for parameter in parameters:
         if not isinstance(parameter, str):
             raise ArgumentError(f"{name}: parameter is a name, but {format_value(parameter)} is given")
-    made = Function(*function._given)  # noqa: SLF001  # of this class
+    made = Function(*function._given)  # noqa: SLF001  # `function` is of this class
     made._made_by = called, (function, *parameters)  # noqa: SLF001
     span = made.declaration.declaration.name_span
     made._call(gradient_function(made.declaration, parameters, span, called is value_and_grad))  # noqa: SLF001
@@ -255,7 +255,7 @@ class Function:
         read = {s.unique_id for s in host.scalars_read}
         for k, given in enumerate(bound):
             if self._is_float[k] and isinstance(given, DataValue) and given.node.attribute.unique_id in read:
-                self._is_float[k] = False  # its value decides what is computed: it belongs to the key
+                self._is_float[k] = False  # the argument's value decides what is computed, so it belongs to the key
                 return result
         recorded = RecordedCall(recording, values, bound, result)
         if recorded.is_possible:
@@ -356,5 +356,5 @@ def _numbers(value: object, type_: Data, name: str) -> tuple[Number, ...]:
     """The components of a number or vector, checked as texts of the command line are."""
     try:
         return parse_number(",".join(map(repr, _components(value, type_, name))), type_, name)
-    except ArgumentError as error:  # of the command line, where numbers come from --set
+    except ArgumentError as error:  # from the command line, where numbers come from --set
         raise ArgumentError(str(error).replace(f"--set {name}=", f"{name}: ", 1)) from None

@@ -22,7 +22,7 @@ from renderer.formats.tables import read_table
 
 # The absolute value that decimal numbers of a table must stay below, by scalar type.
 MAX_NUMBER = {"half": HALF_OVERFLOW, "float": MAX_FLOAT, "double": MAX_FLOAT}
-Files = Mapping[str, str | Path | np.ndarray]  # of array parameters, by name: paths or arrays
+Files = Mapping[str, str | Path | np.ndarray]  # paths or arrays by name of the array parameter
 Given = Any  # a parameter of a picture: a number, a tuple of numbers, or the path of an array
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
 PICTURE_PARAMETERS: dict[str, Given] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}

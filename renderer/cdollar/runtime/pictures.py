@@ -12,7 +12,7 @@ from renderer.errors import UserError
 
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".exr", ".webp", ".tif", ".tiff", ".bmp")
 HALF_OVERFLOW = 65520.0  # rounds to an infinite half
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # of linear Rec. 709
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # weights of linear Rec. 709 components in the luminance
 WANTED = "a picture is a two-dimensional array of numbers, or of vectors of 3 or 4"
 
 

@@ -88,7 +88,7 @@ class RecordedCall:
         for k, value in enumerate(bound):
             if isinstance(value, DataValue) and isinstance(values[k], float):
                 self._scalars += self._number_uses(k, value)
-        self._numbers = {k: values[k] for k, *_ in self._scalars}  # of the last call
+        self._numbers = {k: values[k] for k, *_ in self._scalars}  # scalar arguments of the last call, by parameter
 
     def _uses(self) -> dict[int, Uses]:
         """The uses of each buffer, by the id of the buffer."""

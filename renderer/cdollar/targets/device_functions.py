@@ -13,7 +13,7 @@ from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import CDialect, indented, literal, operation_text
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # rounds of a loop, after which it is stopped
-MAX_INLINED_OPERATIONS = 1_000  # of a function that is inlined: compilers take the square of a text's length
+MAX_INLINED_OPERATIONS = 1_000  # the largest function that is inlined: compilers take the square of a text's length
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
 DRIVER_LIMIT_STATUS = LOOP_LIMIT_STATUS + 1  # the poison of a value whose loop the GL driver left early
 

@@ -20,7 +20,7 @@ from renderer.cdollar.ir.types import Number, component_types
 from renderer.cdollar.targets.device_functions import FunctionTable
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 
-MAX_DRIVER_OPERATIONS = 10_000  # of inlined functions: llvmpipe takes a second for as many
+MAX_DRIVER_OPERATIONS = 10_000  # operations of all inlined functions: llvmpipe takes a second for as many
 INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long
 StoredRanges = Callable[[ir.Node], ir.Ranges]  # the indices that the buffers of an array hold
 
@@ -75,7 +75,7 @@ class ExpressionEmitter(FunctionTable):
         self.arguments: dict[Hashable, tuple[str, str, Number]] = {}  # by key: name, scalar type, number
         self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
-        self.inlined_operations = 0  # of called functions, if the driver inlines them
+        self.inlined_operations = 0  # operations of called functions, if the driver inlines them
 
     # Names and lines
 

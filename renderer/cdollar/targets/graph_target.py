@@ -37,7 +37,7 @@ from renderer.gpu.device import Kernel
 from renderer.gpu.gl import Texture
 
 MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # the most launches of a kernel that --explain times, and their total time
-MAX_KERNEL_CHARS = 160_000  # of a kernel's text, whose compilation takes PoCL a second
+MAX_KERNEL_CHARS = 160_000  # characters of the longest kernel text, whose compilation takes PoCL a second
 CHUNK_BYTES = 256 << 20  # the bytes of host arrays that a reduction uploads at a time
 
 
@@ -153,7 +153,7 @@ class GraphTarget(Target):
         self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
         self.required_regions: WeakKeyDictionary[ir.Node, ir.Ranges] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], None]] | None = None
-        self.checks: list[PendingCheck] = []  # of this run
+        self.checks: list[PendingCheck] = []  # the status words to read at the end of this run
         self.recording: Recording | None = None  # records runs while it is set
         self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
 

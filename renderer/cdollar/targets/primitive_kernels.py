@@ -21,7 +21,7 @@ SUM_TYPES = {"int": "uint", "uint": "uint", "float": "float", "double": "double"
 STORED = {"int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
 OPERATIONS = {"scatter_add": 0, "scatter_mul": 1, "scatter_max": 2, "scatter_min": 3}
 Constants = dict[str, int | str]
-Sizes = tuple[int, int, int]  # of a scatter: the number of elements, the number of keys (bins), the least key
+Sizes = tuple[int, int, int]  # a scatter's number of elements, number of keys (bins), and least key
 
 
 class PrimitiveKernels:

@@ -70,7 +70,8 @@ def read_schedules(path: Path) -> dict[str, Schedule]:
     """Read a schedule file: schedules by KernelPlan.key, {} if the file does not exist. Raises InputError."""
     if not os.path.exists(path):
         return {}
-    table = read_toml(named_file(path.name, path.parent, (".toml",), "the schedule"))  # it may be a link
+    # Checked, as the path may be a link.
+    table = read_toml(named_file(path.name, path.parent, (".toml",), "the schedule"))
     kernels = table.get("kernels", {})
     if not isinstance(kernels, dict) or table.keys() - {"kernels"}:
         raise InputError(f"{path}: found {', '.join(table)}; allowed are tables [kernels.KEY]")

@@ -48,7 +48,7 @@ RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine"
 RANDOM_COUNTS = {"uniform(random": 1, "gauss4(random": 4, "random_table_point(": 1}
 REPEAT_RE = re.compile(r"#\d{1,2}#")
 Stage = Literal["", "pre_", "post_"]
-PREFIXES = ("", "pre_", "post_", "pre_add_", "post_add_")  # of names that derive from a listed one
+PREFIXES = ("", "pre_", "post_", "pre_add_", "post_add_")  # prefixes of names that derive from a listed name
 Entry = TypeVar("Entry")
 # The parameters that every STAMP and PALETTE_STAMP has after those in its head.
 STAMP_PARAMETERS = {"ColorOnly": 0.0, "Gradient": 0.0, "scale_z": 0.0, "offset_z": 0.0, "reset_z": 1.0}

@@ -24,7 +24,7 @@ class AttributeParser:
         self._warned: set[str] = set()
         self.ignored: Counter[str] = Counter()
         self.location = str(path)
-        self.frame = 0.0  # of the flame, at which JWildfire evaluates its curves over time
+        self.frame = 0.0  # the flame's frame, at which JWildfire evaluates its curves over time
 
     def fail(self, sentence: str) -> NoReturn:
         """Raise InputError for the current location."""

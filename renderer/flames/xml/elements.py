@@ -14,10 +14,10 @@ from renderer.formats.xml import parse_xml
 
 FLAME_TAGS = ("flame", "jwf-flame")
 MAX_DEPTH = 100
-MAX_FLAMES = 10_000  # of a file: reading takes a third of a millisecond each
+MAX_FLAMES = 10_000  # flames of a file: reading one takes a third of a millisecond
 NAME = re.compile(r"[A-Za-z_][\w:.-]*")
 TAG_END = re.compile(r"""(?:[^>"']|"[^"]*"|'[^']*')*+>""")
-ATTRIBUTE = re.compile(r"""([^=]*)=\s*("[^"]*"|'[^']*')""")  # its name: the text after the last value
+ATTRIBUTE = re.compile(r"""([^=]*)=\s*("[^"]*"|'[^']*')""")  # an attribute's name is the text after the last value
 REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
 ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))

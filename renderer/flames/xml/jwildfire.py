@@ -59,7 +59,7 @@ def _bounded(parser: AttributeParser, layer: Element, name: str, high: float) ->
 
 # What JWildfire animates of an affine or post-affine of a plane: a coefficient's column and row, its angle or its size.
 ANIMATED = re.compile(r"(xy|yz|zx)(Post)?(?:Coeff([012])([01])|(Rotate|Scale))Curve")
-MAX_POINTS = 10_000  # of a curve over time
+MAX_POINTS = 10_000  # points of a curve over time
 
 
 def evaluated(parser: AttributeParser, attributes: Mapping[str, str], kind: str) -> dict[str, str]:

@@ -16,8 +16,8 @@ INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
 POINTER = re.compile(r"/nodes/(0|[1-9][0-9]{0,8})/(translation|rotation|scale|weights)")
 MAX_ANIMATIONS = 1 << 14
-MAX_CHANNELS = 1 << 17  # of a file, 20 us each
-MAX_KEY_SECONDS = 1e6  # of a key frame
+MAX_CHANNELS = 1 << 17  # animation channels of a file; reading one takes 20 us
+MAX_KEY_SECONDS = 1e6  # the latest time of a key frame
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from renderer.plain import Json, format_value, is_finite_number
 from renderer.system.files import file_stamp, parse_json, read_file, resolve
 from renderer.system.trust import named_file
 
-MAX_FILE_BYTES = 1 << 30  # of the file, and of each file that it names
+MAX_FILE_BYTES = 1 << 30  # bytes of the file, and of each file that it names
 MAX_JSON_BYTES = 64 << 20  # bytes of JSON
 MAX_COUNT = 1 << 26  # items of an array
 MAX_ZEROS = 1 << 24  # items of all accessors without a buffer view, which consist of zeros

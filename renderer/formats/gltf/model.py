@@ -110,7 +110,7 @@ class Camera:
     matrix: np.ndarray  # (4, 4) camera to world; the camera looks along -z
     fov_degrees: float | None
     aspect: float | None  # width over height
-    height: float | None = None  # of an orthographic camera's view, in units of its node
+    height: float | None = None  # height of an orthographic camera's view, in units of its node
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Node:
     scale: tuple[float, ...]
     mesh: int = -1
     skin: Skin | None = None
-    weights: tuple[float, ...] = ()  # of morph targets
+    weights: tuple[float, ...] = ()  # weights of the morph targets
     deforms: bool = False
     camera: Camera | None = None
     light: Light | None = None

@@ -21,11 +21,11 @@ from renderer.formats.gltf.textures import read_textures
 from renderer.plain import Json, format_ignored, format_value
 
 MAX_TRIANGLES = 1 << 25  # drawn by all nodes, and stored in all meshes
-MAX_VERTICES = 1 << 27  # of all primitives, counting shared accessors each time
+MAX_VERTICES = 1 << 27  # vertices of all primitives, counting shared accessors each time
 MAX_NODES = 1 << 17  # 20 us each
-MAX_INSTANCES = 1 << 17  # of all nodes
+MAX_INSTANCES = 1 << 17  # instances of all nodes
 INSTANCING, VARIANTS = "EXT_mesh_gpu_instancing", "KHR_materials_variants"
-MAX_JOINTS = 1 << 20  # of all nodes with skins
+MAX_JOINTS = 1 << 20  # joints of all nodes with skins
 
 
 def build_model(file: Container, variant: str = "") -> Model:

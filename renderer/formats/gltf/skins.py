@@ -8,8 +8,8 @@ from renderer.formats.gltf.container import Container
 from renderer.plain import Json
 
 BLOCK = 1 << 16  # vertices skinned at a time, which bounds the memory of their matrices
-MAX_TARGETS = 1 << 12  # of a primitive
-MAX_TARGET_VERTICES = 1 << 27  # of all morph targets
+MAX_TARGETS = 1 << 12  # morph targets of a primitive
+MAX_TARGET_VERTICES = 1 << 27  # vertices of all morph targets of a file
 TARGET_KINDS = {"POSITION": ("VEC3",), "NORMAL": ("VEC3",), "TANGENT": ("VEC3",)}
 
 

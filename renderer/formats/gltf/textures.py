@@ -12,9 +12,9 @@ from renderer.formats.gltf.model import Texture
 from renderer.formats.images import read_pixels
 from renderer.plain import Json
 
-MAX_PIXELS = 1 << 26  # of one image: 8,192 x 8,192
-MAX_TOTAL_PIXELS = 1 << 28  # of all images of a file, of 4 bytes each; beyond it the largest are halved
-MAX_DECODED_PIXELS = 1 << 30  # of all images of a file, before any is halved
+MAX_PIXELS = 1 << 26  # pixels of one image: 8,192 x 8,192
+MAX_TOTAL_PIXELS = 1 << 28  # pixels of all images of a file, 4 bytes each; beyond it the largest images are halved
+MAX_DECODED_PIXELS = 1 << 30  # pixels of all images of a file, before any is halved
 MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's

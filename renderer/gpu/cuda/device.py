@@ -264,7 +264,7 @@ class CudaBuffer(Buffer):
             between.source_ready.record(source.device._stream)
             between.source_ready.block_stream(between.stream)
             between.target_ready.block_stream(between.stream)
-            if source.device.index == self.device.index:  # one GPU, opened twice
+            if source.device.index == self.device.index:  # both devices are one GPU, opened twice
                 check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, between.stream.handle))
             else:
                 ends = self.pointer, self.device.context.handle, source.pointer, source.device.context.handle

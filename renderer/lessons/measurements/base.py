@@ -16,9 +16,9 @@ from renderer.pictures.picture import AnyPicture
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_in_file
 
-MAX_SECONDS = 10.0  # of timing in one measurement
-POINT_SECONDS = 0.6  # of timing one point, at most
-MAX_RUNS = 40  # of one point
+MAX_SECONDS = 10.0  # the longest time that one measurement spends on timing
+POINT_SECONDS = 0.6  # the longest time that one point of the curve is timed
+MAX_RUNS = 40  # timed runs of one point
 
 Runs = dict[Any, tuple[Callable[[], object], Callable[[], object]]]  # (launch, wait for completion) by name
 
@@ -29,7 +29,7 @@ class Finding(Plot):
 
     title: str = "Here"
     device: str = ""  # run() fills in the bench's
-    seconds: float = 0.0  # of timing
+    seconds: float = 0.0  # spent on timing so far
     notes: tuple[str, ...] = ()
 
     @property

@@ -77,7 +77,7 @@ class RealForm:
     band: Band
     is_matrix: bool
     is_conjugate: bool
-    shape: tuple[int, ...]  # of b
+    shape: tuple[int, ...]  # the shape of b
 
     def right_hand_side(self, b: np.ndarray) -> np.ndarray:
         """The real right-hand sides for b."""

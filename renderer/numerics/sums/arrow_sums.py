@@ -47,15 +47,18 @@ def batches_total(
 
 
 def _decimal_sum(column: Any) -> DecimalSum:
-    """The sum of an Arrow array of decimals: integers of 4 to 32 bytes, little-endian, in units of 10^-scale.
+    """The exact sum of the values of an Arrow DECIMAL column that are not null.
 
-    `words` is their number of 32-bit words. Only the highest word is signed (two's complement).
+    Arrow stores a decimal as an integer of 4 to 32 bytes, little-endian, in units of 10^-scale: `words` words of 32
+    bits, of which only the highest is signed (two's complement). Word k is added over all values in 64 bits, which
+    cannot overflow below 2^32 values a chunk, and the sums are joined with weights 2^(32 k) in Python's integers.
     """
     words, units, count = column.type.bit_width // 32, 0, 0
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.drop_null()
         if len(values):
             bytes_before = 4 * words * values.offset
+            # buffers() of a fixed-width array are (bitmap of nulls, values)
             table = np.frombuffer(values.buffers()[1], "<u4", len(values) * words, bytes_before).reshape(-1, words)
             sums = [int(table[:, k].sum(dtype="u8")) for k in range(words - 1)]
             sums.append(int(table[:, -1].view("<i4").sum(dtype="i8")))

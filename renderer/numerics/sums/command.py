@@ -41,7 +41,7 @@ STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot", "weighted-
 PAIRED = ("dot", "weighted-mean")  # statistics of two arrays
 OF_COMPLEX = ("sum", "mean", "variance", "norm")  # statistics of complex numbers
 READ_ONCE = ("sum", "mean", "min", "max")  # statistics that read every number once, as from a pipe
-TASK_BYTES = 1 << 28  # of the numbers of one task on a farm
+TASK_BYTES = 1 << 28  # bytes of the numbers of one task on a farm
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "files": dict(nargs="+", metavar="FILE.npy", help="read in chunks, never at once; all arrays of a .npz; - is a "

@@ -19,12 +19,12 @@ from renderer.raytracing.lights.environment_presets import directions, preset_ma
 from renderer.raytracing.settings import Settings, Sky
 from renderer.system.files import file_stamp, read_file
 
-MAX_PIXELS = 1 << 25  # of a map file
+MAX_PIXELS = 1 << 25  # pixels of a map file
 MAX_FILE = 256 << 20  # bytes of an .hdr
 MAX_CDF_SIZE = 1024, 512  # columns, rows
 MAX_PRESET_CDF_SIZE = 256, 128  # fits into a CPU's caches; costs smooth presets 0.1 to 4 % more variance
 SKY_SIZE = 512, 256  # width, height
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of linear Rec. 709
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 SUN_LUMINANCE = 1.88e6  # kcd/m^2 above the atmosphere
 SUN_RADIUS = np.radians(0.2665)
 WAVELENGTHS = np.array([0.61, 0.55, 0.465])  # micrometers, of red, green and blue

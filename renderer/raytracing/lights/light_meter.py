@@ -14,7 +14,8 @@ from renderer.raytracing.settings import PointLight, Sun
 
 SURFACE_SAMPLES = 2048
 EMITTER_SAMPLES = 128
-METERED_PERCENTILE = 90  # of the lit samples, so that the surfaces that face the lights decide
+# Percentile of the lit samples that is metered, so that the surfaces that face the lights decide.
+METERED_PERCENTILE = 90
 
 
 class SurfaceSamples(NamedTuple):

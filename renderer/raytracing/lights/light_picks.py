@@ -52,7 +52,7 @@ class Group(NamedTuple):
 
     name: str
     chosen: np.ndarray  # (n,) bool: mask of its picks
-    probability: float  # of picking this light
+    probability: float  # the probability of picking this light
 
 
 def trace_picks(

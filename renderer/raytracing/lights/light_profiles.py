@@ -47,7 +47,7 @@ def profile_rows(lights: list[Any], first: int) -> list[np.ndarray]:
     """Returns arrays of rows (k, 4), stored from row `first` on: three rows a light, then each file's data."""
     records = np.zeros((len(lights), 3, 4), "f4")
     data: list[np.ndarray] = []
-    first_rows: dict[str, int] = {}  # of the data, by file
+    first_rows: dict[str, int] = {}  # index of the first row of each file's data
     row = first + 3 * len(lights)
     for record, light in zip(records, lights, strict=True):
         profile = load_profile(light.file)

@@ -133,7 +133,8 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
     cosine = 2 * mean - 1
     o, sine = np.arccos(cosine), np.sqrt(np.maximum(1 - cosine**2, 0))
     w = np.minimum(o + np.pi / 2, np.pi)
-    beyond = 2 * w * sine - np.cos(o - 2 * w) - 2 * o * sine + cosine  # of the cone of normals
+    # Measure of the directions outside of the cone of normals.
+    beyond = 2 * w * sine - np.cos(o - 2 * w) - 2 * o * sine + cosine
     return np.asarray(2 * np.pi * (1 - cosine) + np.pi / 2 * beyond)
 
 

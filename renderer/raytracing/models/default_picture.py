@@ -27,7 +27,7 @@ from renderer.raytracing.settings import Environment, Material, PointLight, Quad
 from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene, ToneMapping
 
-TONE = ToneMapping(curve="agx")  # of all scenes that are ray traced, where a scene sets no other
+TONE = ToneMapping(curve="agx")  # tone mapping of ray-traced scenes that set no other
 MODEL_TONE = replace(TONE, exposure="manual", contrast=1.4)  # AgX alone is as flat as a negative
 GROUND = Material("ground", "shadow_catcher")
 BODY = Material("body", "metallic", color=(0.40, 0.235, 0.16), roughness=0.38)
@@ -35,12 +35,13 @@ GROUND_SIZE = 12.0  # side of the ground, in diameters of the model
 FILL = 0.25  # strength of the studio beside a file's lights, as a fraction of their light
 STUDIO_EV = 0.1  # exposure of a model that only the studio lights
 WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
-MAX_STRENGTH = 1e6  # of an environment
+MAX_STRENGTH = 1e6  # the greatest strength of an environment
 MASK_STEPS = 16
 MASK_GRID = np.array([(i, j, MASK_STEPS - i - j) for i in range(MASK_STEPS + 1) for j in range(MASK_STEPS + 1 - i)])
 MASK_POINTS = MASK_GRID / MASK_STEPS  # (k, 3) barycentric coordinates in a triangle
 MASK_NEIGHBORS = (np.abs(MASK_GRID[:, None] - MASK_GRID).max(-1) <= 1).astype("f4")  # (k, k)
-MAX_MASK_POINTS, MIN_ALPHA = 1 << 21, 0.02  # of a primitive; alpha of a blended texel that counts as seen
+# Points of a primitive at which alpha is read; least alpha of a visible blended texel.
+MAX_MASK_POINTS, MIN_ALPHA = 1 << 21, 0.02
 # In a file without lamps, emissive triangles count as lights if white surfaces in their light reach this radiance;
 # dimmer triangles are decoration.
 EMITTERS_LIGHT = 1.0

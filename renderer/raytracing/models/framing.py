@@ -12,10 +12,10 @@ MARGIN = 0.07  # fraction of the picture's width or height that stays free on ea
 FOV_DEGREES = 28.0  # vertical angle of view
 PICTURE_ASPECT = 16 / 9
 FLOOR_SLAB, FLOOR_COVER = 0.06, 0.4  # a floor is at most this high and covers at least this much of the footprint
-CENTERING_STEPS = 8  # of Newton's method
+CENTERING_STEPS = 8  # steps of Newton's method
 PRODUCT_POINTS = 2048  # points in one matrix product
 ROOM_RAYS, MAX_OPEN_RAYS = 128, 4  # rays from the middle of a model; a room is closed if at most so many leave it
-ROOM_HEIGHTS = 0.5, 0.65, 0.8  # of the rays' origin, in heights of the model: furniture may stand in the middle
+ROOM_HEIGHTS = 0.5, 0.65, 0.8  # heights of the rays' origin, in heights of the model: furniture may stand in the middle
 ROOM_FOV_DEGREES, ROOM_DEPTH = 60.0, 0.85  # the camera inside stands at this fraction of the way to the farthest wall
 MAX_BOX_ASPECT = 20.0  # largest aspect, and inverse of the least, of the rectangle that a model fills
 

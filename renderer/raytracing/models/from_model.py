@@ -66,7 +66,7 @@ def _open_model(path: Path) -> Scene:
     camera = model.cameras[0] if model.cameras else None
     view = camera_view(camera, vertices) if camera else None
     names = [camera.name for camera in model.cameras]
-    by_blender = "Blender I/O" in model.generator  # its lamps and its emission differ in unit (default_picture.py)
+    by_blender = "Blender I/O" in model.generator  # Blender's lamps and emission have other units (default_picture.py)
     content = Content(vertices, corners, emitted, step, suns, points, view, tuple(names), by_blender)
     has_glass = any(material.transmission > 0 for material in materials_of(model))
     settings = Settings(samples=SAMPLES, materials=(), models=(_shape(path, model),))

@@ -27,11 +27,12 @@ from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
 from renderer.window.state import edit_actions, main_loop, open_files, save_files, unsaved
 from renderer.window.state.app_state import AppState
 
-FRAME_SHARE = 0.02  # of the time, for frames while panels refine: software GL draws both with the same cores
+# Fraction of the time for window frames while panels refine: software GL draws both with the same cores.
+FRAME_SHARE = 0.02
 MAX_DISPLAY_INTERVAL = 3.0  # seconds
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
-MAX_FAILED_FRAMES = 3  # this many failed frames in a row end the window
-MAX_QUEUED_FRAMES = 3  # that are drawn before the release of a button: pointer, press, motion
+MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
+MAX_QUEUED_FRAMES = 3  # frames that are drawn before a button's release is passed on: pointer, press, motion
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
 # GLFW's key number -> Dear ImGui's key; only the names of arrows and digits differ between the two
@@ -192,7 +193,7 @@ class Window:
         glfw.swap_interval(0)
         self.gl = GlContext.from_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
-        self._ui: UiContext | None = None  # of the last frame
+        self._ui: UiContext | None = None  # the context of the last frame
         self._dropped: list[Path] = []
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}

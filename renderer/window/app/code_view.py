@@ -63,7 +63,7 @@ class CodeView:
         self.path: Path | None = None
         self.is_focused = False
         self._saved = ""  # the text of the file
-        self._stamp: tuple[int, int] | None = None  # of the file when it was read or written
+        self._stamp: tuple[int, int] | None = None  # inode and time of change of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
         app.save_code = self.save

@@ -1,6 +1,7 @@
-"""Docking: title bars drag panels, gaps between panels resize them, and keys swap and dock them.
+"""Docking: title bars drag panels, splitters (gaps between panels) resize them, and keys swap and dock them.
 
-state/layout.py holds the tree of panels and says why it is not Dear ImGui's docking.
+MainWindow calls drag_splitters(), title_bar() of each panel and drag_panel() in every frame, in this order. The tree of
+panels is in state/layout.py, which also says why it is not Dear ImGui's docking.
 """
 
 from renderer.window.controls import theme
@@ -10,7 +11,7 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.layout import LayoutNode, Splitter
 from renderer.window.state.open_panels import GAP
 
-HIT_MARGIN = 3  # units on each side of a gap that grab it too, at scale 1
+HIT_MARGIN = 3  # window units, at scale 1, on each side of a gap in which a press also grabs its splitter
 
 
 class Docking:
@@ -18,13 +19,19 @@ class Docking:
 
     def __init__(self, app: AppState, scale: float):
         self.app, self.scale = app, scale
-        self._dragged: int | None = None  # the panel whose title bar is dragged
-        self._grabbed: tuple[LayoutNode, Splitter] | None = None  # the layout when the splitter was grabbed
+        self._dragged: int | None = None  # index of the panel whose title bar is dragged
+        # The layout at the press, and the splitter that the mouse drags. Mouse movement counts from the press, so each
+        # frame moves the splitter in that layout, not in the layout of the last frame.
+        self._grabbed: tuple[LayoutNode, Splitter] | None = None
 
     def drag_splitters(self) -> None:
-        """Handles the gaps. Called before the panels, whose edges the buttons overlap."""
+        """Draws an invisible button over each gap, and moves the splitter whose button is dragged.
+
+        Called before the panels are drawn: of overlapping items Dear ImGui prefers the first one, and the buttons
+        reach HIT_MARGIN over the edges of the panels.
+        """
         app, margin = self.app, int(HIT_MARGIN * self.scale)
-        for number, splitter in enumerate(layout.splitters(app.panels.layout_root, app.panels.area, GAP)):
+        for number, splitter in enumerate(layout.splitters(app.panels.displayed_layout, app.panels.area, GAP)):
             x, y, width, height = splitter.rectangle
             dx, dy = (margin, 0) if splitter.horizontal else (0, margin)
             imgui.set_cursor_screen_pos((x - dx, y - dy))
@@ -41,7 +48,10 @@ class Docking:
                     app.panels.layout = layout.move_splitter(root, grabbed, by)
 
     def title_bar(self, index: int, rect: theme.Rect, image_rect: theme.Rect) -> None:
-        """Handles one title bar: a click activates the panel, a double-click maximizes it, a drag moves it."""
+        """Draws an invisible button over the title bar of panel `index`, between the tops of the two rectangles.
+
+        A click activates the panel, a double-click maximizes it, and a drag starts moving it (drag_panel()).
+        """
         x, y, width, _ = rect
         bar_height = image_rect[1] - y
         if bar_height < 1:
@@ -58,7 +68,11 @@ class Docking:
                 self._dragged, app.input.dragging_panel.is_on = index, True
 
     def drag_panel(self) -> None:
-        """Previews the drop of the dragged panel, and moves it when it is released; Escape cancels."""
+        """Previews the drop of the dragged panel, and moves it when the mouse button is released.
+
+        Escape cancels: AppState.escape() turns `dragging_panel` off, so the drag shows and moves nothing until the
+        release ends it.
+        """
         app, dragged = self.app, self._dragged
         if dragged is None:
             return

@@ -19,7 +19,7 @@ from renderer.window.state.lesson_reader import LessonReader, StepState, close_l
 
 WIDTH, PLOT_HEIGHT = 430, 190  # at scale 1
 RIGHT = (0.49, 0.81, 0.50, 1.0)
-MAX_FRACTION = 0.45  # of the window's width without the controls
+MAX_FRACTION = 0.45  # greatest fraction of the window's width, without the controls, that the lesson takes
 
 
 def width(app: AppState, scale: float, window_width: float) -> float:

@@ -69,7 +69,7 @@ class MainWindow:
         self._actions_key: tuple[list[Action], type | None] = [], None  # the editor's actions and the kind of settings
         self._available: list[Action] = []  # the actions for _actions_key
         self._wide_sidebar: bool | None = None  # None in a wide window; in a small one, the state to restore when wide
-        self._code_fraction = 0.5  # of the width of panels and code
+        self._code_fraction = 0.5  # fraction that the code takes of the width of panels and code
         self._keys: list[imgui.Key] = []  # the keys of the available actions
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 

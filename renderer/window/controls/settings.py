@@ -1,6 +1,10 @@
 """Dear ImGui controls generated from a frozen dataclass of settings, whose declaration also reads scene files.
 
 Each control shows the field's help, accepts typed values (Ctrl+click on a slider) and has a button that resets it.
+
+In this file `f` is a dataclass field, whose `metadata` (renderer.scene.schema.setting) holds its range, help and kind
+of control; `kind` is the field's type; `path` is the path of a setting from the scene's settings on, as in --set. A
+control takes a value and returns the edited one.
 """
 
 from collections.abc import Callable, Collection
@@ -20,9 +24,10 @@ MAX_INT = (1 << 31) - 1  # integer controls have 32 bits
 MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie within this
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
-MAX_ITEMS = 24  # displayed of a list
+MAX_ITEMS = 24  # items of a list that are displayed
 Rows = list[tuple[Field, Any]]  # fields with their types
-_pressed: dict[int, Any] = {}  # the value that the slider had before its last press, by the slider's item
+# For the slider that was pressed last: Dear ImGui's id of the slider -> the value that it had before the press.
+_pressed: dict[int, Any] = {}
 
 
 def _nothing(*_: object) -> None:
@@ -79,18 +84,22 @@ def sections(settings_class: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlContext, path: str) -> Any:
-    """Draws the controls of some fields; returns the edited settings."""
+    """Draws the controls of some fields; returns the edited settings.
+
+    A control outside of the visible region becomes an empty item of the same height, where the height is known, so that
+    long lists of settings take little time.
+    """
     height, draws_all = imgui.get_frame_height(), _draws_all()
     for f, kind in declared:
-        at = f"{path}.{f.name}" if path else f.name
-        if at in context.hidden:
+        field_path = f"{path}.{f.name}" if path else f.name
+        if field_path in context.hidden:
             continue
         old = getattr(settings, f.name)
         if not draws_all and _is_line(old) and not imgui.is_rect_visible((1, height)):
             imgui.dummy((1, height))
             continue
         imgui.push_id(f.name)
-        new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, at)
+        new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, field_path)
         imgui.pop_id()
         if new is old or new == old:
             continue
@@ -297,7 +306,11 @@ def _number(f: Field, value: Any) -> Any:
 
 
 def _slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any) -> tuple[bool, Any]:
-    """A slider of Dear ImGui, into which a double click types; the value is then as before the first of its clicks."""
+    """A slider of Dear ImGui that a double click turns into a text field, as Ctrl+click does.
+
+    The first click of the double click moves the slider; `_pressed` restores the value from before it. `span` are the
+    slider's bounds, format and flags.
+    """
     item, low, io = imgui.get_id("##"), imgui.get_cursor_screen_pos(), imgui.get_io()
     end = (low.x + imgui.calc_item_width(), low.y + imgui.get_frame_height())
     types = item in _pressed and imgui.is_mouse_double_clicked(0) and imgui.is_mouse_hovering_rect(low, end)

@@ -139,7 +139,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     if not len(primitives):
         return np.zeros(3), np.zeros(3)
     v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # of spheres; at most 0 marks a triangle
+    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # radii of spheres; at most 0 marks a triangle
     corners = [v0 - radii, v0 + radii, v0 + e1 * (radii <= 0), v0 + e2 * (radii <= 0)]
     return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
 

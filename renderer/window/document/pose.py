@@ -12,7 +12,7 @@ import numpy as np
 from renderer.raytracing.instances import rotation_matrix
 
 DIGITS = 6  # significant digits of the positions and scales that a gizmo sets
-MIN_SCALE = 1e-6  # of an axis: a pose stays invertible
+MIN_SCALE = 1e-6  # least scale of an axis, so that a pose stays invertible
 CHANGED_FIELDS = {  # by operation of the gizmo
     "move": {"position", "center", "corners"}, "rotate": {"rotation_degrees", "corners", "direction"},
     "scale": {"scale", "radius", "corners", "size"},

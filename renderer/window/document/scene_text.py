@@ -1,6 +1,10 @@
 """The TOML text of a scene, edited along with it: comments, order and everything unedited stay as they are.
 
 Document calls with_scene() to bring a text up to date and moved_to() to save it in another folder.
+
+In this file a path that is a tuple, such as ("settings", "lights", 2, "power"), leads to a value in the TOML text; `f`
+is a dataclass field; `folder` is the folder of the scene file, to which the names of files in it are relative. The
+functions _with_*() return the text after one kind of edit; they change nothing else in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +37,7 @@ class SceneText:
 
     @cached_property
     def scene(self) -> Scene:
-        """The scene that the text says."""
+        """The scene that the text describes."""
         with trusting():  # the user has opened or chosen the files that the text names
             return scene_of_table(parse_toml(self.text), self.path)
 
@@ -53,9 +57,9 @@ def opened(scene: Scene) -> SceneText | None:
     if scene.path.suffix.lower() != ".toml":
         return None
     try:
-        found = SceneText(read_text(scene.path), scene.path)
-        return found if type(found.scene.settings) is type(scene.settings) else None
-    except (UserError, ValueError):  # the file is gone or damaged: the scene is what is left of it
+        text = SceneText(read_text(scene.path), scene.path)
+        return text if type(text.scene.settings) is type(scene.settings) else None
+    except (UserError, ValueError):  # the file is gone or damaged: only the scene in memory is left
         return None
 
 
@@ -123,11 +127,11 @@ def with_scene(before: SceneText, scene: Scene) -> SceneText:
 def _check(after: SceneText, scene: Scene) -> None:
     """Raises TextError if the edited text does not parse to the scene: its layout is one that no edit handles."""
     try:
-        found = after.scene
+        parsed = after.scene
     except ValueError as error:
         raise TextError(f"the text of {after.path.name} cannot be edited: {error}") from error
-    is_equal = (found.title, found.tone, found.settings) == (scene.title, scene.tone, scene.settings)
-    if not is_equal or _animation_table(found) != _animation_table(scene):
+    is_equal = (parsed.title, parsed.tone, parsed.settings) == (scene.title, scene.tone, scene.settings)
+    if not is_equal or _animation_table(parsed) != _animation_table(scene):
         raise TextError(f"the text of {after.path.name} is laid out in a way that its editor cannot change")
 
 
@@ -137,7 +141,7 @@ def _animation_table(scene: Scene) -> dict[str, Any] | None:
 
 
 def _with_table(text: str, path: toml_text.Path, old: Any, new: Any, folder: Path) -> str:
-    """The text with the fields of a dataclass that differ, at `path`."""
+    """The text after the values of the dataclass at `path` that differ between `old` and `new` are replaced."""
     for f in fields(new):
         a, b, at = getattr(old, f.name), getattr(new, f.name), (*path, f.name)  # old value, new value, its path
         if a is b or a == b:
@@ -156,7 +160,11 @@ def _with_table(text: str, path: toml_text.Path, old: Any, new: Any, folder: Pat
 def _with_list(
     text: str, path: toml_text.Path, old: tuple, new: tuple, folder: Path, f: Field, order: Sequence[str]
 ) -> str:
-    """The text with the differing items of a list of tables; `order` is the order of the table's fields."""
+    """The text after the items of the list of tables at `path` that differ are edited, removed or inserted.
+
+    `order` holds the names of the fields of the list's table, so that the first item of a new list comes before the
+    fields that follow it. Edits run from the last item to the first, so that earlier indices stay valid.
+    """
     later = order[order.index(f.name) + 1 :]
     if item_count(text, path) != len(old):  # the file does not name the list: its items are the default's
         old = ()
@@ -174,7 +182,7 @@ def _with_list(
 
 
 def _with_items(text: str, path: toml_text.Path, old: range, tables: list[Any], later: Sequence[str] = ()) -> str:
-    """The text with the items of a range of a list replaced by tables; either may be empty."""
+    """The text after the items of the list at `path` in the range `old` are replaced by tables; both may be empty."""
     for index in reversed(old):
         text = toml_text.remove_item(text, path, index)
     for index, table in enumerate(tables, old.start):
@@ -200,9 +208,10 @@ def _value_at(text: str, path: toml_text.Path) -> Any:
 
 
 def _opcodes(old: Sequence[object], new: Sequence[object]) -> list[tuple[str, int, int, int, int]]:
-    """Edits (action, a, b, c, d) that turn items old[a:b] into new[c:d]; "pairs" edits each item in place.
+    """Edits (action, a, b, c, d) that turn items old[a:b] into new[c:d], in order.
 
-    The other actions are "insert", "delete" and "replace", as in difflib.
+    Action "pairs", for as many new as old items of equal types, edits each item's text. The other actions are "insert",
+    "delete" and "replace", as in difflib. `first` items at the start and `last` at the end are equal and not compared.
     """
     first, last = 0, 0
     while first < min(len(old), len(new)) and old[first] == new[first]:
@@ -220,7 +229,11 @@ def _opcodes(old: Sequence[object], new: Sequence[object]) -> list[tuple[str, in
 
 
 def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
-    """The text with another [animation] table, as write_animation() makes it."""
+    """The text after its [animation] table is changed from `old` to `new`, as write_animation() makes them.
+
+    If the rows of key frames in the text are not the rows of `old` (in another order, or grouped otherwise), each row
+    is compared with an empty one, so that every value is written.
+    """
     if new is None:
         return toml_text.remove_value(text, ("animation",))
     for key in ("duration", "loop"):
@@ -274,7 +287,7 @@ def moved_to(before: SceneText, scene: Scene, path: Path) -> SceneText:
 
 
 def _file_values(node: Any, path: toml_text.Path) -> Iterator[tuple[toml_text.Path, Field, Any]]:
-    """The settings that name files, with their paths in the text and their values."""
+    """The settings of `node`, a dataclass at `path`, that name files: path in the text, field and value of each."""
     for f in fields(node):
         value, at = getattr(node, f.name), (*path, f.name)
         if f.metadata.get("file") and value:

@@ -1,12 +1,13 @@
 """The draw loop of one panel: the key, resolution and tiles of the next draw, and its completion.
 
 The main loop (state/main_loop.py) calls needs_draw(), draw() and poll(). Compute devices work while the window stays
-responsive: up to two draws are in flight, so that a device never waits for the window, and poll() takes over those that
-are done. At rest a draw has as many samples as fit in its budget, by the device's own clock. Not every draw is
-displayed; the frame of one that is displayed is copied behind it, because the next draw overwrites it. GL passes run in
-the window's own context. While the user interacts, a draw is one sample, one draw is in flight, and a slow picture is
-drawn at a lower resolution; at rest a slow picture is drawn in tiles of rows, each short enough for the window to
-respond and for a change to interrupt the sample.
+responsive: up to two draws are in flight, so that a device never waits for the window. poll() takes over the draws that
+are done: it adds their device time to the sample's, composes their tile and displays the picture. At rest a draw has as
+many samples as fit in its budget, by the device's own clock. Not every draw is displayed; if it is, its frame is copied
+to a texture right after it, because the next draw overwrites the frame. GL passes run in the window's own context.
+While the user interacts, a draw is one sample, one draw is in flight, and a slow picture is drawn at a lower
+resolution; at rest a slow picture is drawn in tiles of rows, each short enough for the window to respond and for a
+change to interrupt the sample.
 """
 
 import math
@@ -28,18 +29,20 @@ from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
 MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
-WARM_SAMPLES = 4  # of a picture in tiles, whose cost is then known: the first ones prepare launches and buffers
+# Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
+WARM_SAMPLES = 4
 
 
 class Draw(NamedTuple):
-    """A draw in flight: a tile of `samples` samples."""
+    """A draw in flight: `samples` samples of tile number `tile`."""
 
     tiles: RowTiles
     tile: int
     samples: int
     timer: Timer | GlTimer
     is_timed: bool  # the timer covers the draw alone
-    texture: Callable[[], Texture] | None  # of the frame, if it is displayed
+    # Returns the frame's texture after the draw; None if the frame is not displayed.
+    texture: Callable[[], Texture] | None
 
     @property
     def is_last_tile(self) -> bool:
@@ -48,7 +51,7 @@ class Draw(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """True if the device has done it, or has failed."""
+        """True if the device has finished the draw, or has failed."""
         with suppress(Exception):  # raised again by the timer's seconds()
             return self.timer.is_done
         return True
@@ -63,16 +66,18 @@ class DrawLoop:
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
         self.displayed_samples = 0  # samples of the displayed picture
-        self._drawing_state: RequestedState | None = None
+        self._drawing_state: RequestedState | None = None  # the state of the sample that is being drawn
         self._displayed_state: RequestedState | None = None  # the state of the last displayed sample
         self._in_flight: list[Draw] = []  # the oldest first
         self._spent_seconds = 0.0  # device time of the tiles of the current sample
         self._replanned = False  # the number of tiles was corrected after the first sample
         self._warms_up = True  # the number of tiles was not yet compared with the cost of warm samples
-        self._first_at = self._show_at = 0.0  # the time of the picture's first draw; of the next one to display
-        self._display_interval = FRAME_SECONDS
+        # In seconds of the panel's clock: the time of the picture's first draw; the time from which the next sample is
+        # displayed.
+        self._first_at = self._show_at = 0.0
+        self._display_interval = FRAME_SECONDS  # longest time between two displays, in seconds; see draw()
         self._is_shown = True  # the sample that is being drawn will be displayed
-        self._is_partial = False  # the displayed picture has tiles of two samples
+        self._is_partial = False  # the displayed picture has tiles of two samples, new ones above old ones
 
     # State
 
@@ -132,7 +137,11 @@ class DrawLoop:
         return panel.free_run and not panel.paused or not is_refined
 
     def _may_queue(self, now: float) -> bool:
-        """True if another draw may follow those in flight: not on GL, in a change, or before work that waits."""
+        """True if another draw may be started while draws are in flight.
+
+        Not on GL, while the user interacts, or while the number of tiles may still change. Reports and inspections read
+        the picture between two samples, so a sample does not begin while one of them is due.
+        """
         panel = self.panel
         if len(self._in_flight) >= MAX_IN_FLIGHT or not panel.uses_compute_device or panel.is_interacting(now):
             return False
@@ -231,7 +240,11 @@ class DrawLoop:
             self._take_over()
 
     def _plan_sample(self, now: float, batches: bool) -> None:
-        """Chooses the samples that are drawn at once, and whether they are displayed."""
+        """Chooses the samples that are drawn at once, and whether they are displayed.
+
+        Samples are displayed less often the longer a picture has been refined: after a quarter of the time since its
+        first draw, within FRAME_SECONDS and the display interval. The first and the last sample are always displayed.
+        """
         panel, measured, tiles = self.panel, self.panel.measured, self.panel.tiles
         assert tiles is not None
         left = measured.target_samples - self._submitted  # the target is unknown before the first draw
@@ -243,8 +256,8 @@ class DrawLoop:
         is_end = self._submitted == 0 or 0 < left <= tiles.repeat
         self._is_shown = is_end or interacts or panel.is_playing or now >= self._show_at
         if self._is_shown:
-            rest = (now - self._first_at) / 4
-            self._show_at = now + min(max(rest, FRAME_SECONDS), self._display_interval)
+            quarter = (now - self._first_at) / 4
+            self._show_at = now + min(max(quarter, FRAME_SECONDS), self._display_interval)
 
     def _submit(self, key: DrawKey) -> None:
         """Launches the next tile, between two events of its device."""
@@ -281,8 +294,9 @@ class DrawLoop:
     def _replan_tiles(self, draw: Draw, seconds: float) -> None:
         """Corrects the number of tiles after the first samples, which took `seconds`, and once they are warm.
 
-        The first samples tell whether samples take far more or less than expected, but they are slower than later ones:
-        a picture that they split is drawn whole again if its warm samples fit fewer tiles.
+        The first samples show whether the expected time was wrong by a factor of 2 or more, but they are slower than
+        later ones: a picture that was split because of them is drawn in fewer tiles again if its warm samples fit.
+        A correction starts the picture anew, so it is not made for pictures of very few samples.
         """
         panel, measured, key = self.panel, self.panel.measured, self.panel.drawn
         if panel.tiles is None or key is None:

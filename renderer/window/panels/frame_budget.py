@@ -12,7 +12,7 @@ from renderer.pictures.picture import Frame
 
 INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
 INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
-FRAME_SECONDS = 1 / 60  # of the display
+FRAME_SECONDS = 1 / 60  # time between two refreshes of the display
 GPU_TILE_SECONDS = FRAME_SECONDS  # budget of one tile on a GPU: the window draws on the same GPU
 SOFTWARE_GL_TILE_SECONDS = 0.06  # budget of one tile for OpenGL rendered on the CPU
 CPU_TILE_SECONDS = 0.06  # budget of one tile for a CPU as compute device: the system schedules the window beside it
@@ -23,7 +23,7 @@ DIVISORS = (1, 2, 4, 8)
 FIRST_DIVISOR = 4  # divisor of the first draw, which measures the cost of a pixel
 FIRST_DIVISOR_PIXELS = 1 << 16  # panels of at most this many pixels are drawn at full resolution first
 FIRST_SECONDS = 10.0  # a first draw that is expected to take longer gets the greatest divisor
-SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # seconds of an iteration in the window's GL
+SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # guessed seconds of a pixel of work 1, with software GL and on a GPU
 UNLIMITED = 1e9  # budget of a draw whose duration does not matter, in seconds
 MAX_BATCH = 256  # samples of one draw
 RECENT = 3  # costs of which the smallest counts: what else a machine does can only make a draw slower

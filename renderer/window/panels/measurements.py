@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 REPORT_INTERVAL = 0.5  # least seconds between two reports of a picture; a report may read from the device
-REPORT_FRACTION = 0.25  # of the time since the first sample: reports change less and less
+# Reports are read in intervals of this fraction of the time since the first sample: they change less and less.
+REPORT_FRACTION = 0.25
 MEDIAN_SECONDS = 1.0  # a frame rate is the median over this time: the time of one frame is not readable
 REFRESH_SECONDS = 0.1  # between two medians of MIN_COUNTED or more frames: nobody reads numbers that change faster
 MIN_COUNTED = 20  # with fewer frames in the last second, each frame takes a new median

@@ -62,10 +62,10 @@ class PanelPicture(PanelScene):
         self.free_run = False  # samples are drawn without end, to measure the frame rate
         # the picture
         self.tiles: RowTiles | None = None  # hold the picture; opened by the first draw, so that the window appears
-        self.is_open = False
+        self.is_open = False  # open_picture() was called; after an error `tiles` is still None
         self._fallback: Fallback | None = None
         self.drawn: DrawKey | None = None  # the key of the current samples; None makes the next draw start anew
-        self.last_frame: Frame | None = None
+        self.last_frame: Frame | None = None  # the frame of the last draw, whose device later draws use
         # the display
         self.display = Display(gl)
         self.comparison = Comparison(gl)
@@ -129,7 +129,7 @@ class PanelPicture(PanelScene):
         elif self._fallback is None:
             self.release()
         elif self.tiles is not None and self.tiles is not self._fallback.tiles:
-            self.tiles.release()  # of an earlier edit, which has not drawn yet
+            self.tiles.release()  # the picture of an earlier edit, which has not drawn yet
         self.tiles = None  # a picture is never asked about the settings of another scene
 
     @property
@@ -170,7 +170,7 @@ class PanelPicture(PanelScene):
         return False
 
     def pixel_work(self, settings: PictureSettings) -> float:
-        """An upper bound of the work of a pixel, at least 1, which costs are in proportion to; see Picture.work()."""
+        """An upper bound of the work of a pixel (Picture.work()), at least 1; costs of draws are proportional to it."""
         with suppress(Exception):  # the draw works with the same settings and reports the error
             return max(self.picture.work(settings), 1.0) if self.picture is not None else 1.0
         return 1.0

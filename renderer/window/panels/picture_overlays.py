@@ -14,7 +14,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
 
-LEGEND_SIZE = (180.0, 10.0)  # of the legend's bar, in units at scale 1
+LEGEND_SIZE = (180.0, 10.0)  # width and height of the legend's bar, in units at scale 1
 LEGEND_COLORS = 64  # rectangles of one color each
 LEGEND_INTERVALS = 4  # between the legend's numbers
 MIN_SIZE = (300.0, 140.0)  # units at scale 1: smaller pictures show no legend

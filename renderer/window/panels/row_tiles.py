@@ -14,8 +14,8 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures.picture import Frame, Picture, Size, Tile
 from renderer.scene.schema import PictureSettings
 
-MIN_TILE_ROWS = 8
-MAX_TILES = 64
+MIN_TILE_ROWS = 8  # rows of the smallest tile
+MAX_TILES = 64  # tiles of one sample, each of which has its clone of the picture
 
 
 class DrawKey(NamedTuple):
@@ -45,11 +45,12 @@ class RowTiles:
     def __init__(self, gl: GlContext, picture: Picture[Any]):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
-        self._clones: list[Picture[Any]] = []
-        self._frames: list[Frame] = []  # the last one of each tile
+        self._clones: list[Picture[Any]] = []  # the pictures of tiles 1, 2, ...; tile 0 is drawn by the picture itself
+        self._frames: list[Frame] = []  # the last frame of each tile
         self._interops: dict[Size, GlInterop] = {}  # by size of a frame
-        self._composed: Texture | None = None
+        self._composed: Texture | None = None  # the texture that composes the tiles; None if count is 1
         self._postprocessed: Texture | None = None  # the last complete post-processed picture
+        # Settings and size of `picture`; of the picture that is drawn in tiles, which may be its source.
         self._settings: PictureSettings | None = None
         self._size = (1, 1)
         self._tiled = TiledPicture(picture, None, (1, 1))
@@ -60,11 +61,12 @@ class RowTiles:
 
     def can_split(self, settings: PictureSettings) -> bool:
         """True if the picture of these settings can be drawn in tiles."""
-        with suppress(Exception):  # in the file of the other picture, for example; its draw reports it
+        with suppress(Exception):  # for example an error in the file of the source picture; the draw reports it
             return self._tiled_picture(settings, self._size).picture.can_clone
         return False
 
     def _tiled_picture(self, settings: PictureSettings, size: Size) -> TiledPicture:
+        """The picture to draw in tiles: the source picture if `picture` post-processes one, else `picture`."""
         return TiledPicture(*(self.picture.source_picture(settings, size) or (self.picture, settings, size)))
 
     def tile_count(self, settings: PictureSettings, seconds: float, budget: float, rows: int) -> int:
@@ -76,7 +78,7 @@ class RowTiles:
     def start(self, settings: PictureSettings, size: Size, count: int, previous: Texture | None) -> None:
         """Starts a picture in `count` tiles; `previous` is displayed where they are not drawn yet."""
         if settings != self._settings or count != self.count:
-            self._clones = []  # the first tile's picture may rebuild what they share
+            self._clones = []  # clones share data with tile 0's picture, which it may rebuild for other settings
         self._settings, self._size, self.count, self.done, self._frames = settings, size, count, 0, []
         before, self._tiled = self._tiled, self._tiled_picture(settings, size)
         self._clones = self._clones if self._tiled.picture is before.picture else []
@@ -112,7 +114,10 @@ class RowTiles:
         return frame
 
     def start_transfer(self, frame: Frame) -> Callable[[], Texture]:
-        """Starts to copy a frame, which the next draw overwrites; the function returns its texture, after the draw."""
+        """Starts to copy a frame, because the next draw overwrites it.
+
+        Returns a function that returns the copy as a texture; it is called once the draw is done.
+        """
         interop = self._interop_for(frame)
         start, self.transfer = interop.start(frame), interop.transfer
         return start
@@ -141,7 +146,7 @@ class RowTiles:
     def _interop_for(self, frame: Frame) -> GlInterop:
         height, width = frame.shape[:2]
         if (width, height) not in self._interops:
-            if len(self._interops) > 3:  # the others belong to earlier sizes of the panel
+            if len(self._interops) > 3:  # tiles of a sample have at most two heights: the rest are of earlier sizes
                 self.release()
             self._interops[width, height] = GlInterop(self._gl)
         return self._interops[width, height]

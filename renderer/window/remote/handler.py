@@ -27,12 +27,12 @@ from renderer.window.remote.events import read_events
 from renderer.window.remote.viewers import MAX_VIEWERS, FrameExchange, Viewers, is_name
 
 PAGE = Path(__file__).with_name("page.html")
-MAX_BODY_BYTES = 1 << 16  # of a POST request with events
+MAX_BODY_BYTES = 1 << 16  # bytes of a POST request with events
 MAX_REQUEST_BYTES = MAX_BODY_BYTES + (1 << 15)  # body and headers
 REQUEST_SECONDS = 10.0  # for all of a request to arrive, or for its answer to be taken
 IDLE_SECONDS = 60.0  # between two requests of a connection that has shown the token
 STRANGER_SECONDS = 2.0  # the same before it has shown the token
-MAX_CONNECTIONS = 4 * MAX_VIEWERS  # that have shown the token; a page has two or three
+MAX_CONNECTIONS = 4 * MAX_VIEWERS  # connections that have shown the token; a page has two or three
 MAX_STRANGERS = 32  # connections that have not shown the token yet
 BACKLOG = 64
 FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"

@@ -94,7 +94,8 @@ def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, re
     near = NEAR * camera.target_plane_height()
     depth = clip[:, :, 3]
     with np.errstate(divide="ignore", invalid="ignore"):
-        fraction = (near - depth[:, 0]) / (depth[:, 1] - depth[:, 0])  # of the line, where it meets the near plane
+        # Fraction of the line at which it meets the near plane.
+        fraction = (near - depth[:, 0]) / (depth[:, 1] - depth[:, 0])
         cut = clip[:, :1] + fraction[:, None, None] * (clip[:, 1:] - clip[:, :1])
     ends = np.where(depth[..., None] < near, cut, clip)
     points = _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2).tolist()

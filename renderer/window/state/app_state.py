@@ -103,7 +103,7 @@ class AppState:
         self._saved_session: Session | None = None
         self._save_failure = ""
         self._undo_stack = UndoStack(self._panels_state())
-        self._steps_before = 0  # steps of undo when the session was opened
+        self._steps_before = 0  # steps in _undo_stack when the session was opened
 
     def _make_panels(self, session: Session) -> list[Panel]:
         """The panels of a session: its scenes, their texts, and which of them are paused."""
@@ -239,13 +239,13 @@ class AppState:
 
     # Open and close panels
 
-    def _set_panels(self, panels: Sequence[Panel], active: int, tree: LayoutNode | None) -> None:
+    def _set_panels(self, panels: Sequence[Panel], active: int, arranged: LayoutNode | None) -> None:
         """Opens these panels and closes the others, which undo may open again."""
         for panel in self.panels:
             if panel not in panels:
                 with self.errors_as_messages("closing a panel"):
                     panel.shelve()
-        self.panels.replace(panels, active, tree)
+        self.panels.replace(panels, active, arranged)
 
     def add_panels(self, scenes: Sequence[Scene]) -> None:
         """Adds a panel for each scene, up to MAX_PANELS, beside the active one."""
@@ -264,8 +264,8 @@ class AppState:
             return
         with self.undo_step():
             rest = [panel for panel in panels if panel is not self.panel]
-            tree = None if panels.layout is None else layout.remove(panels.layout, panels.active)
-            self._set_panels(rest, panels.active, tree)
+            remaining = None if panels.layout is None else layout.remove(panels.layout, panels.active)
+            self._set_panels(rest, panels.active, remaining)
 
     def toggle_keyboard_navigation(self) -> None:
         """Moves the keyboard focus to the controls, or back."""

@@ -43,7 +43,7 @@ class LessonReader:
     turned: bool = True  # the text scrolls to its top, as the step is another
     _child: CommandChild | None = None
     _child_state: StepState = field(default_factory=StepState)  # the state of the step that the child measures
-    _deadline: float = 0.0  # of the child, in seconds of the window's clock
+    _deadline: float = 0.0  # when the child process is ended, in seconds of the window's clock
 
     @property
     def step(self) -> Step:

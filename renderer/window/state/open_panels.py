@@ -1,6 +1,10 @@
 """The open panels of a window: the active one, their layout, and the rectangle of each in this frame.
 
 AppState holds them; MainWindow calls place() at the start of each frame.
+
+Layouts are trees (layout.py): `layout` as the user arranged the panels, if they are not in a grid;
+current_layout() of all panels, a grid without a `layout`; `displayed_layout` of this frame, a single leaf while a
+panel is maximized. Indices are positions in the list of panels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,8 +36,8 @@ class OpenPanels(Sequence[Panel]):
         self.columns = columns  # columns of the grid; 0 is automatic
         self.layout = tree  # as the user arranged the panels; None is a grid
         self.maximized = Switch(maximized)  # only the active panel is displayed
-        self.area: Rect = (0, 0, 1, 1)  # the part of the window that the panels fill
-        self.layout_root: LayoutNode = 0  # the layout of the displayed panels: a Split, or the index of a single one
+        self.area: Rect = (0, 0, 1, 1)  # the rectangle of the window that the panels fill
+        self.displayed_layout: LayoutNode = 0  # set by place(): a Split, or the index of the only displayed panel
         self.placed: list[PlacedPanel] = []  # displayed in this frame, even if an action closes some
 
     @overload
@@ -59,9 +63,9 @@ class OpenPanels(Sequence[Panel]):
 
     # Which panels are open
 
-    def replace(self, panels: Sequence[Panel], active: int, tree: LayoutNode | None) -> None:
+    def replace(self, panels: Sequence[Panel], active: int, arranged: LayoutNode | None) -> None:
         """Opens these panels instead."""
-        self._panels, self.layout = list(panels), tree
+        self._panels, self.layout = list(panels), arranged
         self.active = min(active, len(panels) - 1)
 
     def insert_beside_active(self, panel: Panel) -> None:
@@ -77,17 +81,21 @@ class OpenPanels(Sequence[Panel]):
         """Makes the next (1) or the previous (-1) panel the active one."""
         self.active = (self.active + direction) % len(self)
 
-    # Where they are
+    # Rectangles
 
     def displayed(self) -> list[int]:
         """The indices of the displayed panels: all of them, or the maximized one."""
         return [self.active] if self.maximized else list(range(len(self)))
 
     def place(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
-        """Places the displayed panels in this area of the window; small panels have no bars."""
+        """Computes the rectangles of the displayed panels in this area of the window.
+
+        A panel has a title bar and a status bar of `bar_height` only if its picture stays higher than both together,
+        and if it is wide enough for the text of a bar.
+        """
         self.area = left, top, max(width, 1), max(height, 1)
-        self.layout_root = self.active if self.maximized else self.current_layout()
-        rects = layout.rectangles(self.layout_root, self.area, GAP)
+        self.displayed_layout = self.active if self.maximized else self.current_layout()
+        rects = layout.rectangles(self.displayed_layout, self.area, GAP)
         self.placed = []
         for index in self.displayed():
             x, y, w, h = rects[index]

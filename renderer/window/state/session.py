@@ -2,8 +2,9 @@
 
 A session file is written beside the old one and renamed, so that a crash leaves a complete file. Each running window
 locks its session file; the system releases the lock when the process ends, after a crash too. The next window that
-takes the file keeps its session under another name, session.TIME.json. Ten kept sessions of each kind stay: with and
-without edits, closed and crashed. So looking at scenes pushes out no edited session, and no start the copy of a crash.
+takes the file keeps its session under another name, session.TIME.json. The newest ten kept sessions of each kind stay:
+with and without edits, closed and crashed. So a session without edits never displaces one with edits, nor does a closed
+window displace the session of a crash.
 """
 
 import json
@@ -30,13 +31,13 @@ from renderer.window.state.layout import LayoutNode, layout_from_table, layout_t
 
 VERSION = 1
 MAX_BYTES = 128 << 20  # MAX_PANELS texts of MAX_TEXT_BYTES with their settings
-KEPT = 10  # sessions of each kind
+KEPT = 10  # kept sessions of each kind: with or without edits, closed or crashed
 MAX_PANELS = 16  # in one window
 MAX_EDITS = 1 << 31
 MAX_RECENT, MAX_RECENT_BYTES, MAX_NAME = 12, 1 << 18, 4096  # recent files, bytes of their list, characters of a path
 MAX_WINDOWS = 64  # running windows that have a session file
 
-Stamp = tuple[int, int]  # of a file, under all of its names: inode, and time of its last change in ns
+Stamp = tuple[int, int]  # identifies a file under all of its names: inode, and time of its last change in ns
 _locks: list[IO[str]] = []  # keeps the locks of this process open
 
 
@@ -57,7 +58,7 @@ class Session:
     bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
     edited: bool = False
     edits: int = 0
-    paused: tuple[bool, ...] = ()  # of the panels; a scene with a time is paused anyway
+    paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
 
 
@@ -67,7 +68,7 @@ class KeptSession:
 
     path: Path
     saved: float  # seconds since the epoch
-    titles: tuple[str, ...] = ()  # of its panels; empty if the file is damaged
+    titles: tuple[str, ...] = ()  # titles of the session's panels; empty if the file is damaged
     edited: bool = False
     clean: bool = True
     edits: int = 0
@@ -115,18 +116,18 @@ def claim_session(base: Path) -> Path | None:
 
     Sessions of windows that have ended are kept under other names first; `base` is the file of the first window.
     """
-    own = None
+    claimed = None
     for path in _session_paths(base):
-        if (own is None or path.exists()) and (lock := _try_lock(path)):
+        if (claimed is None or path.exists()) and (lock := _try_lock(path)):
             with suppress(OSError):
                 rotate_session(base, path)
-            if own is None and not path.exists():  # a session that cannot be renamed is not overwritten
-                own = path
+            if claimed is None and not path.exists():  # a session that cannot be renamed is not overwritten
+                claimed = path
                 _locks.append(lock)
             else:
                 lock.close()
     _prune(base)
-    return own
+    return claimed
 
 
 def _prune(base: Path) -> None:
@@ -143,7 +144,7 @@ def _prune(base: Path) -> None:
 def rotate_session(base: Path, path: Path) -> None:
     """Renames a session file, which the caller has locked, to a free name of a kept session; OSError if it cannot."""
     for left in path.parent.glob(f".{path.name}.*"):
-        left.unlink()  # of a save whose process was killed
+        left.unlink()  # a temporary file of a save whose process was killed
     if path.exists():
         stamp = f"{datetime.fromtimestamp(path.stat().st_mtime):%Y%m%d-%H%M%S-%f}"
         stems = chain([stamp], (f"{stamp}-{number}" for number in count(2)))
@@ -151,6 +152,7 @@ def rotate_session(base: Path, path: Path) -> None:
 
 
 def _kept_files(base: Path) -> list[Path]:
+    """The files of kept sessions, whose names have a time between stem and suffix."""
     return list(base.parent.glob(f"{base.stem}.*.json"))
 
 
@@ -174,6 +176,7 @@ def _describe(path: Path) -> KeptSession | None:
 
 
 def _session_paths(base: Path) -> list[Path]:
+    """The session files of running windows: session.json, session-2.json, ..., session-64.json."""
     return [base, *(base.with_stem(f"{base.stem}-{number}") for number in range(2, MAX_WINDOWS + 1))]
 
 

@@ -9,6 +9,10 @@
 //     compact  stream compaction, the usual alternative: the number of active rays, then their indices. The order of
 //              the indices depends on the order of the warps and changes no ray. Kept as a baseline, too.
 //
+// Stages overwrite every word of `bits` and `flags`. The counter stencil[0] of `compact` only grows: the host zeroes it
+// before the stage that fills the list (Wavefront in renderer/raytracing/schedules.py). The number of rays is padded to
+// whole groups (ray_buffers.py), so every slot has a ray and a word; rays beyond the picture are never active.
+//
 // A thread handles slot numbers: a slot is the ray's index itself, except for `compact`, where it is a position in the
 // list of indices. A stage looks like this:
 //     KERNEL stage(GLOBAL const uint *before, GLOBAL uint *after, ...) {
@@ -32,7 +36,7 @@
 #define STENCIL_LOCAL(name) LOCAL uint *name = 0
 #endif
 
-// Returns the ray of a slot; any number if the slot is not active.
+// Returns the ray of a slot; of `compact`, an undefined number if the slot is not active.
 DEVICE uint ray_of(GLOBAL const uint *stencil, uint slot) {
     return STENCIL == STENCIL_COMPACT ? stencil[1u + slot] : slot;
 }
@@ -45,8 +49,8 @@ DEVICE bool is_active(GLOBAL const uint *stencil, uint slot) {
     return STENCIL == STENCIL_COMPACT ? slot < stencil[0] : true;
 }
 
-// Returns in lane 0 the word of the `active` flags of this thread's 32 neighbors, a warp on GPUs. All threads of the
-// group call it.
+// Returns in lane 0 the word of the `active` flags of the 32 threads around this one (a warp on GPUs): bit k is the flag
+// of lane k. All threads of the group call it.
 DEVICE uint ballot_word(bool active, LOCAL uint *scratch) {
     if (STENCIL != STENCIL_BITS) return 0;
 #if HAS_BALLOT

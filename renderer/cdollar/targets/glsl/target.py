@@ -50,7 +50,7 @@ MAX_RENDER_TARGETS = 8
 MAX_SAMPLERS = 16
 MIN_REDUCED_PER_TEXEL = 64  # the fewest elements that a fragment of a reduction's first pass combines
 Index = tuple[str, int]  # the name of an index and its extent
-Uniform = tuple[str, Any]  # its GLSL type, and a number or Texture
+Uniform = tuple[str, Any]  # the uniform's GLSL type, and its value: a number or Texture
 
 
 class TextureLayout(NamedTuple):

@@ -50,12 +50,12 @@ class SimtInterpreter:
     def __init__(self, function: device_function.DeviceFunction) -> None:
         """Prepare calls of a function."""
         self.function = function
-        self.count = 0  # lanes
-        self.iterations = 0
+        self.count = 0  # lanes of the current call
+        self.iterations = 0  # rounds of all loops of the current call
         self.locals: dict[device_function.Local, np.ndarray] = {}
-        self.arrays: dict[device_function.LocalArray, np.ndarray] = {}  # elements by lanes
-        self.poison: Poison | None = None  # of lanes of this call that are outside of an array, which end
-        self.failure: Poison | None = None  # of the last call with poison, in the shape of its arguments
+        self.arrays: dict[device_function.LocalArray, np.ndarray] = {}  # (elements, lanes)
+        self.poison: Poison | None = None  # marks the lanes of this call that read outside of an array; such lanes end
+        self.failure: Poison | None = None  # `poison` of the last call that had any, in the shape of its arguments
         self.results: list[np.ndarray] = []
         self.orders: dict[tuple[int, ...], list[Node]] = {}
 

@@ -98,7 +98,7 @@ def _rows_of_proof(
     z = lu.solve(unit, "T").astype("f8", copy=False)
     # Roundings of a term of I - Z A: at most a product, kl + ku + 1 additions and a subtraction, and one as a margin.
     terms = lu.kl + lu.ku + 4
-    if n <= ROWS:  # one block: twice the working precision takes little time, and gives closer bounds
+    if n <= ROWS:  # a single block: twice the working precision takes little time, and gives closer bounds
         left = accurate_residual(transposed_band(matrix, lu.kl, lu.ku), lu.ku, lu.kl, z, unit)
         norms = (np.abs(left.values) + left.error_bounds(lu.ku, lu.kl)).sum(axis=0) * INFLATION
     else:

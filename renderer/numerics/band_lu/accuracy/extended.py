@@ -141,7 +141,8 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
         contraction = SAFETY * np.sqrt(n) * vanished.max()
         high, low = _difference(x, -step)
         changes = np.abs(unit * step[0]).max(axis=0) * contraction / (1 - contraction)
-        rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * high).max(axis=0)  # of residuals and sums
+        # Bound of the rounding errors of residuals and sums.
+        rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * high).max(axis=0)
         error = ((changes + rounding) / unit + np.abs(low)) * (1 + 8 * EPSILON)
     if not contraction < MAX_CONTRACTION:
         error = np.full(sides.shape, np.inf)

@@ -63,8 +63,8 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
         halves = split(negated)
 
         def work(block: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # of this thread
-                errors = np.zeros_like(b[block])  # of additions and products; only these sums round
+            with np.errstate(over="ignore", invalid="ignore"):  # holds for this thread only
+                errors = np.zeros_like(b[block])  # sums of the errors of additions and products; only these sums round
                 for d, columns, rows in diagonals(ab, kl, ku, block):
                     a = ab[d, columns, None].astype("f8", copy=False)
                     product = a * negated[columns]

@@ -125,7 +125,7 @@ def _least_squares_exponents(exponents: np.ndarray, kl: int, ku: int) -> np.ndar
         for d, columns, rows in diagonals(exponents, kl, ku)
     ]
     r, c, before = np.zeros(n, "f4"), np.zeros(n, "f4"), np.full(n, np.inf, "f4")
-    sums, counts = np.zeros((2, n), "f4"), np.zeros((2, n), "f4")  # of rows and of columns
+    sums, counts = np.zeros((2, n), "f4"), np.zeros((2, n), "f4")  # by row in [0], by column in [1]
     for rows, columns, is_nonzero, exponent in terms:
         for k, own in enumerate((rows, columns)):
             counts[k, own] += is_nonzero
