@@ -20,9 +20,10 @@ from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
 TRANSPARENT, OVER_BACKGROUND = 1, 2  # values of ToneCurve.transparent: alpha instead of, or beside, the background
-LIT = 2  # value for solid flames of the argument of resolve (postprocess.cu) that else is early_clip
-TILE = 8  # as in shaders/flames/postprocess.cu
-BLOCK, PADDING = (64, 16), 16  # as in shaders/flames/density.cu
+LIT = 2  # value of resolve()'s argument `toning` for solid flames (shaders/flames/postprocess.cu)
+TILE = 8  # buckets along each side of a tile, as in shaders/flames/postprocess.cu
+# Columns and rows of a block of buckets, and floats of padding of a filter's row, as in shaders/flames/density.cu.
+BLOCK, PADDING = (64, 16), 16
 TONE_CURVE = np.dtype(
     [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
     + [("transparent", "i4"), ("has_curves", "i4")]
@@ -33,10 +34,10 @@ ENTRIES = (
     "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
     "tone_map_buckets",
 )  # fmt: skip
-DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits
+DeviceDensityFilter = tuple[Buffer, Buffer, float]  # kernels, radii, max_hits of filters.DensityFilter
 JWILDFIRE_BRIGHTNESS = 2 / math.log(10)  # JWildfire's brightness times a natural logarithm (its LogScaleCalculator)
 MAX_AREA = 1e36  # buckets in a unit of the plane: float32 holds no more; such a picture shows less than a point
-FLAM3_BRIGHTNESS = 268 / 256
+FLAM3_BRIGHTNESS = 268 / 256  # flam3's factor on brightness (k1 in its rect.c)
 JWILDFIRE_COLORS = 200 * 255 / 256  # JWildfire plots palette values times 200 / 256
 
 
@@ -126,8 +127,8 @@ class Postprocess:
         self._uploaded_curves: tuple[CurvePoints, ...] = ()  # in the buffer `curves`
         self._srgb_to_linear = device.buffer(256).write(srgb_to_linear(np.arange(256)))
         self._buffers = NamedBuffers(device)
-        self._filters_key: tuple[float | str, ...] = ()
-        self._filters: tuple[Buffer, DeviceDensityFilter | None]
+        self._filters_key: tuple[float | str, ...] = ()  # the settings of `_filters`
+        self._filters: tuple[Buffer, DeviceDensityFilter | None]  # spatial filter, density filters
         self._solid = SolidPass(device)
         self._latest: Buffer  # the log-density of the last call, without earlier passes
 

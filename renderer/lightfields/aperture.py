@@ -83,7 +83,9 @@ def view_weights(field: LightField, camera: VirtualCamera, shape: str) -> np.nda
     """Returns the weight (n,) of each view in the synthesized picture; the largest is 1.
 
     The aperture is sampled on a regular grid; each sample is distributed bilinearly to the four cameras around it.
-    Samples outside of the array are dropped. Shape "all" weights every view equally.
+    Samples outside of the array are dropped, or, if all are outside, the nearest border counts. Shape "all" weights
+    every view equally. In the code `cells` are samples in (row, column), `low` the camera above and to the left of each
+    sample, `fraction` the rest; `total` are weights by cell of the array, also of missing views.
     """
     if shape == "all":
         return np.ones(len(field.pixels))

@@ -15,7 +15,7 @@ COARSE_WINDOW_RADIUS = 2  # the same for coarse estimates, which have many point
 MAX_VIEWS = 25  # views that are compared, spread over the array
 COARSE_VIEWS = 9  # the same for coarse estimates: the views nearest to the middle
 TEXTURED_BLOCKS = 6  # blocks along each side of a view; coarse estimates use one point a block
-COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)
+COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)  # candidates of coarse estimates, in pixels between neighboring cameras
 
 
 def disparity_at(field: LightField, x: float, y: float, position: np.ndarray, candidates: np.ndarray) -> float:
@@ -29,7 +29,11 @@ def disparity_at(field: LightField, x: float, y: float, position: np.ndarray, ca
 
 
 def disparity_range(field: LightField) -> tuple[float, float]:
-    """Measures the least and greatest disparity of the light field at textured points; returns both with a margin."""
+    """Measures the least and greatest disparity of the light field at textured points; returns both with a margin.
+
+    A point is used if its least cost is below 0.3 of its median cost; percentiles leave out wrong matches. (-2, 2) if
+    fewer than four points are used, (-1, 1) for a single view.
+    """
     if len(field.pixels) < 2:
         return -1.0, 1.0
     cost = _coarse_cost(field, _textured_points(field))
@@ -43,9 +47,9 @@ def disparity_range(field: LightField) -> tuple[float, float]:
 
 
 def resolve_v_direction(field: LightField) -> LightField:
-    """Returns the light field, with its v axis reversed if the views then match clearly better.
+    """Returns the light field, with its v axis reversed if the summed cost of its views then falls below 0.7 of itself.
 
-    Published names count v up or down. With the wrong sign nothing is in focus; only the pixels tell which is right.
+    Published names count v up or down. With the wrong sign nothing is in focus; only the pixels show which is right.
     """
     if field.rows < 2 or field.columns < 2 or len(field.pixels) < 4:
         return field
@@ -96,7 +100,9 @@ def _matching_cost(
 ) -> np.ndarray:
     """Returns the variance over the views, averaged over the window, (points, candidates); infinite for too few views.
 
-    `points` (n, 2) are pixels x, y seen from `position`; `views` are indices of views, `radius` the window's.
+    `points` (n, 2) are pixels x, y seen from `position`; `views` are indices of views, `radius` the window's. For each
+    point, (wx, wy) are the positions of the window's pixels in each view at each disparity, (ix, iy) and (fx, fy) their
+    whole and fractional parts. Too few views are less than 40 % of them, or less than two.
     """
     height, width = field.pixels.shape[1:3]
     offsets = np.arange(-radius, radius + 1)

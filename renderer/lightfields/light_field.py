@@ -133,7 +133,8 @@ def from_positions(
     middle = np.array([rows - 1, columns - 1]) / 2
     steps = indices - middle
     messages = list(warnings)
-    basis = np.array([[0.0, 1.0], [1.0, 0.0]])  # a row down is a step of v, a column to the right a step of u
+    # Rows of `basis`: steps (u, v) of one row down and of one column to the right; here of a regular grid.
+    basis = np.array([[0.0, 1.0], [1.0, 0.0]])
     cameras = steps @ basis
     if np.isfinite(uv).all() and np.abs(uv).max(initial=0) >= MAX_POSITION:
         raise InputError(f"{source}: a camera's position is {np.abs(uv).max():g}; it must be below {MAX_POSITION:g}")
@@ -154,9 +155,11 @@ def from_positions(
 def _fit_grid(
     steps: np.ndarray, uv: np.ndarray, middle: np.ndarray, messages: list[str]
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Fits a grid; returns its basis and the camera positions in spacings.
+    """Fits a grid uv = origin + steps @ basis by least squares; returns its basis and the camera positions in spacings.
 
-    None, with a message, if the positions form no grid.
+    The spacing is the length of a column's step, or of a row's if all views are in one column. `steps` (n, 2) are rows
+    and columns from the middle (`middle`, the array's), `uv` (n, 2) the positions as the file gives them. None, with a
+    message added to `messages`, if the positions form no grid.
     """
     matrix = np.column_stack([steps, np.ones(len(steps))])
     solution = np.linalg.lstsq(matrix, uv, rcond=None)[0]

@@ -74,11 +74,11 @@ class Geometry:
         self._scene_maps = settings.materials, settings.textures
         self._scene_shapes = SceneShapes(settings, poses)
         self._instances: Instances | None = None
-        self._attributes: tuple[Buffer, ...] = ()
-        self._textures: tuple[Buffer, ...] = ()
+        self._attributes: tuple[Buffer, ...] = ()  # the buffer of vertex attributes, if the scene is textured
+        self._textures: tuple[Buffer, ...] = ()  # material textures, texture records, texels
         self._texture_constants: dict[str, object] = {}
-        self._shapes: ShapeArrays | None = None
-        self.bvh: Bvh
+        self._shapes: ShapeArrays | None = None  # the shapes of the last _take()
+        self.bvh: Bvh  # over the static primitives
         self.builds = self.primitive_count = 0  # builds and primitives of the static BVH
         self._field_count = len(settings.distance_fields)
         self._before_build, self.has_instances = before_build, False
@@ -90,16 +90,23 @@ class Geometry:
         self.update(settings)
 
     def _take(self, shapes: ShapeArrays, settings: Settings) -> None:
-        """Uploads the shapes that changed since the last call, and builds the BVHs over them."""
+        """Uploads the shapes that changed since the last call, and builds the BVHs over them.
+
+        `shapes.primitives` holds the static primitives by the name "", and shapes of instances by theirs. An array that
+        is the same object as in the last call has not changed. In order: the static BVH, the BVHs of instanced shapes,
+        the vertex attributes.
+        """
         before, self._shapes = self._shapes, shapes
         named = [name for name in shapes.primitives if name]
         self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
-            moved = before is not None and self.bvh.count == self.primitive_count  # presplit BVHs are presplit again
+            # True for a later frame of an animation, for which BVHs are built faster. A presplit BVH, which repeats
+            # primitives, is presplit again.
+            moved = before is not None and self.bvh.count == self.primitive_count
             static = HostPrimitives(shapes.primitives[""])
             if not settings.is_animated:
-                shapes.primitives[""] = NO_LIGHTS.triangles  # frees them: they are not needed again
+                shapes.primitives[""] = NO_LIGHTS.triangles  # an empty array: frees primitives that no pose will move
             self.primitive_count = static.count
             bounds = bounds_by_material(static.rows)
             if shapes.attributes is None:

@@ -19,6 +19,9 @@ class RayBuffers:
     than at the path's vertex (equiangular.h). All float4 buffers are (count, 4) float32. The film is the mean and, if
     `keeps_variance`, the sum of squared deviations, each (height, width, 4). `film_of` are buffers of another schedule
     for the same picture, whose film these share.
+
+    There is a ray for each pixel of the blocks of 8 x 4 pixels, padded to whole groups of the kernel `bounces`:
+    `padded_count` rays. `launch_threads` are the threads of a stage, `bounces_threads` of `bounces`.
     """
 
     film: tuple[Buffer, ...]
@@ -36,7 +39,7 @@ class RayBuffers:
         float4s_per_contribution: int = 1,
         film_of: "RayBuffers | None" = None,
     ):
-        # the arguments after the device
+        # The arguments after the device: buffers may be used again for a picture with an equal key.
         self.key = (
             size, max_depth, stencil, schedule, float4s_per_hit, keeps_variance, float4s_per_contribution
         )  # fmt: skip
@@ -61,7 +64,9 @@ class RayBuffers:
             self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
             self.bounces_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # masks by depth, for `bounces`
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
-            counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]  # float4s of a ray
+            # float4s of a ray in each buffer: origins, directions, throughputs, radiances, hits, then the shadow rays'
+            # directions and contributions.
+            counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]
             self.state = tuple(device.buffer((self.padded_count * count, 4)).fill(0) for count in counts)
             self.origins, self.directions, _, self.radiances, self.hits, *self.shadow_rays = self.state
             self.shadows_have_origins = float4s_per_contribution > 1

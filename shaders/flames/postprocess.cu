@@ -1,7 +1,9 @@
 // From the histogram of a flame to its picture, as flam3 does it: log-density, density estimation, spatial filter, tone
 // curve. Buckets are (columns, rows), pixels (width, height). A bucket's sums are red, green, blue, alpha, each in
 // 1/255. Launched by renderer/flames/postprocess.py, which defines ToneCurve. EXTENDED 1 is for flames that use what
-// other programs add to flam3's exposure and tone curve; CURVE_ENTRIES is the length of a table of a curve.
+// other programs add to flam3's exposure and tone curve; CURVE_ENTRIES is the length of a table of a curve. (column,
+// row) is a thread's bucket or the first bucket of its pixel, (u, v) another bucket, in columns and rows. `curves`: the
+// tables of the overall curve, then of red, green and blue. Functions named flam3_... are in flam3's source.
 #define LANES 1
 #include "common/reproducible_math.h"
 
@@ -215,11 +217,11 @@ KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int b
 
 // picture = linear values whose sRGB encoding rounds to the 8-bit values that flam3 truncates to; `srgb_to_linear` is
 // the table of that encoding's inverse at 0 to 255. The spatial filter is (filter_width, filter_width); the first
-// pixel's begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already; 2: they are
-// a solid flame's.
+// pixel's begins at bucket (first_column, first_row). `toning`: 0, buckets are log-densities, tone mapped here; 1,
+// buckets are tone mapped already; 2 (LIT in postprocess.py), they are colors of a solid flame.
 KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
-               int supersample, int filter_width, int is_toned, const ToneCurve curve, GLOBAL const float *curves) {
+               int supersample, int filter_width, int toning, const ToneCurve curve, GLOBAL const float *curves) {
     uint i = thread_index();
     if (i >= (uint)(width * height)) return;
     int column = (int)(i % (uint)width) * supersample + first_column;
@@ -230,9 +232,9 @@ KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL cons
             size_t from = (size_t)(row + v) * (size_t)columns + (size_t)(column + u);
             sum = sum + buckets[from] * filter[v * filter_width + u];
         }
-    if (is_toned == 0) sum = tone_map(sum, curve, curves);
+    if (toning == 0) sum = tone_map(sum, curve, curves);
 #if EXTENDED
-    if (is_toned == 2) sum = solid_color(sum, curve, curves);
+    if (toning == 2) sum = solid_color(sum, curve, curves);
 #endif
     float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
     int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);

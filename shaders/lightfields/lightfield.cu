@@ -5,7 +5,8 @@
 // each view are stored, from row `first_stored_row` on; GUARD_BYTES bytes before and after all views may be read.
 // Output pixel (x, y) samples the view of a VIEW_SHIFT at (x + column + fx, y + row + fy), by bilinear interpolation in
 // linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH
-// and HEIGHT are the size of a view. `linear` (256) decodes sRGB bytes.
+// and HEIGHT are the size of a view and of the output. `linear` (256) decodes sRGB bytes. In loops t numbers the
+// `count` VIEW_SHIFTs, r rows and p columns of a thread's pixels, k bytes or sums, and c channels.
 
 #include "common/srgb.h"
 
@@ -104,10 +105,12 @@ DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar *tables, 
     }
 }
 
-// A thread's position in the rows of a view. Rows and columns that are not stored are clamped; their weight is 0.
+// A thread's position in the rows of a view: its first stored row `base`, the row and the word in it at which the
+// thread's pixels begin, and the bits of that word before them. Rows and columns that are not stored are clamped; their
+// weight is 0.
 typedef struct {
     GLOBAL const uint *base;
-    int row, words;
+    int row, word;
     uint bit_shift;
 } RowCursor;
 
@@ -117,13 +120,13 @@ DEVICE RowCursor row_cursor(GLOBAL const uint *words, VIEW_SHIFT shift, int x, i
     int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);
     cursor.base = words + (ulong)shift.view * (ulong)stored_rows * (PITCH / 4) + GUARD_BYTES / 4;
     cursor.row = y + shift.row - first_stored_row;
-    cursor.words = byte >> 2;
+    cursor.word = byte >> 2;
     cursor.bit_shift = 8u * ((uint)byte & 3u);
     return cursor;
 }
 
 DEVICE RowWords load_row(RowCursor cursor, int r, int stored_rows) {
-    GLOBAL const uint *source = cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.words);
+    GLOBAL const uint *source = cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.word);
     RowWords row;
     UNROLL
     for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
@@ -137,6 +140,9 @@ DEVICE bool covers_tile(VIEW_SHIFT shift, int tile_x, int tile_y, int first_stor
            tile_y + shift.row >= first_stored_row && below < first_stored_row + stored_rows && below < HEIGHT;
 }
 
+// For each view, a thread decodes rows 0 to ROWS_PER_THREAD of its pixels: `here` is a row interpolated across, `above`
+// the row before it, and their mean weighted by fy is added to `sums`. A view that covers the whole tile adds its weight
+// to `full_weight`; the weights of other views are added pixel by pixel in a second loop over the views.
 KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
                    GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     LOCAL_ARRAY(float, tables, 256 * WARP_SIZE);
@@ -284,7 +290,8 @@ KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
 }
 
 // Weighted lower median of each channel: the least value that views of at least half of the total weight do not exceed.
-// Each of four rounds splits the interval into 16 bins, so it is exact to 1 / LEVELS of linear light.
+// Each of four rounds splits the interval of levels that holds the median, which begins at `level0`, into 16 bins, so
+// the median is exact to 1 / LEVELS of linear light. `below` is the weight of the views below that interval.
 #define LEVELS 65535.0f
 KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
@@ -360,15 +367,16 @@ KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
 
 #define MIN_CONFIDENCE 1e-6f
 #define COST_NOISE 1e-4f  // variance of views that see the same, by their rounding to 8 bits and compression
-#define STEP_PIXELS 200.0f
-#define LIKENESS 12.0f  // of the sum of the differences of sRGB's channels, 0 to 1 each
-#define COLOR_COUNT 256
+#define STEP_PIXELS 200.0f  // distance in pixels for which a step of the guide's color by 1 counts in smooth_line
+#define LIKENESS 12.0f  // a window's pixel weighs e^(-LIKENESS d), d: sum of the channels' differences, 0 to 1 each
+#define COLOR_COUNT 256  // entries of the table of shade_disparity
 
 // Winner-take-all: keeps the disparity of least matching cost. That is the least of the halves' costs (half_variances),
 // each averaged over a window of `radius` in which pixels count by their likeness to the middle one in `guide` (K. Yoon
 // and I. Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their edges. `best`
 // holds (least cost, its disparity, cost of the plane before, cost of the plane after); weigh_disparity fits a parabola
-// to these.
+// to these. Launched once for each plane, in the order of their disparities; `previous` holds the cost at the plane of
+// the last launch, and FLT_MAX stands for the cost of a plane that does not exist or has not been launched yet.
 KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
                      GLOBAL float *previous, int radius, float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
@@ -431,8 +439,8 @@ DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int
             float4 next = guide[index];
             float edge = fabs(next.x - color.x) + fabs(next.y - color.y) + fabs(next.z - color.z);
             float kept = pow(decay, 1.0f + STEP_PIXELS * edge);
-            float2 own = weighted[index];
-            sum = make_float2(own.x + kept * (sum.x - own.x), own.y + kept * (sum.y - own.y));
+            float2 value = weighted[index];
+            sum = make_float2(value.x + kept * (sum.x - value.x), value.y + kept * (sum.y - value.y));
             weighted[index] = sum;
             color = next;
         }
@@ -455,8 +463,8 @@ KERNEL shade_disparity(GLOBAL const float2 *weighted, GLOBAL const float4 *color
     int index = (int)thread_index();
     if (index >= WIDTH * HEIGHT) return;
     float2 sum = weighted[index];
-    float place = clamp((sum.x / sum.y - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
-    float entry = place * (float)(COLOR_COUNT - 1);
+    float position = clamp((sum.x / sum.y - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
+    float entry = position * (float)(COLOR_COUNT - 1);
     int first = min((int)entry, COLOR_COUNT - 2);
     float fraction = entry - (float)first;
     image[index] = colors[first] * (1.0f - fraction) + colors[first + 1] * fraction;

@@ -35,6 +35,8 @@ from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, volume_rows
 
 LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in lights.h
+# Light ids (lights.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles; the
+# complement ~k of an index of `others`; LIGHT_TREE_ID for the entry of the tree.
 INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
 MIN_TREE_LIGHTS = 1000  # lights for which "auto" takes a tree; an emissive mesh of some hundred triangles gains nothing
 MIN_TREE_POINTS = 8  # point lights for which "auto" takes a tree: at equal time the variance is 3 to 12 times lower
@@ -67,6 +69,12 @@ class LightSampler:
     is the number of entries of the CDF; a light tree is one entry. `area` and `others` are the lights on the host,
     `environment` is the distribution of the environment map or None. Of the constructor's arguments, `primitives` are
     the primitives of the static BVH, `materials` (m,) MATERIAL, `instanced` the emissive triangles of instances.
+
+    The constructor collects the lights and their powers, makes the CDF, then appends to `parts` the arrays of rows of
+    the buffer, in order: CDF, instanced triangles, light groups, directory, records of non-area lights, environment,
+    tree, profiles, volumes. The directory is one row of int32 that locates what follows it: first row and number of
+    volume records, first row of profiles, number of point lights. Scenes without profiles, volumes and light groups
+    have none.
     """
 
     usual_constants: ClassVar = {"INSTANCED_LIGHTS": 0, "LIGHT_TREE": 0}  # `constants` of most scenes

@@ -29,7 +29,7 @@ from renderer.window.state.app_state import AppState
 
 # Fraction of the time for window frames while panels refine: software GL draws both with the same cores.
 FRAME_SHARE = 0.02
-MAX_DISPLAY_INTERVAL = 3.0  # seconds
+MAX_DISPLAY_INTERVAL = 3.0  # most seconds between two displays of a panel that refines
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
 MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
 MAX_QUEUED_FRAMES = 3  # frames that are drawn before a button's release is passed on: pointer, press, motion
@@ -80,7 +80,7 @@ class UiContext:
 
     def __init__(self, app: AppState, gl: GlContext, scale: float):
         self.app, self.gl, self.scale = app, gl, scale
-        self._last_frame_at, self._failed_frames = app.now(), 0
+        self._last_frame_at, self._failed_frames = app.now(), 0  # seconds; failed frames since the last good one
         allow_recovery()
         imgui.get_io().set_ini_filename("")  # the session file keeps the layout
         self.main_window = MainWindow(app, theme.apply(scale), scale)
@@ -101,6 +101,7 @@ class UiContext:
             raise UnavailableError(self.app.loop.lost_device)
 
     def _frame(self, new_frame: Callable[[], None], framebuffer: object) -> None:
+        """Draws the interface, then advances panels by the time since the last frame, then writes and reads files."""
         if imgui.get_current_context().within_frame_scope:
             imgui.end_frame()  # the last frame failed before its end
         new_frame()
@@ -194,12 +195,12 @@ class Window:
         self.gl = GlContext.from_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
         self._ui: UiContext | None = None  # the context of the last frame
-        self._dropped: list[Path] = []
+        self._dropped: list[Path] = []  # files dropped on the window since the last frame
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
-        self._is_damaged = True  # the system asks for a new frame
+        self._is_damaged = True  # the window system asks for a new frame
         self._reports: list[str] = []  # errors of GLFW since the last frame
-        self._reported: set[str] = set()
+        self._reported: set[str] = set()  # errors of GLFW that were printed
         self._title = title
         glfw.set_window_refresh_callback(self.handle, self._on_damage)
         glfw.set_framebuffer_size_callback(self.handle, self._on_damage)
@@ -247,7 +248,7 @@ class Window:
                 edit_actions.drop(app, paths)
         fullscreen = app.overlays.fullscreen
         if self._windowed_rect is not None and not glfw.get_window_monitor(self.handle):
-            fullscreen.is_on = False  # its monitor was unplugged
+            fullscreen.is_on = False  # the window's monitor was unplugged
         if fullscreen.is_on != (self._windowed_rect is not None):
             with app.errors_as_messages("full screen"):
                 self._toggle_fullscreen()
@@ -271,7 +272,7 @@ class Window:
             glfw.set_window_title(self.handle, title)
 
     def _take_events(self, wait: float) -> None:
-        """Waits up to so many seconds for events. The binding raises here what a callback of ours has raised."""
+        """Waits at most `wait` seconds for events. Exceptions of our callbacks are raised here, by GLFW's binding."""
         try:
             glfw.wait_events_timeout(wait) if wait else glfw.poll_events()
         except UnicodeDecodeError as error:

@@ -1,6 +1,8 @@
 """The flame editor: triangles over the picture, controls beside it, keys. Edits are functions of renderer/flames.
 
-With key frames it edits one of them, and pauses the panel at its time.
+A flame is a set of xforms: affine maps, each followed by variations and a post-affine, as in flam3. The triangle of an
+affine has the corners O (its translation), X and Y (its columns). If the settings have key frames, the editor edits one
+of them, and pauses the panel at its time. view.py draws the triangles and controls of this editor.
 """
 
 import os
@@ -44,15 +46,15 @@ class Editor(PanelEditor):
 
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
-        self.triangles, self.post = True, False
-        self.selected = 0  # xform
-        self.key = 0  # key frame
+        self.triangles, self.post = True, False  # triangles are displayed; they are post-affines', not affines'
+        self.selected = 0  # index of the selected xform; `index` is this number within the present flame
+        self.key = 0  # index of the edited key frame
         self.drag: triangles.Drag | None = None  # the drag of the pressed handle
-        self.hovered: triangles.Drag | None = None
+        self.hovered: triangles.Drag | None = None  # the drag that a press would begin
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
         self._tries = 0  # random flames left to try
-        self._game: ChaosGame | None = None
+        self._game: ChaosGame | None = None  # see _short_game()
 
     # What is edited
 

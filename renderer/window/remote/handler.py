@@ -1,4 +1,8 @@
-"""Answers requests of browsers: the page, frames as JPEG, events. Bounds who may ask, how much, and how slowly.
+"""Answers requests of browsers: the page, frames as JPEG, events. Limits who may ask, the size and time of a request.
+
+`rayfold serve` runs a Server. Each browser page is a viewer, with a random name of its choice, and opens a few
+connections. Handler answers the requests of one connection; a connection is a stranger until a request has shown the
+token.
 
 The token gives the rights of a person at the window, so each request needs it, on loopback too: other users of a
 machine reach its loopback addresses. The page takes it from its address and sends it as a header. A cookie would go to
@@ -34,7 +38,7 @@ IDLE_SECONDS = 60.0  # between two requests of a connection that has shown the t
 STRANGER_SECONDS = 2.0  # the same before it has shown the token
 MAX_CONNECTIONS = 4 * MAX_VIEWERS  # connections that have shown the token; a page has two or three
 MAX_STRANGERS = 32  # connections that have not shown the token yet
-BACKLOG = 64
+BACKLOG = 64  # connections that the system holds until the server accepts them
 FULL = f"{MAX_VIEWERS} browsers show windows already; one must leave first"
 ENDED = "the server has ended; this page waits for its next start"
 
@@ -95,6 +99,7 @@ class Connections:
 
     @staticmethod
     def _admit(group: dict[socket.socket, str], connection: socket.socket, client: str, most: int) -> None:
+        """Adds a connection of a client to a group of at most `most`, as the class describes; the lock is held."""
         if len(group) >= most:
             ((crowd, _),) = Counter(group.values()).most_common(1)
             oldest = next(one for one, origin in group.items() if origin == crowd)
@@ -155,6 +160,7 @@ class BoundedInput(io.RawIOBase):
 
     def next_request(self) -> None:
         """Expects another request, which may begin within idle_seconds and must then end within REQUEST_SECONDS."""
+        # Bytes that the request may still have; its end on time.monotonic()'s clock, 0 before its first byte.
         self._room, self._deadline = MAX_REQUEST_BYTES, 0.0
 
     def readable(self) -> bool:
@@ -256,7 +262,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(400, b"viewer must be a name of up to 40 letters, digits, - and _")
             return None
         exchange = self.server.viewers.find(name)
-        if exchange is None:
+        if exchange is None:  # MAX_VIEWERS other viewers are there
             self._answer(503, FULL.encode())
         return exchange
 
