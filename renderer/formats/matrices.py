@@ -35,8 +35,8 @@ class Band:
     """A band matrix in LAPACK's layout: ab (kl + ku + 1, n) real or complex, ab[ku + i - j, j] = A[i, j].
 
     If `order` (n,) is given, A is the file's matrix symmetrically permuted: A[i, j] = file[order[i], order[j]].
-    `natural` is the (kl, ku) of the file's matrix before the permutation. `is_rounded`: a sum of entries of one place
-    was rounded.
+    `natural` is the (kl, ku) of the file's matrix before the permutation. `is_rounded`: a sum of several entries of one
+    element was rounded.
     """
 
     ab: np.ndarray
@@ -134,24 +134,29 @@ def narrowest_band(path: Path, entries: Entries, reorder: Reorder | None) -> Ban
     return Band(ab, kl, ku, natural, order, is_rounded)
 
 
-def _add_entries(array: np.ndarray, places: np.ndarray, values: np.ndarray) -> bool:
-    """Stores values at places of the flat array, duplicates added one after another; True if a sum was rounded."""
+def _add_entries(array: np.ndarray, indices: np.ndarray, values: np.ndarray) -> bool:
+    """Stores values at indices of the flat array, duplicates added one after another; True if a sum was rounded.
+
+    Indices without duplicates are the usual case: then each element holds the number of its entry after the numbers are
+    stored. Else entries are sorted by index, and the rank of an entry among those of its index says in which of the
+    vectorized additions it takes part.
+    """
     flat, numbers = array.reshape(-1), np.arange(1, len(values) + 1)
-    flat[places] = numbers  # entry numbers; of several entries of one element the last one's
-    if np.array_equal(flat[places], numbers):
-        flat[places] = values
+    flat[indices] = numbers
+    if np.array_equal(flat[indices], numbers):
+        flat[indices] = values
         return False
-    flat[places] = 0
-    order = np.argsort(places, kind="stable")
-    places, values = places[order], values[order]
-    firsts = np.flatnonzero(np.diff(places, prepend=-1))
-    ranks = np.arange(len(places)) - np.repeat(firsts, np.diff(firsts, append=len(places)))
+    flat[indices] = 0
+    order = np.argsort(indices, kind="stable")
+    indices, values = indices[order], values[order]
+    firsts = np.flatnonzero(np.diff(indices, prepend=-1))
+    ranks = np.arange(len(indices)) - np.repeat(firsts, np.diff(firsts, append=len(indices)))
     by_rank, is_rounded = np.argsort(ranks, kind="stable"), False
     for entries in np.split(by_rank, np.cumsum(np.bincount(ranks))[:-1]):
-        before, added = flat[places[entries]], values[entries]
+        before, added = flat[indices[entries]], values[entries]
         total = before + added
         is_rounded |= not (np.array_equal(total - before, added) and np.array_equal(total - added, before))
-        flat[places[entries]] = total
+        flat[indices[entries]] = total
     return is_rounded
 
 

@@ -1,6 +1,6 @@
 """Reads untrusted Matrix Market files, .mtx and .mtx.gz, the format of public matrix collections, for `solve`.
 
-SciPy parses the numbers. It allocates what the header claims, reads what the start of a word says, and skips what
+SciPy parses the numbers. It allocates what the header claims, reads a word such as 1x as 1, and skips what
 follows the last word of a line, so bytes, words and their number are checked first. Format: R. F. Boisvert, R. Pozo and
 K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.gov/MatrixMarket
 """
@@ -58,18 +58,20 @@ class Entries:
 
 @dataclass(frozen=True)
 class _Header:
+    """The first line and the sizes of a file."""
+
     path: Path
-    is_array: bool
-    field: str
-    symmetry: str
+    is_array: bool  # dense, one value a line in column order; else coordinates and value of an entry a line
+    field: str  # one of FIELDS
+    symmetry: str  # one of SYMMETRIES; not general: only the lower triangle is stored
     shape: tuple[int, int]
     lines: int  # number of lines with entries
 
     @property
     def numbers(self) -> int:
         """Number of words on each line of numbers."""
-        places = 0 if self.is_array else 2
-        return places + {"pattern": 0, "complex": 2}.get(self.field, 1)
+        coordinates = 0 if self.is_array else 2
+        return coordinates + {"pattern": 0, "complex": 2}.get(self.field, 1)
 
 
 def read_matrix_market(path: Path) -> np.ndarray | Entries:
@@ -89,7 +91,11 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
 
 
 def _parse(header: _Header, text: bytes) -> np.ndarray | Entries:
-    """Parses the lines of numbers; InputError that quotes the first malformed one."""
+    """Parses the lines of numbers; InputError that quotes the first malformed one.
+
+    Integers are read as such if all words are; else, and if one exceeds 8 bytes, as floats, and _check_integers()
+    checks that float64 holds them.
+    """
     is_text = np.frombuffer(text, "u1") > 32
     words = np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
     if words != header.lines * header.numbers or not _has_usual_words(text):

@@ -23,11 +23,12 @@ from renderer.errors import InputError, reading
 from renderer.plain import format_value, printable
 from renderer.system.files import file_size, open_input, parse_json
 
+# The end of an error about an array of another dtype: what a reader of real numbers, or of any numbers, takes.
 NUMBERS = "float16, float32, float64 and integers can be summed"
 SUMMABLE = "float16, float32, float64, integers, complex64 and complex128 can be summed"
-REAL, COMPLEX = "iufb", "c"  # NumPy's kinds
+REAL, COMPLEX = "iufb", "c"  # NumPy's dtype.kind: signed, unsigned, floating-point and bool; complex
 MAX_HEADER_BYTES = 1 << 16
-MAX_DIMENSIONS = 32
+MAX_DIMENSIONS = 32  # NumPy's limit before version 2
 MAGIC = b"\x93NUMPY"
 _SCALAR_TYPE = re.compile(r"[<>|=]?[?A-Za-z]\d{0,4}(\[\w{1,8}\])?", re.ASCII)
 
@@ -238,7 +239,10 @@ class HostArray(ArraySource):
 
 
 def in_double(array: np.ndarray, name: str) -> np.ndarray:
-    """The numbers as float64 or complex128; InputError that names the first integer that float64 does not hold."""
+    """The numbers as float64 or complex128; InputError that names the first integer that float64 does not hold.
+
+    float64 holds an integer exactly if its magnitude, divided by its lowest set bit, is below 2^53.
+    """
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         bits = array.astype("u8")
         magnitudes = np.where(array < 0, ~bits + np.uint64(1), bits)

@@ -28,9 +28,9 @@ from renderer.host import die_after, die_with, end_process_group, is_running, wa
 from renderer.paths import temporary_directory
 from renderer.system.process import log_internal_error, module_child, shorten
 
-TIMEOUT_SECONDS = 20.0  # a CPU's driver compiles its first kernel in a trial
-RETRY_SECONDS = 3600.0
-MAX_VERDICTS = 64
+TIMEOUT_SECONDS = 20.0  # long enough for a CPU's driver, which compiles its first kernel in a trial
+RETRY_SECONDS = 3600.0  # after which a driver with a bad verdict is tried again
+MAX_VERDICTS = 64  # on record; the oldest are dropped
 PARENT = "RAYFOLD_TRIAL_PARENT"  # the environment variable with the id of the process that waits for a trial
 
 _asking = threading.Lock()
@@ -168,27 +168,33 @@ def _read_record() -> dict[str, list[Any]]:
 
 @cache
 def _was_killed() -> bool:
-    """True if a process that relied on verdicts was killed; asked once, since this process then relies on them too."""
+    """True if a process that relied on verdicts was killed; asked once, since this process then relies on them too.
+
+    Each such process has a file named by its id in the folder `running`, which it removes when it ends. A file whose
+    process does not run, or an earlier file of this process's id, is left over from a process that was killed.
+    """
     folder, killed = cache_folder() / "running", False
-    own = folder / str(os.getpid())
+    marker = folder / str(os.getpid())
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
-            if path == own or not (path.name.isdigit() and is_running(int(path.name))):
+            if path == marker or not (path.name.isdigit() and is_running(int(path.name))):
                 path.unlink()
                 killed = True
-        own.touch()
-        atexit.register(_end, own, os.getpid())
+        marker.touch()
+        atexit.register(_end, marker, os.getpid())
     return killed
 
 
 def _end(path: Path, owner: int) -> None:
+    """Removes the file of process `owner` at its exit."""
     if os.getpid() == owner:  # a forked child inherits its parent's exit handlers
         with suppress(OSError):
             path.unlink()
 
 
 def _is_row(row: object) -> bool:
+    """True for a recorded verdict: [reason, harmless, seconds since the epoch]."""
     match row:
         case [str(), bool(), float()]:
             return True
@@ -196,6 +202,7 @@ def _is_row(row: object) -> bool:
 
 
 def _holds(row: list[Any] | None) -> bool:
+    """True if a recorded verdict is still valid: it is good, or a bad one of less than RETRY_SECONDS ago."""
     return row is not None and (not row[0] or time.time() - row[2] < RETRY_SECONDS)
 
 

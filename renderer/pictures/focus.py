@@ -1,7 +1,8 @@
 """The picture `focus`: depth of field by simulated diffusion of a ray-traced pinhole picture, beside a thin lens.
 
 After Kass, Lefohn and Owens (Interactive Depth of Field Using Simulated Diffusion, 2006): a pixel's circle of confusion
-sets the conductance of a heat equation, and one implicit step of it blurs the pinhole picture. `separable` takes the
+(CoC: the disc over which the lens spreads a point) sets the conductance of a heat equation, and one implicit time step
+of the equation blurs the pinhole picture. `separable` takes the
 step along rows, then along columns: thousands of tridiagonal systems in one launch. `full` takes it in both directions
 at once: one band matrix, whose half bandwidth is the picture's short side. It is not symmetric, because each pixel
 gathers with the circle of that pixel.
@@ -213,9 +214,10 @@ def _show_coc(picture: Picture, diameters: Buffer, size: Size) -> Callable[[Buff
 def assemble_gather_matrix(diameters: np.ndarray, scale: float) -> np.ndarray:
     """Assemble the band matrix ab (2 m + 1, n) of the implicit step (1 + sum b_p) x_p - sum b_p x_q = y_p.
 
-    The sums run over the neighbors q of pixel p; b_p = scale c_p^2 with the diameter c_p of p's circle of confusion, in
-    `diameters` (height, width). The short side (m pixels) is the fastest index of the unknowns. InputError above
-    MAX_MATRIX_BYTES.
+    y is the sharp picture and x the blurred one. The sums run over the four neighbors q of pixel p; b_p = scale c_p^2
+    with the diameter c_p of p's circle of confusion, in `diameters` (height, width), in pixels. The short side (m
+    pixels) is the fastest index of the unknowns. `before` and `after` are b_p where p has a neighbor with a smaller or
+    a greater index, else 0. InputError above MAX_MATRIX_BYTES.
     """
     height, width = diameters.shape
     cells = (diameters.T if width >= height else diameters).astype("f8")  # (major, minor)

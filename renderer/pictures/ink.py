@@ -1,10 +1,10 @@
 """The picture `ink`: advection and diffusion of ink in a velocity field, implicit in time, one band LU solve per step.
 
 The unknowns are the optical densities of red, green and blue on a grid. Its short side is the fastest index, so that
-the half bandwidth is the short side. A step solves (1 + dt (w . grad - diffusion Laplace)) u' = u + dt source. The
-matrix is not symmetric, and pivoting interchanges rows where a step carries ink over more than two cells. Dragging
-moves the source, which changes only the right-hand side; panning changes the wind, which needs a new factorization.
-Neither restarts the picture.
+the half bandwidth is the short side. A step solves (1 + dt (w . grad - diffusion Laplace)) u' = u + dt source, where u
+and u' are the densities before and after the step of time dt, and w is the velocity. The matrix is not symmetric, and
+pivoting interchanges rows where a step carries ink over more than two cells. Dragging moves the source, which changes
+only the right-hand side; panning changes the wind, which needs a new factorization. Neither restarts the picture.
 """
 
 from dataclasses import dataclass, replace
@@ -122,7 +122,10 @@ def velocity_field(cells: FlowGrid, settings: Settings) -> tuple[np.ndarray, np.
 def assemble_matrix(cells: FlowGrid, settings: Settings) -> np.ndarray:
     """Assemble the time step's matrix in band layout, ab (2 minor + 1, n); cell (a, b) is unknown a * minor + b.
 
-    Boundary conditions: zero density where the wind blows in, zero gradient elsewhere.
+    A row has the cell's coefficient `diagonal` and, in each direction, the coefficients `before` and `after` (without
+    the factor dt) of the neighbors with the smaller and the greater index; `offset` is the difference of the indices.
+    Boundary conditions: zero density where the wind blows in, zero gradient elsewhere: then the coefficient of the
+    missing neighbor is added to the diagonal.
     """
     m, n, h, dt = cells.minor, cells.unknowns, cells.spacing, settings.time_step
     what = f"settings: grid is {settings.grid}; a band matrix of {n} unknowns and {2 * m + 1} diagonals"
@@ -182,10 +185,10 @@ class Picture(AccumulatingPicture[Settings]):
         self._add_source = self.device.kernel(FILE, "add_source", STRICT=1)
         self._show_density = self.device.kernel(FILE, "show_density", STRICT=1)
         self._lu: BandedLU | None = None
-        self._matrix_key: tuple[object, ...] = ()
-        self._density: Buffer
-        self._frame: Buffer
-        self._bars: Buffer
+        self._matrix_key: tuple[object, ...] = ()  # the grid and settings that determine the matrix of `_lu`
+        self._density: Buffer  # (3, padded_n): optical densities of red, green and blue
+        self._frame: Buffer  # (height, width, 4) of the tile
+        self._bars: Buffer  # overlay_bars() of `_lu`
 
     def restart_key(self, settings: Settings) -> Settings:
         """Return the settings without source, wind and overlay, which may change between time steps."""
@@ -253,7 +256,11 @@ class Picture(AccumulatingPicture[Settings]):
 
 
 def overlay_bars(lu: BandedLU) -> np.ndarray:
-    """Return (block columns, BAR_FLOATS) float32: fraction of rows interchanged, and each phase's relative time."""
+    """Return (block columns, BAR_FLOATS) float32: fraction of rows interchanged, and each phase's relative time.
+
+    A block column shows the last timed step up to it, as not every step is timed; a bar of full length stands for a
+    step longer than 90 % of them.
+    """
     layout = lu.layout
     moved = np.zeros(layout.p * layout.s)
     moved[: lu.n] = lu.pivots != np.arange(lu.n)

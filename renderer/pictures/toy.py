@@ -34,9 +34,9 @@ from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, Uniform, rea
 
 TAB_KEYS = {IMAGE: "image", COMMON: "common", "Buffer A": "buffer_a", "Buffer B": "buffer_b", "Buffer C": "buffer_c",
             "Buffer D": "buffer_d"}  # fmt: skip
-TRIAL_SIZE = (32, 18)
-TRIAL_SECONDS = 20.0
-ROUNDING = 1e-6  # frames: 0.1 s x 60 frames a second is frame 6
+TRIAL_SIZE = (32, 18)  # pixels of the picture by which a child process tries a shader
+TRIAL_SECONDS = 20.0  # after which the child process is ended
+ROUNDING = 1e-6  # frames added before rounding down, so that 0.1 s x 60 frames a second is frame 6
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Picture(BasePicture[Settings]):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.gl = gpu.gl
-        self._is_live = False
-        self._shared = _Shared()
+        self._is_live = False  # never_block() was called: the picture is a window's
+        self._shared = _Shared()  # passes and buffers, the same object in all clones
         self._draws = 0  # draws since the key changed
-        self._key: object = None
-        self._is_behind = False
+        self._key: object = None  # settings, size, time and tile of the last draw
+        self._is_behind = False  # the buffers have not reached the frame of the last draw's time
         self._time = 0.0  # scene time of the last draw, in seconds
 
     @classmethod

@@ -21,7 +21,7 @@ from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariab
 # Products, intersections and unions
 
 
-MAX_BOXES = 64
+MAX_BOXES = 64  # boxes of a union; each becomes a reduction
 
 
 def combine(operator: str, a: DomainValue, b: DomainValue, span: Span) -> DomainValue:
@@ -75,7 +75,10 @@ def _intersection(a: Box, b: Box) -> Box:
 
 
 def _difference(a: Box, b: Box) -> list[Box]:
-    """Disjoint boxes that cover the points of a outside of b."""
+    """Disjoint boxes that cover the points of a outside of b.
+
+    Dimension by dimension, the slabs of `a` below and above `b` are cut off; `rest` is what remains of `a`.
+    """
     if _is_empty(_intersection(a, b)):
         return [a]
     rest, boxes = list(a), []
@@ -217,6 +220,11 @@ class Inference:
         return any([self._solve(variable, uses) for variable, uses in solvable.items()])
 
     def _solve(self, variable: BoundVariable, uses: list[tuple[IndexConstraint, Affine]]) -> bool:
+        """Gives a variable the intersection of the ranges that its uses allow; False if no use says anything.
+
+        A use is direct if the index is the variable alone: direct uses of different declared ranges are an error
+        (CS0301), while other uses, such as `a(i + 1)`, only narrow the range.
+        """
         result: Range | None = None
         direct: Range | None = None
         for use, form in uses:
@@ -254,7 +262,11 @@ class Inference:
                 yield use, form, use.range, bounds
 
     def _narrow(self) -> None:
-        """Narrows inferred ranges where an index of several variables would leave its range."""
+        """Narrows inferred ranges where an index of several variables would leave its range.
+
+        Only variables that are neither restricted nor reduced are narrowed, as the result may then have fewer elements.
+        A narrowed range may make another index fit or fail, so this is repeated, at most four times.
+        """
         for _ in range(4):
             changed = False
             for use, form, range_, _ in self._violations():

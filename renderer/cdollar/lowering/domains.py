@@ -1,7 +1,9 @@
 """Full expressions, the names in them, their bound variables, and the domains of functions.
 
 An unknown name in an index, as `i` in `a(i)`, is a bound variable. `assign_binders` finds the reduction that binds it.
-The inference of checker/domains.py then finds its range.
+The inference of checker/domains.py then finds its range. A full expression is one that is no operand of another: the
+right side of a statement or a condition, for example; bound variables never leave it. `tree` is a node of
+the syntax tree; a box is a tuple of ranges, one for each dimension.
 """
 
 from collections.abc import Callable, Iterator
@@ -102,7 +104,7 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
         if not is_known(body, name.name):
             occurrences.setdefault(name.name, []).append((name, reductions, in_index))
     for text, uses in occurrences.items():
-        first, common, _ = uses[0]
+        first, common, _ = uses[0]  # `common`: the reductions around all uses of the name
         for _, reductions, _ in uses[1:]:
             common = tuple(a for a, b in zip(common, reductions, strict=False) if a is b)
         if not any(in_index for _, _, in_index in uses) and body.scope.restriction(text) is None:
@@ -117,7 +119,11 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
 def name_occurrences(
     body: Body, tree: ast.AstNode, reductions: Reductions, in_index: bool, hidden: frozenset[str]
 ) -> Iterator[tuple[ast.Name, Reductions, bool]]:
-    """The names in a tree except `hidden` ones: (name, reductions around the name, True if the name is in an index)."""
+    """The names in a tree except `hidden` ones: (name, reductions around the name, True if the name is in an index).
+
+    `reductions` and `in_index` describe the tree itself. `hidden` are names that something inside the full expression
+    declares: parameters of lambdas, names of `let ... in`, names that a reduction restricts.
+    """
     if isinstance(tree, ast.Name):
         if tree.name not in hidden:
             yield tree, reductions, in_index

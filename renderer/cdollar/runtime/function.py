@@ -43,7 +43,8 @@ FLOATS = ("half", "float", "double")
 # The scalar types of tensors, by NumPy's kind and size.
 SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
 
-Borrowed = tuple[int, tuple[int, ...], np.dtype, Array]  # pointer, shape and type of a tensor, and the Array over it
+# Pointer, shape and type of another library's tensor, and the Array that uses its memory.
+Borrowed = tuple[int, tuple[int, ...], np.dtype, Array]
 
 
 def grad(function: "Function", *parameters: str) -> "Function":
@@ -78,7 +79,11 @@ class Function:
     """A C$ function to be called from Python; see decorator.py."""
 
     def __init__(self, text: str, target: str | None = None, strict: bool = False, name: str = "") -> None:
-        """Parse and check the program."""
+        """Parse and check the program.
+
+        `name` names the program in errors, and the function to call unless there is a `main`.
+        """
+        # Pickling calls `_made_by`: Function, or a gradient's function, with the arguments that made this object.
         self._source, self._given = SourceFile(f"<{name or 'C$'}>", text), (text, target, strict, name)
         self._made_by: tuple[Callable[..., Function], tuple[Any, ...]] = Function, self._given
         self._compilation = load_text(self._source, target_factory(target, None, strict))
@@ -87,13 +92,14 @@ class Function:
         self._call(_entry(self._compilation.program.functions.all(), self._source, name, self._compilation))
 
     def _call(self, declaration: UserFunction) -> None:
-        """Call this function of the program from now on."""
+        """Call this function of the program from now on. For a gradient, called again after __init__()."""
         self.declaration = declaration
         self.names = self.declaration.parameter_names
         self._types = self.declaration.parameter_types
         self._has_default = [p.default is not None for p in self.declaration.declaration.parameters]
+        # True for floats that recorded launches take as arguments, so that calls with other values can repeat them.
         self._is_float = [isinstance(t, Scalar) and t.name in FLOATS for t in self._types]
-        self._recorded: dict[tuple[Hashable, ...], RecordedCall] = {}
+        self._recorded: dict[tuple[Hashable, ...], RecordedCall] = {}  # by the signatures of the arguments
         self._borrowed_last: dict[str, Borrowed] = {}  # by parameter
 
     @functools.cached_property
@@ -231,6 +237,11 @@ class Function:
     # The first call
 
     def _first_call(self, key: tuple[Hashable, ...], values: list[Any]) -> Array | Results:
+        """Lowers and runs the program with the arguments `values`, and keeps the recording of its launches by `key`.
+
+        Nothing is kept if the host took part in the run, or if the program read the value of a float argument while it
+        was built (a loop bound, for example): that float becomes a part of the key, and the next call records.
+        """
         compilation, target = self._compilation, self.target
         compilation.restart(self._source)
         host = compilation.program.host

@@ -82,8 +82,8 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
     is_in_blocks = adds_in_blocks(operator, reduction.type, context.strict)
     if not operator.is_operator or operator.ordered or is_in_blocks or columns < MIN_COLUMNS:
         return None
-    neighbors, strided = count_reads(reduction.inputs, node.attribute[-1])
-    if not neighbors or strided or is_unrolled(reduction) or index_type(volume(node.attribute)) == "long":
+    by_element, by_rows = count_reads(reduction.inputs, node.attribute[-1])
+    if not by_element or by_rows or is_unrolled(reduction) or index_type(volume(node.attribute)) == "long":
         return None
     emitter, rows = Emitter(CpuDialect(context.strict), context.stored_ranges), volume(node.attribute) // columns
     enough = TILES_PER_UNIT * context.properties.compute_units
@@ -116,13 +116,13 @@ def count_reads(bodies: Nodes, variable: BoundVariable) -> tuple[int, int]:
 
     A read steps by one element if its last index depends on the variable, by rows if another index does.
     """
-    last, others = 0, 0
+    by_element, by_rows = 0, 0
     for operand in topological_order(list(bodies)):
         if operand.op == "apply" and isinstance(operand.attribute, Access):
             *in_others, in_last = (variable in index.free_variables for index in operand.inputs[1:])
-            last += in_last
-            others += any(in_others)
-    return last, others
+            by_element += in_last
+            by_rows += any(in_others)
+    return by_element, by_rows
 
 
 def column_loops(emitter: Emitter, accumulator: Accumulator, column: BoundVariable, reduced: Variables) -> list[str]:
@@ -186,7 +186,8 @@ def tiled_plan(
     """Finish a kernel whose work-items run `body` for tiles of at most `tile` of the `columns` of a row.
 
     In the text a row has `parts` tiles, and the tiles of all rows are numbered `block`. The last tile of a row overlaps
-    the tile before. `checks`: the body sets `worst` to the greatest poison of its elements.
+    the tile before, so that all tiles are equally wide. `checks`: the body sets `worst` to the greatest poison of its
+    elements. The body may use `row`, `start` (the tile's first column), `width` (its columns) and `columns`.
     """
     parts = -(-columns // tile)
     blocks = volume(node.attribute) // columns * parts

@@ -94,7 +94,7 @@ class RecordedLaunch:
     threads: int
     arguments: list[Any]
     scalars: dict[int, ir.RuntimeScalar]
-    bound: Any = None  # the launch with its arguments converted
+    bound: Any = None  # the launch with its arguments converted (Kernel.bind_launch); None after an argument changed
     is_stable: bool = False  # whether the last launch had these arguments too
 
     def set(self, position: int, argument: object) -> None:
@@ -151,8 +151,9 @@ class GraphTarget(Target):
         self.dag = dag
         self.numpy = NumpyTarget(dag)  # for numbers that need no kernel
         self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
+        # The region of each host array that a run needs; a superset of the region that is uploaded.
         self.required_regions: WeakKeyDictionary[ir.Node, ir.Ranges] = WeakKeyDictionary()
-        self.captured_launches: list[Callable[[], None]] | None = None
+        self.captured_launches: list[Callable[[], None]] | None = None  # see capture(); None outside of it
         self.checks: list[PendingCheck] = []  # the status words to read at the end of this run
         self.recording: Recording | None = None  # records runs while it is set
         self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
@@ -270,7 +271,10 @@ class GraphTarget(Target):
     def run_all(self, nodes: Sequence[ir.Node]) -> list[Representation]:
         """Compute functional nodes over their domains, and the nodes that they depend on.
 
-        Raises ProgramError for a failed bounds check or an endless loop, UnavailableError without enough memory.
+        The passes first turn the nodes into few functions and reductions, each of which becomes a kernel. These are
+        computed inputs first, unless their result is cached. The status words of their bounds checks are read last, so
+        that the device does not wait for the host. Raises ProgramError for a failed bounds check or an endless loop,
+        UnavailableError without enough memory.
         """
         optimized, remarks = run_passes(self.dag, tuple(map(ir.without_lets, nodes)), self.passes)
         roots = [ir.without_lets(root) for root in optimized]

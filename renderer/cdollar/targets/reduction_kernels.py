@@ -17,7 +17,7 @@ from renderer.cdollar.targets.expression_emitter import index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, volume
 from renderer.cdollar.targets.strict_order import BLOCK, adds_in_blocks, chunk_size, takes_one_thread
 
-COMBINE_GROUP_SIZE = 256
+COMBINE_GROUP_SIZE = 256  # threads of a group of the kernel `combine`
 SERIAL_GROUP_SIZE = 64  # independent threads of a group on GPUs
 CPU_CHUNKS_PER_UNIT = 4  # chunks per core
 CPU_THREADS_PER_UNIT = 16  # work-items per core; each takes several chunks, as its start costs as much as a short row
@@ -26,7 +26,7 @@ MIN_LONG_ROW = 4096  # elements of a long chunk for LANES
 STREAMS = (8, 4)  # ranges of a chunk that a CPU's work-item reads alternately: for long chunks, for others
 MIN_LONG_CHUNK = 1 << 16  # elements of a long chunk for STREAMS
 MAX_REPEATED_LINES = 10  # an element with more lines of text is not repeated for each stream
-MIN_ELEMENTS_PER_THREAD = 16
+MIN_ELEMENTS_PER_THREAD = 16  # fewer elements are not worth another chunk
 MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # the fewest threads of a GPU that reduce a row; the elements for each thread
 COLUMNS = 32  # neighboring columns of a group
 

@@ -22,14 +22,18 @@ from renderer.plain import Json, format_ignored, format_value
 
 MAX_TRIANGLES = 1 << 25  # drawn by all nodes, and stored in all meshes
 MAX_VERTICES = 1 << 27  # vertices of all primitives, counting shared accessors each time
-MAX_NODES = 1 << 17  # 20 us each
+MAX_NODES = 1 << 17  # nodes of a file; reading one takes 20 us
 MAX_INSTANCES = 1 << 17  # instances of all nodes
 INSTANCING, VARIANTS = "EXT_mesh_gpu_instancing", "KHR_materials_variants"
 MAX_JOINTS = 1 << 20  # joints of all nodes with skins
 
 
 def build_model(file: Container, variant: str = "") -> Model:
-    """Builds the Model of the file's default scene at rest; `variant` names a material variant, "" for none."""
+    """Builds the Model of the file's default scene at rest; `variant` names a material variant, "" for none.
+
+    In order: textures and materials, without textures whose files are missing; nodes; animations; which nodes deform
+    their meshes; the meshes that nodes use; then the Rig (nodes and undeformed meshes), whose rest pose is the Model.
+    """
     variants = _variants(file)
     if variant and variant not in variants:
         known = f"there are {', '.join(variants)}" if variants else "it has none"
@@ -109,6 +113,7 @@ def _nodes(file: Container) -> list[Node]:
     out: list[Node] = []
     seen: set[int] = set()
     meshes, skins = cache(partial(_rest_weights, file)), cache(partial(read_skin, file))
+    # Nodes to visit, depth first: index, index of the parent in `out` (-1 for a root), its name, and visibility.
     left = [(index, -1, "its scene", True) for index in reversed(roots)]
     while left := left or _roots_of_joints(file, out, seen):
         index, parent, parent_name, visible = left.pop()
@@ -128,7 +133,11 @@ def _nodes(file: Container) -> list[Node]:
 
 
 def _roots_of_joints(file: Container, nodes: list[Node], seen: set[int]) -> list[tuple[int, int, str, bool]]:
-    """Returns the roots of joints outside of the scene: they move the skins of `nodes`, and nothing below is shown."""
+    """Returns the root above a joint outside of the scene as a node to visit, or [] if no joint is left.
+
+    Such joints move the skins of `nodes`, so their trees are read, but nothing in these trees is shown. _nodes() calls
+    this again after it has visited the tree.
+    """
     outside = {joint for node in nodes if node.skin for joint in node.skin.joints} - seen
     if not outside:
         return []

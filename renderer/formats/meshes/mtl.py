@@ -200,13 +200,19 @@ class Library:
         self.textures: list[Texture] = []
         self.ignored = Counter[str]()
         self.linked: dict[Path, tuple[int, int] | None] = {}
-        self.base = self._folder = folder  # `base`: of the library that is being read
-        self._pixels: dict[Path, np.ndarray | None] = {}
-        self._rows: dict[tuple[object, ...], int] = {}
-        self._total = 0
+        self.base = self._folder = folder  # `base`: folder of the library that is being read
+        self._pixels: dict[Path, np.ndarray | None] = {}  # the pictures that were read; None: unreadable
+        self._rows: dict[tuple[object, ...], int] = {}  # index in `textures` by file, conversion and options
+        self._total = 0  # pixels of all pictures
 
     def material(self, entry: Entry) -> Material:
-        """Converts an entry to a Material."""
+        """Converts an entry to a Material of glTF's model.
+
+        Keys of the MTL format: Kd, Ks, Ke are diffuse, specular and emitted colors, Tf the filter of transmitted light,
+        Ns the Blinn-Phong exponent, Ni the index of refraction, d the opacity and Tr its complement, illum the number
+        of an illumination model. Pr, Pm, Ps, Pc, Pcr, aniso and anisor are the PBR extension: roughness, metallic,
+        sheen, clear coat and its roughness, anisotropy and its rotation.
+        """
         number, color = entry.numbers.get, entry.colors.get
 
         def fraction(key: str, default: float = 0.0) -> float:

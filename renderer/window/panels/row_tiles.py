@@ -15,7 +15,7 @@ from renderer.pictures.picture import Frame, Picture, Size, Tile
 from renderer.scene.schema import PictureSettings
 
 MIN_TILE_ROWS = 8  # rows of the smallest tile
-MAX_TILES = 64  # tiles of one sample, each of which has its clone of the picture
+MAX_TILES = 64  # tiles of one sample; each has a clone of the picture
 
 
 class DrawKey(NamedTuple):

@@ -1,7 +1,9 @@
 """Interprets device functions for the NumPy target as a GPU does (SIMT): every point of the call is a lane.
 
 A device function (ir/device_function.py) is a C$ function with branches and loops. A statement runs for all active
-lanes at once; lanes may diverge at branches and loops.
+lanes at once; lanes may diverge at branches and loops. Methods that run statements take the active lanes and return
+the lanes that continue with the next statement; lanes that leave by a jump are in the LoopExits of the innermost loop,
+and lanes that return, or read outside of a local array, are in neither.
 """
 
 from collections.abc import Sequence
@@ -42,10 +44,7 @@ class LoopExits:
 
 
 class SimtInterpreter:
-    """Calls a device function at all points at once.
-
-    Each statement returns the lanes that continue with the next statement; other lanes are appended to `exits`.
-    """
+    """Calls a device function at all points at once; a function called inside has an interpreter of its body."""
 
     def __init__(self, function: device_function.DeviceFunction) -> None:
         """Prepare calls of a function."""
@@ -56,8 +55,8 @@ class SimtInterpreter:
         self.arrays: dict[device_function.LocalArray, np.ndarray] = {}  # (elements, lanes)
         self.poison: Poison | None = None  # marks the lanes of this call that read outside of an array; such lanes end
         self.failure: Poison | None = None  # `poison` of the last call that had any, in the shape of its arguments
-        self.results: list[np.ndarray] = []
-        self.orders: dict[tuple[int, ...], list[Node]] = {}
+        self.results: list[np.ndarray] = []  # a component of the result each, (lanes,)
+        self.orders: dict[tuple[int, ...], list[Node]] = {}  # topological orders, by the ids of their roots
 
     def call(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Call the function; return the components of the result, in the common shape of the arguments."""
@@ -191,13 +190,13 @@ class SimtInterpreter:
         has_checks = self.function.has_checks
         for node in self.orders[key]:
             operands = [values[id(child)] for child in node.inputs]
-            values[id(node)], own = self.node(node, operands, active)
+            values[id(node)], of_reads = self.node(node, operands, active)
             if not has_checks:
                 continue
-            given = [poisons[id(child)] for child in node.inputs]
-            poisons[id(node)] = merge_poison([*given, own])
+            of_inputs = [poisons[id(child)] for child in node.inputs]
+            poisons[id(node)] = merge_poison([*of_inputs, of_reads])
             if isinstance(node.attribute, str):
-                poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, given, strict=True)))
+                poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, of_inputs, strict=True)))
         poison = merge_poison(poisons[id(root)] for root in roots) if has_checks else None
         if poison is not None and np.any(poison.where):
             where = np.zeros(self.count, bool)

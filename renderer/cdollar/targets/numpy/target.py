@@ -3,6 +3,10 @@
 Nodes are evaluated over iteration spaces, one array axis per bound variable (spaces.py). Large spaces are evaluated box
 by box, to bound the size of temporary arrays. Sums of products run as einsum. Poison, a bool array beside the values,
 marks the points at which an index is out of bounds; it is an error only if the result depends on it.
+
+Axes count from the last one: the axis 0 of an IterationSpace is the last axis of an array, so that inner spaces add
+axes in front. `shape` is the shape of a box of reduced variables, the first axes of an array; `depth` is the number of
+the axes after them, of the outer space; `full` are values broadcast to both.
 """
 
 import math
@@ -38,7 +42,7 @@ from renderer.errors import UnavailableError
 from renderer.host import available_memory, format_bytes
 
 PASSES = (simplify, recognize, fuse)
-MAX_TEMPORARY_ELEMENTS = 1 << 22
+MAX_TEMPORARY_ELEMENTS = 1 << 22  # elements of a temporary array
 MAX_EINSUM_AXES = 52  # np.einsum's letters
 Shape = tuple[int, ...]
 State = Any  # the state of a reduction between boxes: an array, one array per component, or a BlockTree
@@ -232,7 +236,7 @@ class NumpyTarget(Target):
             if contracted is not None:
                 return contracted
         axes = frozenset(variables) | frozenset(space.axes)
-        temporaries = max(1, *(temporary_factor(child, axes) for child in node.inputs))
+        temporaries = max(1, *(temporary_factor(child, axes) for child in node.inputs))  # elements for each point
         outer = 1  # points of the outer space with a value of the reduction each
         for variable in node.free_variables:
             if variable in space.axes:
@@ -397,7 +401,11 @@ def reduce_by_function(
     axes: int,
     strict: bool,
 ) -> list[np.ndarray]:
-    """Combine the elements by a device function in row-major order; as a tree if it is associative, unless `strict`."""
+    """Combine the elements by a device function in row-major order; as a tree if it is associative, unless `strict`.
+
+    `full` holds the start values of a fold, then the elements; the first `axes` axes are reduced. `state` is the result
+    of the boxes before, None for the first box: then a fold begins with its start values, others with element 0.
+    """
     reduction = node.attribute[0]
     starts = len(ir.scalar_types(node)) if reduction.is_fold else 0
     elements = full[starts:]
