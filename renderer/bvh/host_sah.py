@@ -97,6 +97,7 @@ class _Builder:
         return HostBvh(self._depth_first(), self.order, level, self.cost + 1)
 
     def _tiny(self, count: int) -> HostBvh:
+        """The BVH of 0 or 1 primitives: one node, whose boxes without a primitive are empty; its leaves are unused."""
         nodes = np.zeros(1, NODE)
         boxes = np.full((2, 6), -np.inf, "f4")
         boxes[:, :3] = np.inf
@@ -127,7 +128,12 @@ class _Builder:
         return is_small
 
     def _split(self, start: np.ndarray, size: np.ndarray, level: int) -> np.ndarray:
-        """Partitions every range at its best plane; returns the sizes of the left sides, 1 to size - 1."""
+        """Partitions every range at its best plane; returns the sizes of the left sides, 1 to size - 1.
+
+        Arrays over all primitives of the level: `rows` are their indices, `owner` the number of their range, `bins` (m,
+        3) their bins on each axis, `left` True on the left side. A range without a plane is halved in its order. The
+        partition keeps the order on both sides.
+        """
         positions, offsets = _positions(start, size)
         rows = self.order[positions]
         owner = np.repeat(np.arange(len(start)), size)
@@ -142,7 +148,7 @@ class _Builder:
         left_count = np.add.reduceat(left.astype("i8"), offsets)
         halved = (left_count == 0) | (left_count == size)
         left_count = np.where(halved, size // 2, left_count)
-        rank = np.arange(len(rows)) - offsets[owner]  # within its range
+        rank = np.arange(len(rows)) - offsets[owner]  # position of a primitive within its range
         left = np.where(halved[owner], rank < left_count[owner], left)
         lefts_before = np.cumsum(left) - left
         lefts_before -= lefts_before[offsets][owner]

@@ -27,11 +27,11 @@ from renderer.system.process import module_child, unfinished_work
 
 T = TypeVar("T")
 CLOSE_SECONDS = 0.5  # wait for compilations in drivers when the program ends
-NICE, BACKGROUND_NICE = 5, 15
+NICE, BACKGROUND_NICE = 5, 15  # niceness that is added to children for pictures, and for jobs of background()
 POLL_SECONDS = 1.0  # longest single wait for a lock: not every system interrupts such a wait for a signal
 
 Answer = Future[Any]  # the answer of a compiler: a program, or the error
-_thread = threading.local()  # .is_background, in background()
+_thread = threading.local()  # `is_background` is set on threads inside of background()
 
 
 class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
@@ -43,7 +43,7 @@ class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
     def __init__(self, work: Callable[[], None], wake: Callable[[], None] = lambda: None):
         super().__init__(work)
         self._wake = wake
-        self._awaited: tuple[Answer, ...] = ()
+        self._awaited: tuple[Answer, ...] = ()  # one of them must be done before the work can continue
         self.compiles = ""  # name of the kernel that the Task waits for
         self.waits_since = 0.0  # time.perf_counter() when the wait began
 
@@ -142,7 +142,7 @@ class Compiler:
         self._directory = temporary_directory("compile")
         self.folder = Path(self._directory.name)  # the child's PoCL cache
         self.reading = threading.Lock()  # held while the folder is read: close() waits before it removes the folder
-        self.is_closed = self._is_done = False
+        self.is_closed = self._is_done = False  # close() was called; the child has answered its last job
         command, environment = module_child("renderer.gpu.compile_child")
         environment["POCL_CACHE_DIR"] = str(self.folder)
         with open(self.folder / "log", "wb") as log:
@@ -157,7 +157,7 @@ class Compiler:
             self._process.stdin.write(json.dumps(job).encode() + b"\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except OSError:  # a broken pipe: it is dead already
+        except OSError:  # a broken pipe: the child is dead already
             line = b""
         if not line.endswith(b"\n"):
             raise CompilerDied(f"{name}: the compiler's process ended{self._last_words()}")
@@ -168,6 +168,7 @@ class Compiler:
         return answer
 
     def _last_words(self) -> str:
+        """The exit status of the dead child and the last line of its log, for an error."""
         status = self._process.wait()
         try:
             lines = (self.folder / "log").read_text(errors="replace").strip().splitlines()
@@ -221,6 +222,7 @@ class CompilePool:
         return future
 
     def _work(self, jobs: SimpleQueue[tuple[Answer, Callable[..., object]]], niceness: int) -> None:
+        """A thread with one child at a time: passes jobs to the child without end, and replaces a child that died."""
         compiler: Compiler | None = None
         while True:
             future, work = jobs.get()

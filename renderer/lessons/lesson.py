@@ -29,7 +29,7 @@ LESSONS = ASSETS / "lessons"
 MAX_STEPS, MAX_PANELS, MAX_ANSWERS = 24, 8, 6
 MAX_WORDS = 2000  # characters of a question or an answer
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-EMPTY: Any = MappingProxyType({})
+EMPTY: Any = MappingProxyType({})  # the default of frozen tables
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Lesson:
     summary: str
     intro: str
     steps: tuple[Step, ...]
-    panels: dict[str, Scene] = field(default_factory=dict)  # as the lesson begins
+    panels: dict[str, Scene] = field(default_factory=dict)  # scenes of the panels before the first step's settings
     samples: dict[str, int] = field(default_factory=dict)  # samples of the page's pictures, by panel
 
     @property

@@ -15,7 +15,7 @@ from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
 MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 
-COUNTS: dict[str, Callable[[int], int]] = {
+COUNTS: dict[str, Callable[[int], int]] = {  # number of primitives by kind, as a function of the level
     "sphereflake": lambda level: (9 ** (level + 1) - 1) // 8,
     "menger": lambda level: 4 * 20**level + 8 * 8**level,
     "tetra": lambda level: 4 ** max(level, 1),
@@ -23,7 +23,7 @@ COUNTS: dict[str, Callable[[int], int]] = {
     "gears": lambda level: 576 * max(level, 1) ** 3,
     "rings": lambda level: 165 * max(level, 1) * (max(level, 1) + 1) * (2 * max(level, 1) + 1),
     "tree": lambda level: 33 * (2 ** (level + 1) - 1),
-}  # primitives by kind and level
+}
 
 
 def generate(kind: str, level: int) -> np.ndarray:
@@ -136,7 +136,11 @@ def tetra(level: int) -> np.ndarray:
 
 
 def mount(level: int) -> np.ndarray:
-    """Returns 2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, as random as in SPD."""
+    """Returns 2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with SPD's random numbers.
+
+    Squares are subdivided by moving the middles of their edges and of the square up or down. (x, y) is a square's lower
+    left grid point of `points` x `points`, `width` its side in grid steps, `heights` (n, 4) the heights of its corners.
+    """
     points = 1 << level
     ratio = 2.0 / np.exp(np.log(2.0) / (2.2 - 1.0))  # fractal dimension 2.2
     roughness = np.sqrt(ratio * ratio - 1)
@@ -145,7 +149,7 @@ def mount(level: int) -> np.ndarray:
     while width > 1:
         half = width // 2
         rise = half * 2.0 / points * roughness
-        a, b, c, d = heights.T
+        a, b, c, d = heights.T  # in the order of `heights`
         lower = (a + b) / 2 + rise * _gauss(x + half, y, level)
         right = (b + c) / 2 + rise * _gauss(x + width, y + half, level)
         upper = (c + d) / 2 + rise * _gauss(x + half, y + width, level)
@@ -166,7 +170,10 @@ def mount(level: int) -> np.ndarray:
 
 
 def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
-    """Returns normal random numbers (n,) of SPD's generator, seeded by grid coordinates (polar method)."""
+    """Returns normal random numbers (n,) of SPD's generator, seeded by grid coordinates (polar method).
+
+    The constants are SPD's: a linear congruential generator of period 134456, and shifts that mix the coordinates.
+    """
     second = 21 + (((a << (23 - level)) + (b << (15 - level)) + (a << (7 - level))) & 0xFFFF)
     out, pending = np.zeros(len(a)), np.arange(len(a))
     while len(pending):
@@ -181,7 +188,11 @@ def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
 
 
 def gears(level: int) -> np.ndarray:
-    """Returns level^3 meshed gears of 36 teeth, 576 triangles each, in a block on z = 0..1."""
+    """Returns level^3 meshed gears of 36 teeth, 576 triangles each, in a block on z = 0..1.
+
+    A gear has 144 vertices on its upper rim (four a tooth, at the angles `turns` and radii `reach`), 144 on its lower
+    rim, and the centers of both sides. Every second gear is turned by half a tooth, so that neighbors mesh.
+    """
     size = max(level, 1)
     radius = 1 / (size - (size - 1) * 0.1 / 2)
     thickness = min(0.1, 1 / (2 * size))
@@ -194,17 +205,22 @@ def gears(level: int) -> np.ndarray:
     rim = np.stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros_like(angle)], 2)
     below = np.array([0, 0, -thickness])
     top, bottom = centers[:, None] + rim, centers[:, None] + rim + below
-    vertices = np.concatenate([top, bottom, centers[:, None], centers[:, None] + below], 1)  # 144, 144, 1, 1
+    vertices = np.concatenate([top, bottom, centers[:, None], centers[:, None] + below], 1)
     k = np.arange(144)
-    n = (k + 1) % 144
+    n = (k + 1) % 144  # the vertex after k on the rim
+    # Fans about the centers, vertices 288 and 289, and two triangles for each side of the rim.
     corners = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
     faces = np.concatenate([np.stack(face, 1) for face in corners])
     return _copies(vertices, faces)
 
 
 def rings(level: int) -> np.ndarray:
-    """Returns 5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: rings of six pentagons."""
-    size, radius = max(level, 1), 0.07412
+    """Returns 5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: rings of six pentagons.
+
+    A ring has a pentagon and five more, tilted as the faces of a dodecahedron; `before` is the index of the corner
+    before each corner. Rings fill a pyramid: (depth + 1)^2 of them at each depth.
+    """
+    size, radius = max(level, 1), 0.07412  # the radius of spheres and cylinders is SPD's
     angle = 2 * np.pi / 5 * np.arange(5)
     pentagon = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1) / (1 + radius)
     tilt = _rotation(np.array([1.0, 0, 0]), 2 * np.arccos(np.cos(np.pi / 3) / np.sin(np.pi / 5)))
@@ -226,6 +242,7 @@ def rings(level: int) -> np.ndarray:
 def tree(level: int) -> np.ndarray:
     """Returns 2^(level + 1) - 1 branches, z up: cones of SIDES sides with spheres as tips (M. Aono, T. Kunii 1984)."""
     branches = []
+    # The two branches of a branch, as in SPD: rotations about x and z in degrees, and scale.
     for x_degrees, z_degrees, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
         matrix = np.eye(4)  # for row vectors: rotate about x, then about z, scale, and move to the parent's tip
         about_x, about_z = (

@@ -30,7 +30,7 @@ UNUSED_TABS = ("Sound", "Cube A")  # tabs of shadertoy.com that are not drawn
 KEYBOARD, NOISE = "keyboard", "noise"
 FILTERS, WRAPS = ("linear", "nearest", "mipmap"), ("clamp", "repeat")
 CHANNEL_COUNT = 4
-RULER = r"[\s\-=*#<>\[\]:.]*"
+RULER = r"[\s\-=*#<>\[\]:.]*"  # decoration around a tab's name, as in `// ---- Buffer A ----`
 TAB_LINE = re.compile(
     rf"^\s*(?://|/\*){RULER}(common|image|sound|buf(?:fer)?[ _]?([a-d])|cube(?:map)?[ _]?a){RULER}/?\s*$", re.IGNORECASE
 )
@@ -96,6 +96,7 @@ class Uniform(NamedTuple):
         return self.key, kind, setting(default, self.low, self.high, self.help, is_color=self.is_color)
 
 
+# Names of fields of a toy's settings, which a uniform's field must not have.
 RESERVED = {"image", "common", "buffer_a", "buffer_b", "buffer_c", "buffer_d", "channels", "mouse", "keys", "toggled",
             "date", "rate", "output", "view", "focus_distance", "lens_radius", "is_animated"}  # fmt: skip
 
@@ -159,7 +160,7 @@ def read_program(files: Mapping[str, str], channels: Mapping[str, tuple[str, ...
     for name, file in files.items():
         path = Path(file)
         text = read_text(path, MAX_BYTES).replace("\r\n", "\n")
-        text = text.replace("\ufeff", "").replace("\0", " ")  # which end a shader's text; in pastes of several files
+        text = text.replace("\ufeff", "").replace("\0", " ")  # in pastes of several files; both end a shader's text
         tabs |= split_tabs(text, path) if name == IMAGE else {name: Tab(name, text, path)}
     if IMAGE not in tabs:
         raise InputError(f"{files[IMAGE]}: has no tab Image; a comment `// Image` begins it")
@@ -263,7 +264,7 @@ def with_absolute_images(text: str, folder: Path) -> str:
 
     def absolute(match: re.Match[str]) -> str:
         name = re.search(rf"\S+({'|'.join(map(re.escape, IMAGE_SUFFIXES))})\b", match[0])
-        path = folder / name[0] if name else folder  # not judged here: the copy's reader does
+        path = folder / name[0] if name else folder  # not judged here: the reader of the copy checks it
         return match[0].replace(name[0], str(resolve(path))) if name and not Path(name[0]).is_absolute() else match[0]
 
     return re.sub(CHANNEL_LINE.pattern, absolute, text, flags=re.MULTILINE)

@@ -258,7 +258,8 @@ DEVICE ulong morton_delta(GLOBAL const uint *keys, uint i) {
 
 // Builds the BVH. One thread per primitive climbs the radix tree, where first..last is its current range: at a parent,
 // the thread of the child that arrives first stops, and the thread of the second continues with both ranges. `visits`
-// holds the far end of the range that arrived first; state[6] counts the nodes made.
+// holds the far end of the range that arrived first, INVALID_INDEX before (start_clusters); state[6] counts the nodes
+// made, and the launcher sets it to 0.
 KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *visits, GLOBAL volatile uint *clusters,
                    GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
     GLOBAL uint *made = state + 6;  // the first six words are the bounds

@@ -53,7 +53,9 @@ typedef struct {
 #endif
 } Point;
 
-// Offsets in an xform's record; see flame.cu.
+// Offsets in an xform's record, the floats of its affine, color and so on (flame.cu). In this file `record` or `a` is
+// such a record, `affine` its first coefficients a to f (AFFINE_B to AFFINE_F are b to f), `weight` or `k` the weight of
+// a variation, `u` and `v` uniform random numbers from 0 to 1, `table` the floats of a variation's table.
 #define COLOR (6 + 6 * IS_3D)
 #define COLOR_SPEED (COLOR + 1)
 #define OPACITY (COLOR + 2)
@@ -308,7 +310,7 @@ DEVICE Pair square_to_disc(real x, real y) {
     return pair(side, 0.25f * PI * perimeter / side - 0.25f * PI);
 }
 
-// ---- stamps of direct color
+// ---- stamps of direct color: variations that plot points of a square with a color of each, as a picture
 
 DEVICE real modulo(real x, float y) { return x - y * floor_of(x / y); }
 DEVICE real blend(real a, real b, real t) { return a * (1.0f - t) + b * t; }
@@ -335,6 +337,7 @@ DEVICE real rough_angle(real y, real x) {
 // p times the matrix of rows (c, s) and (-s, c)
 DEVICE Pair spun(Pair p, real c, real s) { return pair(c * p.x + s * p.y, c * p.y - s * p.x); }
 
+// A color 0 to 1 as whole numbers 0 to 255.
 DEVICE Triple as_bytes(Triple c) {
     real low = zero_real(), high = (real)(255.0f);
     return triple(clamped(floor_of(c.x * 256.0f), low, high), clamped(floor_of(c.y * 256.0f), low, high),
@@ -377,10 +380,13 @@ DEVICE Triple stamped_of_palette(float weight, Pair p, Triple c, real *color, re
 
 // (column, row) of the pixel that the random numbers u and v choose.
 DEVICE Pair pixel_of(real u, real v, float pixels) { return pair(floor_of(u * pixels), floor_of(v * pixels)); }
+// The center of a pixel in a square of `pixels` x `pixels` and side `size`, whose corner is at -shift.
 DEVICE Pair pixel_center(Pair pixel, float pixels, float size, float shift) {
     float k = size / pixels;
     return pair((pixel.x + 0.5f) * k - shift, (pixel.y + 0.5f) * k - shift);
 }
+// Sets the color c, 0 to 1, of a pixel, as stamped() does, and returns the pixel's point. The palette coordinate is
+// red times green with `product`, else the sine of red's part of the sum.
 DEVICE Pair pixel_stamped(float weight, Pair pixel, float pixels, Triple c, real *color, real *rgb, float gradient,
                           float product) {
     Triple b = as_bytes(c);

@@ -2,6 +2,11 @@
 
 HOST_RULES run the statements of a body that builds functions, once, while the program is compiled. DEVICE_RULES lower
 the statements of a function of data to a device function, whose loops and branches run on the target at every point.
+
+A HOST_RULE gets the stack `rest` of the statements that follow, the next one last, so that deep blocks need no
+recursion: a block pushes its statements and a ScopeEnd, and a branch on an unknown condition runs `rest` twice. It
+returns an Outcome. While a function is checked with abstract arguments (host.abstract_depth > 0), values are unknown:
+all branches run, loops run once, and errors are kept so that later statements are checked too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +31,7 @@ from renderer.cdollar.lowering.functions import make_function
 
 # Statements of the host
 
-MAX_HOST_STATEMENTS = 100_000
+MAX_HOST_STATEMENTS = 100_000  # statements that a program may run on the host
 MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variables hold are evaluated
 DEVICE_HINT = "put the loop into a device function"
 
@@ -62,7 +67,7 @@ def check_not_declared(body: Body, tree: ast.VariableDeclaration) -> None:
 
 
 def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
-    """The variable on the left, and the new value in its type.
+    """The variable on the left, and the new value converted to the variable's type.
 
     Raises CS0202 or CS0209 if there is no such variable or it is read-only.
     """
@@ -207,7 +212,11 @@ def constant_condition(body: Body, condition: DataValue) -> bool | None:
 
 
 def run_if(body: Body, tree: ast.If, rest: Statements) -> Outcome:
-    """Runs the branch of a known condition, else both branches; raises CS0602."""
+    """Runs the branch of a known condition, else both branches; raises CS0602.
+
+    Without returns and jumps in the branches, their variables are merged (merge_branches). Else each branch is run with
+    all statements after it, and if both return, the result selects between the returned values.
+    """
     condition = lower_condition(body, tree.condition)
     known = constant_condition(body, condition)
     if known is not None:

@@ -145,7 +145,8 @@ def as_indices(values: np.ndarray) -> np.ndarray:
 def number_rows(lines: Sequence[bytes], least: int, most: int, what: str) -> np.ndarray:
     """Parses each line to a row of an array (lines, k), k <= `most`; short lines are padded with NaN.
 
-    Numbers beyond the first `most` are dropped. Raises MeshError for a line of fewer than `least`, named `what`.
+    Numbers beyond the first `most` are dropped. Raises MeshError for a line of fewer than `least` numbers; `what` is
+    the error's name for a line, such as "the vertex".
     """
     parts: list[np.ndarray] = []
     for values, counts in parse_numbers(lines):
@@ -177,9 +178,11 @@ def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     counts = counts.astype("i8")
     if counts.sum() > MAX_CORNERS:
         raise MeshError(f"its polygons have more than the {MAX_CORNERS} corners allowed")
-    pieces = np.maximum(counts - 2, 0)
-    owner = np.repeat(np.arange(len(counts)), pieces)
-    corners, begins = np.cumsum(counts) - counts, np.cumsum(pieces) - pieces  # the first corner and triangle of each
+    pieces = np.maximum(counts - 2, 0)  # triangles of each polygon
+    owner = np.repeat(np.arange(len(counts)), pieces)  # the polygon of each triangle
+    # By polygon, the number of its first corner and of its first triangle; by triangle, the same corner, and its number
+    # within the polygon.
+    corners, begins = np.cumsum(counts) - counts, np.cumsum(pieces) - pieces
     first, nth = corners[owner], np.arange(len(owner)) - begins[owner]
     out = np.stack([first, first + nth + 1, first + nth + 2], 1)
     second = np.flatnonzero((counts[owner] == 4) & (nth == 1))
@@ -219,7 +222,8 @@ def merge_corners(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     """Merges the several indices of a corner (vertex, texture coordinate, normal) into one.
 
     `columns` are arrays (k,) of indices, -1 for none. Corners whose indices are all equal share a combination. Returns
-    the first corner of each combination (c,) and the combination of each corner (k,).
+    the first corner of each combination (c,) and the combination of each corner (k,). The indices of a corner are the
+    digits of one number `key` below `size`, in the mixed radix of the columns' ranges.
     """
     key, size = np.zeros(len(columns[0]), "i8"), 1
     for column in columns:

@@ -29,7 +29,7 @@ from renderer.system.files import resolve
 __all__ = ["TONE", "lights_of", "open_file", "play_animation", "with_animation"]
 MIN_SPAN = 1e-17  # least size of a mesh; its reciprocal is a scale that MeshShape accepts
 HEIGHT = 720  # height in pixels of the picture of a file whose camera has an aspect ratio
-SAMPLES = 64
+SAMPLES = 64  # samples of a pixel in the default picture
 GLASS_DEPTH = 32  # max_depth of models with glass
 # Triangles that are examined for floor and light. Of more, each (count // MAX_TRIANGLES)-th is examined.
 MAX_TRIANGLES = 1 << 18
@@ -91,11 +91,13 @@ def _shape(path: Path, model: gltf.Model) -> ModelShape:
 def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> ModelShape:
     """The shape of a file that was opened by itself, playing an animation, which also moves its camera and lights.
 
-    The view is the file's camera 0. `camera` becomes 0 if the animation moves it, else -1 (int(moved) - 1).
+    The view is the file's camera 0. `camera`, the index of the camera that the view follows, becomes 0 if the animation
+    moves this camera, else -1, for none.
     """
     moves, _ = motion_bounds(model, animation)
     rig = model.rig
     assert rig is not None
+    # Of the first node with a camera: 1 - 1 if it moves, else 0 - 1.
     camera = next((int(moves[row]) for row, node in enumerate(rig.nodes) if node.camera), 0) - 1
     moves_lights = any(moves[row] for row, node in enumerate(rig.nodes) if node.light)
     name = animation_keys(model.animations)[animation]

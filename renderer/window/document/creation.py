@@ -35,6 +35,7 @@ NEW_SCENE: dict[str, Any] = {
 }  # fmt: skip
 SIZE_IN_VIEW = 0.25  # size of a new shape, as a fraction of the view's height at its target
 GAP = 1.25  # from the middle of a new shape to the next free spot, in widths of the shape
+# Steps (right, front) from the target to the spots that are tried for a new shape, the nearest first.
 SPOTS = sorted(product(range(-4, 5), repeat=2), key=lambda s: (s[0] ** 2 + s[1] ** 2, -s[0], -s[1]))
 FLAT, LARGE = 0.2, 8.0  # a floor is this flat, in its widths, or this large, in heights of the view
 Corner = tuple[float, float, float]
@@ -120,7 +121,7 @@ def add_texture(document: Document, path: Path) -> Document:
 
 
 def _fitted(document: Document, group: str, value: Any, units: float) -> Any:
-    """A shape of scale 1 at the origin, scaled to so many sizes of a new shape, on the ground."""
+    """`value`, a shape of scale 1 at the origin, scaled to `units` times the size of a new shape, on the ground."""
     low, high = picking.shape_box(group, value)
     scale = _nice(units * _unit(document.scene.settings) / float((high - low).max()))
     return _landed(document, replace(value, scale=scale), scale * low, scale * high)
@@ -143,10 +144,12 @@ def _landed(document: Document, value: Any, low: np.ndarray, high: np.ndarray) -
 
 
 def _free_spot(settings: Any, size: np.ndarray) -> np.ndarray:
-    """The point (3,) of the ground nearest the view's target where a box of `size` (3,) stands beside what is there.
+    """The point (3,) of the ground nearest the view's target where a box of `size` (3,) touches no other object.
 
-    The ground is the highest floor there, else the lowest point of all shapes. A floor lies below the target and is
-    wide and flat, or so large that it is no object. A scene without room has the point below the target.
+    Candidates are SPOTS, GAP widths of the box apart. The ground at a spot is the highest floor under the box, else the
+    lowest point of all shapes. A floor lies below the target and is flat for its width, or so large that it is no
+    object. A shape around the camera, such as a room, is no object either. If no spot is free, the spot at the target
+    is returned.
     """
     boxes, target, eye = picking.world_boxes(settings), np.array(settings.view.target), settings.view.position
     lows, highs = boxes[:, 0], boxes[:, 1]
@@ -172,7 +175,7 @@ def _lowest(boxes: np.ndarray) -> float:
 
 
 def _nice(number: float, digits: int = 2) -> float:
-    """The number rounded to so many significant digits."""
+    """The number rounded to `digits` significant digits."""
     return float(f"{number:.{digits}g}")
 
 
@@ -226,7 +229,7 @@ def _quad(document: Document, facing: str = "front", label: str = "quad", materi
     if not material:
         document, material = with_material(document)
     settings: Any = document.scene.settings
-    (x, y, z), r = _target(settings), _unit(settings)
+    (x, y, z), r = _target(settings), _unit(settings)  # r: half the side of the quad, after the lines below
     corners: tuple[Corner, ...]
     if facing == "up":
         y, r = _lowest(picking.world_boxes(settings)), 4 * r

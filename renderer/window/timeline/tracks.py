@@ -13,10 +13,10 @@ from renderer.window.state.app_state import AppState
 from renderer.window.timeline.actions import FRAMES_PER_SECOND
 
 ROW_HEIGHT = 22.0  # at scale 1
-MAX_ROWS = 7  # shown without scrolling
+MAX_ROWS = 7  # rows that are shown without scrolling
 KEYFRAME_SIZE = 5.0  # half the width of a diamond, at scale 1
 CURVE_SIZE = 150.0  # side of the curve's square, at scale 1
-PRESETS: dict[str, Curve] = {
+PRESETS: dict[str, Curve] = {  # by name in the menu: (x1, y1, x2, y2), the inner points of a cubic Bezier curve
     "ease": EASE, "ease in": (0.42, 0.0, 1.0, 1.0), "ease out": (0.0, 0.0, 0.58, 1.0), "sharp": (0.8, 0.0, 0.2, 1.0),
 }  # fmt: skip
 
@@ -32,8 +32,8 @@ class Tracks:
 
     def __init__(self, app: AppState):
         self.app = app
-        self.chosen: frozenset[KeyName] = frozenset()
-        self.copied: tuple[tuple[str, Key], ...] = ()
+        self.chosen: frozenset[KeyName] = frozenset()  # the selected key frames: (path of the setting, time)
+        self.copied: tuple[tuple[str, Key], ...] = ()  # path and key of each copied key frame
         # Scene, keys and x of the pointer where the drag began
         self._held: tuple[Scene, frozenset[KeyName], float] | None = None
         self._corner = -1  # index of the dragged point of the curve
@@ -73,6 +73,7 @@ class Tracks:
     # Edits
 
     def _edit(self, doing: str, scene: Scene) -> None:
+        """Shows the edited scene as a step of undo, unless its settings at the scene time are refused."""
         with self.app.errors_as_messages(doing, ValueError):
             settings_at(scene, self.app.panel.scene_time)  # raises ValueError for values that the settings refuse
             with self.app.undo_step():
@@ -145,7 +146,11 @@ class Tracks:
                 draw.add_line((x, top + height * 0.85), (end, top + height * 0.85), color, 1.0)
 
     def _mouse(self, track: Track, positions: list[float], seconds_per_unit: float, scale: float) -> None:
-        """Selects, drags and opens the menu of the key frame under the pointer."""
+        """Selects, drags and opens the menu of the key frame under the pointer.
+
+        `positions` are the x of the track's key frames. A drag moves all chosen key frames by whole frames, with Alt by
+        any time. The scene at the press is moved anew in each frame, so that key frames which a drag passes over stay.
+        """
         io = imgui.get_io()
         reach = 1.6 * KEYFRAME_SIZE * scale
         near = [key for key, x in zip(track.keys, positions, strict=True) if abs(io.mouse_pos.x - x) <= reach]
