@@ -13,7 +13,7 @@ from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPictur
 from renderer.images.lines import draw_lines
 
 MAX_NODES = 600  # nodes that are drawn; of a larger graph the nodes nearest to the result
-MAX_TEXTS = 90  # beside nodes; the nodes of a kernel come first
+MAX_TEXTS = 90  # nodes with a text beside them; the nodes of a kernel come first
 BACKGROUND, EDGE, BRIGHT_EDGE = (16, 18, 23), (70, 80, 96), (235, 190, 90)
 COLORS: dict[str, Rgba] = {
     "constant": (0.55, 0.58, 0.63, 1.0), "variable": (0.40, 0.67, 1.0, 1.0), "function": (0.45, 0.85, 0.55, 1.0),

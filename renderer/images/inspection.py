@@ -11,8 +11,8 @@ from renderer.images.flip import flip_map
 from renderer.images.metrics import psnr
 
 STOPS = (-12.0, 8.0)  # first and last value of the histogram, as log2
-BINS = 120
-MAX_FLIP_PIXELS = 1 << 22
+BINS = 120  # bins of the histogram: six a stop
+MAX_FLIP_PIXELS = 1 << 22  # pixels of the largest picture whose FLIP is computed
 VIRIDIS = np.array([
     [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137], [53, 183, 121],
     [110, 206, 88], [181, 222, 43], [253, 231, 37],
@@ -41,7 +41,7 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
 
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # weights of linear Rec. 709 components
-MAX_STOPS = 16.0  # between the ends of a logarithmic scale
+MAX_STOPS = 16.0  # the longest logarithmic scale of a picture in false color, in stops
 
 
 def _color_table(levels: int) -> np.ndarray:
@@ -133,7 +133,10 @@ def layer_picture(name: str, values: np.ndarray) -> StepPicture:
 
 
 def _numbers(values: np.ndarray, shown: np.ndarray, is_log: bool, prefix: str) -> StepPicture:
-    """Shows a layer in the false colors of the numbers `shown` (height, width); `values` are reported to the user."""
+    """Shows a layer in the false colors of the numbers `shown` (height, width); `values` are what the pointer reads.
+
+    `prefix` begins the meaning, the range of the colors.
+    """
     finite = shown[np.isfinite(shown)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
     scale = np.log10 if is_log else np.asarray

@@ -19,14 +19,14 @@ from renderer.plain import quoted
 IMAGE_SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)
 HCI = re.compile(r"input_Cam(\d{3})\.(?:png|jpe?g)", re.IGNORECASE)
-RAW = (".lfp", ".lfr", ".raw")
-MAX_GRID = 1 << 8  # rows, and columns
+RAW = (".lfp", ".lfr", ".raw")  # files of Lytro cameras, which are refused with advice
+MAX_GRID = 1 << 8  # rows of views, and columns of views
 MAX_POSITION = 1e18  # greatest coordinate of a camera, in any unit
-ACCEPTED = (
+ACCEPTED = (  # the conventions, for errors
     "out_ROW_COLUMN_V_U.png with or without a last _ (Stanford), an .xml that lists subaperture src, u, v (Stanford's "
     "viewer), input_Cam000.png and on (HCI), or a pattern with {row} and {col}, {v} and {u}, or {index}"
 )
-PATTERN_FIELDS = ({"row", "col"}, {"u", "v"}, {"index"}, {"row", "col", "u", "v"})
+PATTERN_FIELDS = ({"row", "col"}, {"u", "v"}, {"index"}, {"row", "col", "u", "v"})  # sets of names that place a view
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,14 @@ class LightFieldKernels:
             return self._refocus_kernel()
         entry, *extra = FLATTEN_KERNELS[name]
         kernel = self._kernel(str(entry))
-        # arguments[7] and [8] are begin_row and end_row; half_variances has one more argument.
+        # One thread a pixel. arguments[7] and [8] are begin_row and end_row; half_variances has one more argument.
         return lambda *arguments: kernel((arguments[8] - arguments[7]) * self._width, *arguments, *extra)
 
     def _refocus_kernel(self) -> Callable[..., None]:
-        """Returns the kernel for the mean of views of 3 channels: refocus_cpu or refocus_gpu."""
+        """Returns the kernel for the mean of views of 3 channels: refocus_cpu or refocus_gpu.
+
+        The number of threads follows from the last two arguments, begin_row and end_row.
+        """
         device, width = self._device, self._width
         if device.properties.scalar_threads:
             tile = dict(CPU_TILE_WIDTH=CPU_TILE_WIDTH, CPU_TILE_HEIGHT=CPU_TILE_HEIGHT)

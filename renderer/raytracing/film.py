@@ -12,9 +12,9 @@ import numpy as np
 
 from renderer.gpu.device import Buffer, Device, Kernel
 
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 FILE = "raytracing/film/films.cu"
-RANGE_SAMPLES = 64
+RANGE_SAMPLES = 64  # samples of a range; another number gives pictures other bits
 MIN_SAMPLES = 32  # samples of a pixel before its error is estimated
 BLOCK = 16  # side in pixels of the blocks whose pixels may rest; the same in films.cu
 Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
@@ -62,9 +62,10 @@ class Film:
         self._total: tuple[Buffer, ...] = ()  # merged film of all ranges before the current one
         self._spare: tuple[Buffer, ...] = ()  # receives the merged film
         self.merged = current
-        self._kernels: dict[int, Kernel] = {}  # key 1: reads sample counts from device memory; 0: takes them
+        # merge_films by SAMPLE_IN_MEMORY: 1 reads the sample counts from device memory, 0 takes them as arguments.
+        self._kernels: dict[int, Kernel] = {}
         self._errors: Buffer | None = None  # the estimated error of each block
-        self._crop: tuple[Buffer, Kernel] | None = None
+        self._crop: tuple[Buffer, Kernel] | None = None  # the last result of crop(), and its kernel
 
     def reset(self) -> None:
         """Begins a new picture: `merged` is the first range alone."""
@@ -87,6 +88,7 @@ class Film:
         self._merge(self._sample)
 
     def _merge(self, *counts: object) -> None:
+        """Merges `_total` and `current` into `_spare`; `counts`: two numbers, or one buffer with the sample's index."""
         if not self._spare:
             self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.current)
         in_memory = len(counts) == 1

@@ -37,10 +37,12 @@ NO_LIGHT_PASSES = {"LIGHT_PASSES": 0, "LIGHT_GROUPS": 0}
 # for kernels of other files, which use functions of raytrace.cu but no schedule
 NO_SCHEDULE = {"GUIDING": 0, "SCHEDULE": len(STAGES), **NO_LIGHT_PASSES}
 PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fisheye": 3}
-STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}
+STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}  # numbered as in schedules/stencil.h
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
-UNREAD_BY_AOVS = {  # constants that aovs.cu does not read; they get one value, so that scenes share its kernels
+# Constants that aovs.cu, the kernels of layers such as albedo, does not read: they get one value, so that scenes share
+# its kernels.
+UNREAD_BY_AOVS = {
     "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
     **NO_LIGHT_PASSES,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,

@@ -65,8 +65,10 @@ class SceneShapes:
 
     def __init__(self, settings: Settings, poses: list[Poses]):
         """`poses` are the poses of settings.models at one time, no matter which."""
+        # First the shapes of the settings and the static meshes of models are made, by name; then the arrays of each
+        # name are joined, and primitives and attributes numbered through.
         check_generated(settings)
-        index, asked = material_indices(settings), 0
+        index, asked = material_indices(settings), 0  # `asked`: bytes of the meshes so far
         mapped = {material.name for material in settings.materials if material.has_maps}
         by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
         for group, make in MAKERS.items():
@@ -87,9 +89,10 @@ class SceneShapes:
             self._models[-1].add_static(pose.opening, by_name)
             material += len(materials_of(pose.opening))
         static = sum(len(primitives) for primitives, _ in by_name[""])
+        # True: moving meshes are a shape of their model, drawn as an instance, so that the static BVH is kept.
         self._moves_as_instance = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
-        self._fixed: dict[str, np.ndarray] = {}
-        self._count = 0
+        self._fixed: dict[str, np.ndarray] = {}  # by name, the primitives of shapes that do not move
+        self._count = 0  # primitives in `_fixed`: the id of the first moving one
         counts: list[int] = []  # primitives of each shape, in the order of their ids
         rows: list[np.ndarray | None] = []  # attributes of each shape
         for name, arrays in by_name.items():
@@ -107,7 +110,11 @@ class SceneShapes:
             self._attributes = joined_attributes(filled)
 
     def in_poses(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
-        """Returns the shapes with the models in these poses. keep=False, for the last call, frees the static shapes."""
+        """Returns the shapes with the models in these poses. keep=False, for the last call, frees the static shapes.
+
+        `group` is the name of the shape to which a model's moving primitives belong: the model's, a name that only
+        this model has, or "" for the static geometry.
+        """
         primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
         if not keep:
             self._fixed.clear()

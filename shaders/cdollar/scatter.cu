@@ -6,6 +6,8 @@
 // SUM: type of the values and results; COUNTS: 1 if every value is 1; OPERATION: 0 adds, 1 multiplies, 2 takes the
 // maximum, 3 the minimum; START: the result for a key without values. NaN is never greater or less, and -0 counts as 0.
 // KEYED: 1 if floats are represented by the integer keys of common/sort_keys.h, for which devices have atomic maxima.
+// ATOMICS: 1 if the device has the atomic operation. LOCAL_BINS: bins that fit into local memory. ITEM is the type in
+// which results are accumulated: SUM, or uint for keys.
 #if KEYED
 #define FLOATS 1
 #define SIGN 0

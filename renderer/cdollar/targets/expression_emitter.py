@@ -5,6 +5,10 @@ proven in bounds is clamped, and an int variable, the poison, records the error:
 bounds check, LOOP_LIMIT_STATUS or DRIVER_LIMIT_STATUS. Poison propagates from operands to results as in LLVM, without
 branches; `select`, `&&` and `||` ignore the poison of an operand that is not taken, so `c ? a(i) : 0` is valid where c
 is false. At its end a kernel writes poison to the status word, which the host reads (graph_target.py).
+
+A node is emitted after its inputs, once, in the outermost scope that binds the variables which it depends on;
+value() does so for a node and all nodes below it, and lookup() returns what was emitted. Names of arguments begin with
+a letter for their kind: n a size, l or o the first index of a range, h the end of a loop, x a number of the program.
 """
 
 import math
@@ -240,6 +244,7 @@ class ExpressionEmitter(FunctionTable):
                 size = self.size_name(source, dimension)
                 position = self.clamped_index(position, size, border, node, poisons, zero)
             positions.append(position)
+        # `row`: the text of the linear index of all dimensions but the last, by Horner's rule.
         row, is_long = "0", index_type(math.prod(r.size for r in ranges)) == "long"
         for dimension, position in enumerate(positions[:-1]):
             first = self.dialect.cast("long", position) if is_long else position

@@ -25,11 +25,11 @@ from renderer.raytracing.settings import Settings
 RECORDS = 4  # surfaces on a photon's path that are recorded; the same in photons.cu
 LOBES = 16  # lobes of a leaf, a power of two; the same in guide.h
 LOBE_PHOTONS = 8  # photons of a lobe
-LEAF_PHOTONS = 128  # photons of a leaf at most
+LEAF_PHOTONS = 128  # most photons of a leaf of the k-d tree
 WIDTH = 1.0  # ratio of a lobe's squared width to the variance of its photons' directions
 MIN_SPREAD2 = 1e-6  # least variance of a lobe's directions, in squared radians
 TREES = 12  # one tree for each class of surfaces that guide.h numbers
-HEADER_WORDS = 16
+HEADER_WORDS = 16  # words of the guide before its trees: one a tree, then the first word of the lobes
 NO_TREE = 0xFFFFFFFF  # header word of a tree without photons
 DEPTH_BITS = 5  # low bits of a tree's header word: its depth; the rest: the number of its first leaf
 
@@ -114,6 +114,7 @@ def _halve(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Returns the indices (2 n, m / 2) of the halves' points, counted over all groups, and the axis (n,) and coordinate
     (n,) of each group's split. Equal coordinates keep their order, so every machine splits alike.
     """
+    # `keys` order the points of a group by coordinate, then by position: the float as an ordered integer, the index.
     _, groups, size = positions.shape
     axis = (_extreme(np.maximum, positions) - _extreme(np.minimum, positions)).argmax(0)
     along = positions[axis, np.arange(groups)]
@@ -156,7 +157,10 @@ def _lobes(points: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 
 def _draw(powers: np.ndarray, count: int) -> np.ndarray:
-    """Systematic resampling: indices (n, count) into powers (n, m) of n leaves, in proportion to the power."""
+    """Systematic resampling: indices (n, count) into powers (n, m) of n leaves, in proportion to the power.
+
+    Row k of the cumulative sums is scaled to k..k + 1, so that one search serves all rows.
+    """
     sums = np.cumsum(powers.astype("f8"), 1)
     rows = np.arange(len(powers))[:, None]
     sums = sums / sums[:, -1:] + rows

@@ -36,7 +36,12 @@ class LightTree(NamedTuple):
 
 
 def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
-    """Builds the tree over n >= 1 lights with the given bounds; a leaf is one light and stores its id of `ids` (n,)."""
+    """Builds the tree over n >= 1 lights with the given bounds; a leaf is one light and stores its id of `ids` (n,).
+
+    Level by level, all nodes of more than one light (`inner`) are split at once: their lights are `active`, and
+    `segment` is the number of a light's node among `inner`. Both children of a node are adjacent in the next level.
+    Bounds are then computed from the leaves up.
+    """
     count = len(ids)
     node_of = np.zeros(count, np.int64)  # the node of each light at the current level
     first_child: list[np.ndarray] = [np.zeros(1, np.int64)]
@@ -80,7 +85,8 @@ def _split(lights: LightBounds, segment: np.ndarray, segments: int) -> np.ndarra
     bins = np.minimum((center - low[segment]) * scale[segment], BINS - 1).astype(np.int64)
     cost = np.full((segments, 3, BINS - 1), np.inf)
     for axis in range(3):
-        longest = extent.max(1) / np.where(extent[:, axis] > 0, extent[:, axis], np.inf)  # 0 without an extent
+        # Conty and Kulla's regularization of thin boxes: longest extent over the extent along the axis; 0 without one.
+        longest = extent.max(1) / np.where(extent[:, axis] > 0, extent[:, axis], np.inf)
         factor = np.where(longest > 0, longest, np.inf)[:, None]
         cost[:, axis] = np.maximum(_split_costs(lights, segment * BINS + bins[:, axis], segments), 1e-300) * factor
     best = cost.reshape(segments, -1).argmin(1)
@@ -126,7 +132,8 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
     """Returns Conty and Kulla's measure M_omega of the directions into which a cluster emits, pi to 4 pi.
 
     `direction` is the weighted sum of the cluster's normals. The cone of normals is estimated as the spherical cap with
-    a mean normal of the same length, (1 + cos) / 2.
+    a mean normal of the same length, (1 + cos) / 2. As in the paper, o is the half angle of the cone of normals, and w
+    that of the cone of emission, which is a quarter turn wider.
     """
     length = np.linalg.norm(direction, axis=-1)
     mean = np.minimum(np.divide(length, weight, out=np.zeros_like(length), where=weight > 0), 1)
@@ -168,7 +175,11 @@ def _bound_nodes(lights: LightBounds, node_of: np.ndarray, children: np.ndarray,
 
 
 def _cone_union(a: LightBounds, b: LightBounds) -> tuple[np.ndarray, np.ndarray]:
-    """Returns axis (n, 3) and cosine (n,) of the cones around the normal cones of a and b (pbrt-v4, section 3.8.4)."""
+    """Returns axis (n, 3) and cosine (n,) of the cones around the normal cones of a and b (pbrt-v4, section 3.8.4).
+
+    A cone that holds the other is the union. Else the axis of `a` is rotated towards that of `b`; opposite axes, which
+    have no such direction, give all directions (cosine -1).
+    """
     angle_a, angle_b = np.arccos(np.clip(a.cos_o, -1, 1)), np.arccos(np.clip(b.cos_o, -1, 1))
     between = np.arccos(np.clip((a.axis * b.axis).sum(1), -1, 1))
     a_holds = np.minimum(between + angle_b, np.pi) <= angle_a

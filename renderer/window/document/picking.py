@@ -75,7 +75,7 @@ def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
             else:
                 yield Item(group, index), _shape_distance(group, shape, ray)
     for index, field in enumerate(settings.distance_fields):
-        radius = bounding_radius(field) * field.scale * 0.7
+        radius = bounding_radius(field) * field.scale * 0.7  # fields do not fill the spheres that bound them
         yield Item("distance_fields", index), _sphere_distance(np.array([field.position]), np.array([radius]), ray)
     for index, instance in enumerate(settings.instances):
         inner = ray.moved(instance_matrix(instance))
@@ -90,6 +90,7 @@ def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
 
 
 def _shape_distance(group: str, shape: object, ray: Ray) -> float:
+    """The distance to the nearest primitive of a shape; infinite for a miss."""
     primitives = _primitives(group, shape)
     centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
     round_ones = radii > 0
@@ -145,6 +146,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _primitives(group: str, shape: Any) -> np.ndarray:
+    """The primitives of a shape, cached; name and material do not matter, so that editing these builds nothing."""
     return _model(shape) if group == "models" else _built(group, replace(shape, name="", material=""))
 
 
@@ -166,7 +168,7 @@ def _model(shape: Any) -> np.ndarray:
 
 
 def _sphere_distance(centers: np.ndarray, radii: np.ndarray, ray: Ray) -> float:
-    """The distance of the nearest of spheres (n, 3), (n,); infinite for none."""
+    """The distance of the nearest of spheres (n, 3), (n,); infinite for none. Solves a t^2 + 2 b t + c = 0 for t."""
     offset = ray.origin - centers
     a = ray.direction @ ray.direction
     b = offset @ ray.direction
@@ -201,6 +203,7 @@ def _triangles(primitives: np.ndarray, ray: Ray) -> float:
 
 
 def _box_distance(center: np.ndarray, size: np.ndarray, ray: Ray) -> float:
+    """The distance of an axis-aligned box (slab test); infinite for a miss and for an origin inside of the box."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first = (center - size / 2 - ray.origin) / ray.direction
         last = (center + size / 2 - ray.origin) / ray.direction

@@ -52,9 +52,9 @@ class WindowTransform:
 class Drag:
     """A handle of an xform, with the triangle and the pointer, in the plane, when it was pressed."""
 
-    index: int
-    handle: str
-    post: bool
+    index: int  # of the xform, or edit.FINAL_XFORM
+    handle: str  # a name of CORNERS or EDGES, or INSIDE
+    post: bool  # the triangle of the post-affine, not of the affine
     corners: Triangle
     start: Point
 

@@ -16,13 +16,13 @@ from renderer.window.document.pose import Pose
 
 Operation = imguizmo.OPERATION
 OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": Operation.scale}
-LINES = {  # units at scale 1
+LINES = {  # ImGuizmo's style: thicknesses and sizes in window units at scale 1
     "translation_line_thickness": 3.0, "translation_line_arrow_size": 6.0, "rotation_line_thickness": 2.0,
     "rotation_outer_line_thickness": 3.0, "scale_line_thickness": 3.0, "scale_line_circle_size": 6.0,
     "center_circle_size": 6.0,
 }  # fmt: skip
-_drawn_in = [0]  # _window() of the gizmo that was drawn last
-GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the middle to each side
+_drawn_in = [0]  # one number: _window() of the gizmo that was drawn last
+GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
 AXIS_COLORS = [(0.95, 0.35, 0.35, 0.8), (0.45, 0.85, 0.4, 0.8), (0.4, 0.6, 1.0, 0.8)]
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
 NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
@@ -44,7 +44,7 @@ def _matrices(
     distance = float(np.linalg.norm(np.subtract(camera.target, camera.position)))
     half = float(np.tan(np.radians(camera.fov_degrees) / 2)) * camera.fit_scale(aspect)
     near, far = NEAR * distance, distance / NEAR
-    shift, out = 2 * np.array(lens_shift), np.zeros((4, 4))
+    shift, out = 2 * np.array(lens_shift), np.zeros((4, 4))  # out: the projection matrix
     if projection == "orthographic":
         half *= distance
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -2 / (far - near)
@@ -80,7 +80,9 @@ def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:
 def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, rect: Rect) -> list[Line]:
     """A grid on the ground, y = 0, below the view's target, with the axes x, y and z as its last three lines.
 
-    Each line is its color and the window coordinates of its ends, cut off before the camera.
+    Each line is its color and the window coordinates of its ends; the piece of a line behind the near plane is cut off.
+    A cell's side is the power of ten at or below half of the view's height at its target. `at` are the offsets of the
+    grid's lines from its middle.
     """
     cell = 10.0 ** np.floor(np.log10(camera.target_plane_height() / 2))
     at, reach = cell * np.arange(-GRID_CELLS, GRID_CELLS + 1), cell * GRID_CELLS
