@@ -164,13 +164,13 @@ class Picture(AccumulatingPicture[Settings]):
         self._game = ChaosGame(gpu.device)
         self._postprocess = Postprocess(gpu.device)
         self._plan: _Plan  # the plan of the last picture
-        self._pass = self._batch = 0
-        self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
+        self._pass = self._batch = 0  # the present pass, and the number of its batches that are drawn
+        self._past_passes: list[tuple[int, int, np.ndarray]] = []  # by earlier pass: samples, bad values, sums
         self._earlier: SampledSums | None = None  # the first half of the samples, for noise()
         self._noise_postprocess: Postprocess | None = None
         self._chunk_key: object = None  # the chunk whose chains are on the device
         self._chunk_extra_steps: ExtraSteps = ()
-        self._merged: list[dict[str, Any]] = []  # by pass
+        self._merged: list[dict[str, Any]] = []  # merged results of chunks, by pass
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
@@ -230,7 +230,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self._frame() if self.shows_each else self._game.sums
 
     def current_frame(self, frame: Frame) -> Frame:
-        """The picture of all samples, of which draw() returns the sums alone where nobody looks at it."""
+        """The picture of all samples; draw() returns only their sums if `shows_each` is False."""
         return self._frame()
 
     def _frame(self) -> Frame:

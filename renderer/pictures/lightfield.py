@@ -114,9 +114,9 @@ class Picture(AccumulatingPicture[Settings]):
         """Load nothing yet: the first draw opens the light field."""
         super().__init__(gpu)
         self._source: tuple[object, ...] | None = None  # the settings by which the light field was read
-        self._aperture: tuple[object, ...] = ()  # the settings of the weights
-        self._weights = self._position = np.empty(0)
-        self._focus_disparity = 0.0
+        self._aperture: tuple[object, ...] = ()  # the settings that determine the weights
+        self._weights = self._position = np.empty(0)  # weights (n,) of the views; (u, v) of the camera, in spacings
+        self._focus_disparity = 0.0  # disparity of the focal plane, in pixels between neighboring cameras
         self._settings: Settings | None = None  # settings of the last draw
         # Of the pictures in the frame; None: one picture fills it.
         self._rectangles: list[tuple[int, int, int, int]] | None = None
@@ -153,7 +153,12 @@ class Picture(AccumulatingPicture[Settings]):
         }
 
     def _open(self, settings: Settings) -> None:
-        """Load the light field of these settings to the device, unless it is loaded. Raises InputError."""
+        """Load the light field of these settings to the device, unless it is loaded. Raises InputError.
+
+        `_picture` is the present plane, `_best` the result of the planes so far (or the matching of keep_min_cost),
+        `_score` the sharpness of `_best`, `_previous_cost` the cost of the plane before, `_weighted` the disparities of
+        weigh_disparity (lightfield.cu).
+        """
         source = (settings.light_field, settings.pattern, settings.layout, settings.grid, settings.memory_mib)
         if source == self._source:
             return

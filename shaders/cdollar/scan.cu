@@ -5,11 +5,11 @@
 // before, of the segment's runs before, and of the run up to the element. On CPUs (SCALAR) a work-item scans a block;
 // on GPUs 256 threads scan one run each.
 #define BLOCK 4096
-#define ITEMS 16
-#define PADDED(i) ((i) + (i) / ITEMS)
+#define ITEMS 16  // elements of a run, runs of a segment, and segments of a block
+#define PADDED(i) ((i) + (i) / ITEMS)  // index in local memory, padded so that threads with a run each do not conflict
 
 // Each group processes one block; a row of `length` elements has `blocks` blocks. Rows of several
-// blocks need two launches and a scan of the totals between. Without WRITES, `out` becomes the total of each block.
+// blocks need two launches and a scan of the totals between: without WRITES, `out` becomes the total of each block.
 // With WRITES, `out` becomes the inclusive prefix sums of the rows; `offsets`: the inclusive prefix sums of the blocks'
 // totals.
 KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const SUM *RESTRICT offsets,

@@ -40,7 +40,7 @@ typedef struct {
 } Path;
 
 // Adds `radiance`, which arrives along the path's ray number `depth` (0: the camera ray), times the throughput and the
-// MIS weight `weight`. `group` is the group of its lamp. Returns what it added.
+// MIS weight `weight`. `group` is the light group of the radiance (film/light_passes.h). Returns the added radiance.
 DEVICE float3 add_radiance(const LaunchParams params, int depth, Path *path, float3 radiance, float weight, int group) {
     float3 unclamped = seen_throughput(path->throughput) * radiance * weight;
     float4 contribution = clamp_contribution(params, depth, with_w(unclamped, 0.0f));

@@ -153,7 +153,7 @@ class FunctionTable:
         self.generics: dict[str, list[ast.FunctionDeclaration]] = {}
         # Instances of generic functions, by declaration and types.
         self.instances: dict[tuple[object, ...], UserFunction] = {}
-        self.method_names: set[str] = set()
+        self.method_names: set[str] = set()  # without the class: "method" of "Class.method"
 
     def __contains__(self, name: str) -> bool:
         return name in self.overloads or name in self.derived or name in self.generics
@@ -202,7 +202,7 @@ class FunctionTable:
         return function
 
     def remove(self, function: UserFunction) -> None:
-        """Takes a function back."""
+        """Removes a function that declare() added."""
         self.overloads[function.name].remove(function)
         if not self.overloads[function.name]:
             del self.overloads[function.name]
@@ -215,9 +215,9 @@ def class_functions(item: ast.ClassDeclaration) -> list[ast.FunctionDeclaration]
 
 
 def _with_this(item: ast.ClassDeclaration, method: ast.FunctionDeclaration, names: set[str]) -> ast.FunctionDeclaration:
-    """A method whose uses of fields and methods by their names alone are members of `this`.
+    """The method as a function of `this`: a field or method that it names alone, `x`, becomes `this.x`.
 
-    A name that the method declares hides the field everywhere in the method.
+    `names` are the fields and methods of the class. A name that the method declares hides the field everywhere in it.
     """
     visible = names - declared_names(method)
 

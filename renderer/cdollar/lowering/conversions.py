@@ -27,13 +27,16 @@ from renderer.plain import format_names
 
 BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
-MAX_HALF, EXACT_HALF = 65504, 2048  # the greatest half, and the integers up to which all are halves
+MAX_HALF, EXACT_HALF = 65504, 2048  # the greatest half; all integers up to EXACT_HALF are halves
 
 
 def resolve_overload(
     body: Body, overloads: Overloads, values: Sequence[Argument], promote: bool = False
 ) -> UserFunction | None:
-    """The overload with the least conversion cost for the values; the first one at equal cost."""
+    """The overload with the least conversion cost for the values, the first one at equal cost; None if none fits.
+
+    `promote` as in conversion_cost().
+    """
     best, best_cost = None, 0
     for function in overloads:
         if len(function.parameter_types) != len(values):
@@ -49,7 +52,8 @@ def resolve_overload(
 def conversion_cost(body: Body, value: Argument, target: ty.Type, promote: bool = False) -> int | None:
     """The cost of an implicit conversion, 0 for equal types; None if there is none.
 
-    A function converts to its domain. With `promote`, a function also converts to data, at an extra cost of 10.
+    A function converts to its domain. With `promote`, a function also converts to data: it is then applied at every
+    point of its domain, as promotion does. That costs 10 more, so that an overload for functions is preferred.
     """
     if isinstance(target, ty.DomainType):
         if isinstance(value, FunctionValue):

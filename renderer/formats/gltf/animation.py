@@ -15,7 +15,7 @@ from renderer.plain import Json, format_value
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
 POINTER = re.compile(r"/nodes/(0|[1-9][0-9]{0,8})/(translation|rotation|scale|weights)")
-MAX_ANIMATIONS = 1 << 14
+MAX_ANIMATIONS = 1 << 14  # animations of a file
 MAX_CHANNELS = 1 << 17  # animation channels of a file; reading one takes 20 us
 MAX_KEY_SECONDS = 1e6  # the latest time of a key frame
 
@@ -56,7 +56,11 @@ class Animation:
 
 
 def value_at(channel: Channel, seconds: float) -> np.ndarray:
-    """The value (w,) float64 of a channel at a time; before the first and after the last key frame it holds."""
+    """The value (w,) float64 of a channel at a time; constant before the first and after the last key frame.
+
+    Between key frames k and `after`, `u` is the fraction of the time between them. `leave` and `arrive` are the
+    tangents of a cubic Hermite spline at its start and end.
+    """
     times, cubic = channel.times, channel.interpolation == "CUBICSPLINE"
     keys = channel.values[:, 1] if cubic else channel.values
     after = int(np.searchsorted(times, seconds, "right"))

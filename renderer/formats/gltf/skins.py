@@ -122,14 +122,14 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
         weights = np.divide(weights, total, out=np.zeros(weights.shape), where=total > 0)
         blended = np.einsum("nk,nkm->nm", weights, flat[joints]).reshape(-1, 3, 4)
         blended[total[:, 0] <= 0] = np.eye(3, 4)
-        turn = blended[..., :3]
-        new_vertices[part] = np.einsum("nij,nj->ni", turn, vertices[part]) + blended[..., 3]
+        linear = blended[..., :3]
+        new_vertices[part] = np.einsum("nij,nj->ni", linear, vertices[part]) + blended[..., 3]
         if normals is not None and new_normals is not None:
-            a, b, c = turn.transpose(1, 0, 2)
+            a, b, c = linear.transpose(1, 0, 2)
             cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], 1)
             new_normals[part] = np.einsum("nij,nj->ni", cofactors, normals[part])
         if tangents is not None and new_tangents is not None:
-            new_tangents[part, :3] = np.einsum("nij,nj->ni", turn, tangents[part, :3])
+            new_tangents[part, :3] = np.einsum("nij,nj->ni", linear, tangents[part, :3])
     return out
 
 

@@ -15,8 +15,8 @@ from renderer.plain import Json
 MAX_PIXELS = 1 << 26  # pixels of one image: 8,192 x 8,192
 MAX_TOTAL_PIXELS = 1 << 28  # pixels of all images of a file, 4 bytes each; beyond it the largest images are halved
 MAX_DECODED_PIXELS = 1 << 30  # pixels of all images of a file, before any is halved
-MAX_TEXTURES = 1 << 12
-WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
+MAX_TEXTURES = 1 << 12  # textures of a file
+WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}  # by OpenGL's number, as glTF writes it
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's
 
 

@@ -39,7 +39,8 @@ class SceneEditor(PanelEditor):
         self.shows_grid = panel.file.path is None and panel.original.path.suffix == ".toml"  # in a new scene
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
-        self._posed: tuple[Any, Any, pose.Pose | None] | None = None  # a value, the view's target, the value's pose
+        # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
+        self._posed: tuple[Any, Any, pose.Pose | None] | None = None
         self._own_actions = self._make_actions()
 
     @property
@@ -77,6 +78,7 @@ class SceneEditor(PanelEditor):
             self.panel.selection = picking.pick(self.settings, u, v, aspect)
 
     def _pose(self) -> pose.Pose | None:
+        """The pose of the selected item; None if nothing is selected or the item can be neither moved nor rotated."""
         item = self.selected
         if item is None or not gizmo.can_draw(self.settings):
             return None

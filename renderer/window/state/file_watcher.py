@@ -24,11 +24,12 @@ from renderer.system.files import file_stamp
 POLL_SECONDS = 0.25  # between two polls if the system does not report changes
 REPORTED_SECONDS = 15.0  # between two polls if it does: network folders report none
 LIST_SECONDS = 5.0  # between two listings of a folder, which take longer than the stamps of its files
+# Events of inotify(7), by their names in sys/inotify.h.
 IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x2, 0x4, 0x8, 0x80, 0x100, 0x200
 MASK = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE
 PAUSE_SECONDS = 0.25  # between two reports: a file that is written in several steps is one change
-READ_BYTES = 1 << 16
-MAX_FOLDERS = 1000  # watched at a time
+READ_BYTES = 1 << 16  # bytes of events that are read, and dropped, at a time
+MAX_FOLDERS = 1000  # folders that are watched at a time
 
 
 class FolderEvents:
@@ -42,10 +43,10 @@ class FolderEvents:
         self._events = self._libc.inotify_init1(NEVER_WAITS)
         if self._events < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
-        self._end, self._ender = os.pipe()
-        self._watched: dict[Path, int] = {}
-        self._changed = threading.Event()
-        self._closed = threading.Event()
+        self._end, self._ender = os.pipe()  # a byte in this pipe ends the wait of the thread
+        self._watched: dict[Path, int] = {}  # inotify's number of each watched folder
+        self._changed = threading.Event()  # set after a change until take()
+        self._closed = threading.Event()  # set by close()
         self._thread = threading.Thread(target=self._listen, name="folders", daemon=True)
         self._thread.start()
 
@@ -74,6 +75,7 @@ class FolderEvents:
         return changed
 
     def _listen(self) -> None:
+        """The thread: waits for events, reads all of them after PAUSE_SECONDS, and reports one change."""
         while not self._closed.is_set():
             ready, _, _ = select.select([self._events, self._end], [], [])
             if self._events in ready:
@@ -97,9 +99,9 @@ class FileWatcher:
     """Compares modification time and size of files between polls."""
 
     def __init__(self):
-        self._stamps: dict[Path, tuple[int, int] | None] = {}
-        self._polled_at = 0.0
-        self._listed: dict[Path, tuple[float, set[Path]]] = {}
+        self._stamps: dict[Path, tuple[int, int] | None] = {}  # of the files of the last poll; None: does not exist
+        self._polled_at = 0.0  # time of the last poll, in seconds of the caller's clock
+        self._listed: dict[Path, tuple[float, set[Path]]] = {}  # by folder: time of its listing, and its files
         self._subject: Hashable = None  # the subject of the last is_due()
         self._events: FolderEvents | None = None
 
@@ -139,7 +141,10 @@ class FileWatcher:
         return is_new or is_reported or not self.is_notified or passed >= REPORTED_SECONDS
 
     def poll(self, paths: set[Path], now: float) -> set[Path]:
-        """The files that were saved since the last poll that had them; none within POLL_SECONDS of the last poll."""
+        """The files of `paths` that were saved since the last poll; none within POLL_SECONDS of the last poll.
+
+        A file that the last poll did not ask for counts as unchanged.
+        """
         if now - self._polled_at < POLL_SECONDS:
             return set()
         self._polled_at = now

@@ -40,8 +40,8 @@ def reload_changed_files(app: AppState, now: float) -> None:
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in RELOAD_SUFFIXES}
     for panel in app.panels:
         paths |= _named_files(panel.scene)
-    program = app.file_watcher.files_below(SHADERS, now).union(drafts.copies.values())
-    changed = app.file_watcher.poll(paths | program, now)
+    shader_files = app.file_watcher.files_below(SHADERS, now).union(drafts.copies.values())
+    changed = app.file_watcher.poll(paths | shader_files, now)
     if changed:
         reload(app, changed & paths, shaders=bool(changed - paths))
 
@@ -225,7 +225,10 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
 
 
 def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
-    """An edited program's scene, with the values of parameters that the user had changed before."""
+    """The scene `loaded` of an edited program, with the parameters that the user had changed.
+
+    `before` is the scene of the file before its edit, `shown` the scene with the user's changes.
+    """
     is_same_kind = before.picture == loaded.picture and type(shown.settings) is type(before.settings)
     if loaded.path.suffix not in PROGRAM_SUFFIXES or not is_same_kind:
         return loaded

@@ -115,7 +115,7 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
 DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4 *lights, int light_index, float3 from,
                                   float u1, float u2, LightSample *light) {
     GLOBAL const float4 *row = lights + params.non_area_lights + 3 * light_index;
-    float4 place = row[0], emitted = row[1];  // place: position or direction, and kind
+    float4 place = row[0], emitted = row[1];  // place: position of a point light or direction of a sun; w: the kind
     light->radiance = xyz(emitted);
     light->pdf = emitted.w;
     light->is_delta = true;

@@ -69,7 +69,8 @@ DEVICE float lattice_value(int x, int y, int z) {
     return uniform_float(mix_bits((uint)x * 0x8da6b343u ^ (uint)y * 0xd8163841u ^ (uint)z * 0xcb1ab31fu));
 }
 
-// Returns value noise of four octaves, 0 to 1, at `p` in units of the first octave's cells.
+// Returns value noise of four octaves, 0 to 1, at `p` in units of the first octave's cells. Weights halve with each
+// octave and add up to 1. a, b, c, d are the values at a cell's corners, for each of two planes of constant z.
 DEVICE float fractal_noise(float3 p) {
     float sum = 0.0f, weight = 8.0f / 15.0f;
     for (int octave = 0; octave < 4; octave++) {
