@@ -86,6 +86,6 @@ def gpu_tile_count(width: int, rows: int, group: int) -> int:
 
 
 def gpu_group_size(width: int, height: int, units: int) -> int:
-    """Returns the threads of a group: the largest size of which at least 0.9 groups a compute unit exist."""
+    """Returns the threads of a group: the largest size that gives at least 0.9 groups a compute unit."""
     enough = [group for group in GPU_GROUP_SIZES if gpu_tile_count(width, height, group) >= 0.9 * units]
     return max(enough, default=min(GPU_GROUP_SIZES))

@@ -81,7 +81,7 @@ class Picture(Generic[AnySettings]):
 
     @classmethod
     def device_bytes(cls, settings: AnySettings, size: Size) -> int:
-        """Bytes of the device's buffers for a picture or tile of `size`, those of geometry aside."""
+        """Bytes of the device's buffers for a picture or tile of `size`, without the buffers of geometry."""
         return 16 * size[0] * size[1]
 
     @staticmethod

@@ -56,8 +56,8 @@ def with_schedule(
 ) -> Settings:
     """Returns the settings with "auto" replaced by a guess of the device's fastest schedule for `ray_count` rays.
 
-    `materials` (m,) MATERIAL are those of the scene and its models. schedule_trial.py measures whether another schedule
-    is faster.
+    `materials` (m,) MATERIAL: materials of the scene and its models. schedule_trial.py measures whether another
+    schedule is faster.
     """
     if settings.schedule != "auto":
         return settings

@@ -43,7 +43,7 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     ulong sums[4] = {0, 0, 0, 0};
     ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
     for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
-#if DOT && IS_HALF  // flags are those of the product
+#if DOT && IS_HALF  // flags of the product
         uint p = x[i] & 0x7fffu, q = y[i] & 0x7fffu;
         bool is_negative = (x[i] ^ y[i]) >> 15 & 1u;
         if (p >= 0x7c00u || q >= 0x7c00u) {

@@ -271,10 +271,10 @@ class GraphTarget(Target):
     def run_all(self, nodes: Sequence[ir.Node]) -> list[Representation]:
         """Compute functional nodes over their domains, and the nodes that they depend on.
 
-        The passes first turn the nodes into few functions and reductions, each of which becomes a kernel. These are
-        computed inputs first, unless their result is cached. The status words of their bounds checks are read last, so
-        that the device does not wait for the host. Raises ProgramError for a failed bounds check or an endless loop,
-        UnavailableError without enough memory.
+        The passes first turn the nodes into few functions and reductions; each becomes a kernel. Kernels run inputs
+        first, unless their result is cached. The status words of their bounds checks are read last, so that the device
+        does not wait for the host. Raises ProgramError for a failed bounds check or an endless loop, UnavailableError
+        without enough memory.
         """
         optimized, remarks = run_passes(self.dag, tuple(map(ir.without_lets, nodes)), self.passes)
         roots = [ir.without_lets(root) for root in optimized]

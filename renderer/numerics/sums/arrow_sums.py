@@ -50,7 +50,7 @@ def _decimal_sum(column: Any) -> DecimalSum:
     """The exact sum of the values of an Arrow DECIMAL column that are not null.
 
     Arrow stores a decimal as an integer of 4 to 32 bytes, little-endian, in units of 10^-scale: `words` words of 32
-    bits, of which only the highest is signed (two's complement). Word k is added over all values in 64 bits, which
+    bits; only the highest word is signed (two's complement). Word k is added over all values in 64 bits, which
     cannot overflow below 2^32 values a chunk, and the sums are joined with weights 2^(32 k) in Python's integers.
     """
     words, units, count = column.type.bit_width // 32, 0, 0

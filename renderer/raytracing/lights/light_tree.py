@@ -133,7 +133,7 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
 
     `direction` is the weighted sum of the cluster's normals. The cone of normals is estimated as the spherical cap with
     a mean normal of the same length, (1 + cos) / 2. As in the paper, o is the half angle of the cone of normals, and w
-    that of the cone of emission, which is a quarter turn wider.
+    the half angle of the cone of emission, a quarter turn more.
     """
     length = np.linalg.norm(direction, axis=-1)
     mean = np.minimum(np.divide(length, weight, out=np.zeros_like(length), where=weight > 0), 1)
@@ -177,8 +177,8 @@ def _bound_nodes(lights: LightBounds, node_of: np.ndarray, children: np.ndarray,
 def _cone_union(a: LightBounds, b: LightBounds) -> tuple[np.ndarray, np.ndarray]:
     """Returns axis (n, 3) and cosine (n,) of the cones around the normal cones of a and b (pbrt-v4, section 3.8.4).
 
-    A cone that holds the other is the union. Else the axis of `a` is rotated towards that of `b`; opposite axes, which
-    have no such direction, give all directions (cosine -1).
+    A cone that holds the other is the union. Else the axis of `a` is rotated towards the axis of `b`; opposite axes,
+    which have no such direction, give all directions (cosine -1).
     """
     angle_a, angle_b = np.arccos(np.clip(a.cos_o, -1, 1)), np.arccos(np.clip(b.cos_o, -1, 1))
     between = np.arccos(np.clip((a.axis * b.axis).sum(1), -1, 1))

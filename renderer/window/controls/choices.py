@@ -43,7 +43,7 @@ def choose_name(value: str, names: Sequence[str], may_be_empty: bool) -> str:
 
 
 def choose_names(value: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
-    """A list of names, of which at least one stays chosen."""
+    """A list of names; at least one stays chosen."""
     chosen = list(value)
     if imgui.begin_combo("##names", ", ".join(value)):
         for number, name in enumerate(names):

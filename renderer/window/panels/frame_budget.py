@@ -26,7 +26,7 @@ FIRST_SECONDS = 10.0  # a first draw that is expected to take longer gets the gr
 SOFTWARE_GUESS, GPU_GUESS = 5e-10, 1e-12  # guessed seconds of a pixel of work 1, with software GL and on a GPU
 UNLIMITED = 1e9  # budget of a draw whose duration does not matter, in seconds
 MAX_BATCH = 256  # samples of one draw
-RECENT = 3  # costs of which the smallest counts: what else a machine does can only make a draw slower
+RECENT = 3  # recent costs; the smallest counts, as other work of the machine can only make a draw slower
 PREVIEW_INTERVAL = 0.1  # seconds between two displays of the first sample, whose tiles are being drawn
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.numerics.band_lu.accuracy.residuals import Residual, quotients
 
-ENOUGH = 64  # a backward error below this many epsilons is accepted; epsilon is that of the factors' dtype
+ENOUGH = 64  # a backward error below this many epsilons of the factors' dtype is accepted
 
 Correct = Callable[[np.ndarray], np.ndarray]  # the correction (n, m) of x for a residual (n, m), inf if it overflows
 ResidualFunction = Callable[[np.ndarray, np.ndarray], Residual]  # the residual of x (n, m) for right-hand sides (n, m)
