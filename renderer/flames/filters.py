@@ -13,7 +13,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.flames.genome import Flame
 
-MAX_KERNELS = 20000
+MAX_KERNELS = 20000  # kernels of density estimation of a flame
 SINGLE_HIT_KERNELS = 100  # hit counts below this have a kernel each; above, a kernel serves a range of counts
 
 
@@ -65,7 +65,10 @@ def spatial_filter(flame: Flame) -> np.ndarray:
 
 
 def filter_kernel(shape: str, radius: float, supersample: int = 1) -> np.ndarray:
-    """A filter (width, width) float32 in buckets, of sum 1; width is even if and only if `supersample` is."""
+    """A filter (taps, taps) float32 in buckets, of sum 1; taps is even if and only if `supersample` is.
+
+    Buckets are at the signed distances `u`, in units of the filter radius, as in flam3's flam3_create_spatial_filter.
+    """
     support, evaluate = FILTERS[shape]
     width = 2 * support * supersample * radius
     taps = int(width) + 1

@@ -8,8 +8,8 @@
 
 #if LANES > 1
 // Each work-item adds the filters of the buckets within reach to its block, LANES columns at a time. kernels: (last +
-// 1, side, pitch), rows with both halves and PADDING. Tiles whose largest radius does not reach are skipped. (u, v) is the
-// column and row of a bucket that gives, t its tile in the row; (row, n) is a bucket of the block that receives.
+// 1, side, pitch), rows with both halves and PADDING. Tiles whose largest radius does not reach are skipped. (u, v) is
+// the column and row of a bucket that gives, t its tile in the row; (row, n) is a bucket of the block that receives.
 // `sums`: a plane each of red, green, blue and alpha. `down`, `apart`: rows, columns from a bucket to the block.
 KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
                                 GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels,

@@ -40,7 +40,7 @@ from renderer.system.trust import Limits
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
-MAX_PICTURE_SIDE = 1 << 17
+MAX_PICTURE_SIDE = 1 << 17  # pixels along a side of a picture
 Tile = tuple[int, int, int, int]  # left, top, width and height of some pixels
 MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressions
 
@@ -189,7 +189,7 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
 
 
 def evaluate_tuple(compilation: Compilation, value: TupleValue, span: Span) -> Result:
-    """Evaluate a tuple: its functions together, its other values one by one."""
+    """Evaluate a tuple: its functions together, so that what they share is computed once; other values one by one."""
     wholes = {n: whole_array(compilation, v, span) for n, v in value.items.items() if isinstance(v, FunctionValue)}
     evaluated = compilation.target.evaluate_all([whole.node for whole in wholes.values()])
     arrays = {n: array_result(w, parts) for (n, w), parts in zip(wholes.items(), evaluated, strict=True)}

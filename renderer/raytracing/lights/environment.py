@@ -26,7 +26,7 @@ MAX_PRESET_CDF_SIZE = 256, 128  # fits into a CPU's caches; costs smooth presets
 SKY_SIZE = 512, 256  # width, height
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 SUN_LUMINANCE = 1.88e6  # kcd/m^2 above the atmosphere
-SUN_RADIUS = np.radians(0.2665)
+SUN_RADIUS = np.radians(0.2665)  # half of the sun's angular diameter
 WAVELENGTHS = np.array([0.61, 0.55, 0.465])  # micrometers, of red, green and blue
 XYZ_TO_RGB = np.array(
     [[3.2404542, -1.5371385, -0.4985314], [-0.9692660, 1.8760108, 0.0415560], [0.0556434, -0.2040259, 1.0572252]]
@@ -150,7 +150,11 @@ def sky_map(sky: Sky) -> np.ndarray:
 
 
 def _daylight(theta: np.ndarray, sun_angle: np.ndarray, sky: Sky) -> np.ndarray:
-    """Returns the sky's CIE XYZ (..., 3) in kcd/m^2 at angles `theta` to the zenith and `sun_angle` to the sun."""
+    """Returns the sky's CIE XYZ (..., 3) in kcd/m^2 at angles `theta` to the zenith and `sun_angle` to the sun.
+
+    The coefficients stand in appendix A.2 of the paper of Preetham et al.: luminance Y and chromaticities x and y
+    at the zenith, and R. Perez's function, relative to the zenith, of the turbidity t.
+    """
     t, zenith = sky.turbidity, np.radians(90 - sky.elevation_degrees)
     perez_coefficients = {
         "Y": np.array([0.1787, -0.3554, -0.0227, 0.1206, -0.0670]) * t + [-1.4630, 0.4275, 5.3251, -2.5771, 0.3703],
@@ -234,8 +238,8 @@ def cdf_guide(cdf: np.ndarray) -> np.ndarray:
     entries b - 1 and b for b = u >> (32 - k), so a search from there takes about one step.
     """
     count = cdf.shape[-1] - 1
-    bits = count.bit_length()
-    buckets = cdf[..., :-1].reshape(-1, count) >> np.uint32(32 - bits)
-    line = np.arange(len(buckets))[:, None] << bits
-    starts = np.bincount((buckets + line).ravel(), minlength=len(buckets) << bits).reshape(-1, 1 << bits)
+    bits = count.bit_length()  # k
+    buckets = cdf[..., :-1].reshape(-1, count) >> np.uint32(32 - bits)  # a row for each CDF
+    first = np.arange(len(buckets))[:, None] << bits  # number of a row's first bucket, counted through all rows
+    starts = np.bincount((buckets + first).ravel(), minlength=len(buckets) << bits).reshape(-1, 1 << bits)
     return (np.cumsum(starts, 1) - 1).astype("u2").reshape(*cdf.shape[:-1], 1 << bits)

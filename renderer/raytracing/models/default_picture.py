@@ -36,6 +36,7 @@ FILL = 0.25  # strength of the studio beside a file's lights, as a fraction of t
 STUDIO_EV = 0.1  # exposure of a model that only the studio lights
 WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # the greatest strength of an environment
+# Points of a triangle at which an alpha map is read: a grid of MASK_STEPS steps along each edge; which are neighbors.
 MASK_STEPS = 16
 MASK_GRID = np.array([(i, j, MASK_STEPS - i - j) for i in range(MASK_STEPS + 1) for j in range(MASK_STEPS + 1 - i)])
 MASK_POINTS = MASK_GRID / MASK_STEPS  # (k, 3) barycentric coordinates in a triangle
@@ -60,7 +61,7 @@ class Content:
     step: int = 1
     suns: tuple[Sun, ...] = ()
     points: tuple[PointLight, ...] = ()
-    view: Camera | None = None  # from the file's first camera
+    view: Camera | None = None  # the view of the file's first camera
     cameras: tuple[str, ...] = ()  # names of the file's cameras
     by_blender: bool = False  # written by Blender's exporter of glTF
     precision: str = "f4"  # dtype in which the AABB's two corners are added to find its center
