@@ -109,7 +109,7 @@ def apply_binary(body: Body, tree: ast.Binary, operands: list[DataValue]) -> Dat
     result = result or call_user_operator(body, tree, [a, b])
     if result is None:
         hint = operator_hint(name, a.type, b.type)
-        if scalars == set(ty.INTEGERS):
+        if scalars == {"int", "uint"}:
             hint = "cast one of them: `(int) x` or `(uint) x`"
         elif ty.BOOL in (a.type, b.type):
             hint = conversions.BOOL_HINT

@@ -65,7 +65,7 @@ def test_a_type_error_in_a_generic_function_is_at_the_call():
         ("!C(1)", "`!` is not defined for C", None),
         ("3 + true", "`+` is not defined for int and bool", "bool"),
         ("true < 3.0", "`<` is not defined for bool and float", "bool"),
-        ("j + i", "`+` is not defined for int and uint", None),
+        ("j + i", "`+` is not defined for int and uint", "cast one of them: `(int) x` or `(uint) x`"),
     ],
 )
 def test_an_operator_names_the_types_it_is_not_defined_for(expression, words, hint):
