@@ -123,7 +123,9 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
     if options.noise is not None:
         scene = _with_noise(options, scene, size, numbers)
     samples = options.samples or scene.samples
-    return ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
+    plan = ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
+    plan.job().tiles()  # UnavailableError for a picture that is too large for one that is drawn whole
+    return plan
 
 
 def _check_encoding(options: ExportOptions) -> None:

@@ -101,12 +101,18 @@ class RenderJob:
         return settings.with_layers(self.layers)
 
     def tiles(self) -> list[Tile | None]:
-        """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once."""
+        """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once.
+
+        UnavailableError for a picture that is not drawn in tiles.
+        """
         width, height = self.size
-        is_large = width * height > MAX_UNTILED_PIXELS or max(self.size) > picture_class(self.scene.picture).max_side
+        picture = picture_class(self.scene.picture)
+        is_large = width * height > MAX_UNTILED_PIXELS or max(self.size) > picture.max_side
         step = self.tile or (TILE if is_large else 0)
         if not step:
             return [None]
+        if max(self.size) > step:
+            picture.check_tiles(self.scene, self.size)
         return [
             (x, y, min(step, width - x), min(step, height - y))
             for y in range(0, height, step)
@@ -287,7 +293,7 @@ class FileBackedImage:
 
 def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding = SRGB_8) -> Iterator[np.ndarray]:
     """Yields tone-mapped pixels (rows, width, 4) in blocks of rows, top to bottom."""
-    rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
+    rows = min(max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1]), MAX_TEXTURE_SIDE)
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
         parts = np.array_split(band, -(-band.shape[1] // MAX_TEXTURE_SIDE), axis=1)

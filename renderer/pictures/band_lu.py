@@ -14,7 +14,7 @@ from renderer.gpu import Buffer
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.band_lu_picture import band_lu_view, part_picture
 from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
-from renderer.pictures.picture import CENTER, Point, Size, Tile, require_untiled
+from renderer.pictures.picture import CENTER, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -45,11 +45,10 @@ class Picture(BasePicture[Settings]):
     algorithm_names = ("steps",)
     views_are_steady = True
     tone = ToneMapping("manual")
-    kind = "band_lu"
+    drawn_whole = True
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the part `step` of the factorization; without the time line, so that pictures are reproducible."""
-        require_untiled(self.kind, size, tile)
         stepped, _, _ = self._factored(settings)
         part = stepped.parts[min(settings.step, len(stepped.parts) - 1)]
         pixels = part_picture(stepped, part, [], settings.devices, size).pixels

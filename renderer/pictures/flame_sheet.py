@@ -17,7 +17,7 @@ from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.text import text_mask
 from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures import flame
-from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile, require_untiled
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.plain import printable
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
@@ -76,6 +76,7 @@ def _columns(count: int, size: Size) -> int:
 class Picture(AccumulatingPicture[Settings]):
     """Draws contact sheets of .flame files."""
 
+    drawn_whole = True
     settings_type: ClassVar[type] = Settings
     tone = ToneMapping("manual")
     can_open = True
@@ -101,7 +102,6 @@ class Picture(AccumulatingPicture[Settings]):
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Read the file and clear the sheet."""
-        require_untiled("contact sheet", size, tile)
         self._entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
         self._flame.prefer_generic(len(self._entries))
         self._pixels = np.full((size[1], size[0], 4), PAPER, "f4")

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.errors import UserError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
@@ -44,6 +43,7 @@ class Picture(SourcePicture[Settings]):
     passes = ("numerics/laplacian.frag",)
     tone = ToneMapping("manual")
     kind = "laplacian"
+    drawn_whole = True
     image_suffixes = (".png", ".exr", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -53,8 +53,6 @@ class Picture(SourcePicture[Settings]):
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Frame:
         """Draw the source's next sample and return its edges."""
-        if tile:
-            raise UserError("a laplacian is not drawn in tiles: an edge needs the pixels beside it; leave --tile out")
         source = self.open_source(settings.source)
         frame = source.picture.draw(source.scene.settings, size, time) if source else fitted(self._pixels, size)
         return self.postprocess(settings, size, frame)

@@ -10,7 +10,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import SCENE_SUFFIXES, load, open_picture
-from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile, require_untiled
+from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
@@ -50,6 +50,7 @@ def panels(scene: Scene) -> list[Scene]:
 class Picture(AccumulatingPicture[Settings]):
     """Draws one more sample of every unfinished panel per call."""
 
+    drawn_whole = True
     settings_type = Settings
     panels = staticmethod(panels)
     tone = ToneMapping("manual")  # the panels have their own
@@ -66,7 +67,6 @@ class Picture(AccumulatingPicture[Settings]):
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Open the panels, and allocate their textures and the picture."""
-        require_untiled("layout", size, tile)
         self._target = self.gpu.gl.texture(size)
         self._rectangles = grid(len(self._open(settings)), size, settings.columns, settings.gap)
         self._toned = [self.gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]

@@ -48,6 +48,7 @@ class Picture(Generic[AnySettings]):
     passes: tuple[str, ...] = ()
     views_are_steady = False  # True if algorithm() does not depend on the samples drawn so far
     max_side = 1 << 17  # pixels of a side that are drawn at once; exports draw a longer picture in tiles
+    drawn_whole = False  # True for a kind of picture that is never drawn in tiles
     can_clone = False
     can_pick = False
     can_open = False
@@ -83,6 +84,13 @@ class Picture(Generic[AnySettings]):
     def device_bytes(cls, settings: AnySettings, size: Size) -> int:
         """Bytes of the device's buffers for a picture or tile of `size`, without the buffers of geometry."""
         return 16 * size[0] * size[1]
+
+    @classmethod
+    def check_tiles(cls, scene: Scene, size: Size) -> None:
+        """Raises UnavailableError if a scene's picture of `size` cannot be drawn in tiles."""
+        if cls.drawn_whole:
+            limit = "without --tile and at no more than 4096 x 4096 pixels"
+            raise UnavailableError(f"a {scene.picture} is drawn whole, {limit}")
 
     @staticmethod
     def with_animation(scene: Scene, name: str) -> Scene:
@@ -296,12 +304,6 @@ class AccumulatingPicture(Picture[AnySettings]):
     def report(self) -> dict[str, Any]:
         """The number of samples."""
         return {"samples": self.samples}
-
-
-def require_untiled(kind: str, size: Size, tile: Tile | None) -> None:
-    """Raise UnavailableError for a tile of a kind of picture that cannot be drawn in tiles."""
-    if tile not in (None, (0, 0, *size)):
-        raise UnavailableError(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
 
 
 AnyPicture = Picture[Any]  # a picture whose kind is known only when the scene is read

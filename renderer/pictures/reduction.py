@@ -12,7 +12,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
-from renderer.pictures.picture import CENTER, AnyPicture, Frame, Point, Size, Tile, require_untiled
+from renderer.pictures.picture import CENTER, AnyPicture, Frame, Point, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
@@ -36,6 +36,7 @@ class Picture(SourcePicture[Settings]):
     passes = ("numerics/reduce.frag", "images/blit.frag")
     tone = ToneMapping("manual")
     kind = "reduction"
+    drawn_whole = True
     algorithm_names = ("passes",)
     image_suffixes = (".png", ".jpg", ".jpeg", ".exr")
 
@@ -51,7 +52,6 @@ class Picture(SourcePicture[Settings]):
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
         """Draw the source's next sample and the levels of its reduction beside it."""
-        require_untiled(self.kind, size, tile)
         source = self.open_source(settings.source)
         if source:
             drawn = source.picture.draw(source.scene.settings, image_size(size), time)

@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from renderer.errors import InputError
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.linked import remember_links
 from renderer.gpu import DeviceContext, open_context
 from renderer.gpu.compilation import result, start_thread
@@ -22,7 +22,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.trial import run_trial
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.paths import temporary_directory
-from renderer.pictures.picture import CENTER, Point, Size, Tile
+from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
@@ -105,6 +105,7 @@ class Picture(BasePicture[Settings]):
     tone = ToneMapping("manual")
     passes = ("images/toy_display.frag",)
     algorithm_names = ("passes",)
+    max_side = MAX_TEXTURE_SIDE
     can_clone = True
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -129,6 +130,13 @@ class Picture(BasePicture[Settings]):
         remember_links(Path(base.image), map(Path, program.images))
         settings: Settings = from_table(settings_class(program.uniforms), table, context, folder)
         return settings
+
+    @classmethod
+    def check_tiles(cls, scene: Scene, size: Size) -> None:
+        """Raises UnavailableError for a side that textures of the shader's buffers cannot have."""
+        if max(size) > MAX_TEXTURE_SIDE and program_of(scene.settings).buffers:
+            limit = f"the buffers of a shader are drawn whole; at most {MAX_TEXTURE_SIDE} a side are allowed"
+            raise UnavailableError(f"{scene.path}: {size[0]} x {size[1]} pixels: {limit}")
 
     def never_block(self) -> None:
         """A window: buffers catch up a few frames a draw, and a child process tries each shader first."""

@@ -49,6 +49,32 @@ def test_a_picture_wider_than_a_texture_is_drawn_in_tiles(scene, tmp_path):
     assert len(np.unique(wide[:, 16384:].reshape(-1, 4), axis=0)) and wide[..., 3].all()
 
 
+@pytest.mark.parametrize("size", ["16600x3", "3x16600"])
+def test_shaders_longer_than_a_texture(tmp_path, size, capsys):
+    """A longer shader ended when its texture was made, a tall fractal when it was developed, after it was drawn."""
+    shader, still = tmp_path / "a.glsl", tmp_path / "a.png"
+    main_image = "void mainImage(out vec4 c, in vec2 p) "
+    shader.write_text(main_image + "{ c = vec4(fract(p / 97.0), fract(p.x * p.y / 911.0), 1); }")
+    shown = []
+    for words in ([str(shader)], [str(shader), "--tile", "700"], ["julia", "--samples", "1"]):
+        assert main(["export", *words, "-o", str(still), "--size", size]) == 0
+        shown.append(read_pixels(still))
+    assert np.array_equal(shown[0], shown[1]) and f"{shown[2].shape[1]}x{shown[2].shape[0]}" == size
+    x, y = np.meshgrid(np.arange(shown[0].shape[1]), np.arange(shown[0].shape[0])[::-1])
+    expected = np.stack([(x + 0.5) / 97 % 1, (y + 0.5) / 97 % 1], -1)
+    assert np.abs(shown[0][..., :2] / 255 - expected).max() < 0.003
+    tabs = (f"// Buffer A\n{main_image} {{ c = vec4(1); }}", "// Image", "// iChannel0: Buffer A")
+    shader.write_text("\n".join((*tabs, main_image + "{ c = texelFetch(iChannel0, ivec2(p), 0); }")))
+    still.unlink()
+    for more in ([], ["--dry-run"], ["--frames", "1-2"]):
+        capsys.readouterr()
+        name = "f_#.png" if "--frames" in more else still.name
+        assert main(["export", str(shader), "-o", str(tmp_path / name), "--size", size, *more]) == 4
+        limit = "the buffers of a shader are drawn whole; at most 16384 a side are allowed"
+        assert capsys.readouterr().err == f"rayfold: {shader}: {size.replace('x', ' x ')} pixels: {limit}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.glsl"]
+
+
 def test_png_of_the_exr_is_the_png(scene, tmp_path):
     export(scene, "-o", tmp_path / "a.png")
     export(scene, "-o", tmp_path / "a.exr")
