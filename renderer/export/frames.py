@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import is_png, read_digest, read_recipe
+from renderer.formats.images import is_picture, read_digest, read_recipe
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
 from renderer.system.outputs import append_line, write_text
@@ -51,16 +51,24 @@ def manifest_path(pattern: Path) -> Path:
 
 
 class Manifest:
-    """The frames of a pattern that are done, one JSON line each: frame, file, sha256, recipe, title, seconds, device.
+    """The frames of a pattern that are done, each a JSON line: frame, file, sha256, recipe, title, time, device, ...
 
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    def __init__(self, pattern: Path, recipe: Json, path_of: Callable[[int], Path] | None = None, force: bool = False):
-        """`path_of(number)` is where a frame goes, if not where the pattern says.
+    def __init__(
+        self,
+        pattern: Path,
+        recipe: Json,
+        path_of: Callable[[int], Path] | None = None,
+        force: bool = False,
+        facts_of: Callable[[int], Json] = lambda number: {},
+    ):
+        """`recipe`, and before it `facts_of(number)`, name everything on which a frame's pixels depend.
 
-        `force` allows to replace files that this run did not make. UserError for a manifest that is a link: nobody
-        named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
+        `path_of(number)` is where a frame goes, if not where the pattern says. `force` allows to replace files that
+        this run did not make. UserError for a manifest that is a link: nobody named it, so a stranger's folder could
+        lead its lines anywhere; InputError with --untrusted for such a folder.
         """
         self.path, self._pattern_name = manifest_path(pattern), pattern.name
         if self.path.is_symlink():
@@ -68,8 +76,7 @@ class Manifest:
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
         self._path_of = path_of or (lambda number: frame_path(pattern, number))
-        text = json.dumps(recipe, sort_keys=True, default=str)
-        self._recipe, self._facts = hashlib.sha256(text.encode()).hexdigest(), json.loads(text)
+        self._is_numbered, self._recipe, self._facts_of = path_of is None, recipe, facts_of
         self._title, self._force = recipe.get("scene", {}).get("title"), force
         self._rows = {row["frame"]: row for row in self._read()}
 
@@ -80,6 +87,12 @@ class Manifest:
             return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
         return []
 
+    def _recipe_text(self, number: int) -> str:
+        return json.dumps(self._recipe | self._facts_of(number), sort_keys=True, default=str)
+
+    def _recipe_hash(self, number: int) -> str:
+        return hashlib.sha256(self._recipe_text(number).encode()).hexdigest()
+
     def _is_whole(self, number: int) -> bool:
         """True if the file of a listed frame is there and as it was written."""
         row, path = self._rows.get(number, {}), self._path_of(number)
@@ -87,14 +100,16 @@ class Manifest:
 
     def done(self, number: int) -> bool:
         """True if the frame need not be rendered again."""
-        return self._rows.get(number, {}).get("recipe") == self._recipe and self._is_whole(number)
+        row = self._rows.get(number)
+        return bool(row) and row.get("recipe") == self._recipe_hash(number) and self._is_whole(number)
 
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
         """The frames that must be rendered: those not done, or all; UserError if files of other runs are there."""
         wanted = [number for number in numbers if overwrite or not self.done(number)]
-        form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self._pattern_name))))
-        names = [] if self._force else os.listdir(self.path.parent)
-        there = {int(found[1]) for name in names if (found := form.fullmatch(name))}.intersection(wanted)
+        there = set() if self._force else set(wanted)
+        if self._is_numbered:  # there may be a million frames: look up only those whose files are there
+            form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self._pattern_name))))
+            there &= {int(found[1]) for name in os.listdir(self.path.parent) if (found := form.fullmatch(name))}
         paths = {number: path for number in sorted(there) if os.path.lexists(path := self._path_of(number))}
         others = {path: reason for number, path in paths.items() if (reason := self._refusal(number, path, overwrite))}
         if others:
@@ -105,24 +120,27 @@ class Manifest:
 
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
         """Why a frame must not replace the file that is there; empty if this run made it, or if it is torn."""
-        row = self._rows.get(number, {})
+        row, facts = self._rows.get(number, {}), json.loads(self._recipe_text(number))
         if self._is_whole(number):
             if (title := row.get("title", self._title)) != self._title:
                 return f"of the scene {format_value(title)}, not {format_value(self._title)}"
-            is_own = overwrite or row.get("recipe") == self._recipe
-            return "" if is_own else "drawn with other settings, or in another size"
+            if overwrite or row.get("recipe") == self._recipe_hash(number):
+                return ""
+            if (shown := row.get("time", facts["time"])) != facts["time"]:
+                return f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
+            return "drawn with other settings, or in another size"
         try:  # a killed run may have written it and not listed it yet
-            recipe = read_recipe(path)
-            is_own = all(recipe.get(key) == self._facts.get(key) for key in ("scene", "size"))
+            is_own = _is_of(read_recipe(path), facts)
         except InputError:
-            is_own = bool(row) and not is_png(path)
+            is_own = bool(row) and not is_picture(path)
         return "" if is_own else f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""
         path, is_new = self._path_of(number), number not in self._rows
-        row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
-        row |= {"title": self._title, "digest": read_digest(path), "seconds": round(seconds, 4), "device": device}
+        row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe_hash(number)}
+        row |= {"title": self._title, "time": json.loads(self._recipe_text(number))["time"]}
+        row |= {"digest": read_digest(path), "seconds": round(seconds, 4), "device": device}
         self._rows[number] = row
         if is_new:
             append_line(self.path, json.dumps(row))
@@ -145,6 +163,15 @@ class Manifest:
             with suppress(OSError):  # it holds files that no export made, or is a link
                 self.path.parent.rmdir()
         return len(self._rows)
+
+
+def _is_of(recipe: Json, facts: Json) -> bool:
+    """True if a picture's recipe is that of `facts`, which may leave open its samples (None) and its tone mapping."""
+    scene, samples = recipe.get("scene"), facts.get("samples") or recipe.get("samples")
+    if not isinstance(scene, dict) or recipe.get("samples") != samples:
+        return False
+    is_same_scene = scene == {"tone": scene.get("tone")} | facts.get("scene", {})
+    return is_same_scene and all(recipe.get(key) == facts.get(key) for key in ("size", "time", "denoise", "transfer"))
 
 
 def joint_digest(paths: list[Path]) -> str:

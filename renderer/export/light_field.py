@@ -14,10 +14,12 @@ from renderer.errors import UserError
 from renderer.export.frames import Manifest
 from renderer.export.render import RenderJob, RenderResult, render, write
 from renderer.formats.images import read_recipe
+from renderer.pictures import make_recipe, tone_table
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json
 from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
+from renderer.system.files import resolve
 from renderer.system.progress import Progress
 
 
@@ -93,31 +95,31 @@ def view_scene(scene: Scene, array: CameraArray, number: int) -> Scene:
 class LightFieldViews:
     """The views of an array in a folder: the manifest of finished views, and the exposure that all views share."""
 
-    def __init__(self, folder: Path, array: CameraArray, recipe: Json, force: bool = False):
+    def __init__(self, folder: Path, array: CameraArray, scene: Scene, facts: Json, force: bool = False):
+        """`facts` are the size, samples and time of the views in their recipes."""
         self.array, self._folder = array, folder
-        facts = recipe | {"grid": [array.rows, array.columns], "baseline": array.baseline}
-        self.manifest = Manifest(folder / "views_#.png", facts, self.path, force)
+        facts = facts | {"grid": [array.rows, array.columns], "baseline": array.baseline, "tone": tone_table(scene)}
+        recipe = make_recipe(scene, resolve(folder), **facts)
+
+        def of_view(number: int) -> Json:
+            """The scene in a view's file, but for its tone mapping: the exposure of all views is that of the first."""
+            tables = make_recipe(view_scene(scene, array, number), resolve(folder))["scene"]
+            return {"scene": {key: table for key, table in tables.items() if key != "tone"}}
+
+        self.manifest = Manifest(folder / "views_#.png", recipe, self.path, force, of_view)
 
     def path(self, number: int) -> Path:
         """Path of a view's file."""
         return self._folder / self.array.name(number)
 
     def wanted(self, overwrite: bool) -> list[int]:
-        """The numbers of the views to draw, center first.
-
-        The center sets the exposure of all views: without it, all are drawn again.
-        """
-        numbers = self.array.views()
-        if overwrite or not self.manifest.done(numbers[0]):
-            return numbers
-        return [number for number in numbers if not self.manifest.done(number)]
+        """The numbers of the views to draw, center first; UserError if pictures of other runs are in their way."""
+        return self.manifest.missing(self.array.views(), overwrite)
 
     def exposure_before(self, wanted: list[int]) -> float | None:
-        """The exposure in stops of the finished center view; None if the center view is still to be drawn."""
-        center = self.array.views()[0]
-        if center in wanted or not wanted:
-            return None
-        return float(read_recipe(self.path(center))["scene"]["tone"].get("ev", 0.0))
+        """The exposure in stops that all finished views share; None if the first view is still to be drawn."""
+        done = [number for number in self.array.views() if number not in wanted]
+        return float(read_recipe(self.path(done[0]))["scene"]["tone"].get("ev", 0.0)) if done else None
 
 
 def render_light_field(

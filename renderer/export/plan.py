@@ -275,17 +275,18 @@ def with_environment(scene: Scene, name: str) -> Any:
 
 
 def frames_recipe(plan: ExportPlan) -> Json:
-    """Returns the recipe of the frames: everything on which their pixels depend."""
+    """Returns the recipe of the frames: everything on which their pixels depend, but for the time of each."""
     facts: Json = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
     facts |= {"transfer": plan.options.transfer} if plan.options.transfer != "srgb" else {}
     recipe = make_recipe(plan.scene, resolve(plan.pattern).parent, **facts)
     recipe |= {"denoise": True} if plan.options.denoise else {}
-    recipe |= {"film": True} if plan.options.film else {}
-    return recipe | {"time": plan.time, "fps": plan.options.fps}
+    return recipe | ({"film": True} if plan.options.film else {})
 
 
 def open_manifest(plan: ExportPlan) -> Manifest:
     """Opens the manifest of the plan's frames; makes its folder if needed. UserError where no folder can be made."""
     with writing(plan.pattern.parent):
         plan.pattern.parent.mkdir(exist_ok=True)
-    return Manifest(plan.pattern, frames_recipe(plan), force=plan.options.force)
+    return Manifest(
+        plan.pattern, frames_recipe(plan), None, plan.options.force, lambda number: {"time": plan.time_of(number)}
+    )

@@ -149,7 +149,7 @@ def export_light_field(options: ExportOptions) -> int:
     check_folder(folder, array)
     scene_time = time_of(options, scene)
     facts: Json = dict(size=list(size), samples=options.samples, time=scene_time)
-    views = LightFieldViews(folder, array, make_recipe(scene, resolve(folder), **facts), options.force)
+    views = LightFieldViews(folder, array, scene, facts, options.force)
     if options.farm:
         from renderer.export.farm import render_light_field_on_farm
         from renderer.system.farm import parse_farm

@@ -28,6 +28,9 @@ from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# The first bytes of PNG, EXR, JPEG, TIFF (two), BMP, WebP, PPM (six kinds) and GIF files.
+SIGNATURES = (PNG_SIGNATURE, b"v/1\1", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF", b"GIF8",
+              *(b"P%d" % kind for kind in range(1, 7)))  # fmt: skip
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
 MAX_PIXELS = 3 << 24  # pixels of an untrusted picture: decoding takes 16 bytes a pixel
@@ -153,10 +156,10 @@ def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
     return raw.view(">u2").astype("u2").reshape(height, width, channels)
 
 
-def is_png(path: Path) -> bool:
-    """True if a file begins as a PNG; InputError if it cannot be read."""
+def is_picture(path: Path) -> bool:
+    """True if a file begins as a picture that read_image() reads. InputError if it cannot be read."""
     with open_input(path) as file, reading(path):
-        return file.read(len(PNG_SIGNATURE)) == PNG_SIGNATURE
+        return file.read(len(PNG_SIGNATURE)).startswith(SIGNATURES)
 
 
 def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
@@ -213,10 +216,15 @@ def _encoded(pixels: np.ndarray, kind: str, **options: object) -> bytes:
 
 
 def read_recipe(path: Path) -> Json:
-    """Reads the recipe that write_png() stored in a PNG; raises InputError if there is none or it is damaged."""
-    mark = RECIPE.encode() + b"\0"
-    found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
-    if found is None:
+    """Reads the recipe in a PNG or EXR file that Rayfold wrote; InputError if there is none or it is damaged."""
+    if path.suffix.lower() == ".exr":
+        with _open_exr(path, header_only=True) as file:
+            text = str(file.header().get("rayfold_recipe", ""))
+        found = text and bytes(4) + text.encode()  # as in an iTXt chunk, not compressed
+    else:
+        mark = RECIPE.encode() + b"\0"
+        found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
+    if not found:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
         text = found[2:].split(b"\0", 2)[-1]  # behind a flag, a method, the language and the translated key

@@ -12,7 +12,7 @@ import pytest
 
 from renderer.cli import main
 from renderer.export import farm_worker, run
-from renderer.formats.images import read_recipe, write_png
+from renderer.formats.images import read_recipe, write_exr, write_png
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
 from tests.test_outputs import holder
@@ -206,3 +206,69 @@ def test_links_that_a_strangers_folder_holds_lead_no_output_out_of_it(scene, tmp
         answer = export(stranger, "-o", folder / output, *more, "--untrusted", code=5)
         assert "is a link out of its folder" in answer.stderr
     assert names(mine) == ["bashrc"] and (mine / "bashrc").read_text() == "mine"
+
+
+def test_frames_of_another_range_are_reused_only_if_they_show_the_same_moment(scene, tmp_path, capsys):
+    """The first number of --frames moved the scene's time, and the list of frames did not know."""
+    words = ["export", str(scene), "-o", str(tmp_path / "f_#.png"), "--samples", "1", "--fps", "10", "--frames"]
+    assert main([*words, "3-4"]) == 0
+    early = {name: (tmp_path / name).read_bytes() for name in ("f_3.png", "f_4.png")}
+    capsys.readouterr()
+    assert main([*words, "1-4"]) == 2 and {name: (tmp_path / name).read_bytes() for name in early} == early
+    sentence = "f_3.png and 1 more: shows 0.0 s of the scene, not 0.2 s (the first frame drawn shows --time)"
+    assert capsys.readouterr().err.endswith(f"{sentence}; --force replaces them\n")
+    assert main([*words, "1-4", "--overwrite"]) == 0
+    fresh = {n: (tmp_path / f"f_{n}.png").read_bytes() for n in range(1, 5)}
+    (tmp_path / "fresh").mkdir()
+    assert main([*words[:3], str(tmp_path / "fresh" / "f_#.png"), *words[4:], "1-4"]) == 0
+    assert {n: (tmp_path / "fresh" / f"f_{n}.png").read_bytes() for n in range(1, 5)} == fresh
+    moments = [read_recipe(tmp_path / f"f_{n}.png")["time"] for n in range(1, 5)]
+    assert moments == [0.0, 0.1, 0.2, 3 / 10]
+    written = os.stat(tmp_path / "f_3.png").st_ino
+    assert main([*words, "3", "--time", "0.2"]) == 0 and os.stat(tmp_path / "f_3.png").st_ino == written
+    (tmp_path / "f.frames.jsonl").unlink()  # what no list names is known by its recipe, which holds the time
+    assert main([*words, "3"]) == 2 and (tmp_path / "f_3.png").read_bytes() == fresh[3]
+
+
+def picture_of_somebody(path):
+    """A picture in the format that the suffix names, without a recipe."""
+    if path.suffix == ".exr":
+        write_exr(path, {"RGBA": np.ones((4, 4, 4), "f4")})
+    else:
+        write_png(path, np.zeros((4, 4, 3), "u1"))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["views", "f_#.exr", "f_#.png"])
+def test_all_numbered_outputs_have_the_same_protection(scene, tmp_path, kind, capsys):
+    """Views of a light field and frames in EXR files were replaced, whoever had made them."""
+    if kind == "views":
+        words = [str(ROOT / "scenes" / "mirrors.toml"), "-o", str(tmp_path / kind), "--light-field", "1x2"]
+    else:
+        words = [str(scene), "-o", str(tmp_path / kind), "--frames", "1-2"]
+    words = ["export", *words, "--size", "24x16", "--samples"]
+    assert main([*words, "1"]) == 0
+    (listed,) = tmp_path.rglob("*.frames.jsonl")
+    rows = [json.loads(line) for line in listed.read_text().splitlines()]
+    first, last = (listed.with_name(row["file"]) for row in rows)
+    whole = [first.read_bytes(), last.read_bytes()]
+
+    def refused(sentence, *more):
+        capsys.readouterr()
+        before = [first.read_bytes(), last.read_bytes()]
+        assert main([*words, *more]) == 2 and [first.read_bytes(), last.read_bytes()] == before
+        assert sentence in capsys.readouterr().err
+
+    refused("and 1 more: drawn with other settings, or in another size", "2")
+    assert main([*words, "2", "--overwrite"]) == 0 and first.read_bytes() != whole[0]
+    assert main([*words, "1", "--force"]) == 0 and [first.read_bytes(), last.read_bytes()] == whole
+    listed.write_text(json.dumps(rows[0]) + "\n")  # killed between a file and its line
+    assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
+    last.write_bytes(b"torn")
+    assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
+    for foreign in (picture_of_somebody(last), b"\xff\xd8\xff\xe0 a photograph"):
+        last.write_bytes(foreign)
+        refused(f"{last}: not as {listed.name} lists it", "1")
+    listed.write_text(json.dumps(rows[0]) + "\n")
+    refused(f"{last}: not listed in {listed.name}", "1", "--overwrite")
+    assert main([*words, "1", "--force"]) == 0 and last.read_bytes() == whole[1]
