@@ -135,7 +135,8 @@ def scene_of_table(table: dict[str, Any], path: Path, any_file: bool = False) ->
     animation, size = None, _size(table, path)
     if "animation" in table:
         animation = read_animation(table["animation"], settings, f"{path}: animation", folder)
-    return Scene(path, title, kind, settings, tone, size, animation=animation, bench=bench, test=test, inspect=inspect)
+    scene = Scene(path, title, kind, settings, tone, size, animation=animation, bench=bench, test=test, inspect=inspect)
+    return replace(scene, notes=picture.notes(settings, table))
 
 
 def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
@@ -192,7 +193,7 @@ def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
         raise InputError(f"{path}: its recipe is damaged: time is {format_value(time)}")
     scene = scene_of_table(scene | ({"size": size} if size else {}), path)
     pq_note = "the PNG's pixels are PQ, which --transfer pq --bit-depth 16 writes again"
-    notes = (pq_note,) if recipe.get("transfer") == "pq" else ()
+    notes = (*scene.notes, pq_note) if recipe.get("transfer") == "pq" else scene.notes
     return replace(scene, samples=samples, time=float(time), notes=notes)
 
 

@@ -81,6 +81,11 @@ class Picture(Generic[AnySettings]):
         return {}
 
     @classmethod
+    def notes(cls, settings: AnySettings, table: dict[str, Any]) -> tuple[str, ...]:
+        """Sentences on the choices made for these settings, which a scene file's `table` holds."""
+        return ()
+
+    @classmethod
     def device_bytes(cls, settings: AnySettings, size: Size) -> int:
         """Bytes of the device's buffers for a picture or tile of `size`, without the buffers of geometry."""
         return 16 * size[0] * size[1]

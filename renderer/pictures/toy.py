@@ -25,7 +25,7 @@ from renderer.paths import temporary_directory
 from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
+from renderer.scene.schema import PictureSettings, field_types, from_table, required_file, setting, to_table
 from renderer.system import drafts
 from renderer.system.files import parse_json
 from renderer.system.trust import trusting
@@ -64,6 +64,13 @@ class Settings(PictureSettings):
     rate: float = setting(60.0, 1.0, 1000.0, "frames of the buffers a second")
     output: Literal["srgb", "linear"] = setting("srgb", help="how the shader encodes its colors")
 
+    @classmethod
+    def is_stale(cls, key: str, value: object) -> bool:
+        """True for the value of a uniform that the shader had when the file was written."""
+        numbers = value if isinstance(value, list) else [value]
+        is_uniform = all(isinstance(number, (int, float)) for number in numbers)
+        return is_uniform and key.partition(".")[0] not in field_types(cls)
+
 
 BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
 
@@ -71,8 +78,8 @@ BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
 def open_file(path: Path) -> Scene:
     """A shader as a scene; its uniforms are settings."""
     settings = Picture.read_settings({"image": path.name}, str(path), path.parent)
-    program = program_of(settings)
-    return Scene(path, path.stem.replace("_", " "), "toy", settings, Picture.tone, notes=program.notes)
+    notes = Picture.notes(settings, {})
+    return Scene(path, path.stem.replace("_", " "), "toy", settings, Picture.tone, notes=notes)
 
 
 def with_date(scene: Scene) -> Scene:
@@ -128,8 +135,19 @@ class Picture(BasePicture[Settings]):
             raise InputError(f"{context}: channels has {unknown[0]!r}; allowed are {', '.join(TAB_KEYS.values())}")
         program = program_of(base)
         remember_links(Path(base.image), map(Path, program.images))
-        settings: Settings = from_table(settings_class(program.uniforms), table, context, folder)
+        present = settings_class(program.uniforms)
+        kept = {key: value for key, value in table.items() if folder is None or not present.is_stale(key, value)}
+        settings: Settings = from_table(present, kept, context, folder)
         return settings
+
+    @classmethod
+    def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
+        """The program's notes, and a sentence for each value of a uniform that the shader does not have."""
+        frames = table.get("animation", {}).get("keyframes", ())
+        rows = [table.get("settings", {}), *(frame.get("set", {}) for frame in frames)]
+        stale = {key: None for row in rows for key, value in row.items() if settings.is_stale(key, value)}
+        named = Path(settings.image).name
+        return (*program_of(settings).notes, *(f"the value of {key} has no uniform in {named}" for key in stale))
 
     @classmethod
     def check_tiles(cls, scene: Scene, size: Size) -> None:

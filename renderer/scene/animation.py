@@ -100,7 +100,7 @@ class AnimationTable:
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
-def read_animation(table: object, settings: object, context: str, folder: Path | None) -> Animation:
+def read_animation(table: object, settings: Any, context: str, folder: Path | None) -> Animation:
     """Reads the [animation] table of a scene in `folder`, and checks its values against the settings: InputError."""
     parsed = from_table(AnimationTable, table, context, folder)
     if len(parsed.keyframes) > MAX_KEYFRAMES:
@@ -108,6 +108,8 @@ def read_animation(table: object, settings: object, context: str, folder: Path |
     keys: dict[str, list[Key]] = {}
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
+            if folder is not None and settings.is_stale(path, value):
+                continue
             checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
             key = Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
             keys.setdefault(path, []).append(key)

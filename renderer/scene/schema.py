@@ -99,6 +99,11 @@ class PictureSettings:
         """Undoes at_time() in these settings, which are an edit of `shown`, the settings that it made of `original`."""
         return self
 
+    @classmethod
+    def is_stale(cls, key: str, value: object) -> bool:
+        """True for a setting that no longer exists, but that files may still hold."""
+        return False
+
     def with_view(self, view: Any) -> Self:
         """These settings after the mouse or a key has moved the view."""
         settings: Any = self

@@ -1,9 +1,13 @@
 """Reading toys: tabs, channels, uniforms, and the sentences of what is wrong."""
 
+import json
+
 import numpy as np
 import pytest
 
-from renderer.errors import InputError
+import renderer
+from renderer.cli import main
+from renderer.errors import InputError, UserError
 from renderer.formats.images import write_png
 from renderer.pictures import load, scene_of_table
 from renderer.pictures.toy import program_of
@@ -131,6 +135,39 @@ def test_a_mistake_is_one_sentence(tmp_path, text, sentence):
     with pytest.raises(InputError) as raised:
         load(path)
     assert sentence in str(raised.value) and "\n" not in str(raised.value)
+
+
+UNIFORMS = "uniform float speed = 0.5;  // 0 to 1\nuniform vec2 shift = vec2(0);\nuniform bool lit = false;\n"
+SAVED = """picture = "toy"
+settings = { image = "a.glsl", rate = 30.0, speed = 0.25, shift = [1.0, 2.0], lit = true }
+animation.keyframes = [{ time = 1.0, set = { "speed" = 1.0, "mouse.0" = 0.5 } }]
+"""
+
+
+def test_a_saved_value_whose_uniform_is_gone_is_a_note(tmp_path, capsys):
+    """A scene whose shader lost or renamed a uniform did not open any more."""
+    shader, scene = tmp_path / "a.glsl", tmp_path / "a.toml"
+    scene.write_text(SAVED)
+    shader.write_text(UNIFORMS + ENTRY)
+    whole = load(scene)
+    assert (whole.settings.speed, whole.notes, len(whole.animation.tracks)) == (0.25, (), 2)
+    shader.write_text(UNIFORMS.replace("speed", "pace") + ENTRY)
+    renamed = load(scene)
+    assert renamed.notes == ("the value of speed has no uniform in a.glsl",)
+    assert (renamed.settings.pace, renamed.settings.shift, renamed.settings.rate) == (0.5, (1.0, 2.0), 30.0)
+    assert [track.path for track in renamed.animation.tracks] == ["mouse.0"]
+    shader.write_text(ENTRY)
+    notes = [f"the value of {name} has no uniform in a.glsl" for name in ("speed", "shift", "lit")]
+    assert main(["export", str(scene), "-o", str(tmp_path / "a.png"), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == notes
+    assert main(["export", str(scene), "-o", str(tmp_path / "a.png"), "--dry-run"]) == 0
+    assert capsys.readouterr().err.startswith(f"rayfold: {scene}: {'; '.join(notes)}\n")
+    for wrong in ('settings.outputs = "linear"', 'animation.keyframes = [{ set = { "outputs" = "linear" } }]'):
+        scene.write_text(f'picture = "toy"\nsettings.image = "a.glsl"\n{wrong}\n')
+        with pytest.raises(UserError, match="unknown key 'outputs'"):
+            load(scene)
+    with pytest.raises(UserError, match="unknown key 'speed'"):  # no file: a mistake of now
+        renderer.Scene(picture="toy", image=str(shader), speed=0.5)
 
 
 def test_an_unknown_tab_of_channels_is_named(tmp_path):
