@@ -136,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="rayfold",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
         epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
-        "5 bad input file, 70 an internal error, 130 interrupted",
+        "or a signal killed the run, 5 bad input file, 70 an internal error, 130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -37,7 +37,7 @@ class ExportOptions:
     size: tuple[int, int] | None = _option("in pixels (default: from the scene file)", "WxH", arguments.size)
     samples: int | None = _option("samples to accumulate (default: from the scene file)", "N", arguments.positive)
     time: float | None = _option("seconds into an animated scene (default 0)", "T", arguments.seconds)
-    frames: str | None = _option("numbers of a video's frames or of out_####.png, as 1-48; the first shows --time", "A-B")
+    frames: str | None = _option("frame numbers of a video or of out_####.png, as 1-48; the first shows --time", "A-B")
     fps: int = _option("frames a second of scene time (default 24)", "FPS", arguments.positive, 24)
     animation: str | None = _option("of a model: name or number, from 0, of what plays (default: the first)", "NAME")
     variant: str | None = _option("of a model: its material variant (default: the file's own materials)", "NAME")
