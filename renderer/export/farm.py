@@ -15,10 +15,9 @@ from typing import Any
 
 from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import run_task
-from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
-from renderer.export.plan import ExportPlan, open_manifest
+from renderer.export.plan import ExportPlan, FrameManifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
 from renderer.gpu import open_context
 from renderer.pictures import make_recipe, open_picture, tone_table
@@ -127,11 +126,11 @@ def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int
 def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """Render the frames that the manifest does not list, one a task; returns the samples and the devices' names."""
     assert plan.numbers is not None
-    manifest = open_manifest(plan)
+    manifest = FrameManifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     common = _common(farm, plan.scene, plan.size, plan.samples)
     common |= {"tile": plan.options.tile, "bit_depth": plan.frame_depth, "transfer": plan.options.transfer}
-    paths = [frame_path(plan.pattern, number) for number in wanted]
+    paths = [manifest.file(number) for number in wanted]
     tasks = [
         {"kind": "frame", "time": plan.time_of(number), "name": path.name}
         for number, path in zip(wanted, paths, strict=True)
@@ -152,7 +151,7 @@ def render_light_field_on_farm(
     asked = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, asked)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
-    wanted, samples = views.wanted(options.overwrite), asked or 0
+    wanted, samples = views.missing(views.array.views(), options.overwrite), asked or 0
     with open_client(farm) as client:
         work = FarmWork(client, common)
         rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]
@@ -161,8 +160,8 @@ def render_light_field_on_farm(
             common_task = {"kind": "view", "time": job.time, "ev": ev}
             tasks = [common_task | {"number": number, "name": array.name(number)} for number in numbers]
             for index, answer in work.results(tasks, f"{job.scene.title}, {len(tasks)} of {len(wanted)} views"):
-                write_bytes(views.path(numbers[index]), answer["file"])
-                views.manifest.add(numbers[index], answer["seconds"], answer["device"])
+                write_bytes(views.file(numbers[index]), answer["file"])
+                views.add(numbers[index], answer["seconds"], answer["device"])
                 ev, samples = answer["ev"], answer["samples"]
     return samples, work.device or "none: every view was done"
 

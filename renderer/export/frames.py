@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,29 +55,29 @@ class Manifest:
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    def __init__(
-        self,
-        pattern: Path,
-        recipe: Json,
-        path_of: Callable[[int], Path] | None = None,
-        force: bool = False,
-        facts_of: Callable[[int], Json] = lambda number: {},
-    ):
-        """`recipe`, and before it `facts_of(number)`, name everything on which a frame's pixels depend.
+    is_numbered = True  # the names of the files are the pattern with numbers
 
-        `path_of(number)` is where a frame goes, if not where the pattern says. `force` allows to replace files that
-        this run did not make. UserError for a manifest that is a link: nobody named it, so a stranger's folder could
-        lead its lines anywhere; InputError with --untrusted for such a folder.
+    def __init__(self, pattern: Path, recipe: Json, force: bool = False):
+        """`recipe` names what the pixels of all frames depend on, facts() the rest.
+
+        `force` allows to replace files that this run did not make. UserError for a manifest that is a link: nobody
+        named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
         """
-        self.path, self._pattern_name = manifest_path(pattern), pattern.name
+        self.path, self.pattern = manifest_path(pattern), pattern
         if self.path.is_symlink():
             raise UserError(f"{self.path}: is a link; the list of finished frames must be a file: remove the link")
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
-        self._path_of = path_of or (lambda number: frame_path(pattern, number))
-        self._is_numbered, self._recipe, self._facts_of = path_of is None, recipe, facts_of
-        self._title, self._force = recipe.get("scene", {}).get("title"), force
+        self._title, self._recipe, self._force = recipe.get("scene", {}).get("title"), recipe, force
         self._rows = {row["frame"]: row for row in self._read()}
+
+    def file(self, number: int) -> Path:
+        """Path of a frame."""
+        return frame_path(self.pattern, number)
+
+    def facts(self, number: int) -> Json:
+        """The keys of a frame's recipe that differ from those of the common one."""
+        return {}
 
     def _read(self) -> list[Json]:
         if not os.path.exists(self.path):
@@ -87,30 +86,28 @@ class Manifest:
             return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
         return []
 
-    def _recipe_text(self, number: int) -> str:
-        return json.dumps(self._recipe | self._facts_of(number), sort_keys=True, default=str)
-
     def _recipe_hash(self, number: int) -> str:
-        return hashlib.sha256(self._recipe_text(number).encode()).hexdigest()
+        text = json.dumps(self._recipe | self.facts(number), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _is_whole(self, number: int) -> bool:
         """True if the file of a listed frame is there and as it was written."""
-        row, path = self._rows.get(number, {}), self._path_of(number)
+        row, path = self._rows.get(number, {}), self.file(number)
         return row.get("file") == path.name and path.is_file() and row.get("sha256") == file_hash(path)
 
     def done(self, number: int) -> bool:
         """True if the frame need not be rendered again."""
         row = self._rows.get(number)
-        return bool(row) and row.get("recipe") == self._recipe_hash(number) and self._is_whole(number)
+        return row is not None and row.get("recipe") == self._recipe_hash(number) and self._is_whole(number)
 
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
         """The frames that must be rendered: those not done, or all; UserError if files of other runs are there."""
         wanted = [number for number in numbers if overwrite or not self.done(number)]
         there = set() if self._force else set(wanted)
-        if self._is_numbered:  # there may be a million frames: look up only those whose files are there
-            form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self._pattern_name))))
+        if self.is_numbered:  # there may be a million frames: look up only those whose files are there
+            form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self.pattern.name))))
             there &= {int(found[1]) for name in os.listdir(self.path.parent) if (found := form.fullmatch(name))}
-        paths = {number: path for number in sorted(there) if os.path.lexists(path := self._path_of(number))}
+        paths = {number: path for number in sorted(there) if os.path.lexists(path := self.file(number))}
         others = {path: reason for number, path in paths.items() if (reason := self._refusal(number, path, overwrite))}
         if others:
             count = f" and {len(others) - 1} more" if len(others) > 1 else ""
@@ -120,26 +117,26 @@ class Manifest:
 
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
         """Why a frame must not replace the file that is there; empty if this run made it, or if it is torn."""
-        row, facts = self._rows.get(number, {}), json.loads(self._recipe_text(number))
+        row, facts = self._rows.get(number, {}), self._recipe | self.facts(number)
         if self._is_whole(number):
             if (title := row.get("title", self._title)) != self._title:
                 return f"of the scene {format_value(title)}, not {format_value(self._title)}"
             if overwrite or row.get("recipe") == self._recipe_hash(number):
                 return ""
-            if (shown := row.get("time", facts["time"])) != facts["time"]:
+            if (shown := row.get("time", facts.get("time"))) != facts.get("time"):
                 return f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
             return "drawn with other settings, or in another size"
         try:  # a killed run may have written it and not listed it yet
-            is_own = _is_of(read_recipe(path), facts)
+            is_own = is_of(read_recipe(path), facts)
         except InputError:
             is_own = bool(row) and not is_picture(path)
         return "" if is_own else f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""
-        path, is_new = self._path_of(number), number not in self._rows
+        path, is_new = self.file(number), number not in self._rows
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe_hash(number)}
-        row |= {"title": self._title, "time": json.loads(self._recipe_text(number))["time"]}
+        row |= {"title": self._title, "time": (self._recipe | self.facts(number)).get("time")}
         row |= {"digest": read_digest(path), "seconds": round(seconds, 4), "device": device}
         self._rows[number] = row
         if is_new:
@@ -155,7 +152,7 @@ class Manifest:
         """Removes listed frames, and manifest and folder once they are empty; returns the number of frames kept."""
         for number in numbers:
             if self._rows.pop(number, None):
-                self._path_of(number).unlink(missing_ok=True)
+                self.file(number).unlink(missing_ok=True)
         if self._rows:
             self._write()
         else:
@@ -165,13 +162,12 @@ class Manifest:
         return len(self._rows)
 
 
-def _is_of(recipe: Json, facts: Json) -> bool:
-    """True if a picture's recipe is that of `facts`, which may leave open its samples (None) and its tone mapping."""
-    scene, samples = recipe.get("scene"), facts.get("samples") or recipe.get("samples")
-    if not isinstance(scene, dict) or recipe.get("samples") != samples:
-        return False
-    is_same_scene = scene == {"tone": scene.get("tone")} | facts.get("scene", {})
-    return is_same_scene and all(recipe.get(key) == facts.get(key) for key in ("size", "time", "denoise", "transfer"))
+def is_of(recipe: Json, facts: Json) -> bool:
+    """True if a picture's recipe has these facts, which may leave open its samples (None) and its tone mapping."""
+    facts, scene = json.loads(json.dumps(facts, default=str)), recipe.get("scene")
+    tone = {"tone": scene.get("tone")} if isinstance(scene, dict) else {}
+    facts |= {"scene": tone | facts.get("scene", {}), "samples": facts.get("samples") or recipe.get("samples")}
+    return all(recipe.get(key) == facts.get(key) for key in ("scene", "samples", "size", "time", "denoise", "transfer"))
 
 
 def joint_digest(paths: list[Path]) -> str:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
+from renderer.export.frames import is_of
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan
 from renderer.export.render import InterruptHandler
@@ -96,6 +97,5 @@ def _is_done(plan: ExportPlan) -> bool:
         recipe = read_recipe(plan.output)
     except (InputError, UserError):  # no such file, or a picture of another program
         return False
-    scene = make_recipe(plan.scene, resolve(plan.output).parent)["scene"]
-    same = recipe.get("scene") == json.loads(json.dumps(scene)) and recipe.get("size") == list(plan.size)
-    return same and plan.samples in (None, recipe.get("samples"))
+    facts: Json = dict(size=plan.size, samples=plan.samples, time=plan.time)
+    return is_of(recipe, make_recipe(plan.scene, resolve(plan.output).parent, **facts))

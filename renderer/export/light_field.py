@@ -92,48 +92,44 @@ def view_scene(scene: Scene, array: CameraArray, number: int) -> Scene:
     return replace(scene, settings=replace(scene.settings, view=array.camera_at(number), **lens))
 
 
-class LightFieldViews:
-    """The views of an array in a folder: the manifest of finished views, and the exposure that all views share."""
+class LightFieldViews(Manifest):
+    """The manifest of the views of an array in a folder, and the exposure that all views share."""
+
+    is_numbered = False
 
     def __init__(self, folder: Path, array: CameraArray, scene: Scene, facts: Json, force: bool = False):
         """`facts` are the size, samples and time of the views in their recipes."""
-        self.array, self._folder = array, folder
+        self.array, self._folder, self._scene = array, folder, scene
         facts = facts | {"grid": [array.rows, array.columns], "baseline": array.baseline, "tone": tone_table(scene)}
-        recipe = make_recipe(scene, resolve(folder), **facts)
+        super().__init__(folder / "views_#.png", make_recipe(scene, resolve(folder), **facts), force)
 
-        def of_view(number: int) -> Json:
-            """The scene in a view's file, but for its tone mapping: the exposure of all views is that of the first."""
-            tables = make_recipe(view_scene(scene, array, number), resolve(folder))["scene"]
-            return {"scene": {key: table for key, table in tables.items() if key != "tone"}}
-
-        self.manifest = Manifest(folder / "views_#.png", recipe, self.path, force, of_view)
-
-    def path(self, number: int) -> Path:
+    def file(self, number: int) -> Path:
         """Path of a view's file."""
         return self._folder / self.array.name(number)
 
-    def wanted(self, overwrite: bool) -> list[int]:
-        """The numbers of the views to draw, center first; UserError if pictures of other runs are in their way."""
-        return self.manifest.missing(self.array.views(), overwrite)
+    def facts(self, number: int) -> Json:
+        """The scene in a view's file, but for its tone mapping: the exposure of all views is that of the first."""
+        tables = make_recipe(view_scene(self._scene, self.array, number), resolve(self._folder))["scene"]
+        return {"scene": {key: table for key, table in tables.items() if key != "tone"}}
 
     def exposure_before(self, wanted: list[int]) -> float | None:
         """The exposure in stops that all finished views share; None if the first view is still to be drawn."""
         done = [number for number in self.array.views() if number not in wanted]
-        return float(read_recipe(self.path(done[0]))["scene"]["tone"].get("ev", 0.0)) if done else None
+        return float(read_recipe(self.file(done[0]))["scene"]["tone"].get("ev", 0.0)) if done else None
 
 
 def render_light_field(
     picture: AnyPicture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress
 ) -> str:
     """Renders and writes the views that the manifest does not list; returns the device's name."""
-    numbers, device = views.wanted(overwrite), "none: every view was done"
+    numbers, device = views.missing(views.array.views(), overwrite), "none: every view was done"
     ev = views.exposure_before(numbers)
     for number in numbers:
         began = time.monotonic()
         rendered, drawn = render_view(picture, job, views.array, number, ev, progress)
         ev = drawn.scene.tone.ev
-        write(views.path(number), rendered, drawn)
-        views.manifest.add(number, time.monotonic() - began, rendered.device)
+        write(views.file(number), rendered, drawn)
+        views.add(number, time.monotonic() - began, rendered.device)
         device = rendered.device
     return device
 

@@ -274,19 +274,19 @@ def with_environment(scene: Scene, name: str) -> Any:
     return set_from_text(settings, key, json.dumps(name, ensure_ascii=False), "--environment")
 
 
-def frames_recipe(plan: ExportPlan) -> Json:
-    """Returns the recipe of the frames: everything on which their pixels depend, but for the time of each."""
-    facts: Json = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.frame_depth)
-    facts |= {"transfer": plan.options.transfer} if plan.options.transfer != "srgb" else {}
-    recipe = make_recipe(plan.scene, resolve(plan.pattern).parent, **facts)
-    recipe |= {"denoise": True} if plan.options.denoise else {}
-    return recipe | ({"film": True} if plan.options.film else {})
+class FrameManifest(Manifest):
+    """The manifest of a plan's frames, each of which has a time."""
 
+    def __init__(self, plan: ExportPlan):
+        """Opens the manifest; makes its folder if needed. UserError where no folder can be made."""
+        self._plan, options = plan, plan.options
+        with writing(plan.pattern.parent):
+            plan.pattern.parent.mkdir(exist_ok=True)
+        facts: Json = dict(size=plan.size, samples=plan.samples, bit_depth=plan.frame_depth, film=options.film)
+        transfer = None if options.transfer == "srgb" else options.transfer  # None: pictures' recipes lack the key
+        facts |= {"transfer": transfer, "denoise": options.denoise or None}
+        super().__init__(plan.pattern, make_recipe(plan.scene, resolve(plan.pattern).parent, **facts), options.force)
 
-def open_manifest(plan: ExportPlan) -> Manifest:
-    """Opens the manifest of the plan's frames; makes its folder if needed. UserError where no folder can be made."""
-    with writing(plan.pattern.parent):
-        plan.pattern.parent.mkdir(exist_ok=True)
-    return Manifest(
-        plan.pattern, frames_recipe(plan), None, plan.options.force, lambda number: {"time": plan.time_of(number)}
-    )
+    def facts(self, number: int) -> Json:
+        """The scene time of the frame, which depends on the first number of --frames."""
+        return {"time": self._plan.time_of(number)}

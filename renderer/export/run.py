@@ -18,7 +18,7 @@ import numpy as np
 from renderer.errors import IncompleteError, InputError, UserError
 from renderer.export.frames import frame_path, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
-from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
+from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
 from renderer.export.render import (
     MAX_UNTILED_PIXELS,
     InterruptHandler,
@@ -162,15 +162,15 @@ def export_light_field(options: ExportOptions) -> int:
         samples = options.samples or scene.samples or picture.sample_count(scene.settings, size)
         job = RenderJob(scene, size, samples, scene_time)
         title = f"{scene.title}, {array.rows} x {array.columns} views"
-        with Progress(samples * len(views.wanted(options.overwrite)), title) as progress:
+        with Progress(samples * len(views.missing(views.array.views(), options.overwrite)), title) as progress:
             device = render_light_field(picture, job, views, options.overwrite, progress)
     seconds, count = time.monotonic() - start, len(array.views())
-    print_ignored(scene.path, ignored_statements(scene))
+    print_remarks(scene)
     if options.json:
-        digest = joint_digest([views.path(number) for number in range(count)])
-        answer = _answer(scene, str(folder), size, samples, count, seconds, device, digest)
-        grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
-        print(json.dumps(answer | grid | {"target_disparity": array.disparity} | measured()))
+        digest = joint_digest([views.file(number) for number in range(count)])
+        shape: Json = dict(output=str(folder), size=list(size), device=device, digest=digest, baseline=array.baseline)
+        shape |= {"light_field": [array.rows, array.columns], "target_disparity": array.disparity} | measured()
+        print(json.dumps(_answer(scene, samples, count, seconds, **shape)))
         return 0
     print(folder)
     text = f"cameras {array.baseline:g} apart, the target in focus at disparity {array.disparity:.3f}"
@@ -248,7 +248,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     A file is complete before the manifest lists it.
     """
     assert plan.numbers is not None
-    manifest = open_manifest(plan)
+    manifest = FrameManifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
     with Progress(len(wanted) * samples * len(plan.job().tiles()), plan.title) as progress:
@@ -277,7 +277,7 @@ def _encode(plan: ExportPlan) -> str:
     recipe = make_recipe(plan.scene, resolve(plan.output).parent, **facts)
     encode_video(frames, plan.output, plan.options.fps, recipe, plan.options.bit_depth, plan.options.transfer)
     digest = joint_digest(frames)
-    if kept := open_manifest(plan).remove(plan.numbers):
+    if kept := FrameManifest(plan).remove(plan.numbers):
         print(f"rayfold: {plan.pattern.parent}: keeps {kept} frames, which are not in this film", file=sys.stderr)
     return digest
 
@@ -302,8 +302,7 @@ def print_plan(plan: ExportPlan) -> int:
     if options.json:
         print(json.dumps(facts | said | measured()))
     else:
-        print_ignored(plan.scene.path, said["ignored"])
-        print_notes(plan.scene)
+        print_remarks(plan.scene)
         for key, value in facts.items():
             print(f"{key.replace('_', ' '):24s} {value}")
     return 0
@@ -318,17 +317,17 @@ def print_result(
     elif plan.is_video and finished:
         written, count = [str(plan.output)], len(plan.numbers)
     else:
-        manifest = open_manifest(plan)
+        manifest = FrameManifest(plan)
         done = [number for number in plan.numbers if finished or manifest.done(number)]
         written, count = [str(frame_path(plan.pattern, number)) for number in done], len(done)
         if not finished:
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
     digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]
-    answer = _answer(plan.scene, _one(written), plan.size, samples, count, seconds, device, _one(digests))
+    shown: Json = dict(output=_one(written), size=list(plan.size), device=device, digest=_one(digests))
+    answer = _answer(plan.scene, samples, count, seconds, **shown)
     answer["notes"] += facts.pop("hints", [])
-    print_ignored(plan.scene.path, answer["ignored"])
-    print_notes(plan.scene)
+    print_remarks(plan.scene)
     if plan.options.json:
         print(json.dumps(answer | {"report": facts} | measured(), default=_to_json))
         return
@@ -355,26 +354,17 @@ def print_ignored(path: Path, phrases: list[str]) -> None:
         print(f"rayfold: {path}: ignored: {', '.join(phrases)}", file=sys.stderr)
 
 
-def print_notes(scene: Scene) -> None:
-    """Print the scene's notes (choices made for the input) in one line on stderr, if there are any."""
+def print_remarks(scene: Scene) -> None:
+    """Print what is ignored of the scene's files, and its notes (choices made for the input), a line each on stderr."""
+    print_ignored(scene.path, ignored_statements(scene))
     if scene.notes:
         print(f"rayfold: {scene.path}: {'; '.join(scene.notes)}", file=sys.stderr)
 
 
-def _answer(
-    scene: Scene,
-    output: object,
-    size: tuple[int, int],
-    samples: int,
-    frames: int,
-    seconds: float,
-    device: str,
-    digest: object,
-) -> Json:
+def _answer(scene: Scene, samples: int, frames: int, seconds: float, **facts: object) -> Json:
     """The keys of --json that every export has."""
-    return {
-        "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
-        "samples_per_second": samples * frames / seconds, "device": device, "digest": digest,
+    return facts | {
+        "samples": samples, "frames": frames, "seconds": seconds, "samples_per_second": samples * frames / seconds,
         "ignored": ignored_statements(scene), "notes": list(scene.notes),
         **picture_class(scene.picture).choices(scene.settings),
     }  # fmt: skip

@@ -28,9 +28,8 @@ from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# The first bytes of PNG, EXR, JPEG, TIFF (two), BMP, WebP, PPM (six kinds) and GIF files.
-SIGNATURES = (PNG_SIGNATURE, b"v/1\1", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF", b"GIF8",
-              *(b"P%d" % kind for kind in range(1, 7)))  # fmt: skip
+# The first bytes of PNG, EXR, JPEG, TIFF (two), BMP, WebP, GIF and PPM (two) files.
+SIGNATURES = (PNG_SIGNATURE, b"v/1\1", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF", b"GIF8", b"P5", b"P6")
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
 MAX_PIXELS = 3 << 24  # pixels of an untrusted picture: decoding takes 16 bytes a pixel
@@ -219,12 +218,12 @@ def read_recipe(path: Path) -> Json:
     """Reads the recipe in a PNG or EXR file that Rayfold wrote; InputError if there is none or it is damaged."""
     if path.suffix.lower() == ".exr":
         with _open_exr(path, header_only=True) as file:
-            text = str(file.header().get("rayfold_recipe", ""))
-        found = text and bytes(4) + text.encode()  # as in an iTXt chunk, not compressed
+            stored = str(file.header().get("rayfold_recipe", "")).encode()
+        found = bytes(4) + stored if stored else None  # as in an iTXt chunk, not compressed
     else:
         mark = RECIPE.encode() + b"\0"
         found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
-    if not found:
+    if found is None:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
         text = found[2:].split(b"\0", 2)[-1]  # behind a flag, a method, the language and the translated key

@@ -43,7 +43,6 @@ class Picture(SourcePicture[Settings]):
     passes = ("numerics/laplacian.frag",)
     tone = ToneMapping("manual")
     kind = "laplacian"
-    drawn_whole = True
     image_suffixes = (".png", ".exr", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
     def __init__(self, gpu: DeviceContext) -> None:

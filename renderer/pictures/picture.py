@@ -94,8 +94,7 @@ class Picture(Generic[AnySettings]):
     def check_tiles(cls, scene: Scene, size: Size) -> None:
         """Raises UnavailableError if a scene's picture of `size` cannot be drawn in tiles."""
         if cls.drawn_whole:
-            limit = "without --tile and at no more than 4096 x 4096 pixels"
-            raise UnavailableError(f"a {scene.picture} is drawn whole, {limit}")
+            raise UnavailableError(f"a {scene.picture} is drawn whole, without --tile, at most 4096 x 4096 pixels")
 
     @staticmethod
     def with_animation(scene: Scene, name: str) -> Scene:

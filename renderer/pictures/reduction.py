@@ -36,7 +36,6 @@ class Picture(SourcePicture[Settings]):
     passes = ("numerics/reduce.frag", "images/blit.frag")
     tone = ToneMapping("manual")
     kind = "reduction"
-    drawn_whole = True
     algorithm_names = ("passes",)
     image_suffixes = (".png", ".jpg", ".jpeg", ".exr")
 

@@ -35,6 +35,7 @@ AnySourceSettings = TypeVar("AnySourceSettings", bound=SourceSettings)
 class SourcePicture(Picture[AnySourceSettings]):
     """A picture made of another picture or of an image. `kind` is its value of `picture` in scene files."""
 
+    drawn_whole = True
     kind: ClassVar[str]
     image_suffixes: ClassVar[tuple[str, ...]]
 

@@ -25,7 +25,7 @@ from renderer.paths import temporary_directory
 from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, field_types, from_table, required_file, setting, to_table
+from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
 from renderer.system.files import parse_json
 from renderer.system.trust import trusting
@@ -67,9 +67,8 @@ class Settings(PictureSettings):
     @classmethod
     def is_stale(cls, key: str, value: object) -> bool:
         """True for the value of a uniform that the shader had when the file was written."""
-        numbers = value if isinstance(value, list) else [value]
-        is_uniform = all(isinstance(number, (int, float)) for number in numbers)
-        return is_uniform and key.partition(".")[0] not in field_types(cls)
+        name, numbers = key.partition(".")[0], value if isinstance(value, list) else [value]
+        return name not in cls.__dataclass_fields__ and all(isinstance(n, (int, float)) for n in numbers)
 
 
 BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
@@ -78,8 +77,8 @@ BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
 def open_file(path: Path) -> Scene:
     """A shader as a scene; its uniforms are settings."""
     settings = Picture.read_settings({"image": path.name}, str(path), path.parent)
-    notes = Picture.notes(settings, {})
-    return Scene(path, path.stem.replace("_", " "), "toy", settings, Picture.tone, notes=notes)
+    title, notes = path.stem.replace("_", " "), Picture.notes(settings, {})
+    return Scene(path, title, "toy", settings, Picture.tone, notes=notes)
 
 
 def with_date(scene: Scene) -> Scene:
