@@ -36,7 +36,7 @@ def film(
     """Draws an animated scene to `output`: a film (.mp4, .webm, .mkv, .gif), or frames (`out_####.png`).
 
     `frames` are the numbers of the first and the last frame (default: as long as the scene's animation), `fps` frames a
-    second of scene time, of which frame 1 shows `time`. The rest is as for `render`. Returns the output's path. An
+    second of scene time; the first drawn shows `time`. The rest is as for `render`. Returns the output's path. An
     interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all.
 
         scene = renderer.Scene(

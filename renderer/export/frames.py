@@ -76,7 +76,7 @@ class Manifest:
         return frame_path(self.pattern, number)
 
     def facts(self, number: int) -> Json:
-        """The keys of a frame's recipe that differ from those of the common one."""
+        """The keys of a frame's recipe that differ from the common recipe."""
         return {}
 
     def _read(self) -> list[Json]:

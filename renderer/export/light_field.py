@@ -108,7 +108,7 @@ class LightFieldViews(Manifest):
         return self._folder / self.array.name(number)
 
     def facts(self, number: int) -> Json:
-        """The scene in a view's file, but for its tone mapping: the exposure of all views is that of the first."""
+        """The scene in a view's file, but for its tone mapping: all views have the exposure of the first."""
         tables = make_recipe(view_scene(self._scene, self.array, number), resolve(self._folder))["scene"]
         return {"scene": {key: table for key, table in tables.items() if key != "tone"}}
 
