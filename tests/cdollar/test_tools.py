@@ -1,8 +1,6 @@
-"""The formatter, the language server and the prompt: what editors and terminals show of C$ programs."""
+"""The formatter and the prompt, and hostile texts for the language server (see test_language_server.py)."""
 
-import importlib.util
 import json
-import subprocess
 import sys
 
 import pytest
@@ -12,22 +10,12 @@ from renderer.cdollar.frontend.lexer import tokenize
 from renderer.cdollar.runtime.repl import Repl, is_open
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
-from renderer.cdollar.tools.language_server import Server, analyze, character_offset, utf16_position
+from renderer.cdollar.tools.language_server import Analysis
 from renderer.cli import main
 from renderer.paths import SCENES
 from renderer.system.install import pip_install
-from renderer.system.process import module_child
 
 PROGRAMS = sorted(SCENES.glob("*.cb"))
-PROGRAM = """float[] twice(float[] a, int n) {
-    var b(i : 0..n) = 2 * a(i);
-    let c(i : 2..7) = b(i) + sqrt(i);
-    return c;
-}
-"""
-
-
-needs_pygls = pytest.mark.skipif(importlib.util.find_spec("lsprotocol") is None, reason="pygls is not installed here")
 
 
 def words(text):
@@ -98,47 +86,6 @@ def test_the_command_formats_in_place_and_checks(tmp_path, capsys):
     assert main(["cdollar", "format", str(tmp_path / "nowhere.cb")]) == 5
 
 
-def test_hover_knows_types_and_domains():
-    found = analyze(PROGRAM)
-    assert not found.errors
-    for word, wanted in (
-        ("c;", "c: float[], domain 2..7"),
-        ("b(i :", "b: float(int), domain ?"),
-        ("a(i)", "a: float[]"),
-        ("n)", "n: int"),
-        ("sqrt", "sqrt(x) of numbers"),
-        ("twice", "float[] twice(float[], int)"),
-    ):
-        assert found.hover(PROGRAM.index(word))[0] == wanted, word
-    assert found.hover(PROGRAM.index("{")) is None and found.hover(10**6) is None
-
-
-def test_completion_knows_what_stands_before():
-    place = PROGRAM.index("return c") + len("return ")
-    names = {c.name: c for c in analyze(PROGRAM).completions(place)}
-    assert {"a", "b", "n", "twice", "sqrt", "float3", "while"} <= names.keys()
-    assert names["b"].detail == "float(int), domain ?" and names["b"].kind == "variable"
-    assert [c.name for c in analyze("float main(float[] g) => g.wr").completions(29)] == ["wrap"]
-
-
-@needs_pygls
-def test_every_error_of_a_program_is_a_diagnostic_at_its_place():
-    text = 'float f() => x;\nfloat g() => "é𝄞" + y;\n'
-    server = Server()
-    found = server.diagnostics("file:///p.cb", text)
-    assert len(found) == 2
-    assert (found[0].range.start.line, found[0].range.start.character) == (0, 13)
-    assert found[1].range.start.line == 1
-    assert not server.diagnostics("file:///p.cb", "float f() => 1;")
-
-
-@pytest.mark.parametrize("text", ["", "a\nb", "é𝄞x\n𝄞\n\n", "\r\n", "\ud800"])
-def test_positions_go_there_and_back(text):
-    for offset in range(len(text) + 1):
-        assert character_offset(text, *utf16_position(text, offset)) == offset
-    assert character_offset(text, 99, 99) == len(text)
-
-
 def test_comparisons_are_not_type_parameters():
     text = "float main(float[] v) => v(0) >1 ? sum(v) <1 ? 1 : 2 : v(0)>(1) ? 3 : 4;\nT f<T, U>(T[] x, U y) => x(0);\n"
     wanted = text.replace(" >1", " > 1").replace(" <1", " < 1").replace(")>(", ") > (")
@@ -159,77 +106,15 @@ def test_hostile_texts_are_analyzed_and_formatted_or_refused(rng):
     letters = list("ab(){}[]<>=+-*/:;,.?!0123 \n\t\"'/é") + ["var ", "float ", "return "]
     texts += ["".join(rng.choice(letters, 60)) for _ in range(60)]
     for text in texts:
-        analysis = analyze(text)
+        analysis = Analysis(text)
         analysis.completions(len(text))
-        analysis.hover(len(text) // 2)
+        analysis.called(len(text) // 2)
+        analysis.rename_refusal(analysis.index.spans(len(text) // 2), "other")
         try:
             once = format_text(text)
         except ProgramError:
             continue
         assert format_text(once) == once
-
-
-@needs_pygls
-def test_names_stay_while_a_program_does_not_parse():
-    server = Server()
-    server.analysis("file:///p.cb", PROGRAM)
-    labels = [c.label for c in server.completions("file:///p.cb", PROGRAM.replace("return c;", "return "), 3, 11)]
-    assert "b" in labels and "n" in labels
-    (edit,) = server.formatting("float main()=>1;")
-    assert edit.new_text == "float main() => 1;\n" and server.formatting(edit.new_text) == []
-
-
-def message(**body):
-    text = json.dumps({"jsonrpc": "2.0", **body}).encode()
-    return b"Content-Length: %d\r\n\r\n%s" % (len(text), text)
-
-
-@needs_pygls
-@pytest.mark.slow
-def test_the_server_speaks_with_an_editor(tmp_path):
-    command, environment = module_child("renderer")
-    child = subprocess.Popen(
-        [*command, "cdollar", "serve"], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-
-    def answer(number):
-        while True:
-            length = 0
-            while (line := child.stdout.readline().strip()) != b"":
-                length = int(line.split(b":")[1]) if line.lower().startswith(b"content-length") else length
-            body = json.loads(child.stdout.read(length))
-            if body.get("id") == number or body.get("method") == number:
-                return body.get("result", body.get("params"))
-
-    def send(**body):
-        child.stdin.write(message(**body))
-        child.stdin.flush()
-
-    uri = "file:///p.cb"
-    try:
-        send(id=1, method="initialize", params={"processId": None, "rootUri": None, "capabilities": {}})
-        able = answer(1)["capabilities"]
-        assert able["hoverProvider"] and able["documentFormattingProvider"] and able["completionProvider"]
-        send(method="initialized", params={})
-        document = {"uri": uri, "languageId": "cdollar", "version": 1, "text": PROGRAM.replace("sqrt", "sqrl")}
-        send(method="textDocument/didOpen", params={"textDocument": document})
-        (error,) = answer("textDocument/publishDiagnostics")["diagnostics"]
-        assert "sqrl" in error["message"] and error["range"]["start"]["line"] == 2
-        change = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": PROGRAM}]}
-        send(method="textDocument/didChange", params=change)
-        assert answer("textDocument/publishDiagnostics")["diagnostics"] == []
-        where = {"textDocument": {"uri": uri}, "position": {"line": 3, "character": 11}}
-        send(id=2, method="textDocument/hover", params=where)
-        assert "domain 2..7" in answer(2)["contents"]["value"]
-        send(id=3, method="shutdown")
-        answer(3)
-        send(method="exit")
-        assert child.wait(20) == 0
-    finally:
-        child.kill()
-        child.wait()
-        child.stdin.close()
-        child.stdout.close()
 
 
 def test_without_pygls_the_server_says_what_is_missing(monkeypatch, capsys):

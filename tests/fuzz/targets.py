@@ -906,10 +906,10 @@ def read_program(path: Path) -> None:
 def edit_program(path: Path) -> None:
     from renderer.cdollar.runtime.evaluate import read_source
     from renderer.cdollar.tools.formatter import format_text
-    from renderer.cdollar.tools.language_server import analyze
+    from renderer.cdollar.tools.language_server import Analysis
 
     text = read_source(path).text
-    found = analyze(text)
+    found = Analysis(text)
     found.completions(len(text) // 2)
     found.hover(len(text) // 3)
     once = format_text(text)

@@ -136,13 +136,18 @@ class Program:
         self.tests: dict[ir.BoundVariable, ir.Node] = {}  # by a variable of a domain that is no box: true at its points
         self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
-        self.declared: dict[Span, Value] | None = None  # by the span of a name, the value of the variable: for editors
+        self.noted: dict[Span, Value] | None = None  # for editors: see note()
 
     def start(self, span: Span) -> None:
         """Starts to lower a function, a statement or a line of the prompt at `span`, for which the budget grows."""
         self.dag.span, self.dag.expansions = span, max(0, self.dag.expansions - EXPANSIONS_PER_FUNCTION)
         if not self.host.abstract_depth:  # the functions of a program are checked with the same abstract arguments
             self.called = {}
+
+    def note(self, span: Span, value: Value) -> None:
+        """Keeps the value of an expression or of a declared variable, for editors."""
+        if self.noted is not None:
+            self.noted[span] = value
 
     def lower_once(self, key: Hashable, lower_body: Callable[[], Value]) -> Value:
         """The value of a body: the one that is known for an equal key, else a new one; raises CS0603."""

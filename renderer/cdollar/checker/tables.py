@@ -227,19 +227,15 @@ def _with_this(item: ast.ClassDeclaration, method: ast.FunctionDeclaration, name
         return None
 
     new = ast.replaced(method, change)
-    this = ast.Parameter(item.name_span, ast.NamedType(item.name_span, item.name), "this", None)
+    this = ast.Parameter(item.name_span, ast.NamedType(item.name_span, item.name), "this", item.name_span, None)
     return replace(new, name=f"{item.name}.{method.name}", parameters=[this, *new.parameters])
 
 
 def declared_names(function: ast.FunctionDeclaration) -> set[str]:
     """The names that a function declares anywhere in it."""
-    names: set[str] = set()
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Parameter, ast.BoundParameter, ast.VariableDeclaration, ast.LetIn)):
-            names.add(node.name)
-        elif isinstance(node, ast.Restriction):
-            names |= {name for name, _ in node.names}
-    return names
+    trees, named = list(ast.walk(function)), (ast.Parameter, ast.BoundParameter, ast.VariableDeclaration, ast.LetIn)
+    restricted = {name for tree in trees if isinstance(tree, ast.Restriction) for name, _ in tree.names}
+    return restricted | {tree.name for tree in trees if isinstance(tree, named)}
 
 
 def check_generic(item: ast.FunctionDeclaration) -> None:

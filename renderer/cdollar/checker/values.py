@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from renderer.cdollar.ir.dag import INFINITE, Borders, Box, Node, Nodes, Range, topological_order
+from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Tuple
 
 MAX_REPEATED_NODES = 300  # nodes of the largest body that is repeated where a function is read outside of its domain
@@ -127,3 +127,12 @@ class SliceArgument(Omitted):
 Value = DataValue | FunctionValue | OverloadSet | DomainValue | TupleValue
 Operand = DataValue | FunctionValue  # a value after overload resolution
 Argument = Value | Omitted
+
+
+def describe(value: Value) -> str:
+    """The type of a value, with the domain of a function or the range of a bound variable."""
+    if isinstance(value, DataValue) and value.node.op == "variable" and isinstance(value.node.attribute.range, Range):
+        return f"{value.type}  in {value.node.attribute.range}"
+    domain = value.domain_with_borders if isinstance(value, FunctionValue) else ()
+    shown = " x ".join("?" if range_ is UNKNOWN else str(range_) for range_ in domain)
+    return str(getattr(value, "type", "")) + (f"  domain {shown}" if shown else "")

@@ -146,6 +146,7 @@ class LetIn(AstNode):
     """`let x = value in body`."""
 
     name: str
+    name_span: Span
     value: AstNode
     body: AstNode
 
@@ -184,6 +185,7 @@ class BoundParameter(AstNode):
     """A bound variable of a parameter list: `var c(j, int k : 0..n) = ...`."""
 
     name: str
+    name_span: Span
     type: AstNode | None
     domain: AstNode | None
 
@@ -286,11 +288,12 @@ class Parameter(AstNode):
 
     type: AstNode
     name: str
+    name_span: Span
     default: AstNode | None
 
 
 class FunctionDeclaration(AstNode):
-    """A function; `f(x) => e` has a body of one return. The span ends before the body.
+    """A function; `f(x) => e` has a body of one return. The span ends before the body, `whole` behind it.
 
     `type_parameters` holds the names `T` of a generic function `T f<T>(T x)`.
     """
@@ -301,6 +304,7 @@ class FunctionDeclaration(AstNode):
     parameters: list[Parameter]
     body: list[AstNode]
     attributes: dict[str, Span]
+    whole: Span
     type_parameters: list[str] = field(default_factory=list)
 
 
@@ -327,6 +331,7 @@ class TypeAlias(AstNode):
     """`type name = type;`."""
 
     name: str
+    name_span: Span
     type: AstNode
 
 

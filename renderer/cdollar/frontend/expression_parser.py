@@ -76,7 +76,7 @@ class ExpressionParser(TokenStream):
             name = self.expect_identifier("a bound variable")
             domain = self.expression() if self.accept(":") else None
             self.check_new(name, [other.name for other in parameters], "bound variable")
-            parameters.append(ast.BoundParameter(self.span_from(start), name.text, type_, domain))
+            parameters.append(ast.BoundParameter(self.span_from(start), name.text, name.span, type_, domain))
         return parameters
 
     def restriction(self) -> ast.Restriction:
@@ -113,7 +113,7 @@ class ExpressionParser(TokenStream):
         self.expect("=", "after the name")
         value = self.expression()
         self.expect("in", "after the value of `let`")
-        return ast.LetIn(self.span_from(start), name.text, value, self.expression())
+        return ast.LetIn(self.span_from(start), name.text, name.span, value, self.expression())
 
     def text_after_names(self) -> str:
         """The token after `i` or `(i, j)`, by which lambdas and restrictions differ, or "" at other tokens."""
@@ -131,7 +131,7 @@ class ExpressionParser(TokenStream):
             parameters = self.bound_parameters()
         else:
             name = self.expect_identifier("a parameter")
-            parameters = [ast.BoundParameter(name.span, name.text, None, None)]
+            parameters = [ast.BoundParameter(name.span, name.text, name.span, None, None)]
         self.expect("=>", "after the parameters")
         body = self.expression()
         return ast.Lambda(self.span_from(start), parameters, body)

@@ -34,7 +34,7 @@ class Parser(ExpressionParser):
             self.expect("=", "after the alias's name")
             type_ = self.type()
             self.expect(";", "after the alias")
-            return [ast.TypeAlias(self.span_from(start), name.text, type_)]
+            return [ast.TypeAlias(self.span_from(start), name.text, name.span, type_)]
         if self.at("final", "class") or self.at("mutable") and self.peek().text in ("final", "class"):
             return [self.class_declaration(start)]
         if self.at("var", "const", "let"):
@@ -131,7 +131,9 @@ class Parser(ExpressionParser):
                 body = self.block()
         finally:
             self.type_names = outer_type_names
-        return ast.FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes, types)
+        return ast.FunctionDeclaration(
+            header, name.text, name.span, result, parameters, body, attributes, self.span_from(start), types
+        )
 
     def parameters(self) -> list[ast.Parameter]:
         """`(float[] a, int n = 5)`."""
@@ -143,7 +145,7 @@ class Parser(ExpressionParser):
             name = self.variable_name(type_.span.excerpt)
             default = self.expression() if self.accept("=") else None
             self.check_new(name, [other.name for other in parameters], "parameter")
-            parameters.append(ast.Parameter(self.span_from(start), type_, name.text, default))
+            parameters.append(ast.Parameter(self.span_from(start), type_, name.text, name.span, default))
         return parameters
 
     def class_declaration(self, start: Span) -> ast.ClassDeclaration:
@@ -443,6 +445,13 @@ def updated_variable(left: ast.AstNode, value: ast.AstNode, span: Span) -> ast.A
 
 def parse(source: SourceFile) -> list[ast.AstNode]:
     """The declarations of a program's text; raises ProgramError, with the errors of later declarations."""
+    items, errors = parse_declarations(source)
+    raise_first(errors)
+    return items
+
+
+def parse_declarations(source: SourceFile) -> tuple[list[ast.AstNode], list[ProgramError]]:
+    """The declarations of a program's text that have no error of syntax, and the errors; raises those of the lexer."""
     parser, items = Parser(source), []
     errors: list[ProgramError] = []
     while parser.token.kind != "eof" and len(errors) <= MAX_SHOWN_ERRORS:
@@ -451,8 +460,7 @@ def parse(source: SourceFile) -> list[ast.AstNode]:
         except ProgramError as error:
             errors.append(error)
             parser.skip_declaration()
-    raise_first(errors)
-    return items
+    return items, errors
 
 
 def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:

@@ -29,6 +29,7 @@ def lower_array_literal(body: Body, tree: ast.ArrayLiteral, expected: ty.Type | 
 
     The elements have the expected element type if there is one, else the widest of their types.
     """
+    body.require_host()
     shape, leaves = _flatten(tree)
     values = [lower_resolved_expression(body, leaf) for leaf in leaves]
     if all(isinstance(v, FunctionValue) for v in values) and len(shape) == 1:

@@ -1,7 +1,6 @@
 """Lowers the expressions of a body to DAG nodes, and checks their types.
 
-EXPRESSION_RULES has a function for each kind of expression but lambdas and array literals, which need the expected type
-(lower_any_expression).
+EXPRESSION_RULES and TYPED_RULES have a function for each kind of expression; the latter take the expected type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -514,7 +513,7 @@ def with_block_read(body: Body, item: ast.ClassDeclaration, function: FunctionVa
     if len(function.domain) != 1 or not isinstance(range_, Range):
         message = f"`read` needs one finite dimension, but {item.name} has {' x '.join(map(str, function.domain))}"
         raise ProgramError("CS0115", method.name_span, message, "`operator ()(int i : 0..n) => ...`")
-    parameters = [ast.Parameter(span, type_, name, None) for name, type_, span in item.fields] + method.parameters
+    parameters = [ast.Parameter(span, type_, name, span, None) for name, type_, span in item.fields] + method.parameters
     called = program.functions.from_declaration(replace(method, parameters=parameters))
     given = [variable.value for variable in fields.names.values() if variable.value is not None]
 
@@ -541,15 +540,14 @@ EXPRESSION_RULES: Mapping[type[ast.AstNode], Callable[[Body, Any], Value]] = {
     ast.MemberAccess: lower_member_access, ast.WithField: lower_with_field, ast.WithElements: calls.lower_with_elements,
     ast.RangeExpression: domains.lower_range, ast.TupleElement: lower_tuple_element,
 }  # fmt: skip
+TYPED_RULES: Mapping[type[ast.AstNode], Callable[[Body, Any, ty.Type | None], Value]] = {
+    ast.Lambda: lower_lambda, ast.ArrayLiteral: lower_array_literal, ast.TupleExpression: lower_tuple,
+}  # fmt: skip
 
 
 def lower_any_expression(body: Body, tree: ast.AstNode, expected: ty.Type | None) -> Value:
     """An expression of any kind; `expected` is the type that a lambda or an array literal takes on."""
-    if isinstance(tree, ast.Lambda):
-        return lower_lambda(body, tree, expected)
-    if isinstance(tree, ast.ArrayLiteral):
-        body.require_host()
-        return lower_array_literal(body, tree, expected)
-    if isinstance(tree, ast.TupleExpression):
-        return lower_tuple(body, tree, expected)
-    return EXPRESSION_RULES[type(tree)](body, tree)
+    rule = TYPED_RULES.get(type(tree))
+    value = rule(body, tree, expected) if rule is not None else EXPRESSION_RULES[type(tree)](body, tree)
+    body.program.note(tree.span, value)
+    return value

@@ -347,8 +347,7 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
     elif isinstance(value, TupleValue):
         type_ = value.type
     names[tree.name] = Variable(value, type_, is_mutable=tree.is_mutable)
-    if body.program.declared is not None:
-        body.program.declared[tree.name_span] = value
+    body.program.note(tree.name_span, value)
 
 
 MAX_LOCAL_COMPONENTS = 1024  # scalar components of one local array, all elements together
@@ -487,6 +486,7 @@ def lower_declaration(body: Body, tree: ast.VariableDeclaration) -> list[device.
             raise NotDeviceCode
         value = body.builder.zero(type_) if tree.value is None else lower_value(body, tree.value, type_)
     local = new_local(body, tree.name, value.type)
+    body.program.note(tree.name_span, local)
     body.scope.names[tree.name] = Variable(local, value.type, is_mutable=tree.is_mutable)
     return [store(local, value)]
 

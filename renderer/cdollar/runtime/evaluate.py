@@ -69,17 +69,16 @@ def load_program(path: Path, make_target: TargetFactory) -> Compilation:
 
 def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
     """Parse and check a program; `folder` holds the files that it opens."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
-    program = parse(source)
     compilation = new_compilation(source, make_target, folder)
-    compilation.load(program)
+    compilation.load(parse(source))
     return compilation
 
 
 def new_compilation(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
     """A compilation with the prelude only."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     compilation = Compilation(source, make_target, folder)
-    compilation.load(_parsed_prelude(), checked=False)
+    compilation.load(parsed_prelude(), checked=False)
     return compilation
 
 
@@ -89,7 +88,7 @@ def prelude() -> SourceFile:
 
 
 @cache
-def _parsed_prelude() -> list[AstNode]:
+def parsed_prelude() -> list[AstNode]:
     """The prelude's syntax trees, which no compilation changes."""
     return parse(prelude())
 

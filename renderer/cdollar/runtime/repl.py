@@ -11,7 +11,7 @@ import numpy as np
 
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.tables import class_functions
-from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet, TupleValue, Value
+from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet, TupleValue, Value, describe
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
@@ -124,7 +124,7 @@ class Repl:
             self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.functions.get(value.name)))
             return
         value = resolve(self.compilation.body(), value, span)
-        self.show(self.describe(value))
+        self.show(describe(value))
         if command == ":d":
             self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
@@ -132,13 +132,6 @@ class Repl:
         array = evaluate_value(self.compilation, value, span).array
         assert array is not None
         self.show(np.array2string(array, threshold=200, max_line_width=100) if array.ndim else str(array[()]))
-
-    def describe(self, value: Value) -> str:
-        """The type of a value, and its domain if it is a function."""
-        if not isinstance(value, FunctionValue):
-            assert not isinstance(value, OverloadSet), "overload sets are resolved"
-            return str(value.type)
-        return f"{value.type}  domain {' x '.join(map(str, value.domain_with_borders))}"
 
     def is_shown(self, value: FunctionValue) -> bool:
         """True if a function is finite and small enough to be evaluated."""
@@ -149,7 +142,7 @@ class Repl:
         """Show the variables and functions that are declared."""
         for name, variable in self.compilation.program.globals.variables():
             no_value = f"{variable.type}, without a value"
-            self.show(f"{name}: {no_value if variable.value is None else self.describe(variable.value)}")
+            self.show(f"{name}: {no_value if variable.value is None else describe(variable.value)}")
         for function in self.functions.all():
             if function not in self.functions.prelude_functions:
                 self.show(f"{function.result_type} {function.signature}")

@@ -1,164 +1,130 @@
-"""The language server of C$: errors while typing, hover, completion, formatting.
+"""The language server of C$: errors while typing, and all that editors ask about names; formatting.
 
 Editors start `rayfold cdollar serve` for files *.cb and speak the Language Server Protocol with its stdin and stdout.
-The server needs pygls (extra `lsp`). Positions of the protocol are lines and UTF-16 code units. A program is checked as
-`rayfold run` checks it, with unknown arguments: sizes that depend on the arguments are shown as "?".
+The server needs pygls (extra `lsp`). Positions of the protocol are lines and UTF-16 code units. A program is checked
+as `rayfold run` checks it, with unknown arguments: sizes that depend on the arguments are shown as "?". Questions about
+names are answered by the index (tools/name_index.py); while a text does not parse, by the last index.
 """
 
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 from renderer import __version__
-from renderer.cdollar.checker.node_builder import FUNCTIONS
-from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import FunctionValue, Value
+from renderer.cdollar.checker.values import Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS
-from renderer.cdollar.frontend.parser import parse
-from renderer.cdollar.ir.dag import UNKNOWN
-from renderer.cdollar.runtime.evaluate import new_compilation
+from renderer.cdollar.frontend.parser import parse_declarations
+from renderer.cdollar.runtime.evaluate import PRELUDE, new_compilation, parsed_prelude
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
+from renderer.cdollar.tools.name_index import WORD, Symbol, build_index
 from renderer.errors import UserError, import_optional
 from renderer.system.install import pip_install
 
 # Analysis
 
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-MEMBERS = ("x", "y", "z", "w", *ast.BORDER_MODES)
-TYPES = (*ast.PRIMITIVES, *ast.VECTORS)
 MAX_CHARACTERS = 1 << 16  # of a program that is checked while it is typed
+PLACEHOLDER = "member__"  # stands behind a dot while the members there are listed
+STATEMENT_ENDS = ("", ";", ");", "));")  # what a statement that is being typed may lack
+BRACKETS = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
 
 
-class Completion(NamedTuple):
-    """A word that may be typed, its kind ("keyword", "class", "function", "variable" or "field"), and its type."""
-
-    name: str
-    kind: str
-    detail: str = ""
-
-
-@dataclass
 class Analysis:
-    """The result of checking a program, as far as the program could be checked."""
+    """The result of checking a program, as far as the program could be checked.
 
-    source: SourceFile
-    errors: list[ProgramError] = field(default_factory=list)
-    declared: dict[Span, Value] = field(default_factory=dict)
-    functions: list[UserFunction] = field(default_factory=list)
-    remembered: dict[str, str] = field(default_factory=dict)  # variables of an earlier text, where this does not parse
+    `index` has the names of the declarations that parse; `is_whole` if all do.
+    """
 
-    @cached_property
-    def signatures(self) -> dict[str, list[str]]:
-        """The functions of the program and the prelude, by name."""
-        found: dict[str, list[str]] = {}
-        for function in self.functions:
-            found.setdefault(function.name, []).append(f"{function.result_type} {function.signature}")
-        return found
+    def __init__(self, text: str, name: str = "program", folder: Path | None = None):
+        """Check a program; errors of any text are in `errors`, none are raised."""
+        self.source, self.folder = SourceFile(name, text), folder
+        self.items, self.errors, self.is_whole = list[ast.AstNode](), list[ProgramError](), False
+        compilation = new_compilation(self.source, NumpyTarget, folder)
+        self.noted = compilation.program.noted = dict[Span, Value]()
+        try:
+            if len(text) > MAX_CHARACTERS:
+                message = "this program is too long to be checked while it is typed"
+                raise ProgramError("CS0101", Span(self.source, 0, 1), message)
+            self.items, self.errors = parse_declarations(self.source)
+            self.is_whole = not self.errors
+            compilation.load(self.items)
+        except ProgramError as error:
+            self.errors = self.errors or [e for e in (error, *error.others) if e.span.source is self.source]
+        except (UserError, RecursionError) as error:
+            message = str(error) or "this nests deeper than the compiler takes"
+            self.errors = [ProgramError("CS0106", Span(self.source, 0, 1), message)]
+        self.errors += [w for w in compilation.dag.warnings.values() if w.span.source is self.source]
+        self.index = build_index(self.source, self.items, self.noted, parsed_prelude())
 
-    def program_functions(self) -> list[UserFunction]:
-        """The functions of the program, in its order."""
-        declared = [f for f in self.functions if f.declaration.span.source is self.source]
-        return sorted(declared, key=lambda function: function.declaration.span.start)
-
-    def function_at(self, offset: int) -> UserFunction | None:
-        """The function that contains a character, or the last one before it; None before the first."""
-        before = [f for f in self.program_functions() if f.declaration.span.start <= offset]
-        return before[-1] if before else None
-
-    def all_variables(self) -> dict[str, str]:
-        """The types of all variables and parameters of the program, by name."""
-        ends = [f.declaration.span.start for f in self.program_functions()[1:]] + [len(self.source.text)]
-        return {name: text for end in ends for name, text in self.variables_at(max(0, end - 1)).items()}
-
-    def variables_at(self, offset: int) -> dict[str, str]:
-        """The types of the variables and parameters that are declared before a character, by name."""
-        function, found = self.function_at(offset), dict(self.remembered)
-        starts = [f.declaration.span.start for f in self.program_functions()]
-        begin = function.declaration.span.start if function is not None else 0
-        for span, value in sorted(self.declared.items(), key=lambda item: item[0].start):
-            is_global = not any(start <= span.start for start in starts)
-            if span.start <= offset and (is_global or span.start >= begin):
-                found[span.text] = describe(value)
-        if function is not None:
-            parameters = zip(function.parameter_names, function.parameter_types, strict=True)
-            found |= {name: str(type_) for name, type_ in parameters if name not in found}
-        return found
-
-    def hover(self, offset: int) -> tuple[str, Span] | None:
-        """The description of the name at a character, and the span of the name; None if there is no known name."""
-        for match in WORD.finditer(self.source.text):
-            if match.start() <= offset < match.end():
-                text = self.describe_name(match[0], match.end())
-                return (text, Span(self.source, match.start(), match.end())) if text else None
-        return None
-
-    def describe_name(self, name: str, offset: int) -> str:
-        """The type or signature of a name at a character; "" if the name is unknown."""
-        variables = self.variables_at(offset)
-        if name in variables:
-            return f"{name}: {variables[name]}"
-        if name in self.signatures:
-            return "\n".join(self.signatures[name])
-        if name in FUNCTIONS:
-            return FUNCTIONS[name]
-        return f"{name}: a type" if name in TYPES else ""
-
-    def completions(self, offset: int) -> list[Completion]:
+    def completions(self, offset: int) -> list[Symbol]:
         """The completions at a position: members after a dot, else names and words with the prefix that is typed."""
         text = self.source.text[:offset]
-        begun = re.search(r"[A-Za-z_][A-Za-z_0-9]*\Z", text)
-        typed = begun[0] if begun else ""
-        if re.search(r"[\w\])]\s*\.\Z", text[: len(text) - len(typed)]):
-            found = [Completion(name, "field") for name in MEMBERS]
-        else:
-            found = [Completion(n, "variable", d) for n, d in self.variables_at(offset).items()]
-            found += [Completion(n, "function", "\n".join(s)) for n, s in self.signatures.items()]
-            found += [Completion(n, "function", use) for n, use in FUNCTIONS.items() if n not in self.signatures]
-            found += [Completion(name, "class") for name in TYPES]
-            found += [Completion(word, "keyword") for word in sorted(KEYWORDS)]
-        return [c for c in found if c.name.startswith(typed) and c.name != typed]
+        typed = re.findall(r"(?:[A-Za-z_][A-Za-z_0-9]*)?\Z", text)[0]
+        start = offset - len(typed)
+        is_member = re.search(r"[\w\])]\s*\.\Z", text[:start])
+        found = self.members(start, offset) if is_member else self.index.visible(offset).values()
+        return [symbol for symbol in found if symbol.name.startswith(typed) and symbol.name != typed]
 
+    def members(self, start: int, end: int) -> list[Symbol]:
+        """The members behind the dot before `start`: checks the program with a placeholder there."""
+        before, behind = self.source.text[:start], re.sub(r"\A\w+", "", self.source.text[end:])
+        for statement_end in STATEMENT_ENDS:
+            other = Analysis(before + PLACEHOLDER + statement_end + behind, "program", self.folder)
+            for tree in (tree for item in other.items for tree in ast.walk(item)):
+                if isinstance(tree, ast.MemberAccess) and tree.name == PLACEHOLDER:
+                    return other.index.members(other.noted.get(tree.subject.span))
+        return []
 
-def describe(value: Value) -> str:
-    """The type of a value, and the domain if it is a function."""
-    if not isinstance(value, FunctionValue):
-        return str(getattr(value, "type", "domain"))
-    domain = " x ".join("?" if part is UNKNOWN else str(part) for part in value.domain_with_borders)
-    return f"{value.type}, domain {domain}" if domain else str(value.type)
+    def called(self, offset: int) -> Symbol | None:
+        """The symbol of the function between whose brackets a position is; None outside of calls."""
+        text, inner = self.source.text[:offset], ""
+        while text != inner:  # calls that are closed become blanks, the innermost ones first
+            inner, text = text, BRACKETS.sub(lambda match: " " * len(match[0]), text)
+        begun = re.search(r"([A-Za-z_]\w*)\([^()\[\]{};]*\Z", text)
+        found = self.index.find(begun.start(1)) if begun is not None else None
+        return (
+            found[0] if found is not None else self.index.visible(offset).get(begun[1]) if begun is not None else None
+        )
 
+    def rename_refusal(self, spans: list[Span], name: str) -> str:
+        """Why the symbol with these spans cannot get a name without changing the program's meaning; "" if it can."""
+        if not self.index.declared.keys() & spans or any(span.source is not self.source for span in spans):
+            return "only what this program declares can be renamed: variables, functions, types, members of classes"
+        symbol, old, text = self.index.at[spans[0]], spans[0].text, self.source.text
+        if not WORD.fullmatch(name) or name in KEYWORDS:
+            return f"`{name}` cannot be a name: names are letters, digits and _, and no words of the language"
+        if not self.is_whole:
+            return f"the text does not parse, mend it first: {self.errors[0].message}"
+        trees = (tree for item in self.items for tree in ast.walk(item) if isinstance(tree, ast.MemberAccess))
+        doubtful = [t.span.provenance for t in trees if t.name == old and t.subject.span not in self.noted]
+        if doubtful and symbol.kind in ("field", "method"):
+            return f"it is not known whether {doubtful[0]} is this {symbol.kind}"
+        for span in reversed(spans):
+            text = text[: span.start] + name + text[span.end :]
+        other, known = Analysis(text, self.source.name, self.folder), [error.code for error in self.errors]
+        reasons = [error.message for error in other.errors if error.code not in known]
+        if other.meanings(symbol.kind != "class") != self.meanings(symbol.kind != "class"):
+            reasons.append(f"`{name}` has a meaning already")
+        return f"`{old}` cannot become `{name}`: {reasons[0]}" if reasons else ""
 
-def analyze(text: str, name: str = "program", folder: Path | None = None) -> Analysis:
-    """Check a program; errors of any text are in the analysis, none are raised."""
-    source = SourceFile(name, text)
-    analysis = Analysis(source)
-    compilation = new_compilation(source, NumpyTarget, folder)
-    compilation.program.declared = analysis.declared
-    try:
-        if len(text) > MAX_CHARACTERS:
-            raise ProgramError("CS0101", Span(source, 0, 1), "this program is too long to be checked while it is typed")
-        compilation.load(parse(source))
-    except ProgramError as error:
-        analysis.errors = [e for e in (error, *error.others) if e.span.source is source]
-    except (UserError, RecursionError) as error:
-        message = str(error) or "this nests deeper than the compiler takes"
-        analysis.errors = [ProgramError("CS0106", Span(source, 0, 1), message)]
-    analysis.errors += [w for w in compilation.dag.warnings.values() if w.span.source is source]
-    analysis.functions = compilation.program.functions.all()
-    analysis.declared = {span: value for span, value in analysis.declared.items() if span.source is source}
-    return analysis
+    def meanings(self, with_types: bool) -> list[tuple[int, str]]:
+        """For each name in the text the number of its symbol, and the type of a variable."""
+        numbers: dict[Symbol, int] = {}
+        spans = sorted((s for s in self.index.at if s.source is self.source), key=lambda span: span.start)
+        symbols = [self.index.at[span] for span in spans]
+        types = (s.text.partition(": ")[2] if with_types and s.kind == "variable" else "" for s in symbols)
+        return [(numbers.setdefault(s, len(numbers)), type_) for s, type_ in zip(symbols, types, strict=True)]
 
 
 # Protocol
 
 
-TRIGGERS = (".",)
+REQUEST_FAILED = -32803  # of the protocol: the message is for the user
 
 
 def _need() -> str:
@@ -181,24 +147,25 @@ def character_offset(text: str, line: int, column: int) -> int:
 
 
 class Server:
-    """The answers of the server, in the protocol's types; keeps the last analysis of each open file."""
+    """The answers of the server, in the protocol's types; keeps the last analysis of each open file.
+
+    An answer takes the analysis, a character and the request's parameters.
+    """
 
     def __init__(self) -> None:
         """Import the protocol; raises UnavailableError without pygls."""
         self.types = import_optional("lsprotocol.types", _need())
-        self.analyses: dict[str, tuple[str, Analysis]] = {}
+        self.analyses: dict[str, Analysis] = {}
 
     def analysis(self, uri: str, text: str) -> Analysis:
         """The analysis of a file's text, which is kept until the text changes."""
-        known = self.analyses.get(uri)
-        if known is None or known[0] != text:
+        last = self.analyses.get(uri)
+        if last is None or last.source.text != text:
             path = Path(unquote(urlparse(uri).path))
-            found = analyze(text, path.name or "program", path.parent)
-            if known is not None and not found.program_functions():
-                # The text does not parse while it is typed: keep the names.
-                found.remembered = known[1].all_variables() or known[1].remembered
-            self.analyses[uri] = text, found
-        return self.analyses[uri][1]
+            found = self.analyses[uri] = Analysis(text, path.name or "program", path.parent)
+            if not found.is_whole and last is not None:
+                found.index = last.index.moved(found.source)
+        return self.analyses[uri]
 
     def protocol_range(self, span: Span) -> Any:
         """A span in the protocol's positions."""
@@ -206,7 +173,7 @@ class Server:
         start, end = (self.types.Position(line=line, character=column) for line, column in positions)
         return self.types.Range(start=start, end=end)
 
-    def diagnostics(self, uri: str, text: str) -> list[Any]:
+    def diagnostics(self, found: Analysis) -> list[Any]:
         """The errors and warnings of a program."""
         return [
             self.types.Diagnostic(
@@ -216,31 +183,73 @@ class Server:
                 code=error.code,
                 source="C$",
             )
-            for error in self.analysis(uri, text).errors
+            for error in found.errors
         ]
 
-    def hover(self, uri: str, text: str, line: int, column: int) -> Any:
+    def hover(self, found: Analysis, offset: int, parameters: Any) -> Any:
         """The type and domain of the name at a position, or None."""
-        hovered = self.analysis(uri, text).hover(character_offset(text, line, column))
-        if hovered is None:
+        symbol, span = found.index.find(offset) or (None, None)
+        if symbol is None or span is None or not symbol.text:
             return None
-        value = self.types.MarkupContent(kind=self.types.MarkupKind.Markdown, value=f"```cb\n{hovered[0]}\n```")
-        return self.types.Hover(contents=value, range=self.protocol_range(hovered[1]))
+        value = self.types.MarkupContent(kind=self.types.MarkupKind.Markdown, value=f"```cb\n{symbol.text}\n```")
+        return self.types.Hover(contents=value, range=self.protocol_range(span))
 
-    def completions(self, uri: str, text: str, line: int, column: int) -> list[Any]:
+    def completions(self, found: Analysis, offset: int, parameters: Any) -> Any:
         """The completions at a position."""
         item, kinds = self.types.CompletionItem, self.types.CompletionItemKind
-        completions = self.analysis(uri, text).completions(character_offset(text, line, column))
-        return [item(label=c.name, kind=kinds[c.kind.capitalize()], detail=c.detail or None) for c in completions]
+        symbols = found.completions(offset)
+        items = [item(label=s.name, kind=kinds[s.kind.capitalize()], detail=s.text or None) for s in symbols]
+        return self.types.CompletionList(is_incomplete=False, items=items)
 
-    def formatting(self, text: str) -> list[Any] | None:
+    def definition(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+        """The declarations of the name at a position, which may be in the prelude."""
+        spans = found.index.spans(offset)
+        return self.locations(found, parameters, [span for span in spans if span in found.index.declared])
+
+    def references(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+        """The uses of the name at a position, and its declarations if they are asked for."""
+        hidden = {} if parameters.context.include_declaration else found.index.declared
+        return self.locations(found, parameters, [span for span in found.index.spans(offset) if span not in hidden])
+
+    def locations(self, found: Analysis, parameters: Any, spans: list[Span]) -> list[Any]:
+        """Spans of the program and of the prelude."""
+        uris = (parameters.text_document.uri if s.source is found.source else PRELUDE.as_uri() for s in spans)
+        return [self.types.Location(uri, self.protocol_range(span)) for uri, span in zip(uris, spans, strict=True)]
+
+    def rename(self, found: Analysis, offset: int, parameters: Any) -> Any:
+        """The edits that rename the name at a position; raises JsonRpcException with a sentence for the user."""
+        spans = found.index.spans(offset)
+        if refusal := found.rename_refusal(spans, parameters.new_name):
+            raise import_optional("pygls.exceptions", _need()).JsonRpcException(refusal, REQUEST_FAILED)
+        edits = [self.types.TextEdit(self.protocol_range(span), parameters.new_name) for span in spans]
+        return self.types.WorkspaceEdit(changes={parameters.text_document.uri: edits})
+
+    def symbols(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+        """The functions, classes, aliases and constants of a file; members are children of their class."""
+        tops: list[Any] = []
+        for span, whole in sorted(found.index.declared.items(), key=lambda item: item[0].start):
+            symbol = found.index.at[span]
+            if span.source is found.source and symbol in found.index.known.values():
+                ranges, kind = map(self.protocol_range, (whole, span)), self.types.SymbolKind[symbol.kind.capitalize()]
+                item = self.types.DocumentSymbol(span.text, kind, *ranges, detail=symbol.text, children=[])
+                (tops[-1].children if symbol.kind in ("field", "method") else tops).append(item)
+        return tops
+
+    def signature(self, found: Analysis, offset: int, parameters: Any) -> Any:
+        """The signatures of the function whose arguments a position is in, with the types of parameters."""
+        symbol = found.called(offset)
+        if symbol is None or symbol.kind not in ("function", "method"):
+            return None
+        return self.types.SignatureHelp([self.types.SignatureInformation(label) for label in symbol.text.split("\n")])
+
+    def formatting(self, found: Analysis, offset: int, parameters: Any) -> list[Any] | None:
         """The edit that formats a text; None for one that has characters without a meaning."""
+        text = found.source.text
         try:
             new = format_text(text)
         except ProgramError:
             return None
-        whole = Span(SourceFile("", text), 0, len(text))
-        edit = self.types.TextEdit(range=self.protocol_range(whole), new_text=new)
+        edit = self.types.TextEdit(range=self.protocol_range(Span(found.source, 0, len(text))), new_text=new)
         return [] if new == text else [edit]
 
 
@@ -249,35 +258,32 @@ def build() -> Any:
     answers, types = Server(), import_optional("lsprotocol.types", _need())
     server = import_optional("pygls.lsp.server", _need()).LanguageServer("rayfold-cdollar", __version__)
 
-    def document_text(uri: str) -> str:
-        text: str = server.workspace.get_text_document(uri).source
-        return text
+    def of_text(answer: Callable[[Analysis, int, Any], Any]) -> Callable[[Any], Any]:
+        def handle(parameters: Any) -> Any:
+            uri, position = parameters.text_document.uri, getattr(parameters, "position", types.Position(0, 0))
+            text = server.workspace.get_text_document(uri).source
+            offset = character_offset(text, position.line, position.character)
+            return answer(answers.analysis(uri, text), offset, parameters)
 
-    def text_and_position(parameters: Any) -> tuple[str, str, int, int]:
-        uri, position = parameters.text_document.uri, parameters.position
-        return uri, document_text(uri), position.line, position.character
+        return handle
 
-    def publish(parameters: Any) -> None:
-        uri = parameters.text_document.uri
-        found = answers.diagnostics(uri, document_text(uri))
-        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=found))
+    def publish(found: Analysis, offset: int, parameters: Any) -> None:
+        errors = types.PublishDiagnosticsParams(parameters.text_document.uri, answers.diagnostics(found))
+        server.text_document_publish_diagnostics(errors)
 
-    def close(parameters: Any) -> None:
-        answers.analyses.pop(parameters.text_document.uri, None)
-
-    def hover(parameters: Any) -> Any:
-        return answers.hover(*text_and_position(parameters))
-
-    def completion(parameters: Any) -> Any:
-        return types.CompletionList(is_incomplete=False, items=answers.completions(*text_and_position(parameters)))
-
-    def formatting(parameters: Any) -> Any:
-        return answers.formatting(document_text(parameters.text_document.uri))
-
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(publish)
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(publish)
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(close)
-    server.feature(types.TEXT_DOCUMENT_HOVER)(hover)
-    server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=TRIGGERS))(completion)
-    server.feature(types.TEXT_DOCUMENT_FORMATTING)(formatting)
+    close = types.TEXT_DOCUMENT_DID_CLOSE
+    server.feature(close)(lambda parameters: answers.analyses.pop(parameters.text_document.uri, None))
+    for request, answer, *options in (
+        (types.TEXT_DOCUMENT_DID_OPEN, publish),
+        (types.TEXT_DOCUMENT_DID_CHANGE, publish),
+        (types.TEXT_DOCUMENT_FORMATTING, answers.formatting),
+        (types.TEXT_DOCUMENT_HOVER, answers.hover),
+        (types.TEXT_DOCUMENT_COMPLETION, answers.completions, types.CompletionOptions(trigger_characters=(".",))),
+        (types.TEXT_DOCUMENT_SIGNATURE_HELP, answers.signature, types.SignatureHelpOptions(("(", ","))),
+        (types.TEXT_DOCUMENT_DEFINITION, answers.definition),
+        (types.TEXT_DOCUMENT_REFERENCES, answers.references),
+        (types.TEXT_DOCUMENT_RENAME, answers.rename),
+        (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answers.symbols),
+    ):
+        server.feature(request, *options)(of_text(answer))
     return server
