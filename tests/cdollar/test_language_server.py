@@ -2,13 +2,16 @@
 
 import itertools
 import json
+import os
+import shutil
 import subprocess
+import sys
 
 import pytest
 
 from renderer.cdollar.runtime.evaluate import PRELUDE
 from renderer.cdollar.tools.language_server import Analysis, character_offset, utf16_position
-from renderer.paths import SCENES
+from renderer.paths import ROOT, SCENES
 from renderer.system.process import module_child
 
 pytest.importorskip("lsprotocol", reason="pygls is not installed here")
@@ -355,6 +358,38 @@ def test_formatting_through_the_protocol(server):
     options = {"tabSize": 4, "insertSpaces": True}
     (edit,) = server.request("textDocument/formatting", textDocument={"uri": "file:///p.cb"}, options=options)
     assert edit["newText"] == "float main() => 1;\n"
+
+
+def test_the_extension_for_editors_names_its_files():
+    """VS Code reads the paths from package.json."""
+    folder = ROOT / "assets" / "editors"
+    package = json.loads((folder / "package.json").read_text())
+    language, grammar = package["contributes"]["languages"][0], package["contributes"]["grammars"][0]
+    assert language["extensions"] == [".cb"] and language["id"] == grammar["language"] == "cdollar"
+    assert json.loads((folder / grammar["path"]).read_text())["scopeName"] == grammar["scopeName"]
+    assert json.loads((folder / language["configuration"]).read_text())["comments"]["lineComment"] == "//"
+    assert '["cdollar", "serve"]' in (folder / package["main"]).read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvim") is None, reason="Neovim is not installed here")
+def test_neovim_with_the_file_of_the_guide(tmp_path):
+    """Neovim shows the error of a program, by the file of the guide and a command `rayfold`."""
+    plugins, command = tmp_path / "nvim" / "plugin", tmp_path / "rayfold"
+    plugins.mkdir(parents=True)
+    shutil.copy(ROOT / "assets" / "editors" / "cdollar.lua", plugins)
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m renderer "$@"\n')
+    command.chmod(0o755)
+    (tmp_path / "p.cb").write_text("float main() => unknown_name;\n")
+    script = "lua vim.wait(20000, function() return #vim.diagnostic.get(0) > 0 end, 50)"
+    show = "lua io.stdout:write(vim.diagnostic.get(0)[1].message)"
+    folders = {name: str(tmp_path) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
+    environment = {**os.environ, **folders, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    editor = ["nvim", "--headless", "p.cb", "-c", script, "-c", show, "-c", "qa!"]
+    shown = subprocess.run(editor, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    if "attempt to call field 'start'" in shown.stderr:
+        pytest.skip("this Neovim is older than 0.8")
+    assert "the name `unknown_name` is not declared" in shown.stdout + shown.stderr
 
 
 @pytest.mark.parametrize("text", ["", "a\nb", "é𝄞x\n𝄞\n\n", "\r\n", "\ud800"])
