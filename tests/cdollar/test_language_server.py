@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from renderer.cdollar.frontend.lexer import tokenize
 from renderer.cdollar.runtime.evaluate import PRELUDE
 from renderer.cdollar.tools.language_server import Analysis, character_offset, utf16_position
 from renderer.paths import ROOT, SCENES
@@ -402,11 +403,21 @@ def test_positions_go_there_and_back(text):
 @pytest.mark.parametrize("path", sorted(SCENES.glob("*.cb")), ids=lambda path: path.stem)
 def test_every_name_of_a_bundled_program_has_a_symbol_and_a_text(path):
     """Words of the text, found without the parser, against the index."""
-    from renderer.cdollar.frontend.lexer import tokenize
-
     analysis = Analysis(path.read_text(), path.name, path.parent)
     assert not [error for error in analysis.errors if error.kind == "error"]
     for token in tokenize(analysis.source):
         if token.is_name and token.text not in ("Associative", "Commutative", "operator"):
             found = analysis.index.find(token.span.start + 1)
             assert found is not None and found[1] == token.span, token.span.provenance
+
+
+@pytest.mark.parametrize("path", sorted(SCENES.glob("*.cb")), ids=lambda path: path.stem)
+def test_every_name_of_a_bundled_program_can_be_renamed(path):
+    """A use that the index misses would be an unknown name of the renamed program."""
+    analysis = Analysis(path.read_text(), path.name, path.parent)
+    names = {analysis.index.at[s]: s for s in analysis.index.declared if s.source is analysis.source}
+    for symbol, span in names.items():
+        refusal = (
+            analysis.rename_refusal(analysis.index.spans(span.start), "fresh_name") if symbol.name != "main" else ""
+        )
+        assert refusal == "" or "is built in, with other fields" in refusal
