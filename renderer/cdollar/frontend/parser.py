@@ -451,7 +451,7 @@ def parse(source: SourceFile) -> list[ast.AstNode]:
 
 
 def parse_declarations(source: SourceFile) -> tuple[list[ast.AstNode], list[ProgramError]]:
-    """The declarations of a program's text that have no error of syntax, and the errors; raises those of the lexer."""
+    """The declarations of a program's text without an error of syntax, and the errors; raises what the lexer raises."""
     parser, items = Parser(source), []
     errors: list[ProgramError] = []
     while parser.token.kind != "eof" and len(errors) <= MAX_SHOWN_ERRORS:
