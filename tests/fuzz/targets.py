@@ -911,7 +911,8 @@ def edit_program(path: Path) -> None:
     text = read_source(path).text
     found = Analysis(text)
     found.completions(len(text) // 2)
-    found.hover(len(text) // 3)
+    found.called(len(text) // 2)
+    found.rename_refusal(found.index.spans(len(text) // 3), "other")
     once = format_text(text)
     assert format_text(once) == once
 
