@@ -107,10 +107,15 @@ class _Builder:
         nodes["child"] = ~0
         return HostBvh(nodes, self.order, 1, 1.0 + count)
 
+    def _rows(self, start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns the primitives (n,) of all ranges, the index (k,) of each range's first, and their positions (n,)."""
+        offsets = np.cumsum(size) - size
+        positions = np.repeat(start - offsets, size) + np.arange(int(size.sum()))
+        return self.order[positions], offsets, positions
+
     def _boxes(self, start: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Returns the union (k, 6) of the boxes of each range; ranges need not be adjacent."""
-        positions, offsets = _positions(start, size)
-        rows = self.order[positions]
+        rows, offsets, _ = self._rows(start, size)
         return np.concatenate(
             [np.minimum.reduceat(self.low[rows], offsets), np.maximum.reduceat(self.high[rows], offsets)], 1
         )
@@ -120,8 +125,7 @@ class _Builder:
 
         A split costs at least 1 for the node, plus the areas of the primitives' boxes over the node's.
         """
-        positions, offsets = _positions(start, size)
-        rows = self.order[positions]
+        rows, offsets, _ = self._rows(start, size)
         areas = _half_area(np.concatenate([self.low[rows], self.high[rows]], 1))
         split_cost = 1 + np.add.reduceat(areas, offsets) / np.maximum(_half_area(boxes), 1e-30)
         is_small: np.ndarray = (size <= self.max_leaf) & ((size <= 2) | (split_cost >= size))
@@ -134,8 +138,7 @@ class _Builder:
         3) their bins on each axis, `left` True on the left side. A range without a plane is halved in its order. The
         partition keeps the order on both sides.
         """
-        positions, offsets = _positions(start, size)
-        rows = self.order[positions]
+        rows, offsets, positions = self._rows(start, size)
         owner = np.repeat(np.arange(len(start)), size)
         centroid = self.centroid[rows]
         low, high = np.minimum.reduceat(centroid, offsets), np.maximum.reduceat(centroid, offsets)
@@ -208,12 +211,6 @@ def _sizes_below(refs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     The reference of a leaf is negative: the index -1 selects the appended 0.
     """
     return np.asarray(np.append(sizes, 0)[np.maximum(refs, -1)])
-
-
-def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of all ranges concatenated (sum of size,), and the index (k,) in them of each range's start."""
-    offsets = np.cumsum(size) - size
-    return np.repeat(start - offsets, size) + np.arange(int(size.sum())), offsets
 
 
 def _half_area(boxes: np.ndarray) -> np.ndarray:

@@ -324,7 +324,8 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
     recipe |= {"denoise": True} if job.denoise else {}
     if path.suffix.lower() == ".exr":
         with stage("writing"):
-            write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
+            texts = picture_class(job.scene.picture).layer_texts(job.settings())
+            write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe, **texts)
         return
     encoding = Encoding((1 << bit_depth) - 1, job.transfer)
     recipe |= {"transfer": job.transfer} if job.transfer != "srgb" else {}

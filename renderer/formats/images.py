@@ -305,14 +305,15 @@ def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
     return linear
 
 
-def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = None) -> None:
+def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = None, **texts: str) -> None:
     """Writes an EXR file of linear layers by name, each (height, width) or (height, width, 3 or 4).
 
-    uint32 layers keep their type; all others are stored as float32. Raises UserError or DiskFullError.
+    uint32 layers keep their type; all others are stored as float32. The header gets the texts. Raises UserError or
+    DiskFullError.
     """
     OpenEXR = _openexr()
     check_memory(4 * sum(layer.size for layer in layers.values()), f"{path}: the {len(layers)} layers that it gets")
-    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage, **texts}
     if recipe is not None:
         header["rayfold_recipe"] = json.dumps(recipe)
     channels = {

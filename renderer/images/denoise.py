@@ -6,6 +6,7 @@ the optional package pyoidn, which only this module imports.
 
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +35,10 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
 
     Alpha is kept. UnavailableError if pyoidn is missing or fails.
     """
-    package = _package()
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
     guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
     color = np.ascontiguousarray(linear[..., :3], "f4")
-    try:
-        clean = package.denoise(color, albedo=guides[0], normal=guides[1], hdr=True)
-    except (RuntimeError, OSError, ValueError) as error:
-        raise UnavailableError(f"the picture cannot be denoised: {error}") from error
+    clean = _denoised(color, albedo=guides[0], normal=guides[1], hdr=True)
     return np.concatenate([clean, linear[..., 3:]], 2)
 
 
@@ -51,16 +48,20 @@ def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
     The filter gets displayed sRGB values, 0 to 1, because a flame's tone curve has been applied already. Alpha is kept.
     UnavailableError if pyoidn is missing or fails.
     """
-    package = _package()
     light = np.log1p(density)
     guide = np.repeat((light / max(float(light.max()), 1e-9))[..., None], 3, 2)
     shown = linear_to_srgb(linear[..., :3], "u2").astype("f4") / 65535
-    try:
-        clean = package.denoise(shown, albedo=np.ascontiguousarray(guide, "f4"), hdr=False)
-    except (RuntimeError, OSError, ValueError) as error:
-        raise UnavailableError(f"the picture cannot be denoised: {error}") from error
+    clean = _denoised(shown, albedo=np.ascontiguousarray(guide, "f4"), hdr=False)
     decoded = decode_srgb(np.clip(clean, 0, 1))
     return np.concatenate([decoded.astype("f4"), linear[..., 3:]], 2)
+
+
+def _denoised(color: np.ndarray, **options: Any) -> np.ndarray:
+    package = _package()
+    try:
+        return np.asarray(package.denoise(color, **options))
+    except (RuntimeError, OSError, ValueError) as error:
+        raise UnavailableError(f"the picture cannot be denoised: {error}") from error
 
 
 def _package() -> ModuleType:

@@ -19,6 +19,7 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ExtraSteps, Frame, Point, Size, Tile
+from renderer.raytracing.cryptomatte import draw_mattes, matte_bytes, metadata
 from renderer.raytracing.film import (
     LUMINANCE,
     RANGE_SAMPLES,
@@ -69,6 +70,7 @@ class Picture(AccumulatingPicture[Settings]):
     tone = TONE
     with_animation = staticmethod(play_animation)
     with_variant = staticmethod(show_variant)
+    layer_texts = staticmethod(metadata)
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
@@ -108,8 +110,8 @@ class Picture(AccumulatingPicture[Settings]):
 
     @classmethod
     def device_bytes(cls, settings: Settings, size: Size) -> int:
-        """Bytes of the device's buffers for a picture or tile of `size`, light passes included."""
-        return super().device_bytes(settings, size) + pass_bytes(settings, size)
+        """Bytes of the device's buffers for a picture or tile of `size`, light passes and mattes included."""
+        return super().device_bytes(settings, size) + pass_bytes(settings, size) + matte_bytes(settings, size)
 
     def readable_samples(self, settings: Settings) -> int:
         """READABLE_SAMPLES for path tracing: with one sample, a shadow on the ground would be black specks."""
@@ -369,7 +371,7 @@ class Picture(AccumulatingPicture[Settings]):
 
         albedo; normal; depth along the ray, infinite without a hit; id uint32, the primitive's id plus 1, 0 without a
         hit. If the settings keep the variance, also variance of a pixel's samples and samples, their number. With
-        light_passes, the layers of light_passes.py.
+        light_passes or cryptomatte, the layers of light_passes.py or cryptomatte.py.
         """
         tile = tile or (0, 0, *size)
         self.begin_if_changed(settings, size, 0.0, tile)
@@ -389,6 +391,9 @@ class Picture(AccumulatingPicture[Settings]):
             layers["samples"] = counts.astype("u4")
         if self._passes and self.samples:
             layers |= read_passes(self._passes[0], self._settings, counts)
+        if settings.cryptomatte and self.samples:
+            draw = self._aov_kernel("draw_mattes", self._settings, "mattes")
+            layers |= draw_mattes(self._geometry, self._settings, self._params.copy(), self.samples, draw)
         rows, columns = (slice(tile[k] - at, tile[k] - at + tile[k + 2]) for k, at in ((1, top), (0, left)))
         return {name: layer[rows, columns] for name, layer in layers.items()}
 
@@ -470,9 +475,9 @@ class Picture(AccumulatingPicture[Settings]):
         arguments = tracer._settings, size, tracer._params, tracer._scene_args()
         return trace_stages(self.device, tracer._schedule, *arguments)
 
-    def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
+    def _aov_kernel(self, entry: str, settings: Settings, source: str = "layers") -> Kernel:
         constants = self._scene_constants(settings) | UNREAD_BY_AOVS
-        return self.device.kernel(kernel_source("layers"), entry, group_size=GROUP_SIZE, **constants)
+        return self.device.kernel(kernel_source(source), entry, group_size=GROUP_SIZE, **constants)
 
     def _scene_constants(self, settings: Settings) -> dict[str, object]:
         """The constants of kernels that trace rays but compute no light."""

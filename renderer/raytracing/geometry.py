@@ -77,7 +77,7 @@ class Geometry:
         self._attributes: tuple[Buffer, ...] = ()  # the buffer of vertex attributes, if the scene is textured
         self._textures: tuple[Buffer, ...] = ()  # material textures, texture records, texels
         self._texture_constants: dict[str, object] = {}
-        self._shapes: ShapeArrays | None = None  # the shapes of the last _take()
+        self.shapes: ShapeArrays | None = None  # the shapes of the last _take()
         self.bvh: Bvh  # over the static primitives
         self.builds = self.primitive_count = 0  # builds and primitives of the static BVH
         self._field_count = len(settings.distance_fields)
@@ -96,7 +96,7 @@ class Geometry:
         is the same object as in the last call has not changed. In order: the static BVH, the BVHs of instanced shapes,
         the vertex attributes.
         """
-        before, self._shapes = self._shapes, shapes
+        before, self.shapes = self.shapes, shapes
         named = [name for name in shapes.primitives if name]
         self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
@@ -143,7 +143,7 @@ class Geometry:
         return {
             "BVH8": int(uses_bvh8(self.device, self._layout)),
             "INSTANCES": int(self.has_instances),
-            "DEFORMS": int(bool(self._shapes and self._shapes.closing)),
+            "DEFORMS": int(bool(self.shapes and self.shapes.closing)),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),
             **self._texture_constants,
@@ -180,8 +180,8 @@ class Geometry:
             groups.append(
                 InstanceTransforms(shape_of, np.full(len(chosen), material[group.material]), matrices, matrices)
             )
-        if instanced := self._shapes.instanced if self._shapes else []:
-            shape_of = np.array([index(name) for name, _, _ in instanced])
+        if instanced := self.shapes.instanced if self.shapes else []:
+            shape_of = np.array([index(name) for name, *_ in instanced])
             opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))
             groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), opening, closing))
         return InstanceTransforms(*(np.concatenate(column) for column in zip(*groups, strict=True)))
@@ -200,9 +200,9 @@ class Geometry:
     def _find_instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
         instances = self._transforms(settings)
         triangles, instance_of, count = [NO_LIGHTS.triangles], [NO_LIGHTS.instances], 0
-        assert self._shapes is not None
+        assert self.shapes is not None
         for shape, material in np.unique(np.stack([instances.shape_of, instances.material_of], 1), axis=0):
-            primitives = self._shapes.primitives[self._names[shape]].copy()
+            primitives = self.shapes.primitives[self._names[shape]].copy()
             if material >= 0:
                 primitives["edge1"].view("i4")[:, 3] = material
             emits = materials["emission"][primitives["edge1"].view("i4")[:, 3], 3] > 0
@@ -212,7 +212,7 @@ class Geometry:
             chosen = np.flatnonzero((instances.shape_of == shape) & (instances.material_of == material))
             opening = instances.matrices_open[chosen]
             count += len(chosen) * len(primitives)
-            if self._names[shape] in self._shapes.closing:
+            if self._names[shape] in self.shapes.closing:
                 return NO_LIGHTS
             if count > MAX_INSTANCED_LIGHTS or (opening != instances.matrices_close[chosen]).any():
                 return NO_LIGHTS

@@ -24,6 +24,7 @@ REGENERATE_AT_MOST = 0  # a warp starts new paths when at most this number of it
 KERNEL_FILES = {  # by the name of the generated source: files in shaders/raytracing that follow the dispatch
     "materials": ("raytrace.cu",),
     "layers": ("raytrace.cu", "aovs.cu"),
+    "mattes": ("raytrace.cu", "film/mattes.cu"),
     "light_picks": ("raytrace.cu", "lights/light_picks.cu"),
     "photons": ("lights/photons.cu",),
     "traversal": ("traversal_cost.cu",),

@@ -306,6 +306,7 @@ class Settings(PictureSettings):
     variance: bool = setting(False, help="estimate the pixels' variance, for the layers of .exr files")
     light_passes: bool = setting(False, help="divide the light by lobes and light_groups, for the layers of .exr files")
     light_groups: tuple[LightGroup, ...] = ()
+    cryptomatte: bool = setting(False, help="mattes of objects and materials, for the layers of .exr files")
     clamp_indirect: float = setting(
         0.0, 0.0, 1e9, "largest radiance that a path adds beyond its first surface; darkens a little; 0: unbiased"
     )

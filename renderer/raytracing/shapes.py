@@ -25,6 +25,7 @@ from renderer.raytracing.models.gltf_shapes import (
     materials_of,
     mesh_arrays,
     moved_vertices,
+    node_names,
     primitive_arrays,
 )
 from renderer.raytracing.models.motion import Poses
@@ -41,6 +42,9 @@ QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad'
 # takes with normals, texture coordinates and colors, and that an instance takes.
 PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, 512, 1024
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
+NamedArrays = tuple[np.ndarray, np.ndarray | None, str]  # and the name of the object
+ModelInstance = tuple[str, np.ndarray, np.ndarray, str]
+Objects = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,18 @@ class ShapeArrays:
 
     `primitives` are arrays (m,) PRIMITIVE by the name of their shape, "" for static geometry. Shapes that do not move
     have the same array object at all times. `attributes` (n, float4s, 4) are by primitive id; None if no shape has any.
-    `instanced` are the instances of models' meshes: name, and matrices (3, 4) at shutter open and close.
+    `instanced` are the instances of models' meshes: name, matrices (3, 4) at shutter open and close, and name of the
+    node; "" for several nodes.
+    `objects` are the names of the shapes and nodes (cryptomatte.py) and their numbers of primitives, in the ids' order.
     `closing` are, by name, the primitives at shutter close of shapes whose vertices move while the shutter is open. A
     primitive has another id, and so other attributes, than at shutter open.
     """
 
     primitives: dict[str, np.ndarray]
     attributes: np.ndarray | None
-    instanced: list[tuple[str, np.ndarray, np.ndarray]]
+    instanced: list[ModelInstance]
     closing: dict[str, np.ndarray]
+    objects: Objects
 
 
 class SceneShapes:
@@ -70,43 +77,43 @@ class SceneShapes:
         check_generated(settings)
         index, asked = material_indices(settings), 0  # `asked`: bytes of the meshes so far
         mapped = {material.name for material in settings.materials if material.has_maps}
-        by_name: dict[str, list[Arrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None)]}
+        by_name: dict[str, list[NamedArrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None, "")]}
         for group, make in MAKERS.items():
-            for shape in getattr(settings, group):
+            for where, shape in settings.items(group):
                 # An instance of a named shape may have another material.
                 has_maps = shape.material in mapped or bool(shape.name and mapped)
                 if isinstance(shape, MeshShape):
                     asked += MESH_BYTES * len(load_part(Path(shape.file)).faces)
                     check_memory(asked, f"{shape.file} and the meshes before it")
-                by_name.setdefault(shape.name, []).append(make(shape, index[shape.material], has_maps))
+                same_name = by_name.setdefault(shape.name, [])
+                same_name.append((*make(shape, index[shape.material], has_maps), shape.name or where))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
         material = len(settings.materials)
         for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
-            self._models.append(_ModelNodes(shape, pose, number, material))
+            self._models.append(_ModelNodes(shape, pose, number, len(poses), material))
             asked += MESH_BYTES * self._models[-1].triangles
             check_memory(asked, f"{shape.file} and the meshes before it")
             self._models[-1].add_static(pose.opening, by_name)
             material += len(materials_of(pose.opening))
-        static = sum(len(primitives) for primitives, _ in by_name[""])
+        static = sum(len(primitives) for primitives, *_ in by_name[""])
         # True: moving meshes are a shape of their model, drawn as an instance, so that the static BVH is kept.
         self._moves_as_instance = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
         self._fixed: dict[str, np.ndarray] = {}  # by name, the primitives of shapes that do not move
         self._count = 0  # primitives in `_fixed`: the id of the first moving one
-        counts: list[int] = []  # primitives of each shape, in the order of their ids
+        self._objects: Objects = []  # names and primitives of these shapes, in the order of their ids
         rows: list[np.ndarray | None] = []  # attributes of each shape
         for name, arrays in by_name.items():
-            counts += [len(primitives) for primitives, _ in arrays]
-            rows += [attributes for _, attributes in arrays]
-            nonempty = [primitives for primitives, _ in arrays if len(primitives)] or [arrays[0][0]]
+            self._objects += [(label, len(primitives)) for primitives, _, label in arrays]
+            rows += [attributes for _, attributes, _ in arrays]
+            nonempty = [primitives for primitives, *_ in arrays if len(primitives)] or [arrays[0][0]]
             arrays.clear()  # so that joined() holds the only references
             primitives = with_primitive_ids(joined(nonempty), self._count)
             self._fixed[name], self._count = primitives, self._count + len(primitives)
         self._attributes: np.ndarray | None = None
         if settings.models or mapped or any(row is not None for row in rows):
-            filled = [
-                default_attributes(n, BASE_FLOAT4S) if a is None else a for n, a in zip(counts, rows, strict=True)
-            ]
+            shapes = zip(self._objects, rows, strict=True)
+            filled = [default_attributes(n, BASE_FLOAT4S) if a is None else a for (_, n), a in shapes]
             self._attributes = joined_attributes(filled)
 
     def in_poses(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
@@ -118,7 +125,7 @@ class SceneShapes:
         primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
         if not keep:
             self._fixed.clear()
-        instanced: list[tuple[str, np.ndarray, np.ndarray]] = []
+        instanced, objects = list[ModelInstance](), list(self._objects)
         attributes, count = [] if self._attributes is None else [self._attributes], self._count
         for nodes, pose in zip(self._models, poses, strict=True):
             instanced += nodes.instances(pose)
@@ -126,30 +133,27 @@ class SceneShapes:
                 continue
             group = nodes.shape.name or (nodes.moving_name if self._moves_as_instance else "")
             if group == nodes.moving_name:
-                instanced.append((group, np.eye(3, 4), np.eye(3, 4)))
+                instanced.append((group, np.eye(3, 4), np.eye(3, 4), ""))
             before = primitives.get(group, np.zeros(0, PRIMITIVE))
-            moved, rows = nodes.moving_arrays(pose.opening, not self._is_blurred)
-            if self._is_blurred:
-                moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
-            else:
-                with_primitive_ids(moved, count)
-            primitives[group], count = joined([before, moved]), count + len(moved)
-            attributes.append(rows)
-            if self._is_blurred:
-                moved, rows = nodes.moving_arrays(pose.closing, False)
-                moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
-                closing[group], count = np.concatenate([closing.get(group, before), moved]), count + len(moved)
+            for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
+                moved, rows, moved_objects = nodes.moving_arrays(model, not self._is_blurred)
+                if self._is_blurred:
+                    moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
+                else:
+                    with_primitive_ids(moved, count)
+                shapes[group], count = joined([shapes.get(group, before), moved]), count + len(moved)
                 attributes.append(rows)
+                objects += moved_objects
         all_attributes = self._attributes if len(attributes) < 2 else joined_attributes(attributes)
-        return ShapeArrays(primitives, all_attributes, instanced, closing)
+        return ShapeArrays(primitives, all_attributes, instanced, closing, objects)
 
 
 class _ModelNodes:
     """The nodes of one model in three sets: static geometry, instances, and meshes whose vertices move."""
 
-    def __init__(self, shape: ModelShape, pose: Poses, number: int, first_material: int):
+    def __init__(self, shape: ModelShape, pose: Poses, number: int, count: int, first_material: int):
         model = pose.opening
-        self.shape, self.first_material = shape, first_material
+        self.shape, self.first_material, self._names = shape, first_material, node_names(model, number, count)
         self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
         repeated = instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
@@ -169,34 +173,36 @@ class _ModelNodes:
             else:
                 self._static.add(k)
 
-    def add_static(self, model: gltf.Model, by_name: dict[str, list[Arrays]]) -> None:
+    def add_static(self, model: gltf.Model, by_name: dict[str, list[NamedArrays]]) -> None:
         """Adds the static meshes, and the shapes of the instances, to the scene's shapes by name."""
         for k, (mesh, matrix) in enumerate(model.mesh_nodes):
             if k in self.instanced:
                 name = f"{self._prefix}{mesh}"
                 if name not in by_name:
-                    by_name[name] = [mesh_arrays(model, mesh, np.eye(4), self.first_material)]
+                    by_name[name] = [(*mesh_arrays(model, mesh, np.eye(4), self.first_material), "")]
             elif k in self._static:
                 to_world = self.shape.matrix() @ matrix
                 arrays = mesh_arrays(model, mesh, to_world, self.first_material, scale=self.shape.scale)
-                by_name.setdefault(self.shape.name, []).append(arrays)
+                by_name.setdefault(self.shape.name, []).append((*arrays, self._names[k]))
 
-    def instances(self, pose: Poses) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Returns the instances: shape name, and matrices (3, 4) to world space at shutter open and close."""
+    def instances(self, pose: Poses) -> list[ModelInstance]:
+        """Returns the instances, with matrices to world space."""
         out, scene = [], self.shape.matrix()
         for k in sorted(self.instanced):
             (mesh, opening), (_, closing) = pose.opening.mesh_nodes[k], pose.closing.mesh_nodes[k]
-            out.append((f"{self._prefix}{mesh}", (scene @ opening)[:3], (scene @ closing)[:3]))
+            out.append((f"{self._prefix}{mesh}", (scene @ opening)[:3], (scene @ closing)[:3], self._names[k]))
         return out
 
-    def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Returns primitives and attributes of the moving meshes in world space; `collapse`: gltf_shapes.py."""
+    def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray, Objects]:
+        """Returns primitives, attributes and objects of moving meshes in world space; `collapse`: gltf_shapes.py."""
         nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
         arrays = [
             mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)
             for mesh, matrix in nodes
         ]
-        return np.concatenate([primitives for primitives, _ in arrays]), joined_attributes([rows for _, rows in arrays])
+        primitives, attributes = zip(*arrays, strict=True)
+        objects = [(self._names[k], len(rows)) for k, rows in zip(self.moving, primitives, strict=True)]
+        return np.concatenate(primitives), joined_attributes(attributes), objects
 
 
 def check_generated(settings: Settings) -> None:

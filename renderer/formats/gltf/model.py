@@ -146,6 +146,7 @@ class Node:
     camera: Camera | None = None
     light: Light | None = None
     instances: np.ndarray | None = None  # (k, 4, 4) instance to node, of EXT_mesh_gpu_instancing; None: drawn once
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -188,8 +188,9 @@ def _node(
     light = _light(file, punctual["light"], name) if "light" in punctual else None
     instances = _instances(file, file.part(extensions, INSTANCING, name), name) if INSTANCING in extensions else None
     return Node(
-        index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light, instances
-    )
+        index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light, instances,
+        str(entry.get("name") or name),
+    )  # fmt: skip
 
 
 def _instances(file: Container, table: Json, name: str) -> np.ndarray:

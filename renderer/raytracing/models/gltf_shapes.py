@@ -65,6 +65,12 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
     return [*model.materials, *((COLORED_MATERIAL,) if colored else ()), DEFAULT_MATERIAL]
 
 
+def node_names(model: gltf.Model, number: int, count: int) -> list[str]:
+    """Returns the names of the nodes of model.mesh_nodes, which is model `number` of the scene's `count`."""
+    where = f"models[{number}]"
+    return [f"{where}/" * (count > 1) + model.rig.nodes[row].name for row in model.node_rows] if model.rig else [where]
+
+
 def _row_of(part: gltf.MeshPrimitive) -> int:
     """Returns the index in materials_of() of a mesh primitive's material; a negative index counts from the end."""
     return part.material if part.material >= 0 else -1 if part.colors is None else -2

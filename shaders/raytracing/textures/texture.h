@@ -87,7 +87,6 @@ DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, GLOBAL const int4
     return (edge1 * side2.y + edge2 * -side1.y) * (area < 0.0f ? -1.0f : 1.0f);
 }
 
-#if FLOAT4S_PER_PRIMITIVE > 4
 // Returns the unit vector that an octahedral word encodes; (0, 0, 0) for the word 0.
 DEVICE float3 decode_octahedral(uint word) {
     float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f),
@@ -101,19 +100,16 @@ DEVICE float3 decode_octahedral(uint word) {
 // bitangent.
 DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v,
                                    bool *flip_bitangent) {
+#if FLOAT4S_PER_PRIMITIVE > 4
     uint first = attribute_word(attributes, prim_id, 15u);
     float3 second = decode_octahedral(attribute_word(attributes, prim_id, 22u));
     float3 third = decode_octahedral(attribute_word(attributes, prim_id, 23u));
     *flip_bitangent = (first >> 30 & 1u) != 0;
     return madd(third, v, madd(second, u, decode_octahedral(first) * (1.0f - u - v)));
-}
-
 #else
-DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v,
-                                   bool *flip_bitangent) {
     return make_float3(0.0f, 0.0f, 0.0f);
-}
 #endif
+}
 
 // The tangent frame of a hit for normal maps: its triangle's id, normal and edges. `tangent` is the interpolated vertex
 // tangent, (0, 0, 0) for none.
