@@ -142,14 +142,16 @@ def test_coverage_equals_brute_force(device):
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"projection": "fisheye", "lens_radius": 0.0}, {"sampler": "random"}])
 def test_coverage_of_instances_and_distance_fields_equals_brute_force(device, changes):
-    settings = scene(
+    base = scene()
+    settings = replace(
+        base,
+        materials=(*base.materials, Material("pebble"), Material("tilted"), Material("sponge")),
+        spheres=(*base.spheres, Sphere("pebble", radius=0.1, name="pebble")),
         distance_fields=(DistanceField("sponge", "menger", (0.0, 0.9, 1.2), scale=0.8, iterations=1),),
         instances=(Instance("pebble", "tilted", (0.0, -0.3, 2.0), scale=2.0),),
         scattered=(Scattered(("pebble",), 4, 3, (-2.0, -1.0), (2.0, 2.0), -0.9),),
+        **changes,
     )
-    added = (Material("pebble"), Material("tilted"), Material("sponge"))
-    spheres = (*settings.spheres, Sphere("pebble", radius=0.1, name="pebble"))
-    settings = replace(settings, materials=settings.materials + added, spheres=spheres, **changes)
     named = {"pebble": "pebble", "tilted": "instances[0]", "sponge": "distance_fields[0]"}
     check_coverage(device, settings, OBJECTS | named)
 

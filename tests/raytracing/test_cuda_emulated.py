@@ -91,11 +91,12 @@ def test_recorded_samples_and_gathered_words_are_what_opencl_draws(device, cuda,
 @pytest.mark.parametrize("schedule", ["wavefront", "regenerate", "megakernel"])
 def test_light_passes_are_what_opencl_divides(device, cuda, rng, schedule):
     size, layers = (50, 37), []
-    settings = mixed_scene(max_depth=5, seed=int(rng.integers(1 << 30)), schedule=schedule, light_passes=True)
+    seed = int(rng.integers(1 << 30))
+    settings = mixed_scene(max_depth=5, seed=seed, schedule=schedule, light_passes=True, cryptomatte=True)
     for one in (device, cuda):
         picture = Picture(SimpleNamespace(device=one))
         for _ in range(RECORDED_FROM + 3):
             picture.draw(settings, size, 0.0)
         layers.append(picture.layers(settings, size))
-    assert layers[0]["diffuse_indirect"].any()
+    assert layers[0]["diffuse_indirect"].any() and layers[0]["CryptoObject00"].any()
     assert all(np.array_equal(layers[0][name], layers[1][name]) for name in layers[0])
