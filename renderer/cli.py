@@ -17,18 +17,7 @@ from renderer import __version__
 from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError, is_disk_full
 from renderer.paths import ensure_cache
 from renderer.plain import printable
-from renderer.system import trust
-from renderer.system.process import (
-    INTERNAL_ERROR,
-    INTERRUPTED,
-    Supervision,
-    end_process,
-    limit_blas_spin,
-    log_internal_error,
-    safe_streams,
-    shorten,
-    stop_signals,
-)
+from renderer.system import process, trust
 from renderer.system.progress import Progress
 
 
@@ -157,16 +146,16 @@ def _call(module: str, name: str, argument: object) -> Any:
 
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
-    Supervision.allowed = Progress.writes_lines = True
+    process.Supervision.allowed = Progress.writes_lines = True
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # else it is ignored, as in a script's background
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # after main(), which has its own
-    limit_blas_spin()
-    end_process(main())
+        signal.signal(signal.SIGINT, lambda *_: os._exit(process.INTERRUPTED))  # after main(), which has its own
+    process.limit_blas_spin()
+    process.end_process(main())
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command line `argv` (default: the process's own); returns the exit code."""
-    with safe_streams() as (stdout, stderr), stop_signals():
+    with process.safe_streams() as (stdout, stderr), process.stop_signals():
         code = _run(argv)
         stdout.flush()
         if stdout.error and not isinstance(stdout.error, BrokenPipeError):  # a reader that had enough is no error
@@ -188,7 +177,7 @@ def _run(argv: list[str] | None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("rayfold: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return process.INTERRUPTED
     except MemoryError:
         print("rayfold: not enough memory", file=sys.stderr)
         return UnavailableError.exit_code
@@ -197,5 +186,5 @@ def _run(argv: list[str] | None) -> int:
             print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
             return DiskFullError.exit_code
         words = " ".join(["rayfold", *(sys.argv[1:] if argv is None else argv)])
-        print(f"rayfold: {log_internal_error(error, shorten(words))}", file=sys.stderr)
-        return INTERNAL_ERROR
+        print(f"rayfold: {process.log_internal_error(error, process.shorten(words))}", file=sys.stderr)
+        return process.INTERNAL_ERROR

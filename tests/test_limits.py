@@ -72,7 +72,7 @@ def test_other_generators_are_counted_too(limit):
 
 
 def test_what_the_machine_lacks_is_another_matter(monkeypatch):
-    monkeypatch.setattr(trust, "available_memory", lambda: 1 << 30)
+    monkeypatch.setattr(trust.host, "available_memory", lambda: 1 << 30)
     trust.check_memory(1 << 30, "x")
     with pytest.raises(UnavailableError, match=r"x: takes about 1.5 GiB of memory; 1.0 GiB are free"):
         trust.check_memory(3 << 29, "x")
@@ -177,7 +177,7 @@ sys.exit(cli.main(sys.argv[1:-1]))
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory of processes is read from /proc")
 def test_the_memory_of_its_children_counts(tmp_path):
     """Two processes of 150 MiB each, neither of which is too large alone."""
-    code = WORKERS.replace("sys.exit(", "cli.Supervision.allowed = True\nsys.exit(")
+    code = WORKERS.replace("sys.exit(", "cli.process.Supervision.allowed = True\nsys.exit(")
     words = ["export", "cornell", "-o", str(tmp_path / "a.png"), "--max-memory", "300M", "150"]
     command = [sys.executable, "-c", code, *words]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
@@ -187,7 +187,7 @@ def test_the_memory_of_its_children_counts(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_watched_command_gets_every_signal(tmp_path, number):
     """SIGINT too, which `kill -INT` sends to the process that watches alone."""
-    code = WORKERS.replace("sys.exit(", "cli.Supervision.allowed = True\nsys.exit(")
+    code = WORKERS.replace("sys.exit(", "cli.process.Supervision.allowed = True\nsys.exit(")
     words = ["export", "cornell", "-o", str(tmp_path / "a.png"), "--max-memory", "2G", "1"]
     command = [sys.executable, "-c", code, *words]
     with subprocess.Popen(command, cwd=ROOT, stdin=-1, stdout=-1, stderr=-1, text=True) as process:

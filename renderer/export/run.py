@@ -16,18 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import IncompleteError, InputError, UserError
+from renderer.export import render
 from renderer.export.frames import frame_path, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
-from renderer.export.render import (
-    MAX_UNTILED_PIXELS,
-    InterruptHandler,
-    NoiseTarget,
-    RenderJob,
-    RenderResult,
-    render,
-    write,
-)
 from renderer.formats.images import read_digest, read_recipe
 from renderer.gpu import open_context
 from renderer.images.denoise import install_line, is_installed
@@ -78,7 +70,7 @@ def _run(options: ExportOptions, others: list[str]) -> int:
         plan = make_plan(options)
     if options.dry_run:
         return print_plan(plan)
-    interrupt = InterruptHandler()
+    interrupt = render.InterruptHandler()
     try:
         samples, device, facts, finished = carry_out(plan, start, interrupt)
         digest = _encode(plan) if plan.is_video and finished else None
@@ -93,13 +85,13 @@ def _run(options: ExportOptions, others: list[str]) -> int:
 def draw_film(plan: ExportPlan) -> None:
     """Draw and write a plan's frames, and encode a film of them, for the Python API."""
     with _claimed(plan.output):
-        *_, finished = carry_out(plan, time.monotonic(), InterruptHandler())
+        *_, finished = carry_out(plan, time.monotonic(), render.InterruptHandler())
         if plan.is_video and finished:
             _encode(plan)
 
 
 def carry_out(
-    plan: ExportPlan, start: float, interrupt: InterruptHandler, all_or_nothing: bool = False
+    plan: ExportPlan, start: float, interrupt: render.InterruptHandler, all_or_nothing: bool = False
 ) -> tuple[int, str, Json, bool]:
     """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done.
 
@@ -154,13 +146,13 @@ def export_light_field(options: ExportOptions) -> int:
         from renderer.export.farm import render_light_field_on_farm
         from renderer.system.farm import parse_farm
 
-        job = RenderJob(scene, size, options.samples or 1, scene_time)
+        job = render.RenderJob(scene, size, options.samples or 1, scene_time)
         farm = parse_farm(options.farm, options.device, options.insecure)
         samples, device = render_light_field_on_farm(farm, job, views, options)
     else:
         picture = open_picture(scene, open_context(options.device))
         samples = options.samples or scene.samples or picture.sample_count(scene.settings, size)
-        job = RenderJob(scene, size, samples, scene_time)
+        job = render.RenderJob(scene, size, samples, scene_time)
         title = f"{scene.title}, {array.rows} x {array.columns} views"
         with Progress(samples * len(views.missing(views.array.views(), options.overwrite)), title) as progress:
             device = render_light_field(picture, job, views, options.overwrite, progress)
@@ -183,19 +175,19 @@ def _export_still(
     picture: AnyPicture,
     samples: int,
     deadline: float,
-    interrupt: InterruptHandler,
+    interrupt: render.InterruptHandler,
     all_or_nothing: bool,
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
-    noise = None if plan.options.noise is None else NoiseTarget(plan.options.noise)
+    noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
-        rendered = render(picture, job, progress)
+        rendered = render.render(picture, job, progress)
     if all_or_nothing and rendered.samples < samples:
         return rendered.device, rendered.samples, False
     is_done = rendered.samples == samples if noise is None else noise.reached
     output = plan.output if is_done or plan.options.force else _unfinished_path(plan.output, rendered.samples)
-    write(output, rendered, job, plan.frame_depth)
+    render.write(output, rendered, job, plan.frame_depth)
     plan.written.append(output)
     if all_or_nothing:
         return rendered.device, rendered.samples, True
@@ -227,7 +219,7 @@ def _samples_in(path: Path) -> float:
         return math.inf
 
 
-def print_denoise_hint(plan: ExportPlan, rendered: RenderResult) -> None:
+def print_denoise_hint(plan: ExportPlan, rendered: render.RenderResult) -> None:
     """Print on stderr how to denoise, if the noise in the middle of a still is visible."""
     if plan.scene.picture != "raytrace" or plan.options.denoise or plan.options.json:
         return
@@ -255,10 +247,10 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
         for number in wanted:
             start = time.monotonic()
             job = plan.job(samples, plan.time_of(number), deadline)
-            rendered = render(picture, job, progress)
+            rendered = render.render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
-            write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
+            render.write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device, done = rendered.device, done + 1
             is_stopped = plan.report is not None and plan.report(done, len(plan.numbers)) is False
@@ -285,7 +277,7 @@ def _encode(plan: ExportPlan) -> str:
 def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
-    untiled, tiles = width * height <= MAX_UNTILED_PIXELS, plan.job().tiles()
+    untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles()
     tile = plan.size if tiles[0] is None else tiles[0][2:]
     facts = {
         "output": str(plan.output),

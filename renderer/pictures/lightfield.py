@@ -14,16 +14,7 @@ import numpy as np
 
 from renderer.formats.images import IMAGE_SUFFIXES, srgb_to_linear
 from renderer.gpu import Buffer, DeviceContext
-from renderer.lightfields.aperture import (
-    MIN_WEIGHT,
-    VIEW_SHIFT,
-    ApertureShape,
-    VirtualCamera,
-    camera_position,
-    view_halves,
-    view_shifts,
-    view_weights,
-)
+from renderer.lightfields import aperture
 from renderer.lightfields.conventions import pattern_fields
 from renderer.lightfields.depth_colors import COLOR_COUNT, gray_table, perceptual_table, smoothing_decays
 from renderer.lightfields.device_views import DeviceViews
@@ -47,7 +38,7 @@ class Settings(PictureSettings):
     light_field: str = required_file(
         LIGHT_FIELD_SUFFIXES, "folder or .zip of views, .npy, .npz, or one image of all views"
     )
-    view: VirtualCamera = VirtualCamera()
+    view: aperture.VirtualCamera = aperture.VirtualCamera()
     output: Literal["refocused", "focal_stack", "all_in_focus", "disparity"] = setting("refocused", key="v")
     flatten: Literal["mean", "median", "max", "min"] = setting(
         "mean",
@@ -55,7 +46,7 @@ class Settings(PictureSettings):
         "the views",
         key="f",
     )
-    aperture_shape: ApertureShape = setting(
+    aperture_shape: aperture.ApertureShape = setting(
         "disc", help="shape of the aperture; all weights every view equally", key="a"
     )
     disparity: float = setting(
@@ -91,7 +82,7 @@ class Settings(PictureSettings):
                 "disparity_min must not exceed disparity_max"
             )
 
-    def with_view(self, view: VirtualCamera) -> "Settings":
+    def with_view(self, view: aperture.VirtualCamera) -> "Settings":
         """These settings with the view; a new click focuses on its point, so it sets the added disparity to 0."""
         is_click = view.focus_point not in (None, self.view.focus_point)
         return replace(self, view=view, disparity=0.0 if is_click else self.disparity)
@@ -100,7 +91,7 @@ class Settings(PictureSettings):
 def open_file(path: Path) -> Scene:
     """The scene of a light field file: full aperture, focused on the center, in the size of the views."""
     path = resolve(Path(path))
-    settings = Settings(str(path), VirtualCamera().click(0.0, 0.0))
+    settings = Settings(str(path), aperture.VirtualCamera().click(0.0, 0.0))
     return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_resolution(path))
 
 
@@ -144,7 +135,7 @@ class Picture(AccumulatingPicture[Settings]):
         return {
             "convention": field.convention,
             "views": f"{len(field.pixels)} of {field.rows} x {field.columns}, {field.size[0]} x {field.size[1]}",
-            "views_used": int((self._weights > MIN_WEIGHT).sum()),
+            "views_used": int((self._weights > aperture.MIN_WEIGHT).sum()),
             "focus_disparity": round(self._focus_disparity, 3),
             "disparity_range": [round(disparity, 3) for disparity in self._range(settings)],
             "grid_rms_error": round(field.grid_rms_error(), 4),
@@ -175,7 +166,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._weighted = device.buffer((height, width, 2))
         self._score, self._previous_cost = device.buffer((height, width)), device.buffer((height, width))
         self._linear = device.buffer(256).write(srgb_to_linear(np.arange(256, dtype="u1")))
-        self._shift_buffer = device.buffer(len(field.pixels), VIEW_SHIFT)
+        self._shift_buffer = device.buffer(len(field.pixels), aperture.VIEW_SHIFT)
         self._source = source
 
     def _range(self, settings: Settings) -> tuple[float, float]:
@@ -187,8 +178,10 @@ class Picture(AccumulatingPicture[Settings]):
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         field, camera = self._field, settings.view
         self._aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
-        weights = self.cached("weights", self._aperture, lambda: view_weights(field, camera, settings.aperture_shape))
-        self._weights, self._position = weights, camera_position(field, camera.u, camera.v)
+        weights = self.cached(
+            "weights", self._aperture, lambda: aperture.view_weights(field, camera, settings.aperture_shape)
+        )
+        self._weights, self._position = weights, aperture.camera_position(field, camera.u, camera.v)
         self._focus_disparity = settings.disparity + self._clicked_disparity(settings, size)
         count = settings.plane_count if settings.output == "focal_stack" else 1
         left, top, width, height = tile
@@ -212,7 +205,7 @@ class Picture(AccumulatingPicture[Settings]):
         px = (x * size[1] + size[0] / 2) * scale + from_x - 0.5
         py = (y * size[1] + size[1] / 2) * scale + from_y - 0.5
         candidates = np.linspace(low, high, max(64, math.ceil(8 * (high - low))))
-        position = camera_position(self._field, u, v)
+        position = aperture.camera_position(self._field, u, v)
         key = point, size, low, high
         return self.cached("focus", key, lambda: disparity_at(self._field, px, py, position, candidates))
 
@@ -275,7 +268,7 @@ class Picture(AccumulatingPicture[Settings]):
         halves = self.cached(
             "halves",
             self._aperture,
-            lambda: device.buffer(count, "i4").write(view_halves(self._field, self._weights, self._position)),
+            lambda: device.buffer(count, "i4").write(aperture.view_halves(self._field, self._weights, self._position)),
         )
         self._flatten("half_variances", disparity, self._picture, ramp, halves)
 
@@ -287,7 +280,9 @@ class Picture(AccumulatingPicture[Settings]):
         `table` decodes the views' bytes; None: to linear light.
         """
         key, launch, table = (self._aperture, disparity), self._kernels[method], table or self._linear
-        records = self.cached("shifts", key, lambda: view_shifts(self._field, self._weights, self._position, disparity))
+        records = self.cached(
+            "shifts", key, lambda: aperture.view_shifts(self._field, self._weights, self._position, disparity)
+        )
 
         def work(views: Buffer, *rows: int) -> None:
             launch(views, self._shift_buffer, len(records), table, target, *rows, *extra)

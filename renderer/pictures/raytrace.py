@@ -19,16 +19,8 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ExtraSteps, Frame, Point, Size, Tile
+from renderer.raytracing import film
 from renderer.raytracing.cryptomatte import draw_mattes, matte_bytes, metadata
-from renderer.raytracing.film import (
-    LUMINANCE,
-    RANGE_SAMPLES,
-    Film,
-    range_count,
-    range_samples,
-    samples_of,
-    whole_blocks,
-)
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.light_passes import pass_bytes, pass_floats, read_passes
@@ -126,7 +118,7 @@ class Picture(AccumulatingPicture[Settings]):
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Uploads geometry and lights and compiles kernels if they changed since the last picture."""
         if settings.noise_threshold:
-            tile = whole_blocks(tile, size)  # by which pixels rest, so that they do so in any tile alike
+            tile = film.whole_blocks(tile, size)  # by which pixels rest, so that they do so in any tile alike
         self._film_tile, ray_count = tile, tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)
@@ -147,7 +139,7 @@ class Picture(AccumulatingPicture[Settings]):
         rays_key = self._buffers_key(settings, tile)
         if self._rays_key != rays_key:
             self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
-            self._film = Film(self.device, self._rays.film, self._rays.sample)
+            self._film = film.Film(self.device, self._rays.film, self._rays.sample)
         shape = self._rays.padded_count, pass_floats(settings)
         if [buffer.shape for buffer in self._passes] != [shape] * settings.light_passes:
             self._passes = (self.device.buffer(shape),) if settings.light_passes else ()
@@ -232,7 +224,7 @@ class Picture(AccumulatingPicture[Settings]):
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Draws a sample, unless all pixels have reached the noise threshold."""
-        first = self.samples - self.samples % RANGE_SAMPLES if _has_ranges(settings) else 0
+        first = self.samples - self.samples % film.RANGE_SAMPLES if _has_ranges(settings) else 0
         if first and first == self.samples:
             self._film.next_range()
         merge: Callable[[], None] | None = None  # merges the sample with earlier ranges, if there are any
@@ -326,7 +318,7 @@ class Picture(AccumulatingPicture[Settings]):
 
         Light passes are one sum over all samples, which is not divided either.
         """
-        ranges = range_count(samples) if _has_ranges(settings) and not settings.light_passes else 0
+        ranges = film.range_count(samples) if _has_ranges(settings) and not settings.light_passes else 0
         count = min(max_count, ranges)
         return [(ranges * k // count, ranges * (k + 1) // count, samples) for k in range(count)]
 
@@ -339,8 +331,8 @@ class Picture(AccumulatingPicture[Settings]):
         self.begin(settings, size, time, (0, 0, *size))
         films = {}
         for index in range(begin, end):
-            for sample in range_samples(index, samples):
-                self._draw_sample(sample, index * RANGE_SAMPLES)
+            for sample in film.range_samples(index, samples):
+                self._draw_sample(sample, index * film.RANGE_SAMPLES)
             films[index] = self._film.read_range()
         return {"films": films, "samples": samples}
 
@@ -353,11 +345,11 @@ class Picture(AccumulatingPicture[Settings]):
     def merge(self, drawn: dict[str, Any]) -> None:
         """Adds the ranges of a chunk. Chunks may come in any order; their ranges are merged in ascending order."""
         self._unmerged |= drawn["films"]
-        while (index := range_count(self.samples)) in self._unmerged:
+        while (index := film.range_count(self.samples)) in self._unmerged:
             if index:
                 self._film.next_range()
             self._film.write_range(self._unmerged.pop(index))
-            samples = range_samples(index, drawn["samples"])
+            samples = film.range_samples(index, drawn["samples"])
             self._film.merge(samples.start, len(samples))
             self.samples = samples.stop
 
@@ -386,7 +378,7 @@ class Picture(AccumulatingPicture[Settings]):
         counts = np.full((height, width), self.samples)
         if self._rays.film_m2 is not None and self.samples:
             m2 = self._film.merged[1].read()
-            counts = samples_of(m2, self.samples)
+            counts = film.samples_of(m2, self.samples)
             layers["variance"] = m2[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
             layers["samples"] = counts.astype("u4")
         if self._passes and self.samples:
@@ -520,7 +512,7 @@ class Picture(AccumulatingPicture[Settings]):
             probe = self.clone()
             for _ in range(max(1, paths // (size[0] * size[1]))):
                 frame = probe.draw(replace(keeps, max_depth=depth), size, 0.0)
-            means.append(float((frame.read()[..., :3] @ LUMINANCE).mean(dtype="f8")))
+            means.append(float((frame.read()[..., :3] @ film.LUMINANCE).mean(dtype="f8")))
         cut = 1 - means[0] / max(means[1], 1e-30)
         if cut < MIN_CUT:
             return ""

@@ -18,16 +18,7 @@ from renderer.formats.mesh import load_part
 from renderer.raytracing import procedural
 from renderer.raytracing.instances import Scattered, rotation_matrix
 from renderer.raytracing.material_maps import projected_texcoords
-from renderer.raytracing.models.gltf_shapes import (
-    ModelShape,
-    instanced_meshes,
-    is_of_triangles,
-    materials_of,
-    mesh_arrays,
-    moved_vertices,
-    node_names,
-    primitive_arrays,
-)
+from renderer.raytracing.models import gltf_shapes
 from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
 from renderer.raytracing.solids import Solid, solid_arrays, solid_mesh
@@ -95,7 +86,7 @@ class SceneShapes:
             asked += MESH_BYTES * self._models[-1].triangles
             check_memory(asked, f"{shape.file} and the meshes before it")
             self._models[-1].add_static(pose.opening, by_name)
-            material += len(materials_of(pose.opening))
+            material += len(gltf_shapes.materials_of(pose.opening))
         static = sum(len(primitives) for primitives, *_ in by_name[""])
         # True: moving meshes are a shape of their model, drawn as an instance, so that the static BVH is kept.
         self._moves_as_instance = self._is_blurred or static >= MIN_KEPT_PRIMITIVES
@@ -151,11 +142,15 @@ class SceneShapes:
 class _ModelNodes:
     """The nodes of one model in three sets: static geometry, instances, and meshes whose vertices move."""
 
-    def __init__(self, shape: ModelShape, pose: Poses, number: int, count: int, first_material: int):
+    def __init__(self, shape: gltf_shapes.ModelShape, pose: Poses, number: int, count: int, first_material: int):
         model = pose.opening
-        self.shape, self.first_material, self._names = shape, first_material, node_names(model, number, count)
+        self.shape, self.first_material, self._names = (
+            shape,
+            first_material,
+            gltf_shapes.node_names(model, number, count),
+        )
         self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
-        repeated = instanced_meshes(model) if not shape.name else set()
+        repeated = gltf_shapes.instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
             moves, deforms = (rows[model.node_rows] for rows in motion_bounds(model, pose.animation))
@@ -165,7 +160,7 @@ class _ModelNodes:
             size = sum(len(part.faces) for part in model.meshes[mesh])
             self.triangles += 0 if mesh in repeated else size
             is_rigid = moves[k] and not deforms[k] and size >= MIN_MOVING_TRIANGLES
-            is_rigid = is_rigid and is_of_triangles(model.meshes[mesh])
+            is_rigid = is_rigid and gltf_shapes.is_of_triangles(model.meshes[mesh])
             if mesh in repeated or (is_rigid and not shape.name):
                 self.instanced.add(k)
             elif moves[k] or deforms[k]:
@@ -179,10 +174,10 @@ class _ModelNodes:
             if k in self.instanced:
                 name = f"{self._prefix}{mesh}"
                 if name not in by_name:
-                    by_name[name] = [(*mesh_arrays(model, mesh, np.eye(4), self.first_material), "")]
+                    by_name[name] = [(*gltf_shapes.mesh_arrays(model, mesh, np.eye(4), self.first_material), "")]
             elif k in self._static:
                 to_world = self.shape.matrix() @ matrix
-                arrays = mesh_arrays(model, mesh, to_world, self.first_material, scale=self.shape.scale)
+                arrays = gltf_shapes.mesh_arrays(model, mesh, to_world, self.first_material, scale=self.shape.scale)
                 by_name.setdefault(self.shape.name, []).append((*arrays, self._names[k]))
 
     def instances(self, pose: Poses) -> list[ModelInstance]:
@@ -197,7 +192,7 @@ class _ModelNodes:
         """Returns primitives, attributes and objects of moving meshes in world space; `collapse`: gltf_shapes.py."""
         nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
         arrays = [
-            mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)
+            gltf_shapes.mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)
             for mesh, matrix in nodes
         ]
         primitives, attributes = zip(*arrays, strict=True)
@@ -236,8 +231,8 @@ def _mesh(shape: MeshShape, material: int, has_maps: bool) -> Arrays:
     matrix[:3, :3] = shape.scale * rotation_matrix((0.0, shape.rotation_degrees, 0.0))
     matrix[:3, 3] = shape.position
     if part.normals is None and part.colors is None and not has_maps:
-        return collapse_duplicates(triangles(moved_vertices(part, matrix), part.faces, material)), None
-    primitives, attributes = primitive_arrays(part, matrix, material, (0,) if has_maps else ())
+        return collapse_duplicates(triangles(gltf_shapes.moved_vertices(part, matrix), part.faces, material)), None
+    primitives, attributes = gltf_shapes.primitive_arrays(part, matrix, material, (0,) if has_maps else ())
     if has_maps and part.texcoords[0] is None:
         write_texcoords(attributes, 0, projected_texcoords(part.vertices[part.faces]))
     return primitives, attributes

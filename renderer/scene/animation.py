@@ -25,16 +25,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError, UserError
+from renderer.scene import schema
 from renderer.scene.scene import Scene
-from renderer.scene.schema import (
-    MAX_CHARACTERS,
-    from_table,
-    replace_in_file,
-    replace_path,
-    setting,
-    split_path,
-    to_plain,
-)
 
 Interpolation = Literal["smooth", "linear", "hold", "curve"]
 INTERPOLATIONS = get_args(Interpolation)
@@ -82,9 +74,9 @@ class KeyframeTable:
     """A table of [[animation.keyframes]]."""
 
     set: dict[str, Any]
-    time: float = setting(0.0, 0.0)
+    time: float = schema.setting(0.0, 0.0)
     interpolation: Interpolation = "smooth"
-    curve: Curve | None = setting(None, 0.0, 1.0, "x and y of both inner points of the easing curve")
+    curve: Curve | None = schema.setting(None, 0.0, 1.0, "x and y of both inner points of the easing curve")
 
     def __post_init__(self) -> None:
         if self.curve is not None and self.interpolation != "curve":
@@ -95,14 +87,14 @@ class KeyframeTable:
 class AnimationTable:
     """The [animation] table of a scene file; the duration is the time of the last key frame if the table has none."""
 
-    duration: float | None = setting(None, 0.0)
+    duration: float | None = schema.setting(None, 0.0)
     loop: bool = False
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
 def read_animation(table: object, settings: Any, context: str, folder: Path | None) -> Animation:
     """Reads the [animation] table of a scene in `folder`, and checks its values against the settings: InputError."""
-    parsed = from_table(AnimationTable, table, context, folder)
+    parsed = schema.from_table(AnimationTable, table, context, folder)
     if len(parsed.keyframes) > MAX_KEYFRAMES:
         raise InputError(f"{context}: {len(parsed.keyframes)} keyframes are more than the {MAX_KEYFRAMES} allowed")
     keys: dict[str, list[Key]] = {}
@@ -110,7 +102,7 @@ def read_animation(table: object, settings: Any, context: str, folder: Path | No
         for path, value in row.set.items():
             if folder is not None and settings.is_stale(path, value):
                 continue
-            checked = replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
+            checked = schema.replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
             key = Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
             keys.setdefault(path, []).append(key)
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
@@ -128,7 +120,7 @@ def write_animation(animation: Animation) -> dict[str, Any]:
         for index, key in enumerate(track.keys):
             same = sum(other.time == key.time for other in track.keys[:index])  # a jump: the order of both matters
             curve = key.curve if key.interpolation == "curve" else EASE
-            rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = to_plain(key.value)
+            rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = schema.to_plain(key.value)
     keyframes = []
     for (time, _, interpolation, curve), values in sorted(rows.items(), key=lambda row: row[0]):
         row: dict[str, Any] = {"time": time, "interpolation": interpolation}
@@ -137,7 +129,7 @@ def write_animation(animation: Animation) -> dict[str, Any]:
 
 
 def _setting_at(settings: Any, path: str) -> Any:
-    for name in split_path(path):
+    for name in schema.split_path(path):
         if is_dataclass(settings):
             settings = getattr(settings, name)
         else:
@@ -146,7 +138,7 @@ def _setting_at(settings: Any, path: str) -> Any:
 
 
 def _empty_track(settings: object, path: str) -> Track:
-    *outer, name = split_path(path)
+    *outer, name = schema.split_path(path)
     node = _setting_at(settings, ".".join(outer)) if outer else settings
     logarithmic = is_dataclass(node) and any(f.name == name and f.metadata.get("logarithmic") for f in fields(node))
     return Track(path, (), logarithmic)
@@ -166,8 +158,8 @@ def _settings_at_instant(scene: Scene, time: float) -> Any:
     if period:
         time = math.fmod(time, period)
     for track in animation.tracks:
-        path = split_path(track.path)
-        settings = replace_path(settings, path, value_at(track, time, period), f"{scene.path}: {track.path}")
+        path = schema.split_path(track.path)
+        settings = schema.replace_path(settings, path, value_at(track, time, period), f"{scene.path}: {track.path}")
     return settings
 
 
@@ -191,8 +183,8 @@ def remove_track(scene: Scene, path: str) -> Scene:
     assert scene.animation is not None
     track = next(track for track in scene.animation.tracks if track.path == path)
     tracks = tuple(other for other in scene.animation.tracks if other is not track)
-    value = to_plain(track.keys[-1].value)
-    settings = replace_path(scene.settings, split_path(path), value, str(scene.path))
+    value = schema.to_plain(track.keys[-1].value)
+    settings = schema.replace_path(scene.settings, schema.split_path(path), value, str(scene.path))
     return replace(scene, settings=settings, animation=replace(scene.animation, tracks=tracks) if tracks else None)
 
 
@@ -203,8 +195,8 @@ def without_tracks(scene: Scene, path: str) -> Scene:
     """
     if scene.animation is None:
         return scene
-    removed = split_path(path)
-    kept = tuple(track for track in scene.animation.tracks if split_path(track.path)[: len(removed)] != removed)
+    removed = schema.split_path(path)
+    kept = tuple(track for track in scene.animation.tracks if schema.split_path(track.path)[: len(removed)] != removed)
     return scene if len(kept) == len(scene.animation.tracks) else _with_tracks(scene, kept)
 
 
@@ -217,7 +209,7 @@ def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
     settings, keys = after, {}
     for path in (track.path for track in scene.animation.tracks):
         value = _setting_at(scene.settings, path)  # an animated setting keeps the value that the scene file gives it
-        settings = replace_path(settings, split_path(path), to_plain(value), str(scene.path))
+        settings = schema.replace_path(settings, schema.split_path(path), schema.to_plain(value), str(scene.path))
         if _setting_at(after, path) != _setting_at(before, path):
             keys[path] = _setting_at(after, path)
     return _with_keys(replace(scene, settings=settings), time, keys)
@@ -400,7 +392,7 @@ def _interpolate_decimal(
     if logarithmic and min(values) > 0:
         logarithm = _interpolate(times, [float(v.ln()) for v in values], t, interpolation, False)
         return Decimal(logarithm).exp(Context(prec=12))
-    with localcontext(prec=MAX_CHARACTERS):
+    with localcontext(prec=schema.MAX_CHARACTERS):
         offsets = [v - values[1] for v in values]
         span = max(map(abs, offsets)) or Decimal(1)
         offset = _interpolate(times, [float(Context().divide(v, span)) for v in offsets], t, interpolation, False)

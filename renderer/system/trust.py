@@ -17,18 +17,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from renderer import host
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
-from renderer.host import (
-    available_memory,
-    fork_child,
-    format_bytes,
-    kill_child,
-    sent_signal,
-    signals_blocked,
-    tree_memory,
-    used_memory,
-    wait_for_end,
-)
 from renderer.paths import ASSETS, SCENES, SHADERS
 from renderer.plain import format_value, parse_whole, printable
 from renderer.system.files import resolve
@@ -133,30 +123,30 @@ def _watch(most: float, seconds: float, limit: float) -> None:
     """
     Limits.is_drawing = mmap.mmap(-1, 1)
     Limits.is_drawing[0] = 1  # until the first picture is drawn
-    start, child = time.monotonic(), fork_child()
+    start, child = time.monotonic(), host.fork_child()
     if not child:
         return
     code, can_wait = 0, hasattr(signal, "sigtimedwait")
     with (
         stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)),
-        signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
+        host.signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
     ):
         while not code:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 os._exit(exit_code(status))
             took = time.monotonic() - start
-            if most < math.inf and tree_memory(child) > most:
-                said, code = f"more than the {format_bytes(most)} of --max-memory", InputError.exit_code
+            if most < math.inf and host.tree_memory(child) > most:
+                said, code = f"more than the {host.format_bytes(most)} of --max-memory", InputError.exit_code
             elif took > seconds:
                 said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
             elif took > limit + GRACE_SECONDS and Limits.is_drawing[0]:
                 said, code = f"longer than the {limit:g} s of --time-limit", IncompleteError.exit_code
-            if can_wait and (number := sent_signal(STOP_SIGNALS)):
+            if can_wait and (number := host.sent_signal(STOP_SIGNALS)):
                 os.kill(child, number)
-            if not wait_for_end(child, WATCH_SECONDS):
+            if not host.wait_for_end(child, WATCH_SECONDS):
                 time.sleep(WATCH_SECONDS)
-    kill_child(child)
+    host.kill_child(child)
     print(f"rayfold: the run takes {said}; it was ended", file=sys.stderr)
     sys.stderr.flush()
     os._exit(code)
@@ -169,13 +159,14 @@ def check_memory(count: int, what: str) -> None:
     """
     if count < SMALL_BYTES:
         return
-    if Limits.memory is not None and used_memory() + count > Limits.memory:
-        most = (
-            f"{format_bytes(Limits.memory)} of --max-memory less the {format_bytes(used_memory())} in use are allowed"
+    if Limits.memory is not None and host.used_memory() + count > Limits.memory:
+        most, used = host.format_bytes(Limits.memory), host.format_bytes(host.used_memory())
+        allowed = f"{most} of --max-memory less the {used} in use are allowed"
+        raise InputError(f"{what}: takes about {host.format_bytes(count)} of memory; {allowed}")
+    if count > (free := host.available_memory()):
+        raise UnavailableError(
+            f"{what}: takes about {host.format_bytes(count)} of memory; {host.format_bytes(free)} are free"
         )
-        raise InputError(f"{what}: takes about {format_bytes(count)} of memory; {most}")
-    if count > (free := available_memory()):
-        raise UnavailableError(f"{what}: takes about {format_bytes(count)} of memory; {format_bytes(free)} are free")
 
 
 def allow(path: str | Path) -> None:

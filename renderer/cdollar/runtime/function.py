@@ -21,15 +21,8 @@ from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.gradients import gradient_function
+from renderer.cdollar.runtime import evaluate
 from renderer.cdollar.runtime.array import Array, Results
-from renderer.cdollar.runtime.evaluate import (
-    MAX_PICTURE_SIDE,
-    Result,
-    evaluate_value,
-    is_picture,
-    load_text,
-    over_pixels,
-)
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value, parse_number, runtime_value
 from renderer.cdollar.runtime.recorded_call import RecordedCall
 from renderer.cdollar.targets.device_target import DeviceTarget
@@ -86,7 +79,7 @@ class Function:
         # Pickling calls `_made_by`: Function, or a gradient's function, with the arguments that made this object.
         self._source, self._given = SourceFile(f"<{name or 'C$'}>", text), (text, target, strict, name)
         self._made_by: tuple[Callable[..., Function], tuple[Any, ...]] = Function, self._given
-        self._compilation = load_text(self._source, target_factory(target, None, strict))
+        self._compilation = evaluate.load_text(self._source, target_factory(target, None, strict))
         self.target = self._compilation.target
         self._lock = threading.Lock()
         self._call(_entry(self._compilation.program.functions.all(), self._source, name, self._compilation))
@@ -130,13 +123,13 @@ class Function:
         Other parameters are given by name; `time` and `mouse` have the defaults of pictures.
         """
         compilation, names = self._compilation, self.names
-        if not is_picture(self.declaration):
+        if not evaluate.is_picture(self.declaration):
             wanted = "it takes int x and int y, and returns float, float3 or float4"
             raise ArgumentError(f"{self!r} is no picture: {wanted}")
         sizes = {"width": width, "height": height}
         for name, size in sizes.items():
-            if not isinstance(size, int) or not 1 <= size <= MAX_PICTURE_SIDE:
-                allowed = f"a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side"
+            if not isinstance(size, int) or not 1 <= size <= evaluate.MAX_PICTURE_SIDE:
+                allowed = f"a picture has 1 to {evaluate.MAX_PICTURE_SIDE} pixels on a side"
                 raise ArgumentError(f"{name}={format_value(size)}: {allowed}")
         for name in named.keys() - set(names):
             raise ArgumentError(f"{name}: {self!r} has no such parameter; it has {', '.join(names)}")
@@ -147,8 +140,8 @@ class Function:
                 None if n in ("x", "y") else self._bind(k, self._prepare(k, named.get(n, None if d else free.get(n))))
                 for k, (n, d) in enumerate(zip(names, self._has_default, strict=True))
             ]
-            whole = over_pixels(compilation, self.declaration, list(values), (0, 0, width, height))
-            result = evaluate_value(compilation, whole, self.declaration.declaration.name_span)
+            whole = evaluate.over_pixels(compilation, self.declaration, list(values), (0, 0, width, height))
+            result = evaluate.evaluate_value(compilation, whole, self.declaration.declaration.name_span)
         assert result.array is not None
         return Array.of_host(result.type, result.array)
 
@@ -316,7 +309,7 @@ class Function:
         compilation, target, span = self._compilation, self.target, self.declaration.declaration.name_span
         is_nested = isinstance(value, TupleValue) and any(isinstance(v, TupleValue | DomainValue) for v in value.fields)
         if not isinstance(target, DeviceTarget) or is_nested:
-            return self._read(evaluate_value(compilation, value, span))
+            return self._read(evaluate.evaluate_value(compilation, value, span))
         body, items = compilation.body(), value.fields if isinstance(value, TupleValue) else (value,)
         parts = [resolve(body, item, span) for item in items]
         parts = [materialize(body, part, span) if isinstance(part, FunctionValue) else part for part in parts]
@@ -329,7 +322,7 @@ class Function:
             arrays.append(Array(part.type, result, origin, target, representation, recording.checks))
         return Results.named(value.items, arrays) if isinstance(value, TupleValue) else arrays[0]
 
-    def _read(self, result: Result) -> Array | Results:
+    def _read(self, result: evaluate.Result) -> Array | Results:
         """A result in the host's memory; raises CS0306 for domains."""
         if result.items:
             return Results.named(result.items, map(self._read, result.items.values()))

@@ -12,17 +12,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from renderer.cdollar.ir import dag
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import (
-    Access,
-    BoundVariable,
-    Node,
-    Nodes,
-    Variables,
-    reads_in_place,
-    scalar_types,
-    without_lets,
-)
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.dialects import CDialect, operation_text
@@ -45,8 +36,8 @@ BAND_TILES = 8  # tile rows that groups traverse together, so that the L2 cache 
 LOCAL_MEMORY_BYTES = 48 * 1024  # the local memory of a work-group that every GPU has
 MIN_OCCUPANCY = 0.9  # the fewest tiles per compute unit for which choose_tile_size() takes a tile size
 # Each entry: variables, and the name of the C variable that holds their row-major position.
-Indices = list[tuple[Variables, str]]
-Operand = tuple[Nodes, Indices]  # the factors of an operand, and the indices of its elements
+Indices = list[tuple[dag.Variables, str]]
+Operand = tuple[dag.Nodes, Indices]  # the factors of an operand, and the indices of its elements
 
 
 class MatrixProduct(NamedTuple):
@@ -56,18 +47,18 @@ class MatrixProduct(NamedTuple):
     several variables, as in einsum.
     """
 
-    node: Node
-    left: Nodes
-    right: Nodes
-    batch: Variables
-    rows: Variables
-    columns: Variables
-    inner: Variables
+    node: dag.Node
+    left: dag.Nodes
+    right: dag.Nodes
+    batch: dag.Variables
+    rows: dag.Variables
+    columns: dag.Variables
+    inner: dag.Variables
 
     @property
     def type(self) -> str:
         """The scalar type: float or double."""
-        return scalar_types(self.node.inputs[0])[0]
+        return dag.scalar_types(self.node.inputs[0])[0]
 
     @property
     def description(self) -> str:
@@ -80,7 +71,7 @@ class MatrixProduct(NamedTuple):
         return {"rows": volume(self.rows), "columns": volume(self.columns), "depth": volume(self.inner)}
 
 
-def match_matrix_product(node: Node) -> MatrixProduct | None:
+def match_matrix_product(node: dag.Node) -> MatrixProduct | None:
     """Match a function with a matrix product; None if its body is not a sum of products of a left and a right side."""
     if node.op != "function" or len(node.inputs) != 1 or node.inputs[0].op != "reduce":
         return None
@@ -91,8 +82,8 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     if any(n.op == "reduce" and n.free_variables for f in factors for n in order_within_scope(f)):
         return None  # a factor contains another reduction
     inner = frozenset(reduction.attribute[1])
-    left: list[Node] = [factors[0]]
-    right: list[Node] = []
+    left: list[dag.Node] = [factors[0]]
+    right: list[dag.Node] = []
     # The left side is the first factor, and every factor that depends on no other output variables; the right side has
     # the other factors. Output variables of both sides are the batch.
     rows = factors[0].free_variables - inner
@@ -105,14 +96,14 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     if not rows - batch or not columns - batch or (rows | columns) != frozenset(node.attribute):
         return None
 
-    def in_order(variables: frozenset[BoundVariable]) -> Variables:
+    def in_order(variables: frozenset[dag.BoundVariable]) -> dag.Variables:
         return tuple(v for v in node.attribute if v in variables)
 
     groups = in_order(batch), in_order(rows - batch), in_order(columns - batch)
     return MatrixProduct(node, tuple(left), tuple(right), *groups, reduction.attribute[1])
 
 
-def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple[Node, Node] | None:
+def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple[dag.Node, dag.Node] | None:
     """The arrays a and b of a product a(row, k) b(k, column) over all of their elements; None for other products."""
     variables = product.node.attribute
     if len(variables) != 2 or len(product.inner) != 1:
@@ -121,29 +112,29 @@ def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple
     left, right = (product.left, product.right) if row in product.rows else (product.right, product.left)
     operands = []
     for factors, wanted in ((left, (row, k)), (right, (k, column))):
-        if len(factors) != 1 or not isinstance(factors[0].attribute, Access):
+        if len(factors) != 1 or not isinstance(factors[0].attribute, dag.Access):
             return None
-        array = without_lets(factors[0].inputs[0])
-        is_read_in_place = reads_in_place(factors[0], wanted, stored_ranges(array))
+        array = dag.without_lets(factors[0].inputs[0])
+        is_read_in_place = dag.reads_in_place(factors[0], wanted, stored_ranges(array))
         if not is_read_in_place or component_types(array.type.result) != (product.type,):
             return None
         operands.append(array)
     return operands[0], operands[1]
 
 
-def varies_along(factors: Nodes, variables: Variables) -> bool:
+def varies_along(factors: dag.Nodes, variables: dag.Variables) -> bool:
     """True if the last index of the first array that `factors` read depends on the last of `variables`.
 
     Threads that step along `variables` then usually read neighboring elements.
     """
     for factor in factors:
         for node in order_within_scope(factor):
-            if node.op == "apply" and isinstance(node.attribute, Access):
+            if node.op == "apply" and isinstance(node.attribute, dag.Access):
                 return variables[-1] in node.inputs[-1].free_variables
     return False
 
 
-def emit_operand(emitter: Emitter, factors: Nodes, indices: Indices, checked: bool = True) -> tuple[list[str], str]:
+def emit_operand(emitter: Emitter, factors: dag.Nodes, indices: Indices, checked: bool = True) -> tuple[list[str], str]:
     """Return lines that compute one element of an operand, the product of `factors`, and the C variable that holds it.
 
     If `checked`, the lines also write a read out of bounds to the status word, which the host reads after the run.

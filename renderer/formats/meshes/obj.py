@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 
 from renderer.formats.gltf.model import MeshPrimitive
-from renderer.formats.meshes.contents import (
-    CHUNK_LINES,
-    MeshError,
-    MeshFile,
-    fans,
-    merge_corners,
-    number_rows,
-    numbers_in,
-    plain_primitive,
-    text_lines,
-    token_counts,
-)
+from renderer.formats.meshes import contents
 from renderer.formats.meshes.mtl import Library, read_libraries
 from renderer.plain import format_value
 
@@ -30,19 +19,19 @@ DRAWN = (b"v", b"vt", b"vn", b"f", b"fo", b"usemtl", b"mtllib")
 SILENT = b"g o s maplib usemap shadow_obj trace_obj lod bevel c_interp d_interp".split()  # without effect on triangles
 
 
-def read_obj(data: bytes, path: Path) -> MeshFile:
+def read_obj(data: bytes, path: Path) -> contents.MeshFile:
     """Parses an .obj file; its libraries are looked for in the folder of `path` and below. Raises MeshError."""
-    lines = text_lines(data)
+    lines = contents.text_lines(data)
     rows: dict[bytes, list[int]] = {}  # line numbers by keyword
     for number, line in enumerate(lines):
         if line and line[0] != ord("#"):
             rows.setdefault(line.split(None, 1)[0], []).append(number)
     bodies = {word: [lines[n][len(word) :] for n in rows.get(word, ())] for word in DRAWN}
     face_lines = sorted(rows.get(b"f", []) + rows.get(b"fo", []))
-    points = number_rows(bodies[b"v"], 3, 7, "the vertex")
+    points = contents.number_rows(bodies[b"v"], 3, 7, "the vertex")
     vertices, colors = points[:, :3], _colors(points)
-    texcoords = number_rows(bodies[b"vt"], 1, 2, "the texture vertex")
-    normals = number_rows(bodies[b"vn"], 3, 3, "the normal")
+    texcoords = contents.number_rows(bodies[b"vt"], 1, 2, "the texture vertex")
+    normals = contents.number_rows(bodies[b"vn"], 3, 3, "the normal")
     corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines])
     for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
         before = np.searchsorted(rows.get(word, []), face_lines)
@@ -54,15 +43,15 @@ def read_obj(data: bytes, path: Path) -> MeshFile:
             index = _name(line.split()[wrong - ends[face]].split(b"/")[column])
             is_joined = len(data.splitlines()) != len(lines)  # a backslash continues a line
             where = f"the face {format_value(_name(line))}" if is_joined else f"line {face_lines[face] + 1}"
-            raise MeshError(f"{where} names {word.decode()} {index[:30]}; there are {len(values)}, from 1")
-    triangles, owner = fans(counts)
+            raise contents.MeshError(f"{where} names {word.decode()} {index[:30]}; there are {len(values)}, from 1")
+    triangles, owner = contents.fans(counts)
     library = read_libraries([_name(body) for body in bodies[b"mtllib"]], path)
     face_materials = _face_materials(rows.get(b"usemtl", []), lines, face_lines, library)[owner]
     arrays = vertices, _flipped(texcoords), normals, colors
     part = _merged(arrays, corners, triangles)
     library.ignored.update(_ignored(rows, lines, bool(len(normals))))
     used = face_materials if (face_materials >= 0).any() else None
-    return MeshFile(part, used, library.materials, library.textures, dict(library.ignored), library.linked)
+    return contents.MeshFile(part, used, library.materials, library.textures, dict(library.ignored), library.linked)
 
 
 def _name(body: bytes) -> str:
@@ -87,18 +76,20 @@ def _flipped(texcoords: np.ndarray) -> np.ndarray:
 def _corners(lines: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face."""
     corners, counts = [np.zeros((0, 3), "i8")], [np.zeros(0, "i8")]
-    for first in range(0, len(lines), CHUNK_LINES):
-        blob = b"\n".join(lines[first : first + CHUNK_LINES])
-        counts.append(token_counts(blob, len(lines[first : first + CHUNK_LINES])))
+    for first in range(0, len(lines), contents.CHUNK_LINES):
+        blob = b"\n".join(lines[first : first + contents.CHUNK_LINES])
+        counts.append(contents.token_counts(blob, len(lines[first : first + contents.CHUNK_LINES])))
         codes = np.frombuffer(blob, "u1")
         space = codes <= 32
         starts = np.flatnonzero(~space & np.append(True, space[:-1]))
         slashes = np.add.reduceat(codes == 47, starts) if len(starts) else np.zeros(0, "i8")
         blob = blob.replace(b"\t", b" ").replace(b"//", b"/0/").replace(b"/ ", b"/0 ").replace(b"/\n", b"/0\n")
-        values = numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
+        values = contents.numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
         begin = np.cumsum(slashes + 1) - slashes - 1
         if len(values) != (slashes + 1).sum() or slashes.max(initial=0) > 2:
-            raise MeshError(f"the face {format_value(_wrong_face(lines[first : first + CHUNK_LINES]))} is none")
+            raise contents.MeshError(
+                f"the face {format_value(_wrong_face(lines[first : first + contents.CHUNK_LINES]))} is none"
+            )
         out = np.zeros((len(starts), 3), "i8")
         for column in range(3):
             has = slashes >= column
@@ -136,10 +127,10 @@ def _merged(arrays: tuple[Any, ...], corners: np.ndarray, triangles: np.ndarray)
     vertices, texcoords, normals, colors = arrays
     has_texcoords, has_normals = bool((corners[:, 1] >= 0).any()), bool((corners[:, 2] >= 0).any())
     if not has_texcoords and not has_normals:
-        return plain_primitive(vertices, corners[:, 0][triangles], colors=colors)
-    first, index = merge_corners([corners[:, 0], corners[:, 1], corners[:, 2]])
+        return contents.plain_primitive(vertices, corners[:, 0][triangles], colors=colors)
+    first, index = contents.merge_corners([corners[:, 0], corners[:, 1], corners[:, 2]])
     v, t, n = corners[first].T
-    return plain_primitive(
+    return contents.plain_primitive(
         vertices[v],
         index[triangles],
         np.where(n[:, None] >= 0, normals[n], 0) if has_normals else None,

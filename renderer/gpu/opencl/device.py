@@ -18,16 +18,8 @@ from renderer.gpu.compilation import Compiler
 from renderer.gpu.device import Buffer, Kernel, Shape, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.opencl import memory
 from renderer.gpu.opencl.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
-from renderer.gpu.opencl.memory import (
-    BorrowedOpenclBuffer,
-    FilledBuffer,
-    MemoryDevice,
-    OpenclBuffer,
-    OpenclReadback,
-    OpenclStagingBuffer,
-    OpenclTimestamp,
-)
 from renderer.gpu.opencl.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.gpu.opening import DeviceInfo
 from renderer.host import locked
@@ -93,7 +85,7 @@ class Program(NamedTuple):
     options: list[str]
 
 
-class OpenclDevice(MemoryDevice):
+class OpenclDevice(memory.MemoryDevice):
     """One device of an OpenCL platform, or, if `handle` is given, a sub-device of it."""
 
     def __init__(self, platform: int, index: int, handle: "cl.Device | None" = None) -> None:
@@ -124,30 +116,30 @@ class OpenclDevice(MemoryDevice):
             simd_width=self.simd_width,
         )
 
-    def buffer(self, shape: Shape, dtype: DTypeLike = "f4") -> "OpenclBuffer":
+    def buffer(self, shape: Shape, dtype: DTypeLike = "f4") -> "memory.OpenclBuffer":
         """Allocate device memory; see Device."""
         if self._unified:
             check_memory(int(np.prod(shape, dtype="f8")) * np.dtype(dtype).itemsize, f"{self.name}: a buffer")
-        return OpenclBuffer(self, shape, dtype)
+        return memory.OpenclBuffer(self, shape, dtype)
 
     def replace_contents(self, buffer: Buffer, array: np.ndarray) -> Buffer:
         """Replaces a few bytes without waiting for kernels that read the old ones: a new buffer, or a queued copy."""
-        assert isinstance(buffer, OpenclBuffer)
+        assert isinstance(buffer, memory.OpenclBuffer)
         if not 0 < array.nbytes <= MAX_NEW_BYTES:
             return buffer.write(array)
         if not self._unified:
             return buffer.write_later(array)
-        return FilledBuffer(self, np.ascontiguousarray(array))
+        return memory.FilledBuffer(self, np.ascontiguousarray(array))
 
-    def borrow(self, tensor: Tensor) -> "OpenclBuffer | None":
+    def borrow(self, tensor: Tensor) -> "memory.OpenclBuffer | None":
         """Wrap host memory if the device shares it and it is aligned for kernels; see Device."""
         if tensor.device_type != CPU or not self._unified or tensor.pointer % HOST_ALIGNMENT or 0 in tensor.shape:
             return None
-        return BorrowedOpenclBuffer(self, tensor)
+        return memory.BorrowedOpenclBuffer(self, tensor)
 
     def export(self, buffer: Buffer, dtype: np.dtype, shape: tuple[int, ...], owner: object) -> object:
         """Map the buffer for the host if the device shares its memory; see Device."""
-        assert isinstance(buffer, OpenclBuffer)
+        assert isinstance(buffer, memory.OpenclBuffer)
         if not self._unified or 0 in shape:
             return None
         self.wait_for_compiler()
@@ -155,17 +147,17 @@ class OpenclDevice(MemoryDevice):
             array, _ = cl.enqueue_map_buffer(self._queue, buffer._memory, cl.map_flags.READ, 0, shape, dtype)
         return export_tensor(array.ctypes.data, (CPU, 0), dtype, shape, (array, owner))
 
-    def staging_buffer(self, count: int) -> "OpenclStagingBuffer":
+    def staging_buffer(self, count: int) -> "memory.OpenclStagingBuffer":
         """Allocate a staging buffer; see Device."""
-        return OpenclStagingBuffer(self, count)
+        return memory.OpenclStagingBuffer(self, count)
 
-    def readback_buffer(self, count: int) -> "OpenclReadback":
+    def readback_buffer(self, count: int) -> "memory.OpenclReadback":
         """Allocate a readback buffer; see Device."""
-        return OpenclReadback(self, count)
+        return memory.OpenclReadback(self, count)
 
-    def timestamp(self) -> "OpenclTimestamp":
+    def timestamp(self) -> "memory.OpenclTimestamp":
         """Record a timestamp in the current queue."""
-        return OpenclTimestamp(self)
+        return memory.OpenclTimestamp(self)
 
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> Program:
         with _build_lock(key), warnings.catch_warnings():
@@ -345,7 +337,7 @@ def _argument(argument: object, kernel: OpenclKernel) -> tuple[Any, ...]:
         argument = np.float32(argument)
     if isinstance(argument, np.generic):
         return type(argument), argument
-    if isinstance(argument, OpenclBuffer):
+    if isinstance(argument, memory.OpenclBuffer):
         assert argument.device is kernel.device, f"{kernel.name}: a buffer of another device"
         return None, argument._memory
     raise TypeError(f"{type(argument).__name__} is no kernel argument")

@@ -13,21 +13,7 @@ import numpy as np
 from renderer.bvh.primitives import areas
 from renderer.gpu.device import Device
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
-from renderer.raytracing.lights.environment import (
-    LUMINANCE,
-    MAX_CDF_SIZE,
-    MAX_PRESET_CDF_SIZE,
-    SUN_RADIUS,
-    EnvironmentCdf,
-    cdf_guide,
-    cdf_u32,
-    environment_cdf,
-    environment_map,
-    has_environment,
-    level_irradiance,
-    sun_direction,
-    sun_radiance,
-)
+from renderer.raytracing.lights import environment
 from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.material_files import declares
@@ -44,7 +30,7 @@ MIN_TREE_POINTS = 8  # point lights for which "auto" takes a tree: at equal time
 
 def has_non_area_lights(settings: Settings) -> bool:
     """Returns True if there is a sun, a point light, a sky or an environment map."""
-    return bool(settings.suns or settings.point_lights) or has_environment(settings)
+    return bool(settings.suns or settings.point_lights) or environment.has_environment(settings)
 
 
 class NonAreaLight(NamedTuple):
@@ -87,9 +73,11 @@ class LightSampler:
         materials: np.ndarray,
         instanced: InstancedLights = NO_LIGHTS,
     ):
-        radiance = environment_map(settings)
-        cdf_size = MAX_CDF_SIZE if settings.environment.preset == "none" else MAX_PRESET_CDF_SIZE
-        cdf = self.environment = environment_cdf(radiance, cdf_size) if radiance is not None else None
+        radiance = environment.environment_map(settings)
+        cdf_size = (
+            environment.MAX_CDF_SIZE if settings.environment.preset == "none" else environment.MAX_PRESET_CDF_SIZE
+        )
+        cdf = self.environment = environment.environment_cdf(radiance, cdf_size) if radiance is not None else None
         has_area = (_luminance(materials) > 0).any()
         area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
@@ -124,7 +112,7 @@ class LightSampler:
         records = np.zeros((len(others), 3, 4), "f4")
         for record, light, p in zip(records, others, selection, strict=True):
             record[:] = (*light.position, light.kind), (*light.emitted, p), light.falloff
-        luminance = irradiances @ LUMINANCE
+        luminance = irradiances @ environment.LUMINANCE
         # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
         records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
         directory = np.zeros((int(has_directory), 4), "i4")
@@ -188,7 +176,7 @@ def _table(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
     emits = power > 0
     table = np.zeros((int(emits.sum()), 4), "f4")
     if len(table):
-        table[:, 0] = cdf_u32(power[emits])[1:].view("f4")
+        table[:, 0] = environment.cdf_u32(power[emits])[1:].view("f4")
         table[:, 1] = ids[emits].view("f4")
     return table
 
@@ -231,12 +219,12 @@ def _level_irradiances(lights: list["NonAreaLight"], radiance: np.ndarray | None
         solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
         row[:] = light.emitted * solid * max(float(light.position[1]), 0.0)
     if radiance is not None:
-        irradiances[-1] = level_irradiance(radiance)
+        irradiances[-1] = environment.level_irradiance(radiance)
     return irradiances
 
 
 def _environment_rows(
-    radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
+    radiance: np.ndarray, cdf: environment.EnvironmentCdf, first: int, rotation: float, probability: float
 ) -> tuple[dict[str, float], list[np.ndarray]]:
     """Returns the environment's launch parameters and rows (k, 4), from row `first` on: pixels, CDFs, guide tables.
 
@@ -245,8 +233,10 @@ def _environment_rows(
     height, width = radiance.shape[:2]
     pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)
-    guides = np.concatenate([cdf_guide(cdf.marginal), cdf_guide(cdf.conditional).ravel()]).view("u4")
-    level_guide = cdf_guide(cdf.level).view("u4")
+    guides = np.concatenate([environment.cdf_guide(cdf.marginal), environment.cdf_guide(cdf.conditional).ravel()]).view(
+        "u4"
+    )
+    level_guide = environment.cdf_guide(cdf.level).view("u4")
     words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides, cdf.level, level_guide])
     fields = {
         "environment": first, "environment_width": width, "environment_height": height,
@@ -302,7 +292,7 @@ def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray
 
 def _luminance(materials: np.ndarray) -> np.ndarray:
     """Returns the luminances (m,) of the radiance that materials (m,) MATERIAL emit."""
-    return np.asarray(materials["emission"][:, :3].astype("f8") @ LUMINANCE)
+    return np.asarray(materials["emission"][:, :3].astype("f8") @ environment.LUMINANCE)
 
 
 def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
@@ -332,23 +322,25 @@ def _scene_radius2(bounds: dict[int, tuple[np.ndarray, np.ndarray]], materials: 
     return max(float(((high - low) ** 2).sum()) / 4, 1e-12)
 
 
-def _non_area_lights(settings: Settings, radius2: float, cdf: EnvironmentCdf | None) -> list[NonAreaLight]:
+def _non_area_lights(settings: Settings, radius2: float, cdf: environment.EnvironmentCdf | None) -> list[NonAreaLight]:
     """Returns the non-area lights: suns, then point lights, then the environment; `radius2` as of _scene_radius2()."""
     lights = []
     suns = [(sun.direction, np.radians(sun.angle_degrees) / 2, np.array(sun.irradiance)) for sun in settings.suns]
     if settings.sky.strength and settings.sky.sun_scale:
-        disc = sun_radiance(settings.sky) * np.pi * np.sin(SUN_RADIUS) ** 2
-        suns.append((tuple(sun_direction(settings.sky)), SUN_RADIUS, disc))
+        disc = environment.sun_radiance(settings.sky) * np.pi * np.sin(environment.SUN_RADIUS) ** 2
+        suns.append((tuple(environment.sun_direction(settings.sky)), environment.SUN_RADIUS, disc))
     for direction, radius, irradiance in suns:
         one_minus_cos = 2 * np.sin(radius / 2) ** 2
         unit = np.array(direction) / np.linalg.norm(direction)
         emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
-        power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
+        power = (
+            radius2 * float(emitted @ environment.LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
+        )
         lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
     profiles = 0
     for point in settings.point_lights:
         intensity = np.array(point.intensity)
-        power, kind = 4 * float(intensity @ LUMINANCE), LIGHT_POINT
+        power, kind = 4 * float(intensity @ environment.LUMINANCE), LIGHT_POINT
         if point.file:
             power *= load_profile(point.file).lumens() / (4 * np.pi)
             kind, profiles = LIGHT_PROFILE - profiles, profiles + 1

@@ -15,14 +15,8 @@ from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_model
+from renderer.raytracing.models import from_model
 from renderer.raytracing.models.default_picture import vertices_of
-from renderer.raytracing.models.from_model import (
-    camera_view,
-    is_opened_file,
-    picture_size,
-    timeline_of,
-    with_animation,
-)
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.scene.animation import apply_edit, settings_at
 from renderer.scene.scene import Scene
@@ -74,16 +68,16 @@ def choose_animation(scene: Scene, number: int, name: str) -> Scene:
         raise UserError(f"{shape.file}: no animation is named {name!r}")
     if index is None:
         played = replace(shape, animation="", camera=-1, moves_lights=False)
-    elif is_opened_file(shape, scene):
+    elif from_model.is_opened_file(shape, scene):
         view = chosen_camera(scene, number)
-        played = with_animation(shape, model, index)
+        played = from_model.with_animation(shape, model, index)
         played = replace(played, camera=view if _moves(model, index, view) else -1)
     else:
         played = replace(shape, animation=name)
     scene = _with_shape(scene, number, played)
     if scene.animation and scene.animation.tracks:
         return scene
-    return replace(scene, animation=timeline_of(scene.settings.models))
+    return replace(scene, animation=from_model.timeline_of(scene.settings.models))
 
 
 def choose_variant(scene: Scene, number: int, name: str) -> Scene:
@@ -117,7 +111,7 @@ def choose_camera(scene: Scene, number: int, camera: int, time: float) -> Scene:
     in_scene = replace(model.cameras[camera], matrix=shape.matrix() @ model.cameras[camera].matrix)
     if in_scene.height:
         in_scene = replace(in_scene, height=in_scene.height * shape.scale)
-    view = camera_view(in_scene, vertices_of(model) @ shape.matrix()[:3, :3].T + shape.position)
+    view = from_model.camera_view(in_scene, vertices_of(model) @ shape.matrix()[:3, :3].T + shape.position)
     projection = "orthographic" if in_scene.height else "perspective"
     shown = settings_at(scene, time)
     scene = apply_edit(scene, time, replace(shown, view=view, projection=projection))
@@ -125,7 +119,7 @@ def choose_camera(scene: Scene, number: int, camera: int, time: float) -> Scene:
     follows = camera if index is not None and _moves(model, index, camera) else -1
     models = (replace(s, camera=follows if n == number else -1) for n, s in enumerate(scene.settings.models))
     scene = replace(scene, settings=replace(scene.settings, models=tuple(models)))
-    return replace(scene, size=picture_size(in_scene) or scene.size)
+    return replace(scene, size=from_model.picture_size(in_scene) or scene.size)
 
 
 def _moves(model: gltf.Model, animation: int, camera: int) -> bool:

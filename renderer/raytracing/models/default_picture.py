@@ -12,15 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from renderer.formats import gltf
+from renderer.raytracing.lights import light_meter
 from renderer.raytracing.lights.environment import LUMINANCE
-from renderer.raytracing.lights.light_meter import (
-    EMITTER_SAMPLES,
-    emitter_irradiance,
-    facing,
-    lamp_irradiance,
-    metered,
-    sample_surface,
-)
 from renderer.raytracing.models.framing import bounds_of, frame, has_floor, inside_view, three_quarter
 from renderer.raytracing.models.gltf_shapes import materials_of
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sun
@@ -131,14 +124,16 @@ def _own_light(content: Content, view: Camera) -> float:
     """The radiance of white surfaces in the light of the file's lights, where the view sees them; 0 without lights."""
     if not (content.suns or content.points or content.emitted.any()):
         return 0.0
-    surface = facing(sample_surface(content.corners, content.emitted), np.array(view.position))
-    lamps = lamp_irradiance(surface, content.suns, content.points)
+    surface = light_meter.facing(light_meter.sample_surface(content.corners, content.emitted), np.array(view.position))
+    lamps = light_meter.lamp_irradiance(surface, content.suns, content.points)
     is_emitter = content.emitted > 0
-    emitters = sample_surface(content.corners[is_emitter], content.emitted[is_emitter], EMITTER_SAMPLES)
+    emitters = light_meter.sample_surface(
+        content.corners[is_emitter], content.emitted[is_emitter], light_meter.EMITTER_SAMPLES
+    )
     reflected = surface.emitted <= 0  # the exposure is not for the emitters
-    glow = emitter_irradiance(surface, emitters)[reflected]
-    total = metered(lamps[reflected] + glow) / np.pi
-    return total if metered(lamps) > 0 or total >= EMITTERS_LIGHT else 0.0
+    glow = light_meter.emitter_irradiance(surface, emitters)[reflected]
+    total = light_meter.metered(lamps[reflected] + glow) / np.pi
+    return total if light_meter.metered(lamps) > 0 or total >= EMITTERS_LIGHT else 0.0
 
 
 def vertices_of(model: gltf.Model) -> np.ndarray:

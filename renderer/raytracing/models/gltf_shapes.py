@@ -13,17 +13,8 @@ from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, tri
 from renderer.formats import gltf
 from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.mesh import GLTF_SUFFIXES, SUFFIXES, load_model
+from renderer.raytracing import textures
 from renderer.raytracing.instances import Point, placement
-from renderer.raytracing.textures import (
-    DRAWN_SLOTS,
-    attribute_float4s,
-    default_attributes,
-    drawn_slots,
-    joined_attributes,
-    texcoord_sets,
-    write_colors,
-    write_texcoords,
-)
 from renderer.scene.schema import required_file, setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
@@ -80,9 +71,9 @@ def not_drawn(model: gltf.Model) -> dict[str, int]:
     """Counts the textures of the model's materials that no kernel reads, by kind, for renderer.plain.format_ignored."""
     count: Counter[str] = Counter()
     for material in model.materials:
-        drawn = drawn_slots(material)
+        drawn = textures.drawn_slots(material)
         for word, slot in material.textures.items():
-            if word not in DRAWN_SLOTS + COMPUTED_SLOTS:
+            if word not in textures.DRAWN_SLOTS + COMPUTED_SLOTS:
                 count[f"texture {word} materials"] += 1
             elif word not in (*drawn, *COMPUTED_SLOTS):
                 count[f"TEXCOORD_{slot.texcoord_set} textures"] += 1
@@ -108,7 +99,7 @@ def primitive_arrays(
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
         faces = faces[:, [0, 2, 1]]
     has_words = part.tangents is not None or part.colors is not None
-    attributes = default_attributes(len(faces), attribute_float4s(has_words, len(sets)))
+    attributes = textures.default_attributes(len(faces), textures.attribute_float4s(has_words, len(sets)))
     if part.normals is not None:
         normals = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
         size = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -128,9 +119,9 @@ def _write_texcoords_and_colors(
     for number, texcoord_set in enumerate(sets):
         texcoords = part.texcoords[texcoord_set] if texcoord_set < len(part.texcoords) else None
         if texcoords is not None:
-            write_texcoords(attributes, number, texcoords[faces])
+            textures.write_texcoords(attributes, number, texcoords[faces])
     if part.colors is not None:
-        write_colors(attributes, part.colors, faces)
+        textures.write_colors(attributes, part.colors, faces)
 
 
 def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -162,7 +153,7 @@ def mesh_arrays(
     rows = np.arange(first_material, first_material + len(materials))
     parts: list[Arrays] = []
     for part in model.meshes[mesh]:
-        row, sets = int(rows[_row_of(part)]), texcoord_sets(materials[_row_of(part)])
+        row, sets = int(rows[_row_of(part)]), textures.texcoord_sets(materials[_row_of(part)])
         if part.faces.shape[1] == 3:
             parts.append(primitive_arrays(part, matrix, row, sets, collapse))
             continue
@@ -172,8 +163,8 @@ def mesh_arrays(
         if tubes is not None:
             parts.append(primitive_arrays(tubes, np.eye(4), row, sets, collapse))
     if not parts:
-        return np.zeros(0, PRIMITIVE), default_attributes(0)
-    return np.concatenate([primitives for primitives, _ in parts]), joined_attributes([a for _, a in parts])
+        return np.zeros(0, PRIMITIVE), textures.default_attributes(0)
+    return np.concatenate([primitives for primitives, _ in parts]), textures.joined_attributes([a for _, a in parts])
 
 
 def _ball_arrays(
@@ -184,7 +175,9 @@ def _ball_arrays(
     if collapse:
         radii[:] = 0
         radii[np.unique(balls.vertices, axis=0, return_index=True)[1]] = radius
-    attributes = default_attributes(len(radii), attribute_float4s(balls.colors is not None, len(sets)))
+    attributes = textures.default_attributes(
+        len(radii), textures.attribute_float4s(balls.colors is not None, len(sets))
+    )
     attributes[:, 1, 0] = 1  # flag: texture.h does not map this sphere as a globe
     _write_texcoords_and_colors(attributes, balls, sets, np.repeat(np.arange(len(radii))[:, None], 3, 1))
     return spheres(balls.vertices, radii, material), attributes

@@ -28,15 +28,8 @@ from renderer.cdollar.ir.passes import Pass, fuse, order_within_space, run_passe
 from renderer.cdollar.ir.primitives import SCATTERS, identity, recognize
 from renderer.cdollar.ir.types import DTYPES, Number, component_types
 from renderer.cdollar.targets.numpy import primitives as numpy_primitives
+from renderer.cdollar.targets.numpy import spaces
 from renderer.cdollar.targets.numpy.simt import SimtInterpreter
-from renderer.cdollar.targets.numpy.spaces import (
-    IterationSpace,
-    Poison,
-    merge_poison,
-    propagate_poison,
-    raise_if_poisoned,
-    split_box,
-)
 from renderer.cdollar.targets.strict_order import BlockTree, adds_in_blocks
 from renderer.errors import UnavailableError
 from renderer.host import available_memory, format_bytes
@@ -47,7 +40,7 @@ MAX_EINSUM_AXES = 52  # np.einsum's letters
 Shape = tuple[int, ...]
 State = Any  # the state of a reduction between boxes: an array, one array per component, or a BlockTree
 NodeValue = Any  # an array, or a list of one array per component
-Evaluated = tuple[NodeValue, Poison | None]  # the poison marks points whose values are errors
+Evaluated = tuple[NodeValue, spaces.Poison | None]  # the poison marks points whose values are errors
 COMBINERS = {
     "+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax, "&&": np.logical_and, "||": np.logical_or,
 }  # fmt: skip
@@ -73,8 +66,8 @@ class NumpyTarget(Target):
         """The numbers of nodes without free variables."""
         numbers = []
         for node in run_passes(self.dag, tuple(nodes), self.passes)[0]:
-            value, poison = self.value(node, IterationSpace())
-            raise_if_poisoned(poison, self.dag.spans)
+            value, poison = self.value(node, spaces.IterationSpace())
+            spaces.raise_if_poisoned(poison, self.dag.spans)
             numbers.append(np.asarray(value).reshape(-1)[0].item())
         return numbers
 
@@ -125,19 +118,19 @@ class NumpyTarget(Target):
         if 0 in sizes:
             return arrays
         temporaries = max(temporary_factor(body, frozenset(variables)) for body in node.inputs)
-        for box in split_box([v.range for v in variables], max(1, MAX_TEMPORARY_ELEMENTS // temporaries)):
-            space = IterationSpace().inner(variables, box)
+        for box in spaces.split_box([v.range for v in variables], max(1, MAX_TEMPORARY_ELEMENTS // temporaries)):
+            space = spaces.IterationSpace().inner(variables, box)
             pairs = zip(box, variables, strict=True)
             target = tuple(slice(r.low - v.range.low, r.high - v.range.low) for r, v in pairs)
             for array, body in zip(arrays, node.inputs, strict=True):
                 value, poison = self.value(body, space)
-                raise_if_poisoned(poison, self.dag.spans)
+                spaces.raise_if_poisoned(poison, self.dag.spans)
                 array[target] = value
         return arrays
 
     # Nodes
 
-    def value(self, root: ir.Node, space: IterationSpace) -> Evaluated:
+    def value(self, root: ir.Node, space: spaces.IterationSpace) -> Evaluated:
         """The values of a node, which broadcast over the space, and their poison."""
         result = space.hoist_target(root).memo.get(id(root))
         if result is not None:
@@ -148,7 +141,7 @@ class NumpyTarget(Target):
                 target.memo[id(node)] = self.compute(node, target)
         return space.hoist_target(root).memo[id(root)]
 
-    def compute(self, node: ir.Node, space: IterationSpace) -> Evaluated:
+    def compute(self, node: ir.Node, space: spaces.IterationSpace) -> Evaluated:
         """The values of a node whose inputs are evaluated."""
         if node.op == "scalar":
             return np.asarray(kernel_argument(node.attribute.number, node.type)).astype(DTYPES[node.type]), None
@@ -169,12 +162,12 @@ class NumpyTarget(Target):
             if isinstance(node.attribute, ir.UserCall):
                 called = SimtInterpreter(node.attribute.function)
                 result = as_node_value(node, called.call(values))
-                return result, merge_poison([*(poison for _, poison in operands), called.failure])
-            return evaluate(node.attribute, node.type, values), propagate_poison(node.attribute, operands)
+                return result, spaces.merge_poison([*(poison for _, poison in operands), called.failure])
+            return evaluate(node.attribute, node.type, values), spaces.propagate_poison(node.attribute, operands)
 
     # Functions at indices
 
-    def access(self, node: ir.Node, space: IterationSpace) -> Evaluated:
+    def access(self, node: ir.Node, space: spaces.IterationSpace) -> Evaluated:
         """The values of a function at indices: slices of its array if possible, else elements gathered one by one."""
         function, indices = ir.without_lets(node.inputs[0]), node.inputs[1:]
         ranges = ir.domain_ranges(function)
@@ -188,16 +181,16 @@ class NumpyTarget(Target):
         box, order, shape = slices
         return as_node_value(node, [np.transpose(a, order).reshape(shape) for a in data.read(box)]), None
 
-    def inlined(self, node: ir.Node, function: ir.Node, space: IterationSpace) -> Evaluated:
+    def inlined(self, node: ir.Node, function: ir.Node, space: spaces.IterationSpace) -> Evaluated:
         """The values at indices of a function with an infinite domain: its body, with its variables bound to them."""
         operands = [self.value(child, space) for child in node.inputs[1:]]
         values = space.values | dict(zip(function.attribute, (v for v, _ in operands), strict=True))
-        inner = IterationSpace(space.axes, space.ranges, values)
+        inner = spaces.IterationSpace(space.axes, space.ranges, values)
         results = [self.value(body, inner) for body in function.inputs]
-        poison = merge_poison([p for _, p in operands] + [p for _, p in results])
+        poison = spaces.merge_poison([p for _, p in operands] + [p for _, p in results])
         return as_node_value(node, [v for v, _ in results]), poison
 
-    def gathered(self, node: ir.Node, ranges: ir.Ranges, data: ir.ArrayData, space: IterationSpace) -> Evaluated:
+    def gathered(self, node: ir.Node, ranges: ir.Ranges, data: ir.ArrayData, space: spaces.IterationSpace) -> Evaluated:
         """An array's elements at any indices, by border modes; poison where an index without mode is out of bounds."""
         operands = [self.value(index, space) for index in node.inputs[1:]]
         poisons = [poison for _, poison in operands]
@@ -208,7 +201,7 @@ class NumpyTarget(Target):
             outside = (position < 0) | (position >= range_.size)
             if border is None and np.any(outside):
                 first = int(position[outside][0]) if position.ndim else int(position)
-                poisons.append(Poison(outside, node, f"{first + range_.low} where {range_} is allowed"))
+                poisons.append(spaces.Poison(outside, node, f"{first + range_.low} where {range_} is allowed"))
             elif border == "zero":
                 zero = outside if zero is None else zero | outside
             positions.append(apply_border(position, range_.size, border))
@@ -220,11 +213,11 @@ class NumpyTarget(Target):
             components = [np.zeros(elements[0].shape, DTYPES[t]) for t in types]
         if zero is not None:
             components = [np.where(zero, c.dtype.type(0), c) for c in components]
-        return as_node_value(node, list(components)), merge_poison(poisons)
+        return as_node_value(node, list(components)), spaces.merge_poison(poisons)
 
     # Reductions
 
-    def reduce(self, node: ir.Node, space: IterationSpace) -> Evaluated:
+    def reduce(self, node: ir.Node, space: spaces.IterationSpace) -> Evaluated:
         """The value of a reduction at all points of a space."""
         reduction, variables = node.attribute
         ranges = tuple(v.range for v in variables)
@@ -244,7 +237,7 @@ class NumpyTarget(Target):
             elif variable in space.values:
                 outer = max(outer, np.asarray(space.values[variable]).size)
         state, poisons = None, []
-        for box in split_box(list(ranges), max(1, MAX_TEMPORARY_ELEMENTS // (outer * temporaries))):
+        for box in spaces.split_box(list(ranges), max(1, MAX_TEMPORARY_ELEMENTS // (outer * temporaries))):
             inner = space.inner(variables, box)
             operands = [self.value(child, inner) for child in node.inputs]
             shape = tuple(r.size for r in box)
@@ -253,15 +246,15 @@ class NumpyTarget(Target):
                 if poison is not None:
                     full = np.broadcast_shapes(poison.where.shape, shape + (1,) * len(space.axes))
                     where = np.asarray(np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape)))))
-                    poisons.append(Poison(where, poison.node, poison.index))
-        return self.result(node, state), merge_poison(poisons)
+                    poisons.append(spaces.Poison(where, poison.node, poison.index))
+        return self.result(node, state), spaces.merge_poison(poisons)
 
     def reduce_empty(self, node: ir.Node, reduction: ir.Reduction) -> NodeValue:
         """The value of a reduction over an empty domain: the start value of a fold, or the neutral element."""
         check_not_empty(node, self.dag.spans)
         if reduction.is_fold:
             starts = node.inputs[: len(ir.scalar_types(node))]
-            return as_node_value(node, [self.value(child, IterationSpace())[0] for child in starts])
+            return as_node_value(node, [self.value(child, spaces.IterationSpace())[0] for child in starts])
         return np.asarray(NEUTRAL_ELEMENTS[reduction.name]).astype(DTYPES[node.type])
 
     def combine_box(self, node: ir.Node, state: State, values: list[np.ndarray], shape: Shape, depth: int) -> State:
@@ -273,7 +266,7 @@ class NumpyTarget(Target):
         if reduction.function is not None:
             called = SimtInterpreter(reduction.function)
             state = reduce_by_function(node, called, state, full, len(shape), self.strict)
-            raise_if_poisoned(called.failure, self.dag.spans)
+            spaces.raise_if_poisoned(called.failure, self.dag.spans)
             return state
         combiner = COMBINERS[reduction.name]
         if adds_in_blocks(reduction, node.type, self.strict):
@@ -299,7 +292,7 @@ class NumpyTarget(Target):
             total = state.value() if isinstance(state, BlockTree) else state
             return np.asarray(total).astype(DTYPES[node.type])
 
-    def contract(self, node: ir.Node, factors: list[ir.Node], space: IterationSpace) -> Evaluated | None:
+    def contract(self, node: ir.Node, factors: list[ir.Node], space: spaces.IterationSpace) -> Evaluated | None:
         """A sum of products as one einsum in double precision; None if it has too many axes or poisoned factors."""
         variables = node.attribute[1]
         inner = space.inner(variables, tuple(v.range for v in variables))
@@ -324,7 +317,7 @@ class NumpyTarget(Target):
             return (product * repeats).reshape(space.broadcast_shape(out)).astype(DTYPES[node.type]), None
 
 
-def variable_values(node: ir.Node, space: IterationSpace) -> np.ndarray:
+def variable_values(node: ir.Node, space: spaces.IterationSpace) -> np.ndarray:
     """The values of a bound variable along its axis."""
     variable = node.attribute
     if variable in space.values:
@@ -335,7 +328,7 @@ def variable_values(node: ir.Node, space: IterationSpace) -> np.ndarray:
 
 
 def access_slices(
-    indices: ir.Nodes, ranges: ir.Ranges, space: IterationSpace
+    indices: ir.Nodes, ranges: ir.Ranges, space: spaces.IterationSpace
 ) -> tuple[tuple[int | slice, ...], list[int], tuple[int, ...]] | None:
     """NumPy slices, axis order and shape of an access; None unless each index runs along another axis, in bounds."""
     box: list[int | slice] = []
