@@ -17,6 +17,9 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, Device
+from renderer.paths import SHADERS
+from renderer.plain import Json
+from renderer.system.files import read_toml
 
 TILE = 16  # edge of the tile of a group in the kernels of the thesis
 PANEL_K = 256  # rows of b that packed_panels packs at a time
@@ -55,6 +58,7 @@ class MatmulVariant:
 def _shared_tiled(
     name: str, description: str, tile: int, thread_tile: int = 1, unrolled: int = 0, prefetch: int = 0
 ) -> MatmulVariant:
+    """A variant of the thesis with tiles in local memory: `thread_tile` elements of a row per thread."""
     constants = {"TILE": tile, "THREAD_TILE": thread_tile, "UNROLLED": unrolled, "PREFETCH": prefetch}
     return MatmulVariant(name, description, "shared_tiled", tile * tile, (tile, tile * thread_tile), constants)
 
@@ -130,72 +134,31 @@ PACKED_PANELS = MatmulVariant(
 )  # fmt: skip
 
 
-def _several_each(tile: int, count: int) -> list[MatmulVariant]:
-    """The four variants of the thesis with `count` elements of a row per thread."""
-    each = f"1 x {count} elements per thread"
-    return [
-        _shared_tiled(f"each{count}_looped", f"tiles, {each}", tile, count),
-        _shared_tiled(f"each{count}_looped_prefetch", f"tiles, prefetched, {each}", tile, count, prefetch=1),
-        _shared_tiled(f"each{count}", f"tiles, unrolled, {each}", tile, count, unrolled=1),
-        _shared_tiled(f"each{count}_prefetch", f"tiles, unrolled, prefetched, {each}", tile, count, 1, 1),
-    ]
-
-
 def variants(tile: int = TILE) -> dict[str, MatmulVariant]:
     """The variants of the lesson by name, from slow to fast; `tile` is the edge of the thread blocks of the thesis."""
-    size, large = {"TILE": tile}, (128, 128)
+    size, lesson = {"TILE": tile}, TABLES["lesson"]
     listed = [
         MatmulVariant("row", "one row per thread, uncoalesced", "row_per_thread", tile * tile, (tile * tile, 0), size),
         MatmulVariant("coalesced", "one element per thread", "element_per_thread", tile * tile, (tile, tile), size),
-        _shared_tiled("tiles", "square tiles in local memory", tile),
-        _shared_tiled("prefetch", "tiles, the next ones loaded beside the arithmetic", tile, prefetch=1),
-        _shared_tiled("unrolled", "tiles, the inner loop unrolled", tile, unrolled=1),
-        _shared_tiled("unrolled_prefetch", "tiles, unrolled, prefetched", tile, unrolled=1, prefetch=1),
-        *(rung for count in (2, 4) for rung in _several_each(tile, count)),
-        _register_tiled("registers", large, 8, (8, 8), "8 x 8 elements per thread", vector=0, buffers=1),
-        _register_tiled("float4", large, 8, (8, 8), "16-byte loads and stores", buffers=1),
-        _register_tiled("double_buffer", large, 8, (8, 8), "two tiles in turn, one barrier per tile"),
-        _register_tiled("warp_tiles", large, 8, (8, 8), "a warp reads neighboring words", (4, 8)),
-        _register_tiled(
-            "multistage", large, 8, (8, 16), "asynchronous copies, four tiles deep", (8, 4), 4, min_groups_per_sm=2
-        ),
-        _tensor_cores("tensor_cores", large, 16, (64, 32), 4, description="16 x 8 x 4 products of float64 by a warp"),
+        *(_variant(row | {"tile": tile} if row["kind"] == "shared" else row) for row in lesson),
         PACKED_PANELS,
     ]
     return {variant.name: variant for variant in listed}
 
 
-# For each precision and hardware the variants that choose_variant() takes, from large blocks to small ones, and the
-# minimum number of blocks per multiprocessor at which each pays (measured on an H200, matrices of 128 to 8192).
-CHOICES = {
-    "f8": [
-        (1.5, _register_tiled("128x64", (128, 64), 8, (8, 4), warp=(8, 4), vector_length=2)),
-        (0.9, _register_tiled("64x64", (64, 64), 16, (4, 4), warp=(4, 8), vector_length=2)),
-        (0.0, _register_tiled("32x32 by 4", (32, 32), 32, (4, 4), warp=(4, 8), sliced_k=4, vector_length=2)),
-    ],
-    "f8 tensor cores": [
-        (1.5, _tensor_cores("128x128 tensor cores", (128, 128), 16, (64, 32), 4)),
-        (0.9, _tensor_cores("128x64 tensor cores", (128, 64), 16, (64, 32), 3, min_groups_per_sm=2)),
-        (0.0, _tensor_cores("64x64 tensor cores", (64, 64), 16, (32, 32), 3, (16, 8), 3, 1)),
-    ],
-    "f4": [
-        (1.5, _register_tiled("128x128 by 16 deep", (128, 128), 16, (8, 8), warp=(4, 8), min_groups_per_sm=2)),
-        (0.9, _register_tiled("64x64", (64, 64), 16, (8, 4), warp=(4, 8))),
-        (0.9, _register_tiled("32x64 by 4", (32, 64), 32, (4, 8), warp=(8, 4), sliced_k=4)),
-        (0.0, _register_tiled("32x32 by 4", (32, 32), 32, (4, 4), warp=(4, 8), sliced_k=4)),
-    ],
-    "f4 async": [
-        (0.9, _register_tiled("64x128 multistage", (64, 128), 16, (8, 8), "", (4, 8), 3, min_groups_per_sm=4)),
-        (0.9, _register_tiled("64x64 multistage", (64, 64), 16, (8, 4), "", (4, 8), 3, min_groups_per_sm=4)),
-        (0.9, _register_tiled("32x64 by 4", (32, 64), 32, (4, 8), warp=(8, 4), sliced_k=4)),
-        (0.0, _register_tiled("32x32 by 4", (32, 32), 32, (4, 4), warp=(4, 8), sliced_k=4)),
-    ],
-}
+def _variant(row: Json) -> MatmulVariant:
+    """The variant of a row of matmul_variants.toml."""
+    values = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items() if key not in ("kind", "waves")}
+    return MAKERS[row["kind"]](**values)
 
-# The largest blocks: a multiprocessor holds one, so they are chosen only if the last wave is nearly full. Then they
-# reach 0.98 to 1.01 of the rate of cuBLAS (the next smaller block 0.87 to 0.90); with a third of the multiprocessors
-# idle they reach 0.76 to 0.85.
-LARGEST = {"f4 async": _register_tiled("128x256 multistage", (128, 256), 8, (8, 16), "", (8, 4), 3)}
+
+MAKERS: dict[str, Callable[..., MatmulVariant]] = {
+    "shared": _shared_tiled, "register": _register_tiled, "tensor": _tensor_cores,
+}  # fmt: skip
+TABLES = read_toml(SHADERS / "numerics" / "matmul_variants.toml")
+# For each precision and hardware: the least number of blocks per multiprocessor, and the variant.
+CHOICES = {kind: [(row["waves"], _variant(row)) for row in rows] for kind, rows in TABLES["choices"].items()}
+LARGEST = {"f4 async": _variant(TABLES["largest"])}  # chosen only if the last wave is nearly full
 MIN_WAVE_USE = 0.82  # least _wave_use() for which LARGEST is chosen
 
 
