@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, NoReturn
 
 from renderer import __version__
 from renderer.errors import DiskFullError, KernelError, UnavailableError, UserError, is_disk_full
-from renderer.paths import ensure_cache
+from renderer.paths import ASSETS, ensure_cache
 from renderer.plain import printable
 from renderer.system import process, trust
+from renderer.system.files import read_toml
 from renderer.system.progress import Progress
 
 
@@ -31,70 +32,7 @@ class Command(NamedTuple):
     run: str = "command"
 
 
-COMMANDS = {
-    "demo": Command(
-        "draw the demo picture: what the program does, and how fast it does it here",
-        "rayfold demo",
-        *("renderer.export.command", "add_demo_arguments", "demo"),
-    ),
-    "view": Command(
-        "open the window with live panels",
-        "rayfold view cornell fern bunny.obj",
-        *("renderer.window.command", "add_view_arguments", "run_view"),
-    ),
-    "serve": Command(
-        "show the window in a browser, for machines without a screen",
-        "rayfold serve cornell --port 8377",
-        *("renderer.window.command", "add_serve_arguments", "run_serve"),
-    ),
-    "export": Command(
-        "render a picture, a video or frames to files, without a window",
-        "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
-        *("renderer.export.command", "add_arguments", "export"),
-    ),
-    "gallery": Command(
-        "draw twenty bundled scenes, for the web or as posters",
-        "rayfold gallery -o gallery",
-        "renderer.export.gallery",
-    ),
-    "verify": Command(
-        "draw a picture again from its recipe, and say whether its bits are the same",
-        "rayfold verify cornell.png --device cpu",
-        "renderer.export.verify",
-    ),
-    "run": Command(
-        "evaluate a C$ program",
-        "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",
-        *("renderer.cdollar.runtime.command", "add_arguments", "run"),
-    ),
-    "cdollar": Command(
-        "format C$ programs, or serve an editor that shows their errors, types and domains",
-        "rayfold cdollar format program.cb",
-        "renderer.cdollar.tools.command",
-    ),
-    "sum": Command(
-        "add up huge arrays, fast or exactly", "rayfold sum big.npy --mode exact", "renderer.numerics.sums.command"
-    ),
-    "solve": Command(
-        "solve banded systems by LU with partial pivoting, on CPU and GPUs",
-        "rayfold solve band.npz rhs.npy -o x.npy",
-        "renderer.numerics.band_lu.command",
-    ),
-    "lesson": Command(
-        "a paper, live: its experiments run here, its figures beside yours",
-        "rayfold lesson stencil --html lessons",
-        *("renderer.window.command", "add_lesson_arguments", "run_lesson"),
-    ),
-    "warm": Command(
-        "compile ahead of time what the bundled scenes and meshes need here", "rayfold warm", "renderer.export.warm"
-    ),
-    "bench": Command(
-        "measure frame rates and find regressions", "rayfold bench run mirrors -o today.jsonl", "renderer.bench"
-    ),
-    "doctor": Command(
-        "say what this machine can do, and which command installs what is missing", "rayfold doctor", "renderer.doctor"
-    ),
-}
+COMMANDS = {name: Command(**row) for name, row in read_toml(ASSETS / "tables" / "commands.toml").items()}
 
 
 class Parser(argparse.ArgumentParser):

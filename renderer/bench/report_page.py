@@ -13,27 +13,12 @@ from renderer.pages import page
 from renderer.pages.figures import INK, SERIES, draw_plots, new_figure, to_svg
 from renderer.pages.markdown import escape
 from renderer.pages.plot import format_number
+from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.system.files import read_toml
 
-SUBSYSTEMS = {  # first component of a case's name -> (title, question that its cases answer)
-    "products": (
-        "Matrix products",
-        "How near do the kernels come to the vendor's library, and what is each idea worth?",
-    ),
-    "sums": ("Sums", "What do reproducible and exact sums cost beside fast ones?"),
-    "sum": ("Sums of files on several devices", "Do more devices add up faster?"),
-    "band_lu": ("Band LU", "How fast are factors and solutions beside LAPACK's?"),
-    "laplacian": ("Laplacian", "How near is the filter to a copy of as many bytes?"),
-    "cdollar": ("C$", "How fast are compiled programs beside hand-written libraries?"),
-    "rays": ("Rays", "How many rays a second does the traversal answer?"),
-    "layouts": ("BVH layouts", "Which layout of the tree is fastest for which rays?"),
-    "paths": ("Paths", "How fast is a whole path tracer beside Mitsuba's?"),
-    "raytrace": ("Schedules of rays", "What does each depth cost, and which schedule wins?"),
-    "flame": ("Flames", "How many points a second does the chaos game plot?"),
-    "refocus": ("Light fields", "How fast is refocusing by shift and add?"),
-    "farm": ("Farm", "Do more workers draw faster?"),
-    "ink": ("Ink", "How fast is a step of the band solver's picture?"),
-}
+# The title and the question of each subsystem, the first component of a case's name.
+SUBSYSTEMS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "subsystems.toml")
 COLUMNS = ("case", "rate", "unit", "median ms", "half of the runs", "runs", "peer", "device", "commit")
 MAX_PAIRS = 60  # cases of an experiment in one figure
 

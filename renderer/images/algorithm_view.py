@@ -9,29 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
+
 CHANNELS = ("luminance", "red", "green", "blue")  # views of a picture's own numbers, in false color
-VIEW_HELP = {  # a line for each view that a picture may have
-    "color": "the picture itself",
-    "albedo": "the surfaces' reflectance without light, as denoisers take it",
-    "normal": "the direction of the surfaces, x, y, z as red, green, blue",
-    "depth": "distance along the ray to the first surface",
-    "id": "a color for each primitive",
-    "variance": "of the samples of each pixel, while noise_threshold is above 0",
-    "samples": "that each pixel has taken, while noise_threshold is above 0",
-    "density": "hits of each pixel of a flame, before it is developed",
-    "color_sum": "the sum of the colors of each pixel of a flame, before it is developed",
-    "stencil": "rays that are alive as each bounce begins, in words of 32: the active-ray stencil",
-    "nodes visited": "of the BVH by each camera ray; a step draws the boxes of a level",
-    "primitives tested": "against each camera ray; a step draws the boxes of a level of the BVH",
-    "light picks": "lights that the samples of a pixel pick, how often, and what they bring; Alt+click chooses it",
-    "passes": "the texture of each render-to-texture pass, with size, bytes and time",
-    "steps": "panels, look-ahead and updates of the factorization, with pivots, growth and time line",
-    "graph": "the program's graph before and after the passes, and what each kernel computes of it",
-    "luminance": "of the linear picture in false color, by stops",
-    "red": "the red of the linear picture in false color, by stops",
-    "green": "the green of the linear picture in false color, by stops",
-    "blue": "the blue of the linear picture in false color, by stops",
-}
+# A line for each view that a picture may have.
+VIEW_HELP: dict[str, str] = read_toml(ASSETS / "tables" / "views.toml")
 Rgba = tuple[float, float, float, float]  # sRGB and alpha, 0 to 1
 
 

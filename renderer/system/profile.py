@@ -12,20 +12,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from renderer.host import peak_memory, process_age
+from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.system.files import read_toml
 
-STAGES = {
-    "starting": "Python, and the command line",
-    "importing": "modules of the program and its libraries",
-    "opening": "drivers listed, the device opened and tested",
-    "reading": "the input file, and what is decided from it",
-    "building": "geometry, BVH and lights, and their uploads",
-    "compiling": "kernels, or their programs loaded from the cache",
-    "rendering": "samples, and the first launch of each kernel, in which some drivers compile too",
-    "developing": "tone mapping, denoising",
-    "writing": "files",
-    "other": "the rest",
-}
+STAGES: dict[str, str] = read_toml(ASSETS / "tables" / "stages.toml")
 
 
 @dataclass

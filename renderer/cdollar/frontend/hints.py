@@ -3,57 +3,22 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
+
 MAX_COMPARED_CHARS = 40  # longest name that is compared: the time is quadratic in its length
-# Words of other languages, where a token is not expected, or as the name of a type, a function or a module.
-HINTS_BY_WORDS = {
-    "and": "and is `&&`",
-    "or": "or is `||`",
-    "not": "not is `!`",
-    "elif": "write `else if`",
-    "then": "write `if (c) ... else ...`",
-    "def function": "a function starts with the type it returns: `float f(float x) => x;`",
-    "lambda": "an anonymous function is `x => x * x`",
-    "None void": "every function returns a value",
-    "null": "there is no null",
-    "string": 'there are no strings, but for the name of a file: file("a.npy")',
-    "char": "the integers are byte, int, uint and long",
-    "auto": "write `var`",
-    "struct": "write `final class P { float x; }`",
-    "math np Math": "functions stand alone: `sin(x)`",
-    "len": "the size is `size(a)`",
-    "shape": "the size is `size(a, 0)`",
-    "range": "a range is `0..n`",
-    "mean average": "the mean is `sum(a) / size(a)`",
-    "cumsum": "prefix sums are `scan(a)`",
-    "bincount": "counts are `histogram(keys, n)`",
-    "reduce": "write `fold(step, start, a(i))`",
-    "fabs": "it is `abs(x)`",
-    "power": "a power is `pow(x, 2)`",
-    "map": "write `var c(i) = f(a(i))`",
-}
-WORDS = {word: hint for words, hint in HINTS_BY_WORDS.items() for word in words.split()}
-# Members that arrays have elsewhere.
-MEMBERS = {
-    **dict.fromkeys(("T", "transpose"), "the transpose is `var t(j, i) = a(i, j);`"),
-    "copy": "values never change, so nothing needs a copy",
-    **dict.fromkeys(("size", "length", "Length", "len"), WORDS["len"]), "shape": WORDS["shape"],
-    "dot": "the product is `+ (a(i, k) * b(k, j))`", "astype": "a cast is `(int) x`",
-}  # fmt: skip
-MEMBERS |= {
-    name: f"a reduction is `{name}(a)`" for name in ("sum", "prod", "min", "max", "argmin", "argmax", "any", "all")
-}
-SIGNS = {
-    "=": "`==` compares, `=` is for variables",
-    "**": "a power is `pow(x, 2)`", "->": "write `=>`", "|>": "write `f(x)`",
-}  # fmt: skip
+TEXTS = read_toml(ASSETS / "tables" / "hints.toml")
+SIGNS: dict[str, str] = TEXTS["signs"]
 QUOTES = "“”„‟‘’"
-OTHER_SIGNS = {
-    "×": "write `*`", "·": "write `*`", "÷": "write `/`", "−": "the minus sign is `-`", "–": "the minus sign is `-`",
-    "≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`",
-    "π": "it is `pi`", "²": "write `x * x`", "√": "write `sqrt(x)`",
-    "'": 'a file\'s name stands in double quotes: file("a.npy")',
-    "#": "a comment starts with `//`", "@": "the product is `+ (a(i, k) * b(k, j))`",
-}  # fmt: skip
+OTHER_SIGNS: dict[str, str] = TEXTS["characters"]
+
+
+def _by_word(table: dict[str, str]) -> dict[str, str]:
+    """A table of hints by single words, from one whose keys hold several."""
+    return {word: hint for words, hint in table.items() for word in words.split()}
+
+
+WORDS, MEMBERS = _by_word(TEXTS["words"]), _by_word(TEXTS["members"])
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -8,7 +8,9 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
+from renderer.paths import ASSETS
 from renderer.plain import printable
+from renderer.system.files import read_toml
 from renderer.window.app import palette
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.reference import Reference
@@ -29,18 +31,7 @@ MOUSE_HELP = (
     "drag a title bar to move its panel, a gap to resize panels"
 )
 
-TOUR_STEPS = (
-    ("Panels", "Each panel is a live picture. Drag in it to orbit or pan, turn the wheel to zoom; the controls on the "
-     "right belong to the active panel. N and P show the next and the previous scene of the folder."),
-    ("Scenes", "Ctrl+N makes an empty scene; Add (Shift+A) puts shapes, lights, materials, meshes and textures into "
-     "it. A file that is dropped on a panel can be added too. Ctrl+S saves readable TOML."),
-    ("Items", "A click selects what is under it: arrows move it, Alt+R and Alt+S rotate and scale. Its settings are "
-     "below the list; F2 renames it and all that uses it. Ctrl+Z undoes every step."),
-    ("Time", "Ctrl+T shows the timeline. A right click on the name of a setting gives it a key frame; Tracks has a "
-     "row for each, whose keys are dragged, copied and eased. Film... exports a video."),
-    ("Help", "F1 lists all keys, Ctrl+P finds a command, Shift+F1 explains every setting and C$. The pointer on a "
-     "name says what it is for."),
-)  # fmt: skip
+TOUR_STEPS = read_toml(ASSETS / "tables" / "tour.toml")["steps"]
 
 
 class Overlays:
@@ -237,7 +228,7 @@ def _tour(app: AppState, fonts: theme.Fonts, right: float, bottom: float, scale:
     step = app.overlays.tour_step
     if step is None:
         return
-    title, text = TOUR_STEPS[step]
+    title, text = TOUR_STEPS[step]["title"], TOUR_STEPS[step]["text"]
     margin, is_last = theme.CARD_MARGIN * scale, step == len(TOUR_STEPS) - 1
     heading = f"{title}   {step + 1} of {len(TOUR_STEPS)}"
     theme.begin_card("Tour", heading, fonts, (right - margin, bottom - margin), 1.0, scale)

@@ -5,26 +5,14 @@ The back ends call apply() once; all modules that draw use the colors, fonts and
 
 from pathlib import Path
 
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
 from renderer.window.controls.toolkit import FONTS, imgui, imgui_ctx
 
 FONT_SIZE = 15.0  # pixels at scale 1
 BACKGROUND = (0.012, 0.014, 0.018)
-COLORS = {  # sRGB
-    "text": (0.90, 0.92, 0.95, 1), "text_disabled": (0.53, 0.57, 0.63, 1),
-    "window_bg": (0.075, 0.085, 0.105, 1), "popup_bg": (0.095, 0.108, 0.132, 0.98),
-    "border": (0.17, 0.19, 0.23, 1),
-    "frame_bg": (0.125, 0.142, 0.172, 1), "frame_bg_hovered": (0.16, 0.18, 0.22, 1),
-    "frame_bg_active": (0.18, 0.21, 0.26, 1),
-    "button": (0.135, 0.152, 0.185, 1), "button_hovered": (0.19, 0.23, 0.30, 1), "button_active": (0.16, 0.34, 0.58, 1),
-    "header": (0.135, 0.152, 0.185, 1), "header_hovered": (0.18, 0.21, 0.26, 1), "header_active": (0.20, 0.25, 0.33, 1),
-    "slider_grab": (0.17, 0.33, 0.56, 1), "slider_grab_active": (0.20, 0.41, 0.70, 1),  # the value lies over it
-    "check_mark": (0.40, 0.67, 1.0, 1),
-    "separator": (0.17, 0.19, 0.23, 1), "scrollbar_bg": (0, 0, 0, 0), "scrollbar_grab": (0.22, 0.25, 0.30, 1),
-    "title_bg": (0.075, 0.085, 0.105, 1), "title_bg_active": (0.095, 0.108, 0.132, 1),
-    "nav_cursor": (0.40, 0.67, 1.0, 1),
-    "plot_histogram": (0.25, 0.46, 0.74, 1), "plot_histogram_hovered": (0.40, 0.67, 1.0, 1),
-    "text_selected_bg": (0.16, 0.34, 0.58, 0.7), "resize_grip": (0, 0, 0, 0), "modal_window_dim_bg": (0, 0, 0, 0.5),
-}  # fmt: skip
+_TABLE: dict[str, tuple[float, float, float, float]] = read_toml(ASSETS / "tables" / "theme.toml")
+COLORS = {name: (float(r), float(g), float(b), float(a)) for name, (r, g, b, a) in _TABLE.items()}  # sRGB
 ACCENT = (0.40, 0.67, 1.0, 1.0)
 WARNING = (1.0, 0.52, 0.42, 1.0)
 DIM = (0.62, 0.66, 0.72, 1.0)

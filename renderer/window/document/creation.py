@@ -24,15 +24,7 @@ from renderer.window.document import commands, items, picking
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 
-NEW_SCENE: dict[str, Any] = {
-    "title": "untitled",
-    "picture": "raytrace",
-    "size": [1280, 720],
-    "settings": {
-        "view": {"position": [3.0, 2.5, 6.0], "target": [0.0, 0.5, 0.0], "fov_degrees": 40.0},
-        "horizon": [0.05, 0.05, 0.05], "zenith": [0.05, 0.05, 0.05],
-    },
-}  # fmt: skip
+NEW_SCENE = read_toml(ASSETS / "untitled.toml")
 SIZE_IN_VIEW = 0.25  # size of a new shape, as a fraction of the view's height at its target
 GAP = 1.25  # from the middle of a new shape to the next free spot, in widths of the shape
 # Steps (right, front) from the target to the spots that are tried for a new shape, the nearest first.

@@ -9,10 +9,12 @@ from functools import partial
 from typing import get_args, get_type_hints
 
 from renderer.images.denoise import check_installed as check_denoiser
+from renderer.paths import ASSETS
 from renderer.scene.animation import apply_edit
 from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, check_numbers
+from renderer.system.files import read_toml
 from renderer.window.controls.shortcuts import next_item
 from renderer.window.controls.shortcuts import step_setting as stepped
 from renderer.window.panels.panel import Panel
@@ -191,14 +193,7 @@ def move_step(app: AppState, direction: int) -> None:
     app.show_message(app.panel.inspection.move_step(direction))
 
 
-SCHEDULES = {  # settings of the ray tracer, by title of the panel
-    "stencil of bits": {"schedule": "wavefront", "stencil": "bits"},
-    "a flag (int) a ray": {"schedule": "wavefront", "stencil": "flags"},
-    "compaction": {"schedule": "wavefront", "stencil": "compact"},
-    "no test of ended rays": {"schedule": "wavefront", "stencil": "off"},
-    "megakernel": {"schedule": "megakernel", "stencil": "bits"},
-    "regeneration": {"schedule": "regenerate", "stencil": "bits"},
-}
+SCHEDULES = read_toml(ASSETS / "tables" / "schedules.toml")  # settings of the ray tracer, by title of the panel
 
 
 def compare_schedules(app: AppState) -> None:
