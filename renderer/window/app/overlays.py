@@ -92,7 +92,7 @@ class Overlays:
         if question is None:
             return
         self._begin_centered_window("Not saved", min(width * 0.9, 460 * self.scale), height)
-        imgui.text_wrapped(f"{question.name} has changes that are not saved.")
+        imgui.text_wrapped(f"{question.name(self.app.panels.title)} has changes that are not saved.")
         if len(question.lost) > 1:
             imgui.text_disabled(f"{len(question.lost) - 1} more after this one")
         keys = {"save": imgui.Key.enter, "discard": imgui.Key.d, "cancel": imgui.Key.escape}

@@ -27,6 +27,7 @@ class Panel(PanelPicture):
     def __init__(self, scene: Scene, host: PanelHost, base: SceneText | None = None):
         super().__init__(scene, host, base)
         self.draw_loop = DrawLoop(self)
+        self.in_step_with: Panel | None = None  # the panel whose scene time the first tick of this duplicate takes
 
     # Show another scene
 
@@ -98,7 +99,8 @@ class Panel(PanelPicture):
     def tick(self, seconds: float) -> None:
         """Advances the scene time, unless paused; an animation repeats."""
         if self.is_playing:
-            self.scene_time += seconds
+            source, self.in_step_with = self.in_step_with, None
+            self.scene_time = source.scene_time if source else self.scene_time + seconds
             if self.period:
                 self.scene_time %= self.period
 

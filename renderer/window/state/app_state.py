@@ -19,6 +19,7 @@ from renderer.system.process import unfinished_work
 from renderer.window.boundary import contained
 from renderer.window.controls.file_dialog import FileDialog
 from renderer.window.controls.shortcuts import Action
+from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock, SuspendableWork
 from renderer.window.panels.measurements import FrameRateCounter
 from renderer.window.panels.panel import Panel
@@ -247,13 +248,13 @@ class AppState:
                     panel.shelve()
         self.panels.replace(panels, active, arranged)
 
-    def add_panels(self, scenes: Sequence[Scene]) -> None:
-        """Adds a panel for each scene, up to MAX_PANELS, beside the active one."""
+    def add_panels(self, scenes: Sequence[Scene], bases: Sequence[SceneText | None] = ()) -> None:
+        """Adds a panel for each scene, up to MAX_PANELS, beside the active one; `bases` are their texts, if known."""
         free = MAX_PANELS - len(self.panels)
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
         with self.undo_step():
-            for panel in self._make_panels(Session(tuple(scenes[:free]))):
+            for panel in self._make_panels(Session(tuple(scenes[:free]), bases=tuple(bases[:free]))):
                 self.panels.insert_beside_active(panel)
 
     def close_panel(self) -> None:

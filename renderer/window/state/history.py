@@ -40,7 +40,9 @@ def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None
 def show_again(state: PanelsState) -> None:
     """Shows the documents of a state in its panels. `panel.base` is the TOML text of a panel's document (Document)."""
     for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
-        panel.base, panel.file = document.base, file
+        panel.base = document.base
+        if file.original.path != panel.original.path:  # of the same file, the text that is saved now counts
+            panel.file = file
         panel.show(document.scene)
 
 

@@ -6,6 +6,7 @@ Keys (app/key_bindings.py), mouse (app/mouse.py) and controls call them; results
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import get_args, get_type_hints
 
 from renderer.images.denoise import check_installed as check_denoiser
@@ -55,10 +56,19 @@ def step_setting(app: AppState, name: str, direction: int) -> None:
 
 
 def duplicate_panel(app: AppState) -> None:
-    """Opens a panel of the same scene at the same time, paused as the active one is."""
-    source = app.panel
-    app.add_panels([source.scene])
-    app.panel.paused, app.panel.scene_time = source.paused, source.scene_time
+    """Opens a panel of the same scene at the same time, paused as the active one is; saving it asks for a name."""
+    source, before = app.panel, len(app.panels)
+    file, saved = source.original.path, source.file.saved
+    if file.suffix == ".toml":
+        used = {panel.original.path for panel in app.panels}
+        names = (file.with_stem(f"{file.stem.partition(' (')[0]} ({n})") for n in count(2))
+        file = next(name for name in names if name not in used and not name.exists())
+    app.add_panels([replace(source.scene, path=file)], [source.base])
+    if len(app.panels) > before:
+        app.panel.file.saved = saved
+        app.panel.file.original = replace(source.original, path=file)
+        app.panel.paused, app.panel.scene_time = source.paused, source.scene_time
+        app.panel.in_step_with = None if source.paused else source
 
 
 def reset_scene(app: AppState) -> None:

@@ -23,11 +23,10 @@ class Question:
     lost: list[Panel | Path]
     then: Callable[[], None]
 
-    @property
-    def name(self) -> str:
-        """The title of the document that is asked about."""
+    def name(self, title: Callable[[Panel], str]) -> str:
+        """The name of the document that is asked about; `title` gives a panel's."""
         first = self.lost[0]
-        return printable(first.name if isinstance(first, Path) else first.scene.title)
+        return printable(first.name if isinstance(first, Path) else title(first))
 
 
 def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:

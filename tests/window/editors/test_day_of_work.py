@@ -164,7 +164,10 @@ def test_a_duplicate_is_paused_as_its_source_at_its_time(opened, gl):
     assert app.panel.scene_time == 0.0
     app.panel.paused = False
     press(screen, "Ctrl+D")
-    assert not app.panel.paused
+    assert not app.panel.paused and app.panel.in_step_with is None and app.panel.scene_time == app.panels[2].scene_time
+    app.panel.in_step_with, app.panel.scene_time = app.panels[2], 1.5  # as after a wait for a compiler
+    seconds(screen, 0.2)
+    assert app.panel.scene_time == app.panels[2].scene_time > 0
 
 
 def test_a_paused_scene_is_opened_again_paused(opened, tmp_path):

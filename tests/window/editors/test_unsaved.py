@@ -33,12 +33,12 @@ def test_quitting_asks_about_each_changed_document(screen, scene_files, choice):
         change(panel)
     press(screen, "Ctrl+Q")
     frames(screen, 2)
-    assert app.overlays.question.name == "first" and not app.loop.quit_requested
+    assert app.overlays.question.name(app.panels.title) == "first" and not app.loop.quit_requested
     press(screen, choice)
     if choice == "Escape":
         assert app.overlays.question is None and not app.loop.quit_requested
         return
-    assert app.overlays.question.name == "second" and not app.loop.quit_requested
+    assert app.overlays.question.name(app.panels.title) == "second" and not app.loop.quit_requested
     press(screen, choice)
     frames(screen, 2)
     assert app.loop.quit_requested
@@ -118,7 +118,7 @@ def test_unsaved_code_is_asked_about(screen):
     press(screen, "Ctrl+J")
     unsaved.quit(app)
     frames(screen, 2)
-    assert app.overlays.question.name == "first.toml"
+    assert app.overlays.question.name(app.panels.title) == "first.toml"
     press(screen, "Enter")
     frames(screen, 2)
     assert app.loop.quit_requested and "# a comment" in code.path.read_text()
@@ -133,3 +133,55 @@ def test_the_card_after_a_crash_stays_until_it_is_answered(screen, tmp_path):
     frames(screen, 2)
     press(screen, "Escape")
     assert app.overlays.recovered is not None
+
+
+def test_a_duplicate_is_a_document_that_does_not_overwrite_its_source(screen, scene_files, tmp_path):
+    finish(screen)
+    app, text = screen.app, scene_files[0].read_text()
+    press(screen, "Ctrl+D")
+    assert not app.panel.has_unsaved_work
+    change(app.panel)
+    press(screen, "Ctrl+S")
+    assert app.dialog is not None and app.dialog.name == "first (2).toml" and scene_files[0].read_text() == text
+    press(screen, "Escape")
+    press(screen, "Ctrl+Q")
+    frames(screen, 2)
+    assert app.overlays.question.name(app.panels.title) == "first (2)"
+    press(screen, "Enter")
+    app.dialog.accept()
+    frames(screen, 3)
+    saved = load(tmp_path / "first (2).toml")
+    assert saved.settings.max_iterations == 77 and scene_files[0].read_text() == text and app.loop.quit_requested
+    assert app.panels[0].scene.settings.max_iterations == 40
+
+
+def test_a_duplicate_of_a_duplicate_has_another_name_and_undo_closes_it(screen):
+    app = screen.app
+    press(screen, "Ctrl+D")
+    press(screen, "Ctrl+D")
+    assert [panel.original.path.name for panel in app.panels[2:]] == ["first (2).toml", "first (3).toml"]
+    assert app.panel.base is app.panels[0].base
+    press(screen, "Ctrl+Z")
+    press(screen, "Ctrl+Z")
+    assert len(app.panels) == 2
+
+
+def test_undo_to_an_older_text_than_the_saved_one_is_unsaved_work(screen, scene_files):
+    finish(screen)
+    app = screen.app
+    change(app.panel, 50)
+    frames(screen, 3)
+    assert app.panel.has_unsaved_work
+    scene_files[0].write_text(scene_files[0].read_text().replace("= 40", "= 60"))
+    app.file_watcher.accept(scene_files[0])
+    open_files.reload(app, {scene_files[0]})
+    assert app.panel.scene.settings.max_iterations == 60 and not app.panel.has_unsaved_work
+    press(screen, "Ctrl+Z")
+    assert app.panel.scene.settings.max_iterations == 50 and app.panel.has_unsaved_work
+    press(screen, "Ctrl+Z")
+    assert app.panel.scene.settings.max_iterations == 40 and app.panel.has_unsaved_work
+    press(screen, "Ctrl+Q")
+    assert app.overlays.question is not None and not app.loop.quit_requested
+    press(screen, "Escape")
+    press(screen, "Ctrl+S")
+    assert load(scene_files[0]).settings.max_iterations == 40 and not app.panel.has_unsaved_work
