@@ -107,9 +107,16 @@ def add_file(document: Document, path: Path) -> Document:
 
 
 def add_texture(document: Document, path: Path) -> Document:
-    """The document with a picture file as a texture."""
-    name = commands.unique_name(document.scene.settings, "textures", path.stem or "texture")
-    return commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
+    """The document with a picture file as a texture: of the selected item's colors, if it has a material."""
+    settings, selected = document.scene.settings, document.selected
+    name = commands.unique_name(settings, "textures", path.stem or "texture")
+    added = commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
+    item = items.material_of(settings, selected)
+    if selected is None or item is None or selected.group == "distance_fields":  # they have no texture coordinates
+        return added
+    value = items.item_value(settings, item)
+    added = replace(added, selection=document.selection)
+    return _with_changed_material(added, item, replace(value, color_texture=name), value.name)
 
 
 def _fitted(document: Document, group: str, value: Any, units: float) -> Any:
@@ -275,11 +282,35 @@ def material_presets() -> dict[str, Any]:
 
 
 def with_preset(document: Document, item: Item, preset: Any) -> Document:
-    """The document with a preset as a material, which keeps its name and its maps."""
+    """The document with a preset as a material, which keeps its name and its maps.
+
+    If others than the selected item use the material, the item gets a new one with the preset's name.
+    """
     value = items.item_value(document.scene.settings, item)
     kept = {key: getattr(value, key) for key in ("name", *MAP_KEYS)}
-    changed = commands.set_value(document, item, replace(preset, **kept))
-    return replace(changed, selection=document.selection)
+    return _with_changed_material(document, item, replace(preset, **kept), preset.name)
+
+
+def _with_changed_material(document: Document, item: Item, changed: Any, name: str) -> Document:
+    """The document with a material changed; if others than the selected item use it, a new one changed instead.
+
+    The new material gets `name`, or the next unused one.
+    """
+    selected, settings = document.selected, document.scene.settings
+    users = items.users(settings, "materials", items.item_value(settings, item).name)
+    if selected in (None, item) or users == [selected]:
+        made = commands.set_value(document, item, changed)
+    else:
+        made = _made_of_last(_material(document, replace(changed, name=name)), selected)
+    return replace(made, selection=document.selection)
+
+
+def _made_of_last(document: Document, item: Item) -> Document:
+    """The document with an item made of the last material."""
+    settings: Any = document.scene.settings
+    shapes = list(getattr(settings, item.group))
+    shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
+    return document.with_settings(**{item.group: tuple(shapes)})
 
 
 def _material_of_kind(material_class: Any, kind: str) -> Any:
@@ -298,12 +329,8 @@ def _material_of_selected(document: Document, made: Any) -> Document:
     settings: Any = changed.scene.settings
     if item is None or "material" not in field_types(items.groups(settings)[item.group]):
         return changed
-    shapes = list(getattr(settings, item.group))
     lamps = {material.name for material in settings.materials[:-1] if any(material.emission)}
-    if shapes[item.index].material in lamps:
-        return changed
-    shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
-    return changed.with_settings(**{item.group: tuple(shapes)})
+    return changed if items.item_value(settings, item).material in lamps else _made_of_last(changed, item)
 
 
 def _area_light(document: Document) -> Document:

@@ -114,6 +114,15 @@ def reference_list(settings: PictureSettings, group: str) -> str:
     return group if any(group in reference_fields(kind).values() for kind in kinds) else ""
 
 
+def material_of(settings: PictureSettings, item: Item | None) -> Item | None:
+    """The material of an item: the item itself if it is one; None for an item without material."""
+    if item is None or item.group == "materials":
+        return item
+    name = getattr(item_value(settings, item), "material", "")
+    names = [material.name for material in getattr(settings, "materials", ())]
+    return Item("materials", names.index(name)) if name in names else None
+
+
 def users(settings: PictureSettings, group: str, name: str) -> list[Item]:
     """The items that refer to the item `name` of a group."""
     target = reference_list(settings, group)

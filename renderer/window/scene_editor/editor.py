@@ -150,22 +150,13 @@ class SceneEditor(PanelEditor):
         if imgui.collapsing_header("Object", imgui.TreeNodeFlags_.default_open):
             self._object()
         if imgui.collapsing_header("Material", imgui.TreeNodeFlags_.default_open):
-            if item := self._material():
+            if item := items.material_of(self.settings, self.selected):
                 if imgui.tree_node_ex("presets", imgui.TreeNodeFlags_.default_open):
                     draw_presets(self.app, self.panel, item)
                     imgui.tree_pop()
                 self._properties(item)
             else:
                 imgui.text_disabled("none: select a shape or a material")
-
-    def _material(self) -> Item | None:
-        """The selected material, or the material of the selected item."""
-        item, settings = self.selected, self.settings
-        if item is None or item.group == "materials":
-            return item
-        names = [material.name for material in settings.materials]
-        name = getattr(items.item_value(settings, item), "material", "")
-        return Item("materials", names.index(name)) if name in names else None
 
     def _object(self) -> None:
         """The list of items with its buttons, and the properties of the selected one, or of a table of the world."""

@@ -30,6 +30,7 @@ MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
 WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
 PRESETS_A_LINE = 3
+PRESET_HELP = "changes the material; if other items use it, the selected one gets a new material of this name"
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
 
@@ -163,7 +164,9 @@ def draw_presets(app: AppState, panel: Panel, item: Item) -> None:
     for number, (name, preset) in enumerate(creation.material_presets().items()):
         if number % PRESETS_A_LINE:
             imgui.same_line(0, gap)
-        if imgui.button(f"{name}###preset {name}", (width, 0)):
+        is_pressed = imgui.button(f"{name}###preset {name}", (width, 0))
+        imgui.set_item_tooltip(PRESET_HELP)
+        if is_pressed:
             edit_actions.run_command(app, partial(creation.with_preset, item=item, preset=preset), panel)
 
 

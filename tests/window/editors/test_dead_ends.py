@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from renderer.paths import SCENES
+from renderer.paths import ROOT, SCENES
 from renderer.pictures import load
 from renderer.raytracing.settings import Material, Sphere
 from renderer.raytracing.settings import Settings as RayTracerSettings
@@ -114,6 +114,28 @@ def test_presets_are_materials_that_keep_the_name_and_the_maps():
         value = made.scene.settings.materials[0]
         assert value.name == scene.settings.materials[0].name and replace(value, name=preset.name) == preset
         assert scene_text.SceneText(made.text().text, scene.path).scene.settings.materials[0] == value
+
+
+def test_a_preset_and_a_texture_leave_the_other_users_of_a_material_alone():
+    scene, picture = load(SCENES / "mirrors.toml"), ROOT / "assets" / "demo.png"
+    before, presets = scene.settings, creation.material_presets()
+    assert len(items.users(before, "materials", "silver")) == 2
+    document = Document(scene, scene_text.opened(scene), Item("spheres", 0))
+    silver = items.material_of(before, document.selection)
+    made = creation.with_preset(document, silver, presets["wax"])
+    after = made.scene.settings
+    assert after.materials[:-1] == before.materials and made.selection == Item("spheres", 0)
+    assert (after.spheres[0].material, after.spheres[1:]) == ("wax", before.spheres[1:])
+    again = creation.with_preset(made, items.material_of(after, made.selection), presets["glass"]).scene.settings
+    assert again.spheres == after.spheres and again.materials[-1] == replace(presets["glass"], name="wax")
+
+    textured = creation.add_texture(document, picture).scene.settings
+    copy = textured.materials[-1]
+    assert textured.materials[:-1] == before.materials and textured.spheres[0].material == copy.name != "silver"
+    assert replace(copy, name="silver", color_texture="") == before.materials[silver.index]
+    assert creation.add_texture(made, picture).scene.settings.materials[-1].color_texture == copy.color_texture
+    unselected = creation.add_texture(replace(document, selection=None), picture)
+    assert unselected.scene.settings.materials == before.materials and unselected.selection.group == "textures"
 
 
 def test_a_preset_is_one_click_and_one_undo_and_the_world_is_in_the_list(gl, gpu, tmp_path, monkeypatch):
