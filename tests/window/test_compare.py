@@ -9,8 +9,9 @@ from renderer.images import denoise
 from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
+from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import display, picture_overlays
+from renderer.window.panels import display, panel_view, picture_overlays
 from renderer.window.state import panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
@@ -56,6 +57,32 @@ def test_comparison_with_another_panel_follows_it(screen):
     press(screen, "Ctrl+W")
     frames(screen, 3)
     assert not screen.app.panel.error
+
+
+def test_the_measured_difference_is_a_message_and_opens_its_section(screen):
+    finish(screen)
+    press(screen, "Ctrl+M")
+    assert "no reference" in screen.app.message
+    press(screen, "S")
+    press(screen, "Ctrl+M")
+    until(screen, lambda: screen.app.message.startswith("MSE 0"))
+    assert "PSNR" in screen.app.message and "FLIP" in screen.app.message
+
+
+def test_titles_errors_and_buttons_keep_to_their_room(screen):
+    finish(screen)
+    imgui.new_frame()
+    one, other = theme.button_width("Pause"), theme.button_width("Resume")
+    long = panel_view._cut("a title that is far too long for its bar", "  (paused)", 160.0)
+    fits, width = panel_view._cut("short", "  (paused)", 400.0), imgui.calc_text_size(long).x
+    nothing = panel_view._cut("title", "  (paused)", 10.0)
+    imgui.end_frame()
+    assert one == other > 0 == theme.button_width("Find")
+    assert long.startswith("a ti") and long.endswith("...  (paused)") and width <= 160
+    assert (fits, nothing) == ("short  (paused)", "  (paused)")
+    panel = screen.app.panel
+    panel.update_error = f"{panel.original.path}:8: syntax error"
+    assert panel_view._short_error(panel) == "first.toml:8: syntax error"
 
 
 def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):

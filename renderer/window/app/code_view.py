@@ -181,15 +181,10 @@ class CodeView:
             self.app.overlays.code.is_on = False
         imgui.same_line()
         self._choose_file(text_files(panel))
-        error = panel.update_error or panel.error
-        self._mark(error)
+        self._mark(panel.update_error or panel.error)  # the picture shows its text
         self._limit_paste()
-        lines = imgui.calc_text_size(error, False, imgui.get_content_region_avail().x).y if error else 0.0
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-            self.editor.render("##text", imgui.ImVec2(0, -lines - 8 * self.scale if error else 0))
-        if error:
-            with imgui_ctx.push_text_wrap_pos(0.0):
-                imgui.text_colored(theme.WARNING, error)
+            self.editor.render("##text", imgui.ImVec2(0, 0))
 
     def _choose_file(self, files: list[Path]) -> None:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""

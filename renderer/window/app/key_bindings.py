@@ -58,7 +58,7 @@ ACTIONS = [
     Action("Ctrl+]", "next step of an algorithm's view", PANEL, lambda s: panel_actions.move_step(s, 1), True),
     Action("Ctrl+[", "previous step of an algorithm's view", PANEL, lambda s: panel_actions.move_step(s, -1), True),
     Action("Ctrl+B", "compare stencil bits, flags, compaction, off, fused", PANEL, panel_actions.compare_schedules),
-    Action("Ctrl+M", "measure MSE, PSNR and FLIP against the reference", PANEL, lambda s: s.panel.measure()),
+    Action("Ctrl+M", "measure MSE, PSNR and FLIP against the reference", PANEL, panel_actions.measure),
     Action("Ctrl+Home", "show the whole picture (Ctrl+wheel magnifies)", VIEW, panel_actions.reset_zoom),
     Action("I", "pixel inspector", PANEL, lambda s: s.overlays.inspector.toggle()),
     Action("Ctrl+N", "new scene", FILE, open_files.new_document),

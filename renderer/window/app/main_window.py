@@ -320,7 +320,7 @@ class MainWindow:
 
     def _title(self, panel: Panel) -> None:
         """The title; for a scene file an input field, which Enter accepts."""
-        title = panel.scene.title
+        title = self.app.panels.title(panel)
         if panel.original.path.suffix.lower() != ".toml":
             imgui.text_wrapped(title)
             return

@@ -211,9 +211,9 @@ def _tooltip(f: Field, kind: object) -> None:
 def field_help(f: Field, kind: object) -> str:
     """The help of a setting: its sentence, its range or choices, and its key, a line each."""
     low, high = f.metadata.get("low"), f.metadata.get("high")
-    span = f"{low:g} to {high:g}" if low is not None and high is not None else ""
+    span = f"{low:,.10g} to {high:,.10g}" if low is not None and high is not None else ""
     if not span and (low is not None or high is not None):
-        span = f"at least {low:g}" if low is not None else f"at most {high:g}"
+        span = f"at least {low:,.10g}" if low is not None else f"at most {high:,.10g}"
     choices = ", ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else ""
     key = f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""
     return "\n".join(dict.fromkeys(part for part in (f.metadata.get("help") or "", span, choices, key) if part))

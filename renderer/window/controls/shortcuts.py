@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 
 PICTURE_GROUP = "This picture"  # the help's group for a picture's own keys
@@ -110,9 +111,8 @@ def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spac
         if number:
             imgui.same_line(0, spacing)
         action = next(action for action in actions if action.keys == keys)
-        if imgui.button(label):
+        if theme.button(label, f"{keys}: {action.name}"):
             app.run(action)
-        imgui.set_item_tooltip(f"{keys}: {action.name}")
 
 
 def next_item(items: Sequence[Any], current: object, direction: int = 1) -> Any:

@@ -10,6 +10,7 @@ from renderer.system.files import read_toml
 from renderer.window.controls.toolkit import FONTS, imgui, imgui_ctx
 
 FONT_SIZE = 15.0  # pixels at scale 1
+TURNS = ("Pause", "Resume"), ("All panels", "Maximize"), ("All", "One")  # labels that one button takes in turn
 BACKGROUND = (0.012, 0.014, 0.018)
 _TABLE: dict[str, tuple[float, float, float, float]] = read_toml(ASSETS / "tables" / "theme.toml")
 COLORS = {name: (float(r), float(g), float(b), float(a)) for name, (r, g, b, a) in _TABLE.items()}  # sRGB
@@ -114,10 +115,16 @@ def begin_card(name: str, title: str, fonts: Fonts, corner: tuple[float, float],
     text_in(fonts.bold, title, ACCENT)
 
 
+def button_width(label: str) -> float:
+    """The width of a button, which does not change with its label: of the longest label of its TURNS; else 0."""
+    turns = next((turns for turns in TURNS if label in turns), ())
+    return max((imgui.calc_text_size(turn).x + 2 * imgui.get_style().frame_padding.x for turn in turns), default=0.0)
+
+
 def button(label: str, tooltip: str = "", is_enabled: bool = True) -> bool:
     """Draws a button with a tooltip; returns true if it was clicked."""
     imgui.begin_disabled(not is_enabled)
-    clicked = imgui.button(label)
+    clicked = imgui.button(label, (button_width(label), 0.0))
     imgui.end_disabled()
     if tooltip:
         imgui.set_item_tooltip(tooltip)

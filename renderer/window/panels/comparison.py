@@ -33,6 +33,7 @@ class Comparison:
         self.exposure = 0.0  # stops, of both pictures before they are subtracted
         self.numbers = ""  # the last measurement
         self._measuring: Future[dict[str, float]] | None = None
+        self._report: Callable[[str], None] = lambda text: None  # takes the result of the running measurement
         self.reference: Callable[[], Texture | None] = lambda: None  # gives the reference, 8 bits per channel
 
     def set_reference(self, displayed: Texture) -> None:
@@ -50,13 +51,17 @@ class Comparison:
         kept = to_texture(self._gl, pixels[..., :3])
         self.reference, self.label = lambda: kept, path.name
 
-    def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
-        """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
+    def measure(self, displayed: Texture, wake: Callable[[], None], report: Callable[[str], None]) -> None:
+        """Starts to measure MSE, PSNR and FLIP of the displayed picture.
+
+        poll() puts the result in `numbers` and passes it to report().
+        """
         reference = self.reference()
         if reference is None:
             self.numbers = "no reference: S keeps the displayed picture, W takes the next panel"
+            report(self.numbers)
             return
-        self.numbers = "measuring"
+        self.numbers, self._report = "measuring", report
         executor = ThreadPoolExecutor(1, "measure")  # not the completion thread: that one waits for devices
         self._measuring = executor.submit(differences, displayed.read(), reference.read())
         self._measuring.add_done_callback(lambda _: wake())
@@ -71,6 +76,7 @@ class Comparison:
             self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in measured.result().items())
         except ValueError as error:  # the pictures have two sizes
             self.numbers = str(error)
+        self._report(self.numbers)
 
     def cycle(self) -> str:
         """Switches to the next mode and returns it; "off" if there is no reference."""

@@ -56,9 +56,9 @@ class PanelView:
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if panel.error:
-            self._error_box(image_rect, "This picture cannot be drawn", panel.error, image_rect[3])
+            self._error_box(image_rect, "This picture cannot be drawn", _short_error(panel), image_rect[3])
         elif panel.update_error:
-            self._error_box(image_rect, "Update failed; showing the last good picture", panel.update_error)
+            self._error_box(image_rect, "Update failed; showing the last good picture", _short_error(panel))
         draw.pop_clip_rect()
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> None:
@@ -107,8 +107,10 @@ class PanelView:
         speed = _fit(_speed(panel, now), width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         mark = "* " if panel.has_unsaved_work else ""
-        title = mark + title + ("  (paused)" if panel.paused else "")
-        self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
+        font, paused = self.fonts.bold if active else self.fonts.text, "  (paused)" if panel.paused else ""
+        with imgui_ctx.push_font(font, theme.FONT_SIZE):
+            title = _cut(mark + title, paused, left - x - 2 * pad)
+        self._text(title, x + pad, y, theme.TEXT, font, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
@@ -164,6 +166,22 @@ class PanelView:
 
 def _region(values: np.ndarray, left: int, top: int, width: int, height: int) -> np.ndarray:
     return values[top : top + height, left : left + width]
+
+
+def _short_error(panel: Panel) -> str:
+    """The error of a panel, in which the panel's files have their names alone."""
+    error = panel.error or panel.update_error
+    for path in (panel.original.path, *panel.scene.files):
+        error = error.replace(str(path), path.name)
+    return error
+
+
+def _cut(title: str, after: str, width: float) -> str:
+    """A title with the words after it; where they are wider than `width` units, the title ends in three dots."""
+    kept = title
+    while kept and imgui.calc_text_size(kept + after).x > width:
+        title, kept = title[:-1], f"{title[:-1]}..." if len(title) > 1 else ""
+    return kept + after
 
 
 def _fit(facts: list[str], width: float) -> str:

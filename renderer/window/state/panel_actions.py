@@ -140,6 +140,12 @@ def compare(app: AppState) -> None:
         app.show_message(f"compare: {comparison.cycle()}")
 
 
+def measure(app: AppState) -> None:
+    """Measures the picture against the reference; a message and "Look closely" show the result."""
+    app.panel.inspection.opens_controls = True
+    app.panel.measure(app.show_message)
+
+
 def focus(app: AppState, u: float, v: float) -> None:
     """Focuses on the surface at these fractions of the panel's width and height."""
     app.input.picking.is_on = False

@@ -18,6 +18,9 @@ HEIGHT, WIDTH = 44, 860  # at scale 1; a narrower timeline has two lines
 KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
 if none has, of those that you changed, or else of the view"""
 
+LOOP_HELP = """values go on from the last key frame to the first, so that the repetition has no jump;
+without it they rest after the last key frame. Playback always repeats after the duration"""
+
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
     """The height of the timeline."""
@@ -62,7 +65,7 @@ def _interpolation(app: AppState, animation: Animation, here: float | None, scal
     keys = keys_at(animation, here) if here is not None else {}
     current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(current), list(INTERPOLATIONS))
-    imgui.set_item_tooltip("how values go from the key frame at this time to the next")
+    imgui.set_item_tooltip("easing: how values go from the key frame at this time to the next")
     if changed and keys:
         app.panel.show(ease_keys(app.panel.scene, keys, INTERPOLATIONS[index]))
 
@@ -72,11 +75,12 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
-    imgui.set_item_tooltip("seconds that the animation takes")
+    imgui.set_item_tooltip("duration: seconds after which playback repeats, and of an exported film")
     if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
         app.panel.show(replace(scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
+    imgui.set_item_tooltip(LOOP_HELP)
     if changed and animation.duration > 0:
         app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
 
