@@ -69,20 +69,34 @@ def test_the_measured_difference_is_a_message_and_opens_its_section(screen):
     assert "PSNR" in screen.app.message and "FLIP" in screen.app.message
 
 
-def test_titles_errors_and_buttons_keep_to_their_room(screen):
+def test_a_button_keeps_its_width_and_an_error_names_the_file_alone(screen):
     finish(screen)
     imgui.new_frame()
     one, other = theme.button_width("Pause"), theme.button_width("Resume")
-    long = panel_view._cut("a title that is far too long for its bar", "  (paused)", 160.0)
-    fits, width = panel_view._cut("short", "  (paused)", 400.0), imgui.calc_text_size(long).x
-    nothing = panel_view._cut("title", "  (paused)", 10.0)
     imgui.end_frame()
     assert one == other > 0 == theme.button_width("Find")
-    assert long.startswith("a ti") and long.endswith("...  (paused)") and width <= 160
-    assert (fits, nothing) == ("short  (paused)", "  (paused)")
     panel = screen.app.panel
     panel.update_error = f"{panel.original.path}:8: syntax error"
     assert panel_view._short_error(panel) == "first.toml:8: syntax error"
+
+
+def test_the_inspector_compares_linear_values_and_says_that_exposures_differ(screen):
+    finish(screen)
+    panel, other = screen.app.panels
+    assert picture_overlays.reference_lines(panel, 0.5, 0.5) == []
+    press(screen, "W")
+    width, height = other.display.frame.size
+    linear = other.display.frame.read()[height // 2, width // 2]
+    srgb, values = picture_overlays.reference_lines(panel, 0.5, 0.5)
+    assert srgb.startswith("second: sRGB ") and values.startswith("second: linear ")
+    assert [float(word) for word in values.split()[2:]] == pytest.approx(linear.tolist(), rel=1e-5)
+    panel.show(replace(panel.scene, tone=replace(panel.scene.tone, exposure="auto")))
+    assert "automatic exposure may differ" in picture_overlays.reference_lines(panel, 0.5, 0.5)[-1]
+    before = panel.display.frame.read()[3, 4].tolist()
+    press(screen, "S")
+    at = 4.5 / width, 3.5 / height
+    kept = picture_overlays.reference_lines(panel, *at)
+    assert len(kept) == 3 and [float(word) for word in kept[1].split()[3:]] == pytest.approx(before, rel=1e-5)
 
 
 def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):

@@ -144,9 +144,8 @@ def _labeled_control(
     _tooltip(f, kind)
     if changed:
         imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
-        if imgui.button("x", (reset, 0)):
+        if theme.button("x", "reset to the scene's value", width=reset):
             value = original
-        imgui.set_item_tooltip("reset to the scene's value")
     return value
 
 

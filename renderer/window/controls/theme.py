@@ -121,10 +121,10 @@ def button_width(label: str) -> float:
     return max((imgui.calc_text_size(turn).x + 2 * imgui.get_style().frame_padding.x for turn in turns), default=0.0)
 
 
-def button(label: str, tooltip: str = "", is_enabled: bool = True) -> bool:
-    """Draws a button with a tooltip; returns true if it was clicked."""
+def button(label: str, tooltip: str = "", is_enabled: bool = True, width: float = 0.0) -> bool:
+    """Draws a button with a tooltip, `width` or button_width() units wide; returns true if it was clicked."""
     imgui.begin_disabled(not is_enabled)
-    clicked = imgui.button(label, (button_width(label), 0.0))
+    clicked = imgui.button(label, (width or button_width(label), 0.0))
     imgui.end_disabled()
     if tooltip:
         imgui.set_item_tooltip(tooltip)

@@ -114,9 +114,8 @@ def add_texture(document: Document, path: Path) -> Document:
     item = items.material_of(settings, selected)
     if selected is None or item is None or selected.group == "distance_fields":  # they have no texture coordinates
         return added
-    value = items.item_value(settings, item)
-    added = replace(added, selection=document.selection)
-    return _with_changed_material(added, item, replace(value, color_texture=name), value.name)
+    value = replace(items.item_value(settings, item), color_texture=name)
+    return _with_changed_material(replace(added, selection=selected), item, value, value.name)
 
 
 def _fitted(document: Document, group: str, value: Any, units: float) -> Any:

@@ -235,9 +235,8 @@ class FlameEditor(Editor):
                 if new is not None:  # a weight of 0 would remove the control under the pointer
                     self.change(edit.with_variation, self.index, name, new or 1e-6)
                 imgui.same_line(0, 6 * self.scale)
-                if imgui.button("x", (reset, 0)):
+                if theme.button("x", "remove variation", width=reset):
                     self.change(edit.with_variation, self.index, name, 0.0)
-                imgui.set_item_tooltip("remove variation")
                 for parameter in variation_table()[name].parameters:
                     self._label("  " + parameter.removeprefix(f"{name}_"))
                     new = _drag(f"##{parameter}", xform.parameter_value(parameter), 0.01)

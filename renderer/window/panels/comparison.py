@@ -33,35 +33,36 @@ class Comparison:
         self.exposure = 0.0  # stops, of both pictures before they are subtracted
         self.numbers = ""  # the last measurement
         self._measuring: Future[dict[str, float]] | None = None
-        self._report: Callable[[str], None] = lambda text: None  # takes the result of the running measurement
+        self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
         self.reference: Callable[[], Texture | None] = lambda: None  # gives the reference, 8 bits per channel
+        self.linear: Callable[[], Texture | None] = lambda: None  # gives its linear values, if they are known
 
-    def set_reference(self, displayed: Texture) -> None:
-        """Takes a copy of the displayed picture as the reference."""
-        kept = self._gl.texture(displayed.size, 4, "f1").write(displayed.read())
-        self.reference, self.label = lambda: kept, "kept picture"
+    def set_reference(self, panel: Any) -> None:
+        """Takes a copy of the picture that a panel displays as the reference."""
+        shown, frame = panel.display.texture, panel.display.frame
+        kept = self._gl.texture(shown.size, 4, "f1").write(shown.read())
+        linear = self._gl.texture(frame.size).write(frame.read())
+        self.reference, self.linear, self.label = lambda: kept, lambda: linear, "kept picture"
 
     def set_reference_panel(self, panel: Any, title: str) -> None:
         """Takes another panel's displayed picture as the reference; the reference follows that panel."""
-        self.reference, self.label = lambda: panel.display.texture, title
+        self.reference, self.linear = lambda: panel.display.texture, lambda: panel.display.frame
+        self.label = title
 
     def set_reference_file(self, path: Path) -> None:
         """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel."""
         pixels = linear_to_srgb(read_exr(path)) if path.suffix.lower() == ".exr" else read_pixels(path)
         kept = to_texture(self._gl, pixels[..., :3])
-        self.reference, self.label = lambda: kept, path.name
+        self.reference, self.linear, self.label = lambda: kept, lambda: None, path.name
 
-    def measure(self, displayed: Texture, wake: Callable[[], None], report: Callable[[str], None]) -> None:
-        """Starts to measure MSE, PSNR and FLIP of the displayed picture.
-
-        poll() puts the result in `numbers` and passes it to report().
-        """
+    def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
+        """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
         reference = self.reference()
         if reference is None:
             self.numbers = "no reference: S keeps the displayed picture, W takes the next panel"
-            report(self.numbers)
+            self.report(self.numbers)
             return
-        self.numbers, self._report = "measuring", report
+        self.numbers = "measuring"
         executor = ThreadPoolExecutor(1, "measure")  # not the completion thread: that one waits for devices
         self._measuring = executor.submit(differences, displayed.read(), reference.read())
         self._measuring.add_done_callback(lambda _: wake())
@@ -76,7 +77,7 @@ class Comparison:
             self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in measured.result().items())
         except ValueError as error:  # the pictures have two sizes
             self.numbers = str(error)
-        self._report(self.numbers)
+        self.report(self.numbers)
 
     def cycle(self) -> str:
         """Switches to the next mode and returns it; "off" if there is no reference."""

@@ -4,7 +4,6 @@ AppState holds the panels. Panel inherits PanelPicture (the picture and its disp
 scene and its time); DrawLoop draws its samples. PanelEditor is the interface of its editor.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -125,10 +124,10 @@ class Panel(PanelPicture):
         width, height = self.draw_loop.size
         return self.picture.scene_at(self.settings(), self.draw_loop.size, u * width, v * height)
 
-    def measure(self, report: Callable[[str], None] = lambda text: None) -> None:
-        """Measures MSE, PSNR and FLIP between the displayed picture and the reference; report() takes the result."""
+    def measure(self) -> None:
+        """Measures MSE, PSNR and FLIP between the displayed picture and the reference of comparisons."""
         if self.display.texture is not None:
-            self.comparison.measure(self.display.texture, self.host.wake, report)
+            self.comparison.measure(self.display.texture, self.host.wake)
 
 
 class PanelEditor:

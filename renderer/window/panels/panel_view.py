@@ -55,10 +55,9 @@ class PanelView:
             draw.add_text(position, theme.color_u32(theme.DIM), text)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
-        if panel.error:
-            self._error_box(image_rect, "This picture cannot be drawn", _short_error(panel), image_rect[3])
-        elif panel.update_error:
-            self._error_box(image_rect, "Update failed; showing the last good picture", _short_error(panel))
+        if error := _short_error(panel):
+            problem = "This picture cannot be drawn" if panel.error else "Update failed; showing the last good picture"
+            self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
         draw.pop_clip_rect()
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> None:
@@ -104,13 +103,10 @@ class PanelView:
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
         measured = panel.measured
         is_refining = panel.draw_loop.busy or measured.frame_rate.rate(now) > 0
-        speed = _fit(_speed(panel, now), width / 2)
+        speed = _fit([*["paused"] * panel.paused, *_speed(panel, now)], width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         mark = "* " if panel.has_unsaved_work else ""
-        font, paused = self.fonts.bold if active else self.fonts.text, "  (paused)" if panel.paused else ""
-        with imgui_ctx.push_font(font, theme.FONT_SIZE):
-            title = _cut(mark + title, paused, left - x - 2 * pad)
-        self._text(title, x + pad, y, theme.TEXT, font, left - pad)
+        self._text(mark + title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
@@ -171,17 +167,9 @@ def _region(values: np.ndarray, left: int, top: int, width: int, height: int) ->
 def _short_error(panel: Panel) -> str:
     """The error of a panel, in which the panel's files have their names alone."""
     error = panel.error or panel.update_error
-    for path in (panel.original.path, *panel.scene.files):
+    for path in (panel.original.path, *panel.scene.files) if error else ():
         error = error.replace(str(path), path.name)
     return error
-
-
-def _cut(title: str, after: str, width: float) -> str:
-    """A title with the words after it; where they are wider than `width` units, the title ends in three dots."""
-    kept = title
-    while kept and imgui.calc_text_size(kept + after).x > width:
-        title, kept = title[:-1], f"{title[:-1]}..." if len(title) > 1 else ""
-    return kept + after
 
 
 def _fit(facts: list[str], width: float) -> str:

@@ -123,6 +123,18 @@ def pixel_lines(linear: np.ndarray, displayed: np.ndarray) -> list[str]:
     return lines
 
 
+def reference_lines(panel: Panel, u: float, v: float) -> list[str]:
+    """The lines of text for the reference's pixel at these fractions of width and height, while it is compared."""
+    comparison, shown = panel.comparison, []
+    textures = {"sRGB": comparison.reference(), "linear": comparison.linear()} if comparison.mode != "off" else {}
+    for name, texture in textures.items():
+        if texture is not None:
+            pixel = texture.read_region(int(u * texture.size[0]), int(v * texture.size[1]), 1, 1)[0, 0]
+            shown.append(f"{comparison.label}: {name} {' '.join(f'{value:.6g}' for value in pixel)}")
+    is_metered = shown and panel.scene.tone.exposure == "auto"
+    return [*shown, "automatic exposure may differ: compare the linear values"] if is_metered else shown
+
+
 def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
     """Draws a tooltip: the pixels around the pointer, magnified, and the values of the pixel under the pointer."""
     left, top, width, height = rect
@@ -139,10 +151,8 @@ def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, sca
             imgui.text_disabled(f"x {x}  y {y}\n  {'linear':>12} {'sRGB':>6}")
             for line in pixel_lines(frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
                 imgui.text(line)
-            reference = panel.comparison.reference() if panel.comparison.mode != "off" else None
-            if reference is not None:
-                shown = reference.read_region(int(u * reference.size[0]), int(v * reference.size[1]), 1, 1)[0, 0]
-                imgui.text(f"{panel.comparison.label}: sRGB {' '.join(map(str, shown))}")
+            for line in reference_lines(panel, u, v):
+                imgui.text(line)
             if (values := panel.inspection.values) is not None:
                 value = values[int(v * values.shape[0]), int(u * values.shape[1])]
                 imgui.text(f"{panel.inspection.name} {np.array2string(value, precision=5)}")

@@ -164,9 +164,7 @@ def draw_presets(app: AppState, panel: Panel, item: Item) -> None:
     for number, (name, preset) in enumerate(creation.material_presets().items()):
         if number % PRESETS_A_LINE:
             imgui.same_line(0, gap)
-        is_pressed = imgui.button(f"{name}###preset {name}", (width, 0))
-        imgui.set_item_tooltip(PRESET_HELP)
-        if is_pressed:
+        if theme.button(f"{name}###preset {name}", PRESET_HELP, width=width):
             edit_actions.run_command(app, partial(creation.with_preset, item=item, preset=preset), panel)
 
 

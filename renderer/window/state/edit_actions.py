@@ -91,9 +91,8 @@ def add_file(app: AppState, path: Path) -> None:
 def _add_texture(app: AppState, path: Path) -> None:
     _check_takes(app, "textures")
     put_document(app, app.panel, lambda document: creation.add_texture(document, path))
-    document = app.panel.document
-    item = items.material_of(document.scene.settings, document.selected)
-    use = "select an object first, or choose it in a material" if item is None else f"colors of {document.label(item)}"
+    item = items.material_of(app.panel.scene.settings, app.panel.document.selected)
+    use = "choose it in a material" if item is None else f"colors of {app.panel.document.label(item)}"
     app.show_message(f"texture {path.name}: {use}")
 
 

@@ -57,16 +57,14 @@ def step_setting(app: AppState, name: str, direction: int) -> None:
 
 def duplicate_panel(app: AppState) -> None:
     """Opens a panel of the same scene at the same time, paused as the active one is; saving it asks for a name."""
-    source, before = app.panel, len(app.panels)
-    file, saved = source.original.path, source.file.saved
+    source, file = app.panel, app.panel.original.path
     if file.suffix == ".toml":
         used = {panel.original.path for panel in app.panels}
         names = (file.with_stem(f"{file.stem.partition(' (')[0]} ({n})") for n in count(2))
         file = next(name for name in names if name not in used and not name.exists())
     app.add_panels([replace(source.scene, path=file)], [source.base])
-    if len(app.panels) > before:
-        app.panel.file.saved = saved
-        app.panel.file.original = replace(source.original, path=file)
+    if app.panel is not source:
+        app.panel.file.saved, app.panel.file.original = source.file.saved, replace(source.original, path=file)
         app.panel.paused, app.panel.scene_time = source.paused, source.scene_time
         app.panel.in_step_with = None if source.paused else source
 
@@ -116,8 +114,8 @@ def _set_tone(app: AppState, tone: ToneMapping, message: str) -> None:
 
 def set_reference(app: AppState) -> None:
     """Keeps the displayed picture as the reference of comparisons."""
-    if app.panel.display.texture is not None:
-        app.panel.comparison.set_reference(app.panel.display.texture)
+    if app.panel.display.frame is not None:
+        app.panel.comparison.set_reference(app.panel)
         app.show_message("kept as reference; W compares")
 
 
@@ -143,7 +141,8 @@ def compare(app: AppState) -> None:
 def measure(app: AppState) -> None:
     """Measures the picture against the reference; a message and "Look closely" show the result."""
     app.panel.inspection.opens_controls = True
-    app.panel.measure(app.show_message)
+    app.panel.comparison.report = app.show_message
+    app.panel.measure()
 
 
 def focus(app: AppState, u: float, v: float) -> None:

@@ -68,10 +68,7 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
     elif choice == "save":
         app.save_code(None) if isinstance(first, Path) else save(app, first)
     else:
-        question.lost = question.lost[1:]
-        if not question.lost:
-            app.overlays.question = None
-            question.then()
+        question.lost = question.lost[1:]  # poll() goes on
 
 
 def close_panel(app: AppState) -> None:

@@ -18,9 +18,6 @@ HEIGHT, WIDTH = 44, 860  # at scale 1; a narrower timeline has two lines
 KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
 if none has, of those that you changed, or else of the view"""
 
-LOOP_HELP = """values go on from the last key frame to the first, so that the repetition has no jump;
-without it they rest after the last key frame. Playback always repeats after the duration"""
-
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
     """The height of the timeline."""
@@ -80,7 +77,7 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
         app.panel.show(replace(scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
-    imgui.set_item_tooltip(LOOP_HELP)
+    imgui.set_item_tooltip("values go on from the last key frame to the first; playback repeats in either case")
     if changed and animation.duration > 0:
         app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
 
