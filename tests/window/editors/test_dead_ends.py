@@ -382,3 +382,8 @@ def test_a_file_without_triangles_is_refused(tmp_path):
     path.write_text("v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n")
     with pytest.raises(ValueError, match="point.obj"):
         creation.add_file(Document(creation.new_scene(tmp_path)), path)
+
+
+def test_the_range_of_a_setting_groups_thousands():
+    samples = next(f for f in fields(RayTracerSettings) if f.metadata.get("high") == 1 << 20)
+    assert "1 to 1,048,576" in controls.field_help(samples, int)
