@@ -1,6 +1,7 @@
 """Exact sums and banded systems as one call each; renderer/numerics has the parts."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from renderer.errors import InputError, UserError
 from renderer.formats import matrices
 from renderer.formats.matrix_market import Entries
 from renderer.gpu import list_devices, open_context, open_device
-from renderer.numerics.band_lu.block_columns import SingularMatrix
+from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
+from renderer.numerics.band_lu.block_columns import SingularMatrix, check_integer
+from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt
 from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.device_sums import MODES, array_sum
@@ -71,14 +74,17 @@ def solve(
     *,
     device: str | None = None,
     certified: bool = False,
+    report: bool = False,
 ) -> Any:
     """Solves a banded system by LU with partial pivoting, refined to the last digit; returns x, (n,) or (n, m) as rhs.
 
-    `matrix` is the path of a file that `rayfold solve` takes, a square array (n, n), or with `kl` and `ku`, the numbers
-    of diagonals below and above the main one, the band in LAPACK's layout (kl + ku + 1, n):
-    ab[ku + i - j, j] = A[i, j].
-    `rhs` is an array or a path. `device` defaults to a GPU, or the host's cores where there is none. With `certified`
-    the result is (x, radius): the exact solution lies within the proven radius of every component.
+    `matrix` is the path of a file that `rayfold solve` takes, a square array (n, n), a square sparse matrix of SciPy,
+    or with `kl` and `ku`, the numbers of diagonals below and above the main one, the band in LAPACK's layout
+    (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j]. `rhs` is an array or a path. `device` defaults to a GPU, or the host's cores where there is none. With `certified`
+    the result is (x, radius): the exact solution lies within the proven radius of every component. With `report` a
+    table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand side or None,
+    `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or fewer than 6
+    digits (2 in float32) are certain, a UserWarning says so.
 
     Raises:
         SingularMatrix: a pivot is exactly zero; InputError: shapes that do not fit, or numbers that are not finite.
@@ -98,11 +104,17 @@ def solve(
     if system.lu.info:
         raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
     y, refined = system.solve(b)
-    x = form.solution(y, refined.error)[0] if form else y
-    if not certified:
-        return x
-    radius, _ = system.certify(b, refined)
-    return x, form.solution(y, radius)[1] if form else radius
+    x, error = form.solution(y, refined.error) if form else (y, refined.error)
+    bounds = relative_bounds(x, error)
+    is_doubtful = not certified and digits_of(float(bounds.max(initial=0.0))) < DIGITS_EXPECTED[str(system.lu.dtype)]
+    facts = accuracy(system.lu, refined, bounds) | {"growth": system.lu.pivot_growth} if report or is_doubtful else {}
+    if is_doubtful:
+        warnings.warn(f"solve: {doubt(facts, 'certified=True')}", stacklevel=2)
+    result = [x]
+    if certified:
+        radius, _ = system.certify(b, refined)
+        result.append(form.solution(y, radius)[1] if form else radius)
+    return (*result, *([facts] if report else [])) if certified or report else x
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:
@@ -114,15 +126,19 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     """The band of a file, of a square array, or of an array in LAPACK's layout."""
     if isinstance(matrix, (str, os.PathLike)):
         return matrices.read_band(Path(matrix))
-    array = np.asarray(matrix)
+    for name, value in (("kl", kl), ("ku", ku)):
+        if value is not None:
+            check_integer(name, value, 0)
+    is_sparse = hasattr(matrix, "tocoo")  # of SciPy
+    array = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind not in "fiuc":
         raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")
-    _check_finite("matrix", array)
+    _check_finite("matrix", array.data if is_sparse else array)
     if kl is None and ku is None and array.shape[0] == array.shape[1]:
-        rows, columns = np.nonzero(array)
-        values = array[rows, columns].astype("c16" if array.dtype.kind == "c" else "f8")
+        rows, columns = (array.row, array.col) if is_sparse else np.nonzero(array)
+        values = (array.data if is_sparse else array[rows, columns]).astype("c16" if array.dtype.kind == "c" else "f8")
         return matrices.narrowest_band(Path("matrix"), Entries(array.shape, rows, columns, values), None)
-    if not (isinstance(kl, int | np.integer) and isinstance(ku, int | np.integer)) or len(array) != kl + ku + 1:
+    if kl is None or ku is None or is_sparse or len(array) != kl + ku + 1:
         raise UserError(
             f"matrix is {array.shape} with kl = {kl} and ku = {ku}; it must be (kl + ku + 1, n), or (n, n) without both"
         )

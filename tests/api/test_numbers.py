@@ -1,6 +1,7 @@
 """renderer.sum and renderer.solve against Python's own exact arithmetic and NumPy."""
 
 import math
+import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -82,9 +83,36 @@ def rational_solution(matrix, b):
         ((np.full((4, 4), np.inf), np.ones(4)), renderer.InputError, "not finite"),
         ((np.zeros((4, 4)), np.ones(4)), SingularMatrix, "pivot of column 0"),
         (("none.npz", np.ones(4)), renderer.InputError, "No such file"),
+        ((np.ones((3, 6)), np.ones(6), 1.0, 1), renderer.UserError, "^kl is 1.0; it must be a whole number"),
+        ((np.ones((3, 6)), np.ones(6), 1, -1), renderer.UserError, "^ku is -1; it must be a whole number"),
         ((np.array(["a"]), np.ones(4)), renderer.InputError, "numbers of two axes"),
     ],
 )
 def test_wrong_systems_are_sentences(arguments, error, sentence):
     with pytest.raises(error, match=sentence), np.errstate(all="ignore"):
         renderer.solve(*arguments)
+
+
+def test_a_doubtful_solution_warns_and_a_report_says_its_bounds():
+    hilbert = 1 / (np.arange(14)[:, None] + np.arange(14) + 1.0)
+    with pytest.warns(UserWarning, match="no digit is certain; certified=True may prove some"):
+        renderer.solve(hilbert, np.ones(14))
+    with pytest.warns(UserWarning, match="no digit is certain"):
+        _, report = renderer.solve(hilbert, np.ones(14), report=True)
+    assert report["forward_bounds"] == [None] and report["correct_digits"] == 0 and report["rcond"] < 1e-15
+    with warnings.catch_warnings(action="error"):
+        x, report = renderer.solve(hilbert[:3, :3], np.ones((3, 2)), report=True)
+        found, radius, _ = renderer.solve(hilbert[:3, :3], np.ones((3, 2)), certified=True, report=True)
+    exact = np.array(rational_solution(hilbert[:3, :3], np.ones(3)))
+    error = max(abs(float(Fraction(f) - e)) for f, e in zip(x[:, 0], exact, strict=True)) / np.abs(x).max()
+    assert len(report["forward_bounds"]) == 2 and error <= report["forward_bounds"][0] < 1e-9
+    assert found.shape == radius.shape == (3, 2)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array", "dia_array"])
+def test_a_sparse_matrix_of_scipy_is_solved(form, rng):
+    sparse = pytest.importorskip("scipy.sparse")
+    dense = np.diag(np.full(20, 4.0)) + np.diag(rng.random(19), 1) + np.diag(rng.random(18), -2)
+    assert np.array_equal(renderer.solve(getattr(sparse, form)(dense), np.ones(20)), renderer.solve(dense, np.ones(20)))
+    with pytest.raises(renderer.UserError, match=r"or \(n, n\) without both"):
+        renderer.solve(getattr(sparse, form)(dense), np.ones(20), 2, 1)

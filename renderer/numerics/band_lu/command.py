@@ -112,13 +112,8 @@ def command(args: argparse.Namespace) -> int:
         sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
         _warn(args, f"the matrix is singular: {sentence}; {args.output} is not written")
     elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]] and not args.certified:
-        if result["forward_bound"] is None:
-            sentence = "no bound of the error can be shown, so no digit is certain; --certified may prove some"
-        else:
-            reason = "the condition of the matrix or the growth of its factors costs the others"
-            sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
         advice = "" if args.extended else "; --extended computes with twice as many"
-        _warn(args, f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e}){advice}")
+        _warn(args, doubt(result, "--certified") + advice)
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
@@ -135,6 +130,16 @@ def command(args: argparse.Namespace) -> int:
 
 def _warn(args: argparse.Namespace, sentence: str) -> None:
     print(f"rayfold: {args.band}: {sentence}", file=sys.stderr)
+
+
+def doubt(result: dict[str, Any], option: str) -> str:
+    """Says how few digits of the solution of a report are certain; `option` is the spelling of what may prove more."""
+    if result["forward_bound"] is None:
+        sentence = f"no bound of the error can be shown, so no digit is certain; {option} may prove some"
+    else:
+        reason = "the condition of the matrix or the growth of its factors costs the others"
+        sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
+    return f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
 
 
 def _verdict(result: dict[str, Any]) -> str:
@@ -203,7 +208,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(request.output),
     }  # fmt: skip
     if request.refine == "auto":
-        result |= _accuracy(lu, refined, relative_bounds(x, radius))
+        result |= accuracy(lu, refined, relative_bounds(x, radius))
     if form:
         order = lu.n // 2 if form.is_matrix else lu.n
         result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
@@ -237,7 +242,7 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def _accuracy(lu: BandedLU, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
+def accuracy(lu: BandedLU, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
     """The entries ACCURACY of the report; `bounds` are one for each right-hand side, null if there is none."""
     bound = float(bounds.max(initial=0.0))
     known = [float(value) if np.isfinite(value) else None for value in (bound, *bounds)]
