@@ -1,6 +1,5 @@
 """Draws scenes: `render` once, `refine` as the picture gets better, `open` for many pictures of one scene."""
 
-import operator
 import sys
 import threading
 import warnings
@@ -12,7 +11,7 @@ import numpy as np
 
 from renderer.api import scenes
 from renderer.api.image import Drawing, Image
-from renderer.api.scenes import Scene, Source, as_scene, checked_size
+from renderer.api.scenes import Scene, Source, as_scene, checked_count, checked_size, checked_time
 from renderer.errors import UserError
 from renderer.export.plan import DEFAULT_SIZE
 from renderer.export.render import InterruptHandler, RenderJob, draw
@@ -22,9 +21,8 @@ from renderer.gpu.gl import Texture
 from renderer.paths import ensure_cache
 from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.picture import AnyPicture, Frame
-from renderer.plain import format_value, is_finite_number
-from renderer.system.arguments import MAX_SECONDS
-from renderer.system.progress import Progress
+from renderer.plain import format_value
+from renderer.system.progress import Progress, is_cancelled
 
 __all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
 OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
@@ -91,17 +89,9 @@ class Renderer:
         """The checked job of a picture; UserError or InputError for what is not allowed."""
         scene = scenes.with_settings(self.scene, settings, tone) if settings or tone is not None else self.scene
         checked = checked_size(size if size is not None else scene.size or DEFAULT_SIZE)
-        try:
-            count = None if samples is None or isinstance(samples, bool) else operator.index(samples)
-        except TypeError:
-            count = 0
-        if samples is not None and not (count and count >= 1):
-            raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
-        moment = time.item() if isinstance(time, np.generic) else time
-        if moment is not None and not (is_finite_number(moment) and abs(moment) <= MAX_SECONDS):
-            raise UserError(f"time is {time!r}; it must be a number of seconds, at most {MAX_SECONDS:g}")
+        count = None if samples is None else checked_count("samples", samples)
         count = count or scene.samples or self._open_picture().sample_count(scene.settings, checked)
-        return RenderJob(scene, checked, count, scene.time if moment is None else moment, is_command=False)
+        return RenderJob(scene, checked, count, scene.time if time is None else checked_time(time), is_command=False)
 
     def draw_job(self, job: RenderJob, on_progress: OnProgress | None = None) -> Image:
         """Draws a job at once, or in tiles where it is large."""
@@ -162,7 +152,7 @@ class _Reported(Progress):
 
     def advance(self, steps: int = 1) -> None:
         self._done += steps
-        if self._report(self._done, self._total) is False:
+        if is_cancelled(self._report(self._done, self._total)):
             self._stop.requested = True
 
 
@@ -183,7 +173,7 @@ def render(
     `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
     each defaults to what the scene says. `device` is "auto", "cpu", "cuda:0", "opencl:0:0". `tone` is a table of the
     tone mapping, such as {"ev": 1}, or a curve's name; with `layers` the albedo, normals and others are drawn at once.
-    `progress` is called with the steps done and all steps; where it returns False, drawing ends with what is drawn.
+    `progress` is called with the steps done and all steps; where it returns False or 0, it ends with what is drawn.
 
     Other keywords replace the scene's settings, checked together: `max_depth=4`, `camera={"position": [0, 1, 5]}`, and
     by dotted names `**{"materials.0.color": (1, 0, 0)}`. The same seed gives the same picture. In a notebook the

@@ -1,12 +1,15 @@
 """Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from renderer.api.drawing import OnProgress
-from renderer.api.scenes import Source, as_scene, checked_size, with_settings
+from renderer.api.scenes import Source, as_scene, checked_count, checked_size, checked_time, with_settings
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.export.options import ExportOptions
@@ -17,6 +20,21 @@ from renderer.paths import ensure_cache
 from renderer.plain import Json
 
 __all__ = ["film", "verify"]
+PYTHON_WORDS = {  # options of commands, as errors name them -> keywords
+    "--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True", "--time-limit": "time_limit",
+}  # fmt: skip
+
+
+@contextmanager
+def _python_words() -> Iterator[None]:
+    """Names keywords in place of a command's options in the errors of the block."""
+    try:
+        yield
+    except UserError as error:
+        text = str(error).removeprefix("-o ")
+        for option, keyword in PYTHON_WORDS.items():
+            text = text.replace(option, keyword)
+        raise type(error)(text) from error
 
 
 def film(
@@ -30,6 +48,7 @@ def film(
     time: float = 0.0,
     device: str = "auto",
     tone: object = None,
+    force: bool = False,
     progress: OnProgress | None = None,
     **settings: object,
 ) -> Path:
@@ -37,7 +56,8 @@ def film(
 
     `frames` are the numbers of the first and the last frame (default: as long as the scene's animation), `fps` frames a
     second of scene time; the first drawn shows `time`. The rest is as for `render`. Returns the output's path. An
-    interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all.
+    interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all, and
+    cancels by returning False. `force` replaces frames of other scenes, settings or sizes.
 
         scene = renderer.Scene(
             spheres=[{"material": "gold"}],
@@ -54,22 +74,27 @@ def film(
         renderer.film(scene, "turning.mp4", fps=24)
 
     Raises:
-        UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device or PyAV.
+        UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device or PyAV;
+            IncompleteError: `progress` cancelled the film, which says how many frames are kept.
     """
     from renderer.export.run import draw_film  # with the encoder
 
     ensure_cache()
     scene = with_settings(as_scene(source), settings, tone)
-    if frames is not None and not (isinstance(frames, Sequence) and len(frames) == 2):
-        raise UserError(f"frames is {frames!r}; it must be the numbers of the first and the last frame")
+    if frames is not None:
+        low, high = frames if isinstance(frames, Sequence) and len(frames) == 2 else (None, None)
+        if not (isinstance(low, int | np.integer) and isinstance(high, int | np.integer) and 0 <= low <= high):
+            raise UserError(f"frames is {frames!r}; it must be the numbers of the first and the last frame, from 0")
     options = ExportOptions(
-        scene.path, Path(output), size=None if size is None else checked_size(size), samples=samples, fps=fps,
-        frames=None if frames is None else f"{frames[0]}-{frames[1]}", time=time, device=device,
+        scene.path, Path(output), size=None if size is None else checked_size(size), fps=checked_count("fps", fps),
+        samples=None if samples is None else checked_count("samples", samples), time=checked_time(time), device=device,
+        frames=None if frames is None else f"{low}-{high}", force=force,
     )  # fmt: skip
     if Path(output).suffix.lower() not in VIDEO_SUFFIXES and "#" not in Path(output).name:
         allowed = f"{', '.join(VIDEO_SUFFIXES)}, and frames as out_####.png"
         raise UserError(f"film {output}: is no film; allowed are {allowed}")
-    draw_film(replace(make_plan(options, scene), report=progress))
+    with _python_words():
+        draw_film(replace(make_plan(options, scene), report=progress))
     return Path(output)
 
 
@@ -83,4 +108,5 @@ def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit:
         InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
     """
     ensure_cache()
-    return verify_picture(Path(picture), device, time_limit=time_limit)
+    with _python_words():
+        return verify_picture(Path(picture), device, time_limit=time_limit)

@@ -80,11 +80,13 @@ def solve(
 
     `matrix` is the path of a file that `rayfold solve` takes, a square array (n, n), a square sparse matrix of SciPy,
     or with `kl` and `ku`, the numbers of diagonals below and above the main one, the band in LAPACK's layout
-    (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j]. `rhs` is an array or a path. `device` defaults to a GPU, or the host's cores where there is none. With `certified`
-    the result is (x, radius): the exact solution lies within the proven radius of every component. With `report` a
-    table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand side or None,
-    `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or fewer than 6
-    digits (2 in float32) are certain, a UserWarning says so.
+    (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j]. `rhs` is an array or a path. `device` defaults to a GPU, or the
+    host's cores where there is none.
+
+    With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component.
+    With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
+    side or None, `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or
+    fewer than 6 digits (2 in float32) are certain, a UserWarning says so.
 
     Raises:
         SingularMatrix: a pivot is exactly zero; InputError: shapes that do not fit, or numbers that are not finite.

@@ -1,6 +1,7 @@
 """Scenes from Python: tables as TOML has them, arrays, meshes in memory, and keywords that replace settings."""
 
 import hashlib
+import operator
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,11 @@ from renderer.formats.mesh import check_mesh
 from renderer.formats.meshes.ply import ply_bytes
 from renderer.gpu.dlpack import has_dlpack
 from renderer.paths import private_folder
-from renderer.plain import format_value
+from renderer.plain import format_value, is_finite_number
 from renderer.scene import scene as scenes
 from renderer.scene.animation import without_tracks
 from renderer.scene.schema import PictureSettings, replace_all, to_table
+from renderer.system.arguments import MAX_SECONDS, MAX_WHOLE
 from renderer.system.outputs import atomic_write
 
 if TYPE_CHECKING:
@@ -285,3 +287,22 @@ def checked_size(size: Any) -> tuple[int, int]:
     except (TypeError, ValueError, AttributeError):
         pass
     raise UserError(f"size is {size!r}; it must be (width, height), each 1 to {1 << 17}")
+
+
+def checked_count(name: str, value: Any) -> int:
+    """The value as an integer of at least 1; UserError, which names it, for others."""
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if not 1 <= count <= MAX_WHOLE:
+        raise UserError(f"{name} is {value!r}; it must be a whole number of at least 1")
+    return count
+
+
+def checked_time(value: Any) -> Any:
+    """The value as a number of seconds; UserError for others."""
+    seconds = value.item() if isinstance(value, np.generic) else value
+    if not (is_finite_number(seconds) and abs(seconds) <= MAX_SECONDS):
+        raise UserError(f"time is {value!r}; it must be a number of seconds, at most {MAX_SECONDS:g}")
+    return seconds

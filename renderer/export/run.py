@@ -32,7 +32,7 @@ from renderer.scene.scene import Scene
 from renderer.system.files import resolve
 from renderer.system.outputs import claimed
 from renderer.system.profile import measured, stage
-from renderer.system.progress import Progress
+from renderer.system.progress import Progress, is_cancelled
 
 HINT_SIDE = 1024  # side in pixels of the central square whose noise is estimated
 VISIBLE_NOISE = 0.012  # standard deviation as a fraction of white, above which --denoise is offered
@@ -83,10 +83,18 @@ def _run(options: ExportOptions, others: list[str]) -> int:
 
 
 def draw_film(plan: ExportPlan) -> None:
-    """Draw and write a plan's frames, and encode a film of them, for the Python API."""
-    with _claimed(plan.output):
+    """Draw and write a plan's frames, and encode a film of them, for the Python API.
+
+    IncompleteError if `plan.report` asked to stop before the last frame.
+    """
+    assert plan.numbers is not None
+    with _claimed(plan.output, plan.options.force):
         *_, finished = carry_out(plan, time.monotonic(), render.InterruptHandler())
-        if plan.is_video and finished:
+        if not finished:
+            left = len(FrameManifest(plan).missing(plan.numbers, overwrite=False))
+            kept = f"{len(plan.numbers) - left} of {len(plan.numbers)} frames are kept in {plan.pattern.parent}"
+            raise IncompleteError(f"{plan.output}: cancelled; {kept}, and the same call goes on with the next one")
+        if plan.is_video:
             _encode(plan)
 
 
@@ -253,7 +261,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
             render.write(frame_path(plan.pattern, number), rendered, job, plan.frame_depth)
             manifest.add(number, time.monotonic() - start, rendered.device)
             device, done = rendered.device, done + 1
-            is_stopped = plan.report is not None and plan.report(done, len(plan.numbers)) is False
+            is_stopped = plan.report is not None and is_cancelled(plan.report(done, len(plan.numbers)))
             if is_stopped or time.monotonic() > deadline:
                 break
     return device, done == len(plan.numbers)

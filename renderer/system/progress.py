@@ -8,6 +8,11 @@ QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0  # between lines in a pipe or file
 
 
+def is_cancelled(answer: object) -> bool:
+    """True if a script's callback asks to stop, by an answer such as False, 0 or NumPy's False; None goes on."""
+    return answer is not None and not answer
+
+
 class Progress:
     """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS.
 

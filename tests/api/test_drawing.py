@@ -156,7 +156,7 @@ def test_a_film_and_its_frames(tmp_path):
     assert (tmp_path / "j.gif").read_bytes()[:4] == b"GIF8"
     for output, more, sentence in (
         ("x.png", {}, "is no film"),
-        ("x.gif", {}, "needs --frames"),
+        ("x.gif", {}, "needs frames="),
         ("x.gif", {"frames": 3}, "first and the last frame"),
         ("x.gif", {"frames": (1, 2), "iterations": 3}, "did you mean max_iterations"),
     ):
@@ -214,3 +214,45 @@ def test_help_shows_what_there_is():
     with pytest.raises(AttributeError, match="did you mean render"):
         renderer.rendr  # noqa: B018
     assert rayfold.render is renderer.render
+
+
+@pytest.mark.parametrize("answer", [False, 0, np.False_])
+def test_a_cancelled_film_says_what_is_kept_and_goes_on(tmp_path, answer):
+    draw = {"frames": (1, 3), "size": (8, 6), "samples": 1}
+    with pytest.raises(
+        renderer.IncompleteError, match=r"f_#.png: cancelled; 1 of 3 frames are kept in .*the same call"
+    ):
+        renderer.film("julia", tmp_path / "f_#.png", **draw, progress=lambda done, _: answer)
+    assert [p.name for p in tmp_path.glob("*.png")] == ["f_1.png"]
+    done = []
+    renderer.film("julia", tmp_path / "f_#.png", **draw, progress=lambda *step: done.append(step))
+    assert done == [(2, 3), (3, 3)]
+    assert renderer.render("cornell", size=(8, 6), samples=9, progress=lambda *_: answer).samples == 1
+
+
+def test_errors_of_films_name_keywords(tmp_path):
+    draw = {"frames": (1, 1), "size": (8, 6), "samples": 1}
+    renderer.film("julia", tmp_path / "f_#.png", **draw)
+    with pytest.raises(renderer.UserError, match="force=True replaces them"):
+        renderer.film("mandelbrot", tmp_path / "f_#.png", **draw)
+    renderer.film("mandelbrot", tmp_path / "f_#.png", **draw, force=True)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"fps": 0}, "^fps is 0; it must be a whole number of at least 1"),
+        ({"fps": "8"}, "^fps is '8'"),
+        ({"fps": -1}, "^fps is -1"),
+        ({"fps": float("nan")}, "^fps is nan"),
+        ({"samples": 1.5}, "^samples is 1.5"),
+        ({"time": "now"}, "^time is 'now'"),
+        ({"frames": (3, 1)}, r"^frames is \(3, 1\); it must be the numbers"),
+        ({"frames": (0, 9_999_999)}, "^frames 0-9999999: names more"),
+        ({"frames": None}, r"^/.*f.gif: a video needs frames=\(A, B\), or a scene"),
+    ],
+)
+def test_a_wrong_keyword_of_a_film_is_a_sentence(tmp_path, keywords, sentence):
+    pytest.importorskip("av", reason="videos need PyAV")
+    with pytest.raises(renderer.UserError, match=sentence):
+        renderer.film("mandelbrot", tmp_path / "f.gif", **{"frames": (1, 2), "size": (8, 6), **keywords})
