@@ -3,9 +3,10 @@
 import hashlib
 import operator
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from renderer.flames.interpolation import KeyFrame
 
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
+CAMERA = re.compile(r"^camera(?=\.|$)")  # another name of the setting `view`
 
 
 @runtime_checkable
@@ -192,8 +194,8 @@ class Scene(scenes.Scene):
         renderer.Scene(tomllib.loads(text))
 
     `picture` is the kind (default "raytrace"); `title`, `size`, `tone`, `animation` and `settings` are a scene file's
-    keys, and other keywords are settings. Paths are relative to the current folder. Immutable; `dataclasses.replace`
-    changes a copy.
+    keys, and other keywords are settings; `camera` is another name of `view`. Paths are relative to the current folder.
+    Immutable; `dataclasses.replace` changes a copy, whose settings are checked when it is drawn.
 
     Raises:
         InputError: an unknown key, or a value that is not allowed.
@@ -208,11 +210,12 @@ class Scene(scenes.Scene):
         if not isinstance(table or {}, Mapping):
             raise UserError(f"Scene takes a table, not {format_value(table)}; renderer.load reads a file or a name")
         given = {str(key): plain(value, str(key)) for key, value in {**(table or {}), **keys}.items()}
-        settings = {key: given.pop(key) for key in list(given) if key not in pictures.SCENE_KEYS}
+        settings = {CAMERA.sub("view", key): given.pop(key) for key in list(given) if key not in pictures.SCENE_KEYS}
         if settings and isinstance(given.setdefault("settings", {}), dict):
             given["settings"] |= settings
         given.setdefault("picture", "raytrace")
         made = pictures.scene_of_table(given, Path("Scene"), any_file=True)
+        vars(made.settings)["is_checked"] = True
         super().__init__(**vars(made))
 
 
@@ -234,6 +237,9 @@ def load(source: str | os.PathLike[str]) -> Scene:
 def as_scene(source: Any) -> Scene:
     """The scene of anything that render() takes; UserError or InputError for others."""
     if isinstance(source, Scene):
+        if not vars(source.settings).get("is_checked"):  # they come from dataclasses.replace(), which checks nothing
+            pictures.picture_class(source.picture).read_settings(plain(to_table(source.settings)), "settings", None)
+            vars(source.settings)["is_checked"] = True
         return source
     interpolation = sys.modules.get("renderer.flames.interpolation")  # slow to import
     if interpolation is not None and isinstance(source, interpolation.KeyFrame):
@@ -256,13 +262,12 @@ def as_scene(source: Any) -> Scene:
 def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None) -> Scene:
     """The scene with settings replaced, by names or dotted names (`materials.0.color`), checked together.
 
-    `camera` is another name of the setting `view`; names that begin with `tone.` change the tone mapping, as `tone`
-    does: a table, a ToneMapping, or the name of a curve. Raises UserError or InputError, which name the key.
+    `camera` is another name of the setting `view`; a table of either changes only its keys. Names that begin with
+    `tone.` change the tone mapping, as `tone` does: a table, a ToneMapping, or the name of a curve. Raises UserError or
+    InputError, which name the key.
     """
-    known = {f.name for f in fields(scene.settings)}
-    named = {
-        "view" if key == "camera" and key not in known and "view" in known else key: v for key, v in changes.items()
-    }
+    spelled = {CAMERA.sub("view", key): key for key in changes}
+    named = {key: changes[name] for key, name in spelled.items()}
     toned = {key[5:]: plain(named.pop(key), key) for key in list(named) if key.startswith("tone.")}
     if isinstance(tone, str):
         toned["curve"] = tone
@@ -271,10 +276,14 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
         if not isinstance(table, dict):
             raise UserError(f"tone is {format_value(tone)}; it must be a table or the name of a curve")
         toned = table | toned
-    settings = replace_all(scene.settings, {key: plain(value, key) for key, value in named.items()})
-    still: scenes.Scene = scene
-    for key in named:
-        still = without_tracks(still, key)
+    values, still = {key: plain(value, key) for key, value in named.items()}, scene
+    for key, value in named.items():
+        is_merged = key == "view" and isinstance(value, Mapping) and scene.settings.view is not None
+        if is_merged:
+            values[key] = to_table(scene.settings.view) | values[key]
+        for path in [f"{key}.{name}" for name in value] if is_merged else [key]:
+            still = without_tracks(still, path)
+    settings = replace_all(scene.settings, values, spelled=spelled)
     return replace(scene, animation=still.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
 
 

@@ -397,20 +397,22 @@ def replace_path(
         raise UserError(f"{context}: {error}") from error
 
 
-def replace_all(settings: Any, changes: Mapping[str, Any], prefix: str = "") -> Any:
+def replace_all(settings: Any, changes: Mapping[str, Any], prefix: str = "", spelled: Mapping[str, str] = {}) -> Any:
     """Returns the settings with the values at the keys (`a` or `a.b[2]`) replaced, and checks them together.
 
-    Raises UserError, which names the key after the `prefix`.
+    Raises UserError, which names the key as it is `spelled`, or after the `prefix`.
     """
     kinds: dict[str, Any] = field_types(typing.cast(type, type(settings)))
     known, values = {f.name: f for f in fields(settings)}, dict[str, Any]()
     for key, value in sorted(changes.items(), key=lambda change: len(split_path(change[0]))):
         name, *rest = split_path(key)
         if name not in known:
-            raise UserError(_unknown_key("tone" if prefix else "settings", name, known))
+            raise UserError(_unknown_key("tone" if prefix else "settings", spelled.get(key, name), known))
         node = values.get(name, getattr(settings, name))
         try:
-            values[name] = replace_path(node, rest, value, prefix + key, None, kinds[name], known[name].metadata)
+            values[name] = replace_path(
+                node, rest, value, spelled.get(key, prefix + key), None, kinds[name], known[name].metadata
+            )
         except InputError as error:  # the value comes from no file
             raise UserError(str(error)) from error
     try:

@@ -256,3 +256,25 @@ def test_a_wrong_keyword_of_a_film_is_a_sentence(tmp_path, keywords, sentence):
     pytest.importorskip("av", reason="videos need PyAV")
     with pytest.raises(renderer.UserError, match=sentence):
         renderer.film("mandelbrot", tmp_path / "f.gif", **{"frames": (1, 2), "size": (8, 6), **keywords})
+
+
+def test_a_partial_camera_changes_only_its_keys():
+    draw = {"size": (16, 12), "samples": 2, "device": "cpu"}
+    whole = {"position": [278.0, 273.0, -800.0], "target": [278.0, 273.0, 0.0], "fov_degrees": 30.0}
+    partial = renderer.render("cornell", camera={"fov_degrees": 30}, **draw)
+    assert np.array_equal(partial, renderer.render("cornell", camera=whole, **draw)) and partial[..., :3].max() > 0.1
+    by_dots = renderer.render("cornell", **draw, **{"camera.fov_degrees": 30})
+    assert np.array_equal(by_dots, partial)
+    assert renderer.Scene(camera={"fov_degrees": 30}).settings.view.fov_degrees == 30
+    keyframes = [{"time": 1.0, "set": {"view.position": [0, 1, 5], "view.fov_degrees": 50}}]
+    moving = renderer.Scene(animation={"duration": 1.0, "keyframes": keyframes}, environment={"preset": "studio"})
+    tracks = renderer.render(moving, camera={"fov_degrees": 30}, **draw).scene.animation.tracks
+    assert [track.path for track in tracks] == ["view.position"]
+    for wrong, sentence in (
+        ((1, 2, 3), r"^camera is \[1, 2, 3\]; it must be a table"),
+        ({"eye": 1}, "^camera: unknown"),
+    ):
+        with pytest.raises(renderer.UserError, match=sentence):
+            renderer.render("cornell", camera=wrong, **draw)
+    with pytest.raises(renderer.UserError, match="unknown key 'camera'"):
+        renderer.render("laplacian", camera={"height": 1}, **draw)

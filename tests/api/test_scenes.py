@@ -140,3 +140,14 @@ def test_textures_environments_and_instances_are_arrays(tmp_path):
 def test_a_pickled_picture_of_a_mesh_finds_it_again():
     image = renderer.render(renderer.Mesh(VERTICES, FACES), **DRAW)
     assert pickle.loads(pickle.dumps(image)).scene.settings == image.scene.settings
+
+
+@pytest.mark.parametrize(("value", "sentence"), [(-1, "1 to 128"), ("x", "a whole number"), (2.5, "a whole number")])
+def test_settings_of_a_changed_copy_are_checked(value, sentence):
+    scene = renderer.load("cornell")
+    changed = replace(scene, settings=replace(scene.settings, max_depth=value))
+    with pytest.raises(renderer.UserError, match=f"^settings: max_depth is .*; it must be {sentence}"):
+        renderer.render(changed, **DRAW)
+    moved = replace(scene, settings=replace(scene.settings, view=replace(scene.settings.view, fov_degrees=200.0)))
+    with pytest.raises(renderer.UserError, match="^settings: view: fov_degrees is 200"):
+        renderer.render(moved, **DRAW)
