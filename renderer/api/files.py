@@ -1,8 +1,7 @@
 """Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,21 +19,8 @@ from renderer.paths import ensure_cache
 from renderer.plain import Json
 
 __all__ = ["film", "verify"]
-PYTHON_WORDS = {  # options of commands, as errors name them -> keywords
-    "--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True", "--time-limit": "time_limit",
-}  # fmt: skip
-
-
-@contextmanager
-def _python_words() -> Iterator[None]:
-    """Names keywords in place of a command's options in the errors of the block."""
-    try:
-        yield
-    except UserError as error:
-        text = str(error).removeprefix("-o ")
-        for option, keyword in PYTHON_WORDS.items():
-            text = text.replace(option, keyword)
-        raise type(error)(text) from error
+# Options of commands, as errors name them, and the keywords of film().
+PYTHON_WORDS = {"--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True"}
 
 
 def film(
@@ -93,8 +79,13 @@ def film(
     if Path(output).suffix.lower() not in VIDEO_SUFFIXES and "#" not in Path(output).name:
         allowed = f"{', '.join(VIDEO_SUFFIXES)}, and frames as out_####.png"
         raise UserError(f"film {output}: is no film; allowed are {allowed}")
-    with _python_words():
+    try:
         draw_film(replace(make_plan(options, scene), report=progress))
+    except UserError as error:
+        text = str(error).removeprefix("-o ")
+        for option, keyword in PYTHON_WORDS.items():
+            text = text.replace(option, keyword)
+        raise type(error)(text) from error
     return Path(output)
 
 
@@ -108,5 +99,4 @@ def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit:
         InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
     """
     ensure_cache()
-    with _python_words():
-        return verify_picture(Path(picture), device, time_limit=time_limit)
+    return verify_picture(Path(picture), device, time_limit=time_limit)

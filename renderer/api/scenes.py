@@ -24,13 +24,14 @@ from renderer.scene import scene as scenes
 from renderer.scene.animation import without_tracks
 from renderer.scene.schema import PictureSettings, replace_all, to_table
 from renderer.system.arguments import MAX_SECONDS, MAX_WHOLE
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_bytes
 
 if TYPE_CHECKING:
     from renderer.flames.interpolation import KeyFrame
 
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
 CAMERA = re.compile(r"^camera(?=\.|$)")  # another name of the setting `view`
+MEANT = {"spp": "samples", "fov": "camera.fov_degrees", "resolution": "size", "width": "size", "height": "size"}
 
 
 @runtime_checkable
@@ -53,7 +54,8 @@ class Mesh:
 
     `vertices` are (n, 3) numbers and `faces` (m, 3) indices of vertices, counter-clockwise seen from outside. Optional
     arrays by vertex: `normals` (n, 3), `uv` (n, 2) with v upwards as in .obj files, `colors` (n, 3 or 4) linear from 0
-    to 1, or uint8. Each is an array of NumPy, a list, or an object with `__dlpack__` in the host's memory.
+    to 1, or the whole range of uint8 or uint16. Each is an array of NumPy, a list, or an object with `__dlpack__` in
+    the host's memory.
 
     Renders read it from `path`, a .ply file in this user's temporary folder that is named by its content and removed
     after a week without use.
@@ -79,7 +81,7 @@ class Mesh:
             if value is not None:
                 rows = _rows(name, value, (3, 4) if name == "colors" else (len(names),), len(points))
                 columns |= {column: rows[:, k] for k, column in zip(range(rows.shape[1]), names, strict=False)}
-        self.path = _stored(ply_bytes(columns, triangles), ".ply", lambda path, data: path.write_bytes(data))
+        self.path = _stored(ply_bytes(columns, triangles), ".ply", write_bytes)
 
     @classmethod
     def of(cls, value: Any) -> "Mesh":
@@ -107,16 +109,25 @@ def _array(name: str, value: Any) -> np.ndarray:
 
 
 def _rows(name: str, value: object, widths: tuple[int, ...], count: int | None = None) -> np.ndarray:
-    """The value as rows (n, k) float32 with k among the widths, uint8 divided by 255; UserError for others."""
+    """The value as rows (n, k) float32 with k among the widths; UserError for others.
+
+    Colors are from 0 to 1, or uint8 or uint16 whose largest number is 1.
+    """
     rows = _array(name, value)
     if rows.ndim != 2 or rows.shape[1] not in widths or rows.dtype.kind not in "fiu" or count not in (None, len(rows)):
         wanted = f"({count or 'n'}, {' or '.join(map(str, widths))}) numbers"
         raise UserError(f"{name} are {rows.shape} {rows.dtype}; they must be {wanted}")
+    is_color = name == "colors"
+    largest = np.iinfo(rows.dtype).max if is_color and rows.dtype in (np.uint8, np.uint16) else 1
     with np.errstate(over="ignore"):
-        rows = rows / np.float32(255) if rows.dtype == np.uint8 else rows.astype("f4", copy=False)
-    if not np.isfinite(rows).all():
-        row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
-        raise InputError(f"{name}: row {row} is {rows[row].tolist()}; it must hold finite numbers")
+        rows = (rows / np.float32(largest)).astype("f4", copy=False)
+    is_right = (np.isfinite(rows) & (not is_color or (rows >= 0) & (rows <= 1))).all(1)
+    if not is_right.all():
+        row, wanted = (
+            int(np.argmin(is_right)),
+            "numbers from 0 to 1, or uint8 or uint16" if is_color else "finite numbers",
+        )
+        raise InputError(f"{name}: row {row} is {rows[row].tolist()}; it must hold {wanted}")
     return rows
 
 
@@ -129,9 +140,6 @@ def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Pat
     path = folder / f"{digest.hexdigest()[:32]}{suffix}"
     if path.exists():
         os.utime(path)  # another week
-    elif suffix == ".ply":
-        with atomic_write(path) as temporary:
-            write(temporary, content)
     else:
         write(path, content)
     return path
@@ -229,7 +237,7 @@ def load(source: str | os.PathLike[str]) -> Scene:
     Raises:
         InputError: there is no such file, or it is bad.
     """
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike)) or not os.fspath(source):
         raise UserError(f"load takes a path or the name of a scene, not {format_value(source)}")
     return Scene(**vars(pictures.load(Path(source))))
 
@@ -268,6 +276,8 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
     """
     spelled = {CAMERA.sub("view", key): key for key in changes}
     named = {key: changes[name] for key, name in spelled.items()}
+    for key in MEANT.keys() & named.keys() - vars(scene.settings).keys():
+        raise UserError(f"settings: unknown key {key!r} (did you mean {MEANT[key]}?)")
     toned = {key[5:]: plain(named.pop(key), key) for key in list(named) if key.startswith("tone.")}
     if isinstance(tone, str):
         toned["curve"] = tone

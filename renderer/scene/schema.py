@@ -190,12 +190,13 @@ def _convert_tuple(
             raise InputError(f"{context} is {format_value(value)}; it must be {allowed}")
         real, sign, size = match.groups()
         value = real or "0", (sign or "") + (size or "1") if match[0].endswith("i") else "0"
-    if not isinstance(value, (list, tuple)):
-        raise InputError(f"{context} is {format_value(value)}; it must be a list")
-    if len(inner) == 2 and inner[1] is Ellipsis:
+    is_open = len(inner) == 2 and inner[1] is Ellipsis
+    if not isinstance(value, (list, tuple)) or not (is_open or len(value) == len(inner)):
+        span = f", each {_span(metadata)}" if metadata.get("low") is not None else ""
+        wanted = "be a list" if is_open else f"have {len(inner)} values{span}"
+        raise InputError(f"{context} is {format_value(value)}; it must {wanted}")
+    if is_open:
         inner = (inner[0],) * len(value)
-    elif len(value) != len(inner):
-        raise InputError(f"{context} is {format_value(value)}; it must have {len(inner)} values")
     pairs = enumerate(zip(inner, value, strict=True))
     return tuple(_convert(kind, v, f"{context}[{i}]", folder, metadata) for i, (kind, v) in pairs)
 
@@ -248,9 +249,14 @@ def _check_number(value: Any, context: str, metadata: Metadata) -> None:
     if abs(value) > MAX_NUMBER:
         raise InputError(f"{context} is {value:g}; it must be at most {MAX_NUMBER:g} in size")
     if (low is not None and value < low) or (high is not None and value > high):
-        both = low is not None and high is not None
-        span = f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
-        raise InputError(f"{context} is {value}; it must be {span}")
+        raise InputError(f"{context} is {value}; it must be {_span(metadata)}")
+
+
+def _span(metadata: Metadata) -> str:
+    """The range of a number, of which one end may be open, for a message."""
+    low, high = metadata.get("low"), metadata.get("high")
+    both = low is not None and high is not None
+    return f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
 
 
 def check_numbers(value: object, context: str, metadata: Metadata = types.MappingProxyType({})) -> None:

@@ -100,6 +100,10 @@ def test_a_mesh_draws_as_its_file(tmp_path):
         ({"vertices": [[1, 2], [3]]}, "vertices: not an array"),
         ({"normals": VERTICES[:3]}, r"normals are \(3, 3\).*\(4, 3\)"),
         ({"colors": VERTICES[:, :2]}, r"\(4, 3 or 4\)"),
+        ({"colors": VERTICES * 2}, "^colors: row 1 is .2.*numbers from 0 to 1, or uint8 or uint16"),
+        ({"colors": VERTICES * -1.0}, "numbers from 0 to 1"),
+        ({"colors": VERTICES * np.nan}, "numbers from 0 to 1"),
+        ({"colors": np.full((4, 3), 128)}, "numbers from 0 to 1"),
     ],
 )
 def test_wrong_arrays_are_sentences(arrays, sentence):
@@ -151,3 +155,16 @@ def test_settings_of_a_changed_copy_are_checked(value, sentence):
     moved = replace(scene, settings=replace(scene.settings, view=replace(scene.settings.view, fov_degrees=200.0)))
     with pytest.raises(renderer.UserError, match="^settings: view: fov_degrees is 200"):
         renderer.render(moved, **DRAW)
+
+
+def test_whole_numbers_of_a_mesh_are_colors_of_their_range_and_plain_coordinates():
+    white = renderer.Mesh(VERTICES, FACES, colors=np.ones((4, 3), "f4"))
+    for colors in (np.full((4, 3), 255, "u1"), np.full((4, 3), 65535, "u2"), np.ones((4, 3), int)):
+        assert renderer.Mesh(VERTICES.astype("u1"), FACES, colors=colors).path == white.path
+
+
+def test_a_text_for_a_color_and_an_empty_source_are_sentences():
+    with pytest.raises(renderer.InputError, match='color is "red"; it must have 3 values, each 0.0 to 1.0'):
+        renderer.Scene(materials=[{"name": "a", "color": "red"}])
+    with pytest.raises(renderer.UserError, match='the name of a scene, not ""'):
+        renderer.render("")

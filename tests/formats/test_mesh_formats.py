@@ -332,3 +332,9 @@ def test_polygons_of_many_corners_are_halved_and_keep_their_area(count):
     assert areas.min() > 0 and math.isclose(areas.sum(), count / 2 * math.sin(2 * math.pi / count))
     uses = np.bincount(triangles[owner == 1].ravel() - 3, minlength=count)
     assert (uses.max() < 30) == (count > MAX_FAN)
+
+
+def test_a_word_among_numbers_is_named_with_its_line(tmp_path):
+    (tmp_path / "a.obj").write_text("v 0 0 0\nv 0 0 zero\nf 1 1 1\n")
+    with pytest.raises(InputError, match='"zero" is no number in the line of "0 0 zero"'):
+        load_part(tmp_path / "a.obj")

@@ -123,9 +123,10 @@ def token_counts(blob: bytes, line_count: int) -> np.ndarray:
 
 
 def _wrong_number(lines: Sequence[bytes]) -> str:
-    words = (word.decode("utf-8", "replace") for line in lines for word in line.split())
-    wrong = next((word for word in words if parse_float(word) is None), None)
-    return "a number that cannot be read" if wrong is None else f"{format_value(wrong)} is no number"
+    words = ((word, line) for line in (line.decode("utf-8", "replace") for line in lines) for word in line.split())
+    wrong, line = next(((word, line) for word, line in words if parse_float(word) is None), ("", ""))
+    where = f" in the line of {format_value(line.strip())}" if line.strip() != wrong else ""
+    return f"{format_value(wrong)} is no number{where}" if wrong else "a number that cannot be read"
 
 
 def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
