@@ -148,6 +148,8 @@ class Image(np.ndarray):
     def layers(self) -> dict[str, np.ndarray]:
         """Arrays by name, such as albedo, normal, depth, id, variance and samples; {} for a picture without layers.
 
+        `depth` is the distance along the ray, infinite without a hit; `id` the number of the primitive (the triangle,
+        sphere, ...) plus 1, 0 without a hit: not of the shape or material.
         The picture is drawn again for them at the first use, unless `render` was called with `layers=True`.
 
         Raises:

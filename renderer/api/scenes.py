@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
@@ -286,7 +287,8 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
         if not isinstance(table, dict):
             raise UserError(f"tone is {format_value(tone)}; it must be a table or the name of a curve")
         toned = table | toned
-    values, still = {key: plain(value, key) for key, value in named.items()}, scene
+    values = {key: plain(value, key) for key, value in named.items()}
+    still: scenes.Scene = scene
     for key, value in named.items():
         is_merged = key == "view" and isinstance(value, Mapping) and scene.settings.view is not None
         if is_merged:
@@ -299,21 +301,18 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
 
 def checked_size(size: Any) -> tuple[int, int]:
     """The size (width, height) as integers; UserError for others."""
-    try:
+    with suppress(TypeError, ValueError, AttributeError):
         width, height = (n.__index__() for n in size)
         if isinstance(size, Sequence | np.ndarray) and 1 <= width <= 1 << 17 and 1 <= height <= 1 << 17:
             return width, height
-    except (TypeError, ValueError, AttributeError):
-        pass
     raise UserError(f"size is {size!r}; it must be (width, height), each 1 to {1 << 17}")
 
 
 def checked_count(name: str, value: Any) -> int:
     """The value as an integer of at least 1; UserError, which names it, for others."""
-    try:
+    count = 0
+    with suppress(TypeError):
         count = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        count = 0
     if not 1 <= count <= MAX_WHOLE:
         raise UserError(f"{name} is {value!r}; it must be a whole number of at least 1")
     return count

@@ -166,7 +166,7 @@ def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:
     with open_input(path) as file, reading(path):
         size = file_size(file)
         if file.read(8) != PNG_SIGNATURE:
-            raise InputError(f"{path}: not a PNG file")
+            raise InputError(f"{path}: not a PNG file; only PNGs hold recipes, by which they are verified")
         for count in itertools.count():
             head = file.read(8)
             if not head:

@@ -166,9 +166,12 @@ class Attractor:
 
 @dataclass(frozen=True)
 class Sun:
-    """An infinitely distant disc light in `direction`, which gives `irradiance` to a surface that faces it."""
+    """An infinitely distant disc light, which gives `irradiance` to a surface that faces it.
 
-    direction: Point = (0.3, 1.0, 0.2)
+    `direction` points towards the sun, from the scene: (0, 1, 0) is overhead.
+    """
+
+    direction: Point = setting((0.3, 1.0, 0.2), help="towards the sun")
     irradiance: RGB = rgb((3.0, 3.0, 3.0), 1e9, "of a surface facing the sun")
     angle_degrees: float = setting(0.533, 0.0, 90.0, "the disc's diameter; 0 gives hard shadows")
 

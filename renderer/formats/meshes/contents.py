@@ -123,10 +123,10 @@ def token_counts(blob: bytes, line_count: int) -> np.ndarray:
 
 
 def _wrong_number(lines: Sequence[bytes]) -> str:
-    words = ((word, line) for line in (line.decode("utf-8", "replace") for line in lines) for word in line.split())
-    wrong, line = next(((word, line) for word, line in words if parse_float(word) is None), ("", ""))
-    where = f" in the line of {format_value(line.strip())}" if line.strip() != wrong else ""
-    return f"{format_value(wrong)} is no number{where}" if wrong else "a number that cannot be read"
+    texts = (line.decode("utf-8", "replace").strip() for line in lines)
+    wrong = ((word, line) for line in texts for word in line.split() if parse_float(word) is None)
+    said = (f"{format_value(word)} is no number in the line of {format_value(line)}" for word, line in wrong)
+    return next(said, "a number that cannot be read")
 
 
 def whole_numbers(lines: Sequence[bytes]) -> np.ndarray:
