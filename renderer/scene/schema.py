@@ -253,7 +253,7 @@ def _check_number(value: Any, context: str, metadata: Metadata) -> None:
 
 
 def _span(metadata: Metadata) -> str:
-    """The range of a number, of which one end may be open, for a message."""
+    """The range of a number for a message; one end may be open."""
     low, high = metadata.get("low"), metadata.get("high")
     both = low is not None and high is not None
     return f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
