@@ -177,6 +177,12 @@ def print_verdicts(
 
 
 def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) -> int:
+    """1 if the head is slower or wrong, INTERNAL_ERROR if it crashed, 3 if a case is undecided, 0 otherwise.
+
+    Counters that increased also give 1, and so do undecided cases with `fail_on_undecided`.
+    An INVALID case has one of four outcomes. The results differ: 1. The head ended with a wrong result: 1. The head
+    crashed otherwise: INTERNAL_ERROR. The base crashed: undecided, since the head is not judged.
+    """
     labels = set(answer["verdicts"].values())
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]
@@ -234,6 +240,7 @@ class Runner:
             settings |= {key: getattr(options, key) for key in ("program", "setup", "warmup", "clock")}
         header = {"schema": SCHEMA, "refs": refs, "settings": settings, "host": host()}
         self._experiment = open_experiment(options.output, header)
+        # The file may hold further cases, of a run that asked for more: they get no verdict.
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
 
     def run(self) -> int:
@@ -321,7 +328,7 @@ class Runner:
                 return
             attempt = sum(row["pair"] == pair for row in experiment.processes(name, stage))
             rng = random.Random(f"{self._options.seed}/{stage}/{pair}/{name}/{attempt}")
-            arms, hash_seed = list(ARMS), rng.randrange(1 << 32)
+            arms, hash_seed = list(ARMS), rng.randrange(1 << 32)  # both arms hash texts alike; each attempt differs
             rng.shuffle(arms)
             samples = self._samples(arms, name, hash_seed, rng)
             for position, arm in enumerate(arms):
@@ -329,6 +336,7 @@ class Runner:
                 experiment.add(row | samples[arm])
             if len(experiment.digests(name)) > 1 and not experiment.picture(name):
                 experiment.add({"case": name, **self._compare_pictures(name)})
+        # The last two processes are both arms of the last attempt. A pair still missing was throttled each time.
         reasons = [reason for row in experiment.processes(name, stage)[-2:] if (reason := throttle_reason(row))]
         if reasons and pair not in experiment.pairs(name, stage):
             raise UnavailableError(f"bench: {name}: {reasons[0]}, {ATTEMPTS} times; no verdict is given")

@@ -27,7 +27,8 @@ from renderer.host import trim_memory
 # Fewest primitives for which `auto` builds on the device:
 MIN_DEVICE_PRIMS = 1_000  # a GPU
 MIN_DEVICE_PRIMS_CPU = 30_000  # a CPU: 70,000 primitives take 0.6 s, on the host 1.7 s
-MIN_DEVICE_PRIMS_MOVED = 5_000  # a BVH for one frame: on two cores 10,000 primitives take 0.07 s, on the host 0.10 s
+# A BVH for one frame, on any device. For 10,000 primitives a CPU device of two cores takes 0.07 s, the host 0.10 s.
+MIN_DEVICE_PRIMS_MOVED = 5_000
 MIN_TRIMMED_PRIMS = 200_000  # fewest primitives for which freed memory is given back to the system around a build
 
 
@@ -67,7 +68,7 @@ def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = Fa
     if builder == "host_sah" or host.count < 2:
         return upload_bvh2(device, host.rows, build_host_sah(*primitive_boxes(host.rows)))
     if builder == "presplit":
-        splits = presplit.split_potential(host.rows).splits(1)
+        splits = presplit.split_potential(host.rows).splits(splits_per_prim=1)
         return _presplit_bvh2(device, host.rows, splits) or _bvh2(device, host, "sah")
 
     def upload() -> Buffer:
@@ -78,6 +79,7 @@ def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = Fa
 
     if builder == "sah":
         bvh, ordered = device_sah.build_device_sah(device, upload, host.count)
+        # None: the BVH is too deep for the traversal stack
         return bvh or HplocBvh2(device, ordered, host.count)
     return HplocBvh2(device, upload(), host.count)
 
@@ -88,6 +90,7 @@ def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
     limit = presplit.max_refs(device.properties)
     may_split = presplit.least_refs(host.count) <= limit
     unsplit = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
+    # H-PLOC, which replaces a BVH that is too deep, has the cost 0: unknown, so nothing can be predicted.
     if host.count < 2 or not unsplit.cost or not may_split:
         return unsplit
     splits = presplit.choose_splits(host.rows, unsplit.cost, limit)

@@ -58,15 +58,19 @@ class Instances:
         """
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
-        self.device, self.count = device, len(shape_of)
+        self.device, self.count = device, len(shape_of)  # 2 for a single instance
         kept = {id(blas.shape): blas for blas in before.blases} if before else {}
         ends = closing or [None] * len(shapes)
+        # With `before`, a shape without a kept BLAS is new in this frame of an animation, as its vertices move: the
+        # BLAS serves one frame and gets no presplit references.
         self.blases: list[Blas] = [
             kept[id(shape)]
             if end is None and id(shape) in kept
             else _build_blas(device, shape, end, before is not None)
             for shape, end in zip(shapes, ends, strict=True)
         ]
+        # Rows of a shape's entry, with int32 in w: min corner and first node, max corner and first primitive, zeros and
+        # first primitive in `_closing` (-1: no vertex moves).
         table = np.zeros((len(shapes), 3, 4), "f4")
         node = row = closing_row = 0
         for entry, blas in zip(table, self.blases, strict=True):
@@ -80,7 +84,7 @@ class Instances:
         self._closing = (upload_primitives(device, np.concatenate(moved)),) if moved else ()
         self.nodes = device.buffer(nodes.shape).write(nodes)
         self.primitives = upload_primitives(device, self.ordered)
-        center_nodes(device, self.nodes)
+        center_nodes(device, self.nodes)  # in place: min and max corners of boxes to centers and half extents
         self._shapes = device.buffer(table.shape).write(table)
         shape_and_material = np.stack([shape_of, material_of], 1).astype("i4")
         self._shape_of = device.buffer((self.count, 2), "i4").write(shape_and_material)

@@ -28,7 +28,10 @@ from renderer.gpu.device import Buffer, Kernel
 MAX_FLUSH_SAMPLES = 1 << 24  # limit between two flushes: 255 * 2^24 < 2^32, even if all samples fall into one bucket
 FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
 FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
-# samples between flushes of float sums: at first; fewer are not worth two launches; at most
+# Samples between two flushes of float sums:
+# INITIAL_INTERVAL  at first
+# MIN_INTERVAL      fewer are not worth the two launches of an interval
+# MAX_INTERVAL      at most
 INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27
 MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of all samples is known well enough
 MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer finish sooner than the float kernel would compile
@@ -135,7 +138,9 @@ class ChaosGame:
         self._allocated: tuple[int | bool, ...] = ()
         self._points: list[Buffer] = []  # states of the chains: before a launch and after it
         self._parameter_stride = self._temporal_samples = 0
-        # Samples of a flush interval; samples of the longest interval since the last choice, which `_max_sum` measures.
+        # _interval_samples: samples of a flush interval.
+        # _measured_samples: samples of the longest interval since the last choice, which `_max_sum` measures.
+        # _is_peak_known: the largest bucket's fraction of all samples is known (MIN_PEAK_SAMPLES).
         self._interval_samples, self._measured_samples, self._is_peak_known = INITIAL_INTERVAL, 0, False
         self._merged_samples: int | None = None  # samples that load_result() loaded; None before
 
@@ -148,7 +153,8 @@ class ChaosGame:
 
         `temporal_weights` (n,): factor on the color of each temporal sample. `chunk` (k, n): run only the k-th of n
         ranges of chains. `sample_weights` (n,) or None: relative sample count of each temporal sample, at most 1; if
-        given, hits are counted in a second histogram.
+        given, hits are counted in a second histogram, since the sums weight colors by `temporal_weights`: the number of
+        hits of a bucket does not follow from them.
         """
         weights = zip(flames, temporal_weights, strict=True)
         colors = np.stack([premultiplied_palette(flame) * weight for flame, weight in weights])
@@ -182,6 +188,8 @@ class ChaosGame:
         self._temporal_samples = len(flames)
         tables = np.stack([xform_distributions(flame, spec) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
+        # With stochastic rounding, channels are in 1/256. rounded_color() (plot.h) multiplies them by an opacity of 16
+        # bits: 255 * 256 * 2^16 plus its random number is below 2^32.
         unit = 256 if spec.stochastic_rounding else 1
         # red, alpha, blue, green as in flame.cu
         packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype("u4")
@@ -221,7 +229,7 @@ class ChaosGame:
         """Allocate the buffers, or keep them if their sizes are unchanged. CPUs have one private histogram per core."""
         device, buckets = self.device, self.rect.buckets
         copies, stride = 1, buckets
-        if device.simd_width > 1:
+        if device.simd_width > 1:  # a CPU: one more bucket for samples that are not plotted (flame.cu)
             stride = buckets + 1
             max_copies = MAX_PRIVATE_BYTES // (16 * stride)
             copies = max(1, min(device.properties.compute_units, max_copies, self.chains // BLOCK))

@@ -80,7 +80,7 @@ class SceneShapes:
                 same_name.append((*make(shape, index[shape.material], has_maps), shape.name or where))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
-        material = len(settings.materials)
+        material = len(settings.materials)  # of the next model; the settings' materials come first
         for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
             self._models.append(_ModelNodes(shape, pose, number, len(poses), material))
             asked += MESH_BYTES * self._models[-1].triangles
@@ -108,11 +108,7 @@ class SceneShapes:
             self._attributes = joined_attributes(filled)
 
     def in_poses(self, poses: list[Poses], keep: bool = True) -> ShapeArrays:
-        """Returns the shapes with the models in these poses. keep=False, for the last call, frees the static shapes.
-
-        `group` is the name of the shape to which a model's moving primitives belong: the model's, a name that only
-        this model has, or "" for the static geometry.
-        """
+        """Returns the shapes with the models in these poses. keep=False, for the last call, frees the static shapes."""
         primitives, closing = dict(self._fixed), dict[str, np.ndarray]()
         if not keep:
             self._fixed.clear()
@@ -122,12 +118,16 @@ class SceneShapes:
             instanced += nodes.instances(pose)
             if not nodes.moving:
                 continue
+            # `group` is the name of the shape to which the model's moving primitives belong: the model's, a name that
+            # only this model has, or "" for the static geometry.
             group = nodes.shape.name or (nodes.moving_name if self._moves_as_instance else "")
             if group == nodes.moving_name:
                 instanced.append((group, np.eye(3, 4), np.eye(3, 4), ""))
             before = primitives.get(group, np.zeros(0, PRIMITIVE))
             for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
                 moved, rows, moved_objects = nodes.moving_arrays(model, not self._is_blurred)
+                # The id is in w of v0. with_primitive_ids() also makes slivers points; a triangle that moves while the
+                # shutter is open may be a sliver at one end only, so it is numbered without that.
                 if self._is_blurred:
                     moved["v0"].view("i4")[:, 3] = np.arange(count, count + len(moved))
                 else:
@@ -249,7 +249,7 @@ def _quad(shape: Quad, material: int, has_maps: bool) -> Arrays:
 
 def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
     primitives = _transformed(procedural.generate(shape.kind, shape.level), shape, material)
-    flat = primitives["edge2"][:, 3] <= 0
+    flat = primitives["edge2"][:, 3] <= 0  # triangles: for a sphere w of edge2 is its radius, above 0
     if not has_maps or not flat.any():
         return primitives, None
     attributes = default_attributes(len(primitives), BASE_FLOAT4S)

@@ -1,11 +1,18 @@
-"""The values of expressions while a program is checked."""
+"""The values of expressions while a program is checked.
+
+lowering/ makes a value of each expression, and reads types, nodes and domains of the values of its parts; checker/
+makes the values of declarations, runtime/ and targets/ the values of given arrays. A scalar parameter of a function
+has one component, a float3 has three; each component is a dimension of the function's domain.
+"""
 
 from dataclasses import dataclass
 
 from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Tuple
 
-MAX_REPEATED_NODES = 300  # nodes of the largest body that is repeated where a function is read outside of its domain
+# Nodes of the largest body that is lowered again at each read of a function that `extends`, where the index may be
+# outside of the domain; reads of a larger body are reads of its values over the domain.
+MAX_REPEATED_NODES = 300
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class DataValue:
 class FunctionValue:
     """A function: its node, a dimension for each parameter's component, and its border modes, if any.
 
-    `fixed_domain` is None if the ranges of the parameters are the domain: inference may still change these.
+    `fixed_domain` is the domain if inference cannot change it, as for an array. None: the ranges of the node's
+    variables are the domain, and inference may still change them.
     """
 
     type: FunctionType
@@ -54,9 +62,10 @@ class FunctionValue:
 
     @property
     def extends(self) -> tuple[bool, ...]:
-        """True for each component of the parameters that may have any value, since the body reads by border modes.
+        """For each component of the parameters: True if it may have any value, since the body reads by border modes.
 
-        Only a small body without reductions is computed at any index; others are evaluated over the domain.
+        Example: b(i) = a(i - 1) has a value at any i if a has a border mode. Only a small body without reductions is
+        computed at any index; others are evaluated over the domain.
         """
         extends = tuple(isinstance(r, Range) and r.extends for r in self.domain)
         if not any(extends) or self.fixed_domain is not None:
@@ -117,9 +126,12 @@ class Omitted:
 
 @dataclass(frozen=True)
 class SliceArgument(Omitted):
-    """A dimension that stays free, over `size` indices from 0 on: it reads low, low + step, ..."""
+    """A slice such as `a[2:8:3]`: its dimension stays free, over the indices 0 to `size` - 1.
 
-    low: int | None  # None, as `size`, while it is unknown
+    Index k of the result reads index low + k * step of the sliced dimension.
+    """
+
+    low: int | None  # None, as is `size`, while an end or the dimension is not inferred yet
     step: int
     size: int | None
 

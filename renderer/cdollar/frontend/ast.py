@@ -295,6 +295,7 @@ class Parameter(AstNode):
 class FunctionDeclaration(AstNode):
     """A function; `f(x) => e` has a body of one return. The span ends before the body, `whole` behind it.
 
+    `attributes` holds the spans of Associative and Commutative, by name.
     `type_parameters` holds the names `T` of a generic function `T f<T>(T x)`.
     """
 
@@ -336,7 +337,10 @@ class TypeAlias(AstNode):
 
 
 def children(tree: AstNode) -> Iterator[AstNode]:
-    """The child nodes in source order."""
+    """The child nodes in the order of the fields, which is the source's: fields that are nodes or lists with nodes.
+
+    Nodes in tuples, such as the types in ClassDeclaration.fields, are not among them.
+    """
     for entry in fields(tree):
         value = getattr(tree, entry.name)
         if isinstance(value, AstNode):

@@ -84,7 +84,9 @@ class ReverseMode:
         for node in reversed(order):
             if node in self.active and not self.is_leaf_here(node):
                 self.visit(node)
-        by_mark = {node.attribute: node for node in order if self.is_leaf_here(node)}  # the passes renew nodes
+        # The passes above rebuild nodes, so `leaves` may no longer be nodes of the loss: their marks identify them. A
+        # leaf that the passes removed has no adjoint; its derivative is 0.
+        by_mark = {node.attribute: node for node in order if self.is_leaf_here(node)}
         results = tuple(self.result(by_mark.get(leaf.attribute, leaf), ranges) for leaf, ranges in leaves)
         return list(without_leaf_marks(self.dag, results, self.marks))
 
@@ -131,7 +133,7 @@ class ReverseMode:
         """The adjoint of a node over the `wanted` variables: the sum of its adjoints over all contexts."""
         total: Term | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
-            if any(v not in wanted for v in context):
+            if any(v not in wanted for v in context):  # like a read without indices: summed over the other variables
                 use = FunctionRead(context, adjoint.guard, adjoint.value, node)
                 adjoint = Term(self.transposer.summed_contribution(use, wanted))
             if total is not None:
@@ -163,7 +165,9 @@ class ReverseMode:
                 terms[component] += self.transposer.contributions(use, variables)
         terms = [self.merge_sums(column) for column in terms]
         counts = [len(column) for column in terms]
-        if max(counts) > 1 and min(counts) == max(counts):  # the components of each read are evaluated together
+        # Usually every read contributes to every component. Then a row of the columns holds the contributions of one
+        # read, which share work. If counts are equal by chance, the sums are the same.
+        if max(counts) > 1 and min(counts) == max(counts):
             together = [self.evaluated_together(each, variables) for each in zip(*terms, strict=True)]
             terms = [list(column) for column in zip(*together, strict=True)]
         elif max(counts) > 1:
@@ -337,7 +341,10 @@ class ReverseMode:
     # Primitives
 
     def visit_primitive(self, node: ir.Node) -> None:
-        """scan, sort and scatter_add; argsort and histogram yield integers, which have no derivative."""
+        """scan, sort and scatter_add of values.
+
+        argsort and histogram, a scatter_add of keys without values, yield integers, which have no derivative.
+        """
         name, scalar = node.attribute.name, component_types(node.type.result)[0]
         if scalar not in FLOATS:
             return
@@ -351,12 +358,13 @@ class ReverseMode:
         elif name in ("scatter_mul", "scatter_max", "scatter_min"):
             span = self.dag.spans.get(node)
             raise NoDerivative(f"{name} has no gradient", span)
-        elif len(node.inputs) > 1:
+        elif len(node.inputs) > 1:  # scatter_add of keys, inputs[0], and values, inputs[1]; without values it counts
             elements = new_variables(ir.domain_ranges(node.inputs[1]))
             indices = []
             for element, range_ in zip(elements, ir.domain_ranges(node.inputs[0]), strict=True):
                 offset = self.algebra.number(range_.low - element.range.low, "int")
                 indices.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
+            # The adjoint of a value is the adjoint of the sum at the value's key; 0 for a key outside of the bins.
             key = self.dag.access(node.inputs[0], tuple(indices))
             function = self.as_function(given, variables)
             self.add_read(node.inputs[1], elements, self.dag.access(function, (key,), ("zero",)))

@@ -29,7 +29,11 @@ class Local:
 
 @dataclass(frozen=True)
 class LocalArray:
-    """One scalar component of the elements of a local array, in row-major order."""
+    """One scalar component of the elements of a local array, in row-major order.
+
+    The declaration of a local array lowers to a ClearOp, so each LocalArray of a function is in one:
+    DeviceFunction.arrays is collected from them.
+    """
 
     name: str
     type: str

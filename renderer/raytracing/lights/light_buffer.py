@@ -37,7 +37,7 @@ class NonAreaLight(NamedTuple):
     """A sun (`kind` is 1 - cos(angular radius)), point light or environment, as lights.h stores them."""
 
     position: np.ndarray  # (3,) of a point light; the unit direction towards a sun
-    kind: float
+    kind: float  # 1 - cos(angular radius) of a sun, 0 for a delta sun; otherwise LIGHT_POINT and so on, below 0
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # luminance of the emitted power, over pi
     falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # PointLight.falloff

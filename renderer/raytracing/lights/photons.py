@@ -40,6 +40,8 @@ def emit_photons(
             starts[chosen, :, :3] = _emit_from_point(light, random[chosen])
             continue
         to_light, irradiance = _sample_infinite(light, lights, radiance, random[chosen])
+        # A vector at a right angle to `to_light`, times the square root of a random number: uniform over the unit disc.
+        # The disc, scaled to the bounding sphere, covers the scene as the light sees it.
         disc = _around(to_light, np.zeros(len(to_light)), random[chosen, 3]) * np.sqrt(random[chosen, 4:5])
         starts[chosen, 0, :3] = center + radius * (disc + to_light)
         starts[chosen, 1, :3] = -to_light
@@ -70,6 +72,7 @@ def _emit_from_areas(primitives: np.ndarray, materials: np.ndarray, random: np.n
 def _emit_from_point(light: NonAreaLight, random: np.ndarray) -> np.ndarray:
     """Samples origins, directions and powers (n, 3, 3) of photons from a point light or spot."""
     direction = _sphere(random[:, 1], random[:, 2])
+    # PointLight.falloff: x, y, z of an axis vector and an offset, for the direction away from the light
     falloff = np.clip(light.falloff[3] + direction @ np.array(light.falloff[:3]), 0, 1) ** 2
     position = np.broadcast_to(light.position, direction.shape)
     return np.stack([position, direction, 4 * np.pi * falloff[:, None] * light.emitted], 1)
@@ -78,8 +81,12 @@ def _emit_from_point(light: NonAreaLight, random: np.ndarray) -> np.ndarray:
 def _sample_infinite(
     light: NonAreaLight, lights: LightSampler, radiance: np.ndarray | None, random: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples directions (n, 3) towards a sun or the environment; also returns radiance over pdf, (n, 3) or (3,)."""
-    if light.kind >= 0:
+    """Samples directions (n, 3) towards a sun or the environment; also returns the irradiance that each stands for.
+
+    The irradiance is on a plane that faces the direction: (3,) for a sun, pi sin(angular radius)^2 times its radiance,
+    or what a delta sun emits; (n, 3) for the environment map, radiance over pdf.
+    """
+    if light.kind >= 0:  # a sun: `kind` is 1 - cos(angular radius), `position` the direction towards it
         to_light = _around(np.tile(light.position, (len(random), 1)), 1 - light.kind * random[:, 1], random[:, 2])
         return to_light, light.emitted * (np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0)
     assert lights.environment is not None and radiance is not None

@@ -27,15 +27,19 @@ from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
 from renderer.window.state import edit_actions, main_loop, open_files, save_files, unsaved
 from renderer.window.state.app_state import AppState
 
-# Fraction of the time for window frames while panels refine: software GL draws both with the same cores.
+# Fraction of the time for window frames while panels refine: software GL draws both with the same cores. So a panel
+# that refines waits up to (time of a frame) / FRAME_SHARE between two displays, each of which needs a frame.
 FRAME_SHARE = 0.02
-MAX_DISPLAY_INTERVAL = 3.0  # most seconds between two displays of a panel that refines
+MAX_DISPLAY_INTERVAL = 3.0  # limit of this interval in seconds, however slow a frame is
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
 MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
-MAX_QUEUED_FRAMES = 3  # frames that are drawn before a button's release is passed on: pointer, press, motion
+# Dear ImGui spreads queued events of several kinds over frames. So at most this many frames are drawn before a button's
+# release is added: for the motion to the control, the press and the drag.
+MAX_QUEUED_FRAMES = 3
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
-# GLFW's key number -> Dear ImGui's key; only the names of arrows and digits differ between the two
+# GLFW's key number -> Dear ImGui's key, by the name. The names of arrows and digits are adapted. Keys whose names
+# differ otherwise, such as Ctrl and the keypad, collect under None, which no event of GLFW has: they are not looked up.
 KEYS: dict[int | None, imgui.Key] = {
     getattr(glfw, f"KEY_{name.removesuffix('_arrow').lstrip('_').upper()}", None): key
     for name, key in imgui.Key.__members__.items()
@@ -110,7 +114,7 @@ class UiContext:
         self.main_window.draw(io.display_size.x, io.display_size.y)
         imgui.render()
         render(framebuffer)
-        if self.gl.software:
+        if self.gl.software:  # the time of a frame is known once its drawing has finished
             self.gl.ctx.finish()
             self.app.loop.display_interval = min((self.app.now() - began) / FRAME_SHARE, MAX_DISPLAY_INTERVAL)
         self._write_window_screenshot(int(io.display_size.x * pixels), int(io.display_size.y * pixels))
@@ -215,7 +219,10 @@ class Window:
         glfw.set_error_callback(self._on_error)  # from here on no error of GLFW raises
 
     def run(self, app: AppState, stop: StopFlag) -> None:
-        """Runs the main loop until the user quits or `stop` is set."""
+        """Runs the main loop of `app` until the user quits or `stop` is set, then closes `app`.
+
+        Sets app.wake and stop.wake, which end the wait for events from another thread.
+        """
         ui = UiContext(app, self.gl, self.scale)
         ui.main_window.modifiers_at_press = self._modifiers_at_press
         app.wake = stop.wake = glfw.post_empty_event

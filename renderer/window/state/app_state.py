@@ -107,7 +107,10 @@ class AppState:
         self._steps_before = 0  # steps in _undo_stack when the session was opened
 
     def _make_panels(self, session: Session) -> list[Panel]:
-        """The panels of a session: its scenes, their texts, and which of them are paused."""
+        """The panels of a session: its scenes, their texts, and which of them are paused.
+
+        `bases` are the TOML texts of scenes that differ from their files, None for others; a new session has none.
+        """
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
@@ -155,7 +158,12 @@ class AppState:
     # The session
 
     def session(self, clean: bool = False) -> Session:
-        """The current session; `clean` if the user closes the window."""
+        """The current session; `clean` if the user closes the window.
+
+        It is `edited` if it has unsaved changes that were made in this window or before in the opened session. `edits`
+        counts the steps of undo in both. session.py keeps sessions with edits apart from sessions without: of each kind
+        the newest displace the oldest.
+        """
         panels, opened = self.panels, self._opened_session
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
         edited = (opened.edited or scenes != opened.scenes) and any(panel.is_changed for panel in panels)
@@ -166,7 +174,8 @@ class AppState:
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
 
-        At the end of the window a restored session that has not changed replaces the one that it was restored from.
+        At the end of the window, if the scenes are the restored ones, the kept session that they were restored from is
+        removed: the session that was just saved holds the same.
         """
         if self._session_path is None:
             return
@@ -185,7 +194,7 @@ class AppState:
 
     @property
     def session_base(self) -> Path:
-        """The session file of the first window, beside which sessions are kept."""
+        """The session file of the first window; kept sessions lie in its folder, under names made from its name."""
         return (self._session_path or default_path()).with_name(default_path().name)
 
     def restore(self, path: Path | None = None) -> None:
@@ -282,8 +291,10 @@ class AppState:
         if self.dialog or overlays.dropped:
             if self.dialog:
                 self.dialog.cancel()
+            # `dropped` is a dropped file, about which a dialog asks
             self.dialog = overlays.dropped = None
             return
+        # The switches stand in the order in which Escape turns them off: the topmost layer first.
         over = overlays.palette, overlays.film, overlays.reference, overlays.help, overlays.code
         rest = modes.picking, overlays.inspector, self.panels.maximized
         for switch in (modes.dragging_panel, modes.picture_keys, *over, *rest):

@@ -11,8 +11,10 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
 DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
-SAVE_INTERVAL = 0.5  # seconds between two saves of a session that changes all the time, at most
-SAVE_PAUSE = 20.0  # between two saves, in the time that a save takes: at most 5 % of the time is spent on them
+# The pause after a save of the session is SAVE_PAUSE times the time of the save, but at most SAVE_INTERVAL seconds.
+# So saves take at most 5 % of the time if one takes less than 25 ms. Slower saves take more: changes must not be lost.
+SAVE_INTERVAL = 0.5
+SAVE_PAUSE = 20.0
 Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
 
 
@@ -130,6 +132,8 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
                 continue
             expected += panel.draw_loop.expected_seconds(size, now)
             spent = max(app.now() - start, expected)
+            # The first draw opens the picture, `is_open` (placed_and_open() says only that the window has the panel).
+            # That may take long, so it waits for a frame in which no other panel has drawn.
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
@@ -137,7 +141,11 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
 
 
 def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
-    """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device."""
+    """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device.
+
+    At most MAX_IN_FLIGHT draws are at work on the compute device. While the user moves another panel, this one draws
+    only if its samples are short and its last draw is finished.
+    """
     others = [other for other in app.panels if other is not panel]
     if panel.uses_compute_device:
         if sum(other.draw_loop.busy for other in app.panels if other.uses_compute_device) >= MAX_IN_FLIGHT:

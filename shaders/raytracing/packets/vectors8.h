@@ -16,6 +16,8 @@
 #define GATHER_FLOATS8(from, at) (float8)(EIGHT_OF(from, at))
 #endif
 
+// Between lanes8.h and lanes1.h, vectors.h defines for example real3 as Float3x8, make_real3 as make_real3_8,
+// and an overload of dot_fma for Float3x8.
 #include_again "raytracing/packets/lanes8.h"
 #include_again "common/vectors.h"
 
@@ -26,6 +28,8 @@ DEVICE Float4x8 load_rows(GLOBAL const float4 *records, int stride, int column, 
     float8 a = (float8)(ROW(0), ROW(4)), b = (float8)(ROW(1), ROW(5)), c = (float8)(ROW(2), ROW(6)),
            d = (float8)(ROW(3), ROW(7));
 #undef ROW
+    // ab holds x and y of records 0 and 1, then 4 and 5: x0 x1 y0 y1 x4 x5 y4 y5; cd x and y of 2 and 3, then 6 and 7.
+    // ef and gh hold z and w likewise.
     float8 ab = (float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5),
            cd = (float8)(c.s0, d.s0, c.s1, d.s1, c.s4, d.s4, c.s5, d.s5);
     float8 ef = (float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7),
@@ -37,11 +41,13 @@ DEVICE Float4x8 load_rows(GLOBAL const float4 *records, int stride, int column, 
 
 #include_again "raytracing/packets/lanes1.h"
 
-// load8 returns the lanes from `begin` on of three rows of coordinates; store8 stores the lanes in `mask`.
+// load8 returns the lanes from `begin` on of three rows of coordinates; store8 stores the lanes in `mask`. They follow
+// lanes1.h, because before it `mask` is a macro for the type int8.
 DEVICE Float3x8 load8(const Floats32 *rows, uint begin) {
     return make_real3_8(rows[0].v8[begin >> 3], rows[1].v8[begin >> 3], rows[2].v8[begin >> 3]);
 }
 
+// Uses the variables `begin` and `mask` of the function that stores.
 #define MASKED_STORE(row, value) (row).v8[begin >> 3] = mask ? value : (row).v8[begin >> 3]
 DEVICE void store8(Floats32 *rows, uint begin, int8 mask, Float3x8 value) {
     MASKED_STORE(rows[0], value.x);

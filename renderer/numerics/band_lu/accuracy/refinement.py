@@ -19,9 +19,9 @@ from renderer.numerics.band_lu.accuracy.correction_loop import ENOUGH, Iterate, 
 from renderer.numerics.band_lu.accuracy.residuals import Residual, accurate_residual, quotients, residuals_on
 from renderer.numerics.band_lu.solver import BandedLU
 
+MAX_CORRECTIONS = 5
 # The contraction is the factor by which the error of x shrinks with each correction, |I - (LU)^-1 A|; random vectors
 # estimate it from below, so it is used times a safety factor.
-MAX_CORRECTIONS = 5
 SAFETY = 4  # safety factor if PROBES random vectors estimate the contraction; SAFETY sqrt(n) if one vector does
 PROBES = 16  # random vectors of the second, closer estimate
 MAX_CONTRACTION = 0.5  # largest contraction, times its safety factor, from which an error is bounded
@@ -97,6 +97,7 @@ def solve_refined(
     safety, epsilon = SAFETY * np.sqrt(lu.n), float(np.finfo(lu.dtype).eps)
 
     def last_residual(old: Residual, move: np.ndarray, change: float, ratio: float) -> Residual | None:
+        """The residual after the last correction `move`; None unless the next is sure to be below the last bit."""
         bound = max(ratio, contraction) * safety
         if change * bound >= epsilon or bound >= MAX_CONTRACTION:
             return None
@@ -105,8 +106,10 @@ def solve_refined(
 
     correct, limits = partial(_correction, lu), (MAX_CORRECTIONS, lu.dtype, unit)
     last = correct_repeatedly(solution, sides, residual, step, correct, residual_of, *limits, last_residual)
+    # The large factor of one vector prevents a bound, and the factor SAFETY of PROBES vectors would allow it.
     if last.change and max(last.ratio, contraction) * safety >= MAX_CONTRACTION > contraction * SAFETY:
         vectors = _random_vectors(lu, min(PROBES, lu.n)) / unit
+        # The residual of v for the right-hand side 0 is 0 - A v, so the correction is -(LU)^-1 A v.
         solved = -_correction(lu, residual_of(vectors, np.zeros_like(vectors)).values)
         contraction, safety = max(contraction, _contraction(unit, vectors, solved)), SAFETY
     is_zero = ~(sides.any(axis=0) | last.x.any(axis=0))  # right-hand sides whose solution 0 is exact
@@ -128,6 +131,7 @@ def _error(lu: BandedLU, last: Iterate, contraction: float, unit: np.ndarray) ->
     changes = last.changes * (contraction if last.is_last else 1.0) / (1 - contraction)
     summands = lu.kl + lu.ku + 3  # as in Residual.error_bounds(): a row of b - A x has kl + ku + 1 products and b
     sizes = np.abs(unit * last.x).max(axis=0)
+    # 1: rounding x; contraction * summands: the uncertainty of the residuals
     rounding = float(np.finfo(lu.dtype).eps) * (1 + contraction * summands) * sizes
     error = (changes + rounding) / unit
     return np.where(np.isnan(error), np.inf, error)
