@@ -40,7 +40,7 @@ class NonAreaLight(NamedTuple):
     kind: float  # 1 - cos(angular radius) of a sun, 0 for a delta sun; otherwise LIGHT_POINT and so on, below 0
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # luminance of the emitted power, over pi
-    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # PointLight.falloff
+    falloff: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)  # PointLight.falloff: an axis vector and an offset
 
     @property
     def is_point(self) -> bool:

@@ -109,7 +109,8 @@ class AppState:
     def _make_panels(self, session: Session) -> list[Panel]:
         """The panels of a session: its scenes, their texts, and which of them are paused.
 
-        `bases` are the TOML texts of scenes that differ from their files, None for others; a new session has none.
+        `bases` are the scenes' TOML texts, as the user edited them. A panel whose base is None takes the text of its
+        file, and so do all panels of a session without bases.
         """
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
