@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,5 +82,5 @@ def test_sources_that_cannot_be_filtered_are_told(shared_gl, file, tmp_path):
         picture.draw(Settings(source=str(SCENES / "laplacian.toml")), (8, 8), 0.0)
     with pytest.raises(InputError, match="missing.png"):
         picture.draw(Settings(source=str(tmp_path / "missing.png")), (8, 8), 0.0)
-    with pytest.raises(UserError, match="tiles"):
-        picture.draw(Settings(source=file), (8, 8), 0.0, tile=(0, 0, 4, 4))
+    with pytest.raises(UserError, match="drawn whole, without --tile"):
+        picture.check_tiles(SimpleNamespace(picture="laplacian"), (8, 8))
