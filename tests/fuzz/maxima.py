@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, Literal, get_args, get_origin
 
 from renderer.errors import InputError
+from renderer.host import used_memory
 from renderer.pictures import picture_class
 from renderer.scene.schema import MAX_INTEGER, field_types
 from renderer.system import trust
@@ -144,7 +145,7 @@ def findings(kind: str) -> tuple[int, dict[str, list[str]]]:
     """The number of scenes of a kind, and what is wrong with some of them by the names of what is at its maximum."""
     files = scenes(kind)
     os.environ.setdefault("RAYFOLD_FUZZ_DEVICE", "host")
-    run.SECONDS, run.MEMORY, trust.Limits.memory = SECONDS, BUDGET + SLACK, trust.used_memory() + BUDGET
+    run.SECONDS, run.MEMORY, trust.Limits.memory = SECONDS, BUDGET + SLACK, used_memory() + BUDGET
     try:
         found = run.check(f"draw_{kind}", [("a.toml", data) for _, data in files])
     finally:

@@ -338,7 +338,7 @@ class MainWindow:
         presets = open_files.presets(self.app)
         if len(presets) < 2:
             return False
-        label("preset")
+        label("scene")  # of the folder of this one
         panel, paths = self.app.panel, [preset.path for preset in presets]
         name = panel.original.path.stem
         shown = name if panel.scene == panel.original else f"{name} (changed)"
