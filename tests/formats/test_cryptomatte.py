@@ -156,13 +156,15 @@ def test_coverage_of_instances_and_distance_fields_equals_brute_force(device, ch
     check_coverage(device, settings, OBJECTS | named)
 
 
+@pytest.mark.slow
 def test_a_tile_has_the_bits_of_the_picture(device):
     whole, part = (mattes(device, mixed_scene(), 3, tile) for tile in (None, (5, 3, 13, 9)))
     for layer in whole:
         assert all(np.array_equal(whole[layer][name][3:12, 5:18], part[layer][name]) for name in whole[layer])
 
 
-@pytest.mark.parametrize("shutter", [0.0, pytest.param(0.2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shutter", [0.0, 0.2])
 @pytest.mark.parametrize("count", [1, 2])
 def test_nodes_of_models_are_objects(device, tmp_path, monkeypatch, count, shutter):
     """Static and moving nodes, and two of one mesh, which are instances, against the materials of the meshes."""

@@ -128,6 +128,7 @@ def test_a_lamp_is_emission_and_a_mirror_shows_a_wall_as_specular(device):
     assert np.allclose(layers["specular_indirect"], picture, rtol=1e-6) and picture.max() > 0
 
 
+@pytest.mark.slow
 def test_the_lobes_do_not_depend_on_the_sampling_strategy(device):
     """Next-event estimation and BSDF sampling divide the light by the BSDF's lobes alike."""
     shiny = Material("ground", "principled", (0.6, 0.3, 0.2), roughness=0.5, clearcoat=0.5, clearcoat_roughness=0.5,
