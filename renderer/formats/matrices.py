@@ -138,8 +138,8 @@ def _add_entries(array: np.ndarray, indices: np.ndarray, values: np.ndarray) -> 
     """Stores values at indices of the flat array, duplicates added one after another; True if a sum was rounded.
 
     Indices without duplicates are the usual case: then each element holds the number of its entry after the numbers are
-    stored. Else entries are sorted by index, and the rank of an entry among those of its index says in which of the
-    vectorized additions it takes part.
+    stored. Else entries are sorted by index, and the rank of an entry within its index is the number of the
+    vectorized addition that adds it.
     """
     flat, numbers = array.reshape(-1), np.arange(1, len(values) + 1)
     flat[indices] = numbers

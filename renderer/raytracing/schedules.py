@@ -31,7 +31,7 @@ from renderer.raytracing.volumes import has_volumes
 # Rays for each multiprocessor from which CUDA begins with the wavefront, by what paths run into. On an H200 the
 # schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or volumes, at
 # 3,000 to 14,000 (orrery, gasket, veach, menger, grove, fisheye) with other layered materials, metals or instances, and
-# from 9,000 on (cornell) or beyond 16,000 (lone meshes of one material) in other scenes.
+# at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in other scenes.
 WAVEFRONT_RAYS = {"transmission": 2_700, "layers": 7_500, "simple": 30_000}
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,

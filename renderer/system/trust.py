@@ -118,8 +118,8 @@ def drawing() -> Iterator[None]:
 def _watch(most: float, seconds: float, limit: float) -> None:
     """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`.
 
-    The memory is that of the child and of all processes that it starts. The child is also killed if it has not drawn
-    GRACE_SECONDS after `limit`, in seconds: it ends in time by itself unless a pass is endless.
+    `most` covers the child and all processes that it starts. The child is also killed if its drawing has not ended
+    GRACE_SECONDS after `limit`, in seconds: a drawing ends in time by itself unless a pass is endless.
     """
     Limits.is_drawing = mmap.mmap(-1, 1)
     Limits.is_drawing[0] = 1  # until the first picture is drawn

@@ -1,6 +1,6 @@
 // Plots a point: lens, jitter, bucket, color of the palette, opacity, addition to the histogram. Included by flame.cu,
-// which describes the floats of `camera`, into which indices point below. Formulas and their constants are those of the
-// programs named: the same numbers give the same pictures.
+// which describes the floats of `camera` that have numbers below. Formulas and their constants are as in the programs
+// named: the same numbers give the same pictures.
 #if DEFOCUS
 // The offset in buckets, before the division by depth, of a point p seen through a lens (the models of Apophysis 7X and
 // JWildfire). `lens`: three rows of four that map p to its vector from the focus; the matrix (4) from the plane to

@@ -2,7 +2,7 @@
 // programs fast on CUDA" (chapter 3), then register tiles and a multistage pipeline (CUTLASS), and one for CPUs. All
 // have the same parameters; renderer/numerics/matmul.py defines the variants and launches them.
 // `a` is (rows, inner), `b` (inner, columns), `out` (rows, columns). Words as in OpenCL: a group is a thread block,
-// local memory is shared memory. Compile-time inputs; each kernel uses those of its variant:
+// local memory is shared memory. Compile-time inputs; each kernel uses the inputs of its variant:
 //   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH numbers
 //   TILE, THREAD_TILE, UNROLLED, PREFETCH   the square tiles of the thesis: see shared_tiled
 //   BLOCK_M, BLOCK_N, BLOCK_K   a group computes BLOCK_M x BLOCK_N of out, from BLOCK_K columns of a at a time

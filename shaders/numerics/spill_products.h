@@ -3,7 +3,7 @@
 // ADD_DOUBLE and ADD_LIMB in superaccumulator.h. Local memory is CUDA's shared memory.
 #if DOT && !SINGLE
 // The 106-bit product of the mantissas a and b, made of four 32 x 32 bit products, is added to five limbs of the
-// superaccumulator. p and q are the biased exponents of x and y; 0 is a subnormal number, whose exponent is that of 1
+// superaccumulator. p and q are the biased exponents of x and y; 0 is a subnormal number, with the exponent of 1 but
 // without the leading bit. `power` is the exponent of the product's last bit: each factor is mantissa * 2^(p - 1075).
 DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *flags) {
     if (!isfinite(x) || !isfinite(y) || x == 0 || y == 0) {

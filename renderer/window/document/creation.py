@@ -4,7 +4,7 @@ A new shape stands on the ground near the view's target and takes SIZE_IN_VIEW o
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -135,9 +135,10 @@ def _landed(document: Document, value: Any, low: np.ndarray, high: np.ndarray) -
         x, y, z = (round(float(n), decimals) + 0.0 for n in np.add(point, shift))
         return x, y, z
 
-    if hasattr(value, "corners"):
+    names = {each.name for each in fields(value)}
+    if "corners" in names:
         return replace(value, corners=tuple(map(moved, value.corners)))
-    name = "center" if hasattr(value, "center") else "position"
+    name = "center" if "center" in names else "position"
     return replace(value, **{name: moved(getattr(value, name))})
 
 

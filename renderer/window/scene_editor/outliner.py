@@ -5,6 +5,7 @@ and camera among the choices of its file.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ class Outliner:
         """Draws the rows of all items."""
         document, settings = self.panel.document, self.panel.scene.settings
         shown = {group: len(getattr(settings, group)) for group in items.groups(settings) if getattr(settings, group)}
-        tables = [name for name in WORLD if hasattr(settings, name)]
+        names = {each.name for each in fields(settings)}
+        tables = [name for name in WORLD if name in names]
         rows = sum(shown.values()) + len(shown) + len(tables)
         height = (min(max(rows, 2), MAX_ROWS) + 0.6) * imgui.get_text_line_height_with_spacing()
         with imgui_ctx.begin_child("items", (0, height), imgui.ChildFlags_.frame_style):

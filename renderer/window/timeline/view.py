@@ -16,7 +16,7 @@ from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
 HEIGHT, WIDTH = 44, 860  # at scale 1; a narrower timeline has two lines
 KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
-if none has, of those that you changed, or else of the view"""
+without any, of the settings that you changed, or else of the view"""
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:

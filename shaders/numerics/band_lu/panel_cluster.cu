@@ -424,9 +424,9 @@ DEVICE void copy_columns(GLOBAL const REAL *from, int from_ld, GLOBAL REAL *to, 
 // Factors panel i of p panels as P L U. `pivots` (p S) receives rows of the panel, from 1 on; `info` (1) the first
 // column of the matrix (from 1) whose pivot is 0, unless it is set already. `l`: blocks below the diagonal block.
 //
-// Barriers of the cluster: every CLUSTER_ARRIVE has its CLUSTER_WAIT in the next round, after factor_columns. It tells
-// that all groups have updated their rows with the previous sub-panel, so that the rows of U, which they read for that,
-// may be overwritten (write_upper), and their elements moved (laswp).
+// Barriers of the cluster: every CLUSTER_ARRIVE has its CLUSTER_WAIT in the next round, after factor_columns. The
+// wait ends once all groups have updated their rows with the previous sub-panel. Then the rows of U that the update
+// read may be overwritten (write_upper), and their elements moved (laswp).
 KERNEL_CLUSTER(CLUSTER)
 factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
              STORAGE_PARAMETERS) {

@@ -167,7 +167,7 @@ class BlockCyclicFactors:
     def _upload(self, i: int, uploader: "ColumnUploader", timer: "PhaseTimer") -> None:
         """Uploads block columns for the next steps.
 
-        A streamed upload brings one block column, i + u + 1, into the slot of block column i, which is finished.
+        A streamed upload copies block column i + u + 1 into the slot of block column i, which is finished.
         """
         began = time.perf_counter()
         uploader.upload_through(i + self.layout.u + (PREFETCHED_COLUMNS + 1 if self.is_resident else 1))
