@@ -1,4 +1,4 @@
-"""How a window paces the draws of its panels: by the device's own clock, in batches, two in flight."""
+"""How a window paces the draws of its panels: by the device's own clock, in batches, two in flight of each panel."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.panels.draw_loop import MAX_IN_FLIGHT
+from renderer.window.panels.frame_budget import batch_size
 from renderer.window.panels.row_tiles import RowTiles
 from renderer.window.state import main_loop
 from tests.window.headless import frames, until, window
@@ -110,6 +111,18 @@ def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gp
             batches.add(panel.measured.samples - before)
         assert most == MAX_IN_FLIGHT and max(batches) > 4
         assert_shows_the_whole_picture(screen, scene)
+
+
+def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
+    """Together they take as long as those of one panel alone."""
+    with window([mirrors(), mirrors()], gpu, gl, (520, 200)) as screen:
+        panels, most = list(screen.app.panels), 0
+        until(screen, lambda: min(panel.measured.samples for panel in panels) > 2)
+        while min(panel.measured.samples for panel in panels) < 40:
+            loop(screen, 1, 0.001)
+            most = max(most, sum(panel.draw_loop.busy for panel in panels))
+        assert most == main_loop.MAX_QUEUED
+        assert [batch_size(panels[0].last_frame, DEVICE_SECONDS, count) for count in (1, 2, 3)] == [30, 15, 15]
 
 
 def test_the_last_batch_ends_at_the_last_sample_and_is_displayed(gl, gpu, fast_device):

@@ -28,7 +28,7 @@ from renderer.window.panels.panel_picture import PanelPicture
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
-MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
+MAX_IN_FLIGHT = 2  # draws of a panel on a compute device: one runs while the window takes over the other
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
 
@@ -89,6 +89,14 @@ class DrawLoop:
     def busy(self) -> int:
         """The number of draws that a device has not finished yet."""
         return len(self._in_flight)
+
+    @property
+    def queued_seconds(self) -> float:
+        """The expected device time of the draws in flight, in seconds; infinite before a sample was timed."""
+        if not self.panel.budget.is_measured or not self._in_flight:
+            return math.inf if self._in_flight else 0.0
+        sample = self.panel.budget.seconds(self.size[0] * self.size[1])
+        return sum(draw.samples * sample / draw.tiles.count for draw in self._in_flight)
 
     @property
     def is_ready(self) -> bool:
@@ -197,16 +205,16 @@ class DrawLoop:
 
     # Drawing
 
-    def draw(self, size: Size, now: float, batches: bool = True, display_interval: float = FRAME_SECONDS) -> None:
+    def draw(self, size: Size, now: float, panels: int = 1, display_interval: float = FRAME_SECONDS) -> None:
         """Draws the next tile for a panel of `size` pixels; does not wait for a compute device.
 
-        Without `batches` a draw is one sample, because the user moves another panel. `display_interval` is the longest
-        time in seconds between two displays of a picture that refines.
+        `panels` share the device; 0: a draw is one sample, because the user moves another panel. `display_interval` is
+        the longest time in seconds between two displays of a picture that refines.
         """
         self._display_interval = max(display_interval, FRAME_SECONDS)
-        self.panel.work.start(partial(self._draw, size, now, batches))
+        self.panel.work.start(partial(self._draw, size, now, panels))
 
-    def _draw(self, size: Size, now: float, batches: bool) -> None:
+    def _draw(self, size: Size, now: float, panels: int) -> None:
         panel, measured = self.panel, self.panel.measured
         if not panel.is_open:
             self._in_flight = []
@@ -232,14 +240,14 @@ class DrawLoop:
                 self._display(panel.tiles.latest(), True)
                 return
             if panel.tiles.done == 0:
-                self._plan_sample(now, batches)
+                self._plan_sample(now, panels)
             self._submit(key)
             panel.drop_fallback()
             measured.target_samples = panel.tiles.picture.sample_count(key.settings, key.size)
         if self._in_flight and isinstance(panel.last_frame, Texture) and panel.gpu.gl.software:
             self._take_over()
 
-    def _plan_sample(self, now: float, batches: bool) -> None:
+    def _plan_sample(self, now: float, panels: int) -> None:
         """Chooses the samples that are drawn at once, and whether they are displayed.
 
         Samples are displayed less often the longer a picture has been refined: after a quarter of the time since its
@@ -249,9 +257,9 @@ class DrawLoop:
         assert tiles is not None
         left = measured.target_samples - self._submitted  # the target is unknown before the first draw
         count, interacts = panel.readable_samples(now), panel.is_interacting(now)
-        if batches and tiles.count == 1 and panel.budget.is_measured and not interacts:
+        if panels and tiles.count == 1 and panel.budget.is_measured and not interacts:
             seconds = panel.budget.seconds(self.size[0] * self.size[1])
-            count = max(count, min(frame_budget.batch_size(panel.last_frame, seconds), self._submitted))
+            count = max(count, min(frame_budget.batch_size(panel.last_frame, seconds, panels), self._submitted))
         tiles.repeat = max(1, min(count, left) if left > 0 or not panel.free_run else count)
         is_end = self._submitted == 0 or 0 < left <= tiles.repeat
         self._is_shown = is_end or interacts or panel.is_playing or now >= self._show_at

@@ -91,9 +91,9 @@ def tile_budget(last_frame: Frame | None) -> float:
     return CPU_TILE_SECONDS if on_cpu else GPU_TILE_SECONDS
 
 
-def batch_size(last_frame: Frame | None, seconds: float) -> int:
-    """Samples of one draw, each of `seconds`; two draws in flight take as long as one tile."""
-    return min(int(tile_budget(last_frame) / 2 / max(seconds, 1e-9)), MAX_BATCH)
+def batch_size(last_frame: Frame | None, seconds: float, panels: int) -> int:
+    """Samples of one draw, each of `seconds`; the draws in flight of all `panels` take as long as one tile."""
+    return min(int(tile_budget(last_frame) / (2 * min(panels, 2)) / max(seconds, 1e-9)), MAX_BATCH)
 
 
 def sample_budget(

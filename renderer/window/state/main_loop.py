@@ -10,6 +10,10 @@ from renderer.window.panels.draw_loop import MAX_IN_FLIGHT
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
+# Draws of several panels in flight on the compute device, if they are expected to take less than QUEUED_SECONDS: with
+# two, the device waits while the window draws (four panels of the demo on an H200: 0.86 of the headless rate, 0.88 with
+# four, which take half as long each, so that the window answers within 16 ms in place of 24).
+MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
 # The pause after a save of the session is SAVE_PAUSE times the time of the save, but at most SAVE_INTERVAL seconds.
 # So saves take at most 5 % of the time if one takes less than 25 ms. Slower saves take more: changes must not be lost.
@@ -137,18 +141,21 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
-            panel.draw_loop.draw(size, now, not interacts, app.loop.display_interval)
+            panels = 0 if interacts else sum(o.uses_compute_device and not o.draw_loop.is_finished for o in app.panels)
+            panel.draw_loop.draw(size, now, panels, app.loop.display_interval)
 
 
 def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
     """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device.
 
-    At most MAX_IN_FLIGHT draws are at work on the compute device. While the user moves another panel, this one draws
-    only if its samples are short and its last draw is finished.
+    At most MAX_IN_FLIGHT draws are at work on the compute device, or MAX_QUEUED short ones. While the user moves
+    another panel, this one draws only if its samples are short and its last draw is finished.
     """
     others = [other for other in app.panels if other is not panel]
     if panel.uses_compute_device:
-        if sum(other.draw_loop.busy for other in app.panels if other.uses_compute_device) >= MAX_IN_FLIGHT:
+        loops = [other.draw_loop for other in app.panels if other.uses_compute_device]
+        queued, seconds = sum(loop.busy for loop in loops), sum(loop.queued_seconds for loop in loops)
+        if queued >= MAX_QUEUED or queued >= MAX_IN_FLIGHT and seconds > QUEUED_SECONDS:
             return True
     other_moves = any(other.is_interacting(now) for other in others) and not panel.is_interacting(now)
     return other_moves and (panel.measured.sample_seconds > DRAW_SECONDS / 2 or panel.draw_loop.busy > 0)
