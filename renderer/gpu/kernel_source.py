@@ -56,6 +56,7 @@ class DeviceProperties:
     has_fp64: bool
     max_cluster_size: int = 1
     has_async_copy: bool = False  # cp.async: copies global to shared memory while the thread computes
+    has_bulk_copy: bool = False  # cp.async.bulk: one thread copies many bytes from global to shared memory
     simd_width: int = 1  # floats in a work-item's vector register
     local_bytes: int = 48 << 10  # local memory available to a group (Kernel.reserve_local)
 

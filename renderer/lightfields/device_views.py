@@ -13,7 +13,7 @@ from renderer.gpu.device import StagingBuffer
 from renderer.lightfields.aperture import VIEW_SHIFT
 from renderer.lightfields.light_field import LightField
 
-GUARD_BYTES = 64  # bytes before and after the views that a kernel may read, and ignore
+GUARD_ROWS = 10  # rows of bytes before and after the views that a kernel may read, and ignore
 STAGING_BYTES = 64 << 20  # bytes that are uploaded at a time
 MEMORY_FRACTION = 0.7  # fraction of the device's memory that a light field may use
 GROUP_SIZE = 64
@@ -31,7 +31,8 @@ class DeviceViews:
         """Upload the views, if they fit."""
         count, height = field.pixels.shape[:2]
         self._device, self._field, self._pitch = device, field, row_pitch(field)
-        self._bytes = 2 * GUARD_BYTES + count * height * self._pitch
+        self._guard = GUARD_ROWS * self._pitch
+        self._bytes = 2 * self._guard + count * height * self._pitch
         properties = device.properties
         self._max_bytes = max_bytes or min(int(MEMORY_FRACTION * properties.memory_bytes), properties.max_buffer_bytes)
         self._staging_buffers: list[StagingBuffer] = []
@@ -92,7 +93,7 @@ class DeviceViews:
         `margin` is the number of further rows that shifts need. UnavailableError if one row of a band is too large.
         """
         row_bytes = max(views, 1) * self._pitch
-        least = 2 * GUARD_BYTES + (margin + 1) * row_bytes
+        least = 2 * self._guard + (margin + 1) * row_bytes
         wanted = max(min(STAGING_BYTES, self._max_bytes // 2), least)
         if wanted > self._device.properties.max_buffer_bytes:
             raise UnavailableError(
@@ -102,14 +103,14 @@ class DeviceViews:
         if not self._staging_buffers or self._capacity < wanted:
             self._staging_buffers, self._capacity = [], wanted  # free the old ones first
             self._staging_buffers = [self._device.staging_buffer(wanted), self._device.staging_buffer(wanted)]
-        return max(1, (self._capacity - 2 * GUARD_BYTES) // row_bytes - margin)
+        return max(1, (self._capacity - 2 * self._guard) // row_bytes - margin)
 
     def _pack(self, staging: np.ndarray, chosen: Sequence[int] | np.ndarray, first: int, last: int) -> int:
         """Copies rows first to last of the chosen views in the kernels' layout; returns the bytes used."""
         pixels = self._field.pixels
         line = pixels.shape[2] * pixels.shape[3]
-        used = 2 * GUARD_BYTES + len(chosen) * (last - first) * self._pitch
-        rows = staging[GUARD_BYTES : used - GUARD_BYTES].reshape(len(chosen), last - first, self._pitch)
+        used = 2 * self._guard + len(chosen) * (last - first) * self._pitch
+        rows = staging[self._guard : used - self._guard].reshape(len(chosen), last - first, self._pitch)
         for index, view in enumerate(chosen):
             rows[index, :, :line] = pixels[view, first:last].reshape(last - first, line)
         return used
@@ -121,14 +122,14 @@ class DeviceViews:
         views = self._device.buffer(self._bytes, "u1")
         block = max(1, STAGING_BYTES // view_bytes)
         staging_buffers = [
-            self._device.staging_buffer(min(block, count) * view_bytes + 2 * GUARD_BYTES) for _ in range(2)
+            self._device.staging_buffer(min(block, count) * view_bytes + 2 * self._guard) for _ in range(2)
         ]
-        constants = dict(WIDTH=1, HEIGHT=1, CHANNELS=3, PITCH=16, GUARD_BYTES=GUARD_BYTES, VIEW_SHIFT=VIEW_SHIFT)
+        constants = dict(WIDTH=1, HEIGHT=1, CHANNELS=3, PITCH=16, GUARD_BYTES=self._guard, VIEW_SHIFT=VIEW_SHIFT)
         copy = self._device.kernel("lightfields/lightfield.cu", "copy_views", group_size=GROUP_SIZE, **constants)
         for number, start in enumerate(range(0, count, block)):
             staging, chosen = staging_buffers[number % 2], range(start, min(start + block, count))
             used = self._pack(staging.map(), chosen, 0, height)
-            words, offset = (used - 2 * GUARD_BYTES) // 16, np.uint64(GUARD_BYTES + start * view_bytes)
+            words, offset = (used - 2 * self._guard) // 16, np.uint64(self._guard + start * view_bytes)
 
             def copy_block(staged: Buffer, offset: np.uint64 = offset, words: int = words) -> None:
                 copy(words, staged, views, offset, words)

@@ -77,6 +77,21 @@ KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
 }
 
 #ifdef ROWS_PER_THREAD
+// refocus_gpu: the mean of views with 3 channels. A warp computes 128 columns of ROWS_PER_THREAD rows, a thread 4 columns.
+// Cameras of one row of the array have the same vertical shift, and view_shifts() lists them one after another: the rows
+// of such a run of views are interpolated across and added up, and then interpolated down once.
+// With STAGED_VIEWS the warps of a group lie side by side, as wide as the views, and the rows that they need of the
+// next STAGED_VIEWS - 1 views are copied to local memory meanwhile.
+#ifdef STAGED_VIEWS
+#define WARPS_ACROSS (GROUP_SIZE / WARP_SIZE)
+#else
+#define WARPS_ACROSS 1
+#endif
+#define TILE_WIDTH (WARPS_ACROSS * WARP_SIZE * COLUMNS_PER_THREAD)
+#define TILE_HEIGHT (GROUP_SIZE / WARP_SIZE / WARPS_ACROSS * ROWS_PER_THREAD)
+#define ROWS_READ (ROWS_PER_THREAD + 1)
+#define WORDS ((SAMPLES + 9) / 4)  // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
+
 // Decodes byte k of a word. The table is stored once per lane in local memory, so that lanes have no bank conflicts.
 // The byte offset is byte * WARP_SIZE * 4 + lane * 4, computed by one shift and one three-input operation.
 DEVICE float decode_byte(const LOCAL uchar *tables, uint word, int k, uint lane_offset) {
@@ -84,142 +99,152 @@ DEVICE float decode_byte(const LOCAL uchar *tables, uint word, int k, uint lane_
     return *(const LOCAL float *)(tables + ((offset & 0x7f80u) | lane_offset));
 }
 
-// refocus_gpu: the mean of views with 3 channels. A warp computes 128 columns, a thread 4 columns of ROWS_PER_THREAD
-// rows. A thread reads whole words, shifts them to the view's byte offset, which is the same for all threads, and
-// decodes each byte once for all sums that need it.
-#define TILE_WIDTH (WARP_SIZE * COLUMNS_PER_THREAD)
-#define TILE_HEIGHT (GROUP_SIZE / WARP_SIZE * ROWS_PER_THREAD)
-
-#define WORDS ((SAMPLES + 9) / 4)  // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
-
-typedef struct {
-    uint word[WORDS];
-} RowWords;
-
 // Decodes a thread's pixels of a row and the pixel after them; their bytes begin `bit_shift` bits into the words.
-DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar *tables, uint lane_offset, float *light) {
+DEVICE void decode_row(const uint *words, uint bit_shift, const LOCAL uchar *tables, uint lane_offset, float *light) {
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
-        uint shifted = funnel_shift_right(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
+        uint shifted = funnel_shift_right(words[k / 4], words[k / 4 + 1], bit_shift);
         light[k] = decode_byte(tables, shifted, k % 4, lane_offset);
     }
 }
 
-// A thread's position in the rows of a view: its first stored row `base`, the row and the word in it at which the
-// thread's pixels begin, and the bits of that word before them. Rows and columns that are not stored are clamped; their
-// weight is 0.
-typedef struct {
-    GLOBAL const uint *base;
-    int row, word;
-    uint bit_shift;
-} RowCursor;
-
-DEVICE RowCursor row_cursor(GLOBAL const uint *words, VIEW_SHIFT shift, int x, int y, int first_stored_row,
-                            int stored_rows) {
-    RowCursor cursor;
-    int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);
-    cursor.base = words + (ulong)shift.view * (ulong)stored_rows * (PITCH / 4) + GUARD_BYTES / 4;
-    cursor.row = y + shift.row - first_stored_row;
-    cursor.word = byte >> 2;
-    cursor.bit_shift = 8u * ((uint)byte & 3u);
-    return cursor;
-}
-
-DEVICE RowWords load_row(RowCursor cursor, int r, int stored_rows) {
-    GLOBAL const uint *source = cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.word);
-    RowWords row;
+// Sets `seen` to the view's weight for each of a thread's columns, and to 0 where the view does not cover the column.
+DEVICE void seen_weights(VIEW_SHIFT shift, int tile_x, int x, float *seen) {
+    int last_x = min(tile_x + TILE_WIDTH, WIDTH) - 1;
+    bool covers = tile_x + shift.column >= 0 && lerp_inside(last_x + shift.column, shift.fx, WIDTH);
     UNROLL
-    for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
-    return row;
+    for (int p = 0; p < COLUMNS_PER_THREAD; p++) seen[p] = shift.weight;
+    if (covers) return;  // the same for all threads of the group
+    UNROLL
+    for (int p = 0; p < COLUMNS_PER_THREAD; p++)
+        if (!lerp_inside(x + p + shift.column, shift.fx, WIDTH)) seen[p] = 0.0f;
 }
 
-// Whether a view covers all pixels of the tile, and the row below the tile is stored too.
-DEVICE bool covers_tile(VIEW_SHIFT shift, int tile_x, int tile_y, int first_stored_row, int stored_rows) {
-    int last_x = min(tile_x + TILE_WIDTH, WIDTH) - 1, below = tile_y + TILE_HEIGHT + shift.row;
-    return tile_x + shift.column >= 0 && last_x + shift.column + (shift.fx > 0.0f ? 1 : 0) < WIDTH &&
-           tile_y + shift.row >= first_stored_row && below < first_stored_row + stored_rows && below < HEIGHT;
+#ifdef STAGED_VIEWS
+// The rows of a tile in a view are one range of bytes, from a multiple of 16 bytes on. It may begin ROWS_READ rows before
+// the stored rows or end as far behind them: the weight of such rows is 0. GUARD_BYTES are at least ROWS_READ + 1 rows.
+#define STAGED_BYTES (ROWS_READ * PITCH + 32)
+#define STAGED_WORDS (STAGED_BYTES / 4)
+DEVICE void stage_view(LOCAL uint *staged, GLOBAL const uint *words, VIEW_SHIFT shift, int tile_y, int first_stored_row,
+                       int stored_rows, LOCAL ulong *arrived) {
+    int row = clamp(tile_y + shift.row - first_stored_row, -ROWS_READ, stored_rows);
+    int64 first = ((int64)shift.view * stored_rows + row) * PITCH + GUARD_BYTES + ((3 * shift.column) & ~15);
+    mbarrier_expect_tx(arrived, STAGED_BYTES);
+    bulk_copy(staged, (GLOBAL const uchar *)words + first, STAGED_BYTES, arrived);
 }
+#else
+// The words that hold a thread's pixels of row y, from byte `byte` of the row on. Rows that are not stored are clamped;
+// their weight is 0.
+DEVICE GLOBAL const uint *stored_words(GLOBAL const uint *words, VIEW_SHIFT shift, int y, int byte,
+                                       int first_stored_row, int stored_rows) {
+    int row = clamp(y + shift.row - first_stored_row, 0, stored_rows - 1);
+    ulong first = ((ulong)shift.view * (ulong)stored_rows + (ulong)row) * (PITCH / 4) + GUARD_BYTES / 4;
+    return words + first + (byte >> 2);
+}
+#endif
 
-// For each view, a thread decodes rows 0 to ROWS_PER_THREAD of its pixels: `here` is a row interpolated across, `above`
-// the row before it, and their mean weighted by fy is added to `sums`. A view that covers the whole tile adds its weight
-// to `full_weight`; the weights of other views are added pixel by pixel in a second loop over the views.
+// `across` holds the rows of a run of views, interpolated across and added up, and `across_weights` their weights; after
+// the run both are interpolated down and added to `sums` and `weights`. Those lie in memory (volatile), so that
+// registers remain for loads in flight. Views with STAGED_VIEWS take turns in the `slot`s of local memory; `parity` is
+// that of the slots' mbarriers.
 KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
                    GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
-    LOCAL_ARRAY(float, tables, 256 * WARP_SIZE);
-    for (uint i = local_index(); i < 256 * WARP_SIZE; i += GROUP_SIZE) tables[i] = linear[i / WARP_SIZE];
-    BARRIER();
-    const LOCAL uchar *table = (const LOCAL uchar *)tables;
-    uint lane_offset = 4u * lane_index();
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
     int tile_x = (int)group_index() % tiles_across * TILE_WIDTH;
     int tile_y = begin_row + (int)group_index() / tiles_across * TILE_HEIGHT;
-    int x = tile_x + (int)lane_index() * COLUMNS_PER_THREAD,
-        y = tile_y + (int)(local_index() / WARP_SIZE) * ROWS_PER_THREAD;
-    float sums[ROWS_PER_THREAD * SAMPLES], full_weight = 0.0f;
-    bool has_partial_views = false;
+    int column = (int)local_index() % (WARPS_ACROSS * WARP_SIZE), x = tile_x + column * COLUMNS_PER_THREAD;
+    int y = tile_y + (int)local_index() / (WARPS_ACROSS * WARP_SIZE) * ROWS_PER_THREAD;
+#ifdef STAGED_VIEWS
+    LARGE_LOCAL_ARRAY(float, tables, 256 * WARP_SIZE + STAGED_VIEWS * (STAGED_WORDS + 2));
+    LOCAL uint *staged = (LOCAL uint *)(tables + 256 * WARP_SIZE);
+    LOCAL ulong *arrived = (LOCAL ulong *)(staged + STAGED_VIEWS * STAGED_WORDS);
+    int slot = 0;
+    uint parity = 0;
+    if (local_index() < STAGED_VIEWS) mbarrier_init(arrived + local_index());
+#else
+    LOCAL_ARRAY(float, tables, 256 * WARP_SIZE);
+#endif
+    for (uint i = local_index(); i < 256 * WARP_SIZE; i += GROUP_SIZE) tables[i] = linear[i / WARP_SIZE];
+    BARRIER();
+#ifdef STAGED_VIEWS
+    if (local_index() == 0)
+        for (int t = 0; t < min(STAGED_VIEWS - 1, count); t++)
+            stage_view(staged + t * STAGED_WORDS, words, shifts[t], tile_y, first_stored_row, stored_rows, arrived + t);
+#endif
+    volatile float sums[ROWS_PER_THREAD * SAMPLES];
+    volatile float weights[ROWS_PER_THREAD * COLUMNS_PER_THREAD];
     for (int k = 0; k < ROWS_PER_THREAD * SAMPLES; k++) sums[k] = 0.0f;
-    // Words are loaded two rows ahead of the arithmetic, across the end of a view.
-    VIEW_SHIFT next = shifts[0];
-    RowCursor next_cursor = row_cursor(words, next, x, y, first_stored_row, stored_rows);
-    RowWords following = load_row(next_cursor, 0, stored_rows), after = load_row(next_cursor, 1, stored_rows);
-    for (int t = 0; t < count; t++) {
-        VIEW_SHIFT shift = next;
-        RowCursor cursor = next_cursor;
-        next = shifts[min(t + 1, count - 1)];
-        next_cursor = row_cursor(words, next, x, y, first_stored_row, stored_rows);
-        bool covers = covers_tile(shift, tile_x, tile_y, first_stored_row, stored_rows);
-        float left = shift.weight * (1.0f - shift.fx), above[SAMPLES];
-        float seen_left[COLUMNS_PER_THREAD], seen_right[COLUMNS_PER_THREAD];
-        if (covers) full_weight += shift.weight;
-        if (!covers) has_partial_views = true;
+    for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) weights[k] = 0.0f;
+    VIEW_SHIFT shift = shifts[0], next = shifts[min(1, count - 1)];
+    for (int t = 0; t < count;) {
+        int run_row = shift.row;
+        float run_fy = shift.fy, across[ROWS_READ * SAMPLES], across_weights[COLUMNS_PER_THREAD];
         UNROLL
-        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {  // weight 0 where the view does not cover the pixel
-            bool seen = covers || lerp_inside(x + p + shift.column, shift.fx, WIDTH);
-            seen_left[p] = seen ? left : 0.0f;
-            seen_right[p] = seen ? shift.weight * shift.fx : 0.0f;
-        }
+        for (int k = 0; k < ROWS_READ * SAMPLES; k++) across[k] = 0.0f;
         UNROLL
-        for (int r = 0; r <= ROWS_PER_THREAD; r++) {
-            RowWords here_words = following;
-            following = after;
-            after = r + 2 <= ROWS_PER_THREAD ? load_row(cursor, r + 2, stored_rows)
-                                             : load_row(next_cursor, r + 1 - ROWS_PER_THREAD, stored_rows);
-            float light[SAMPLES + 3];
-            decode_row(here_words, cursor.bit_shift, table, lane_offset, light);
-            bool down = covers || lerp_inside(y + r - 1 + shift.row, shift.fy, HEIGHT);
-            float upper = down ? 1.0f - shift.fy : 0.0f, lower = down ? shift.fy : 0.0f;
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) across_weights[p] = 0.0f;
+        do {
+            VIEW_SHIFT after = shifts[min(t + 2, count - 1)];  // read early
+            float seen[COLUMNS_PER_THREAD];
+            seen_weights(shift, tile_x, x, seen);
+            UNROLL
+            for (int p = 0; p < COLUMNS_PER_THREAD; p++) across_weights[p] += seen[p];
+#ifdef STAGED_VIEWS
+            BARRIER();  // all warps have read the rows of the view before
+            int ahead = t + STAGED_VIEWS - 1, freed = slot == 0 ? STAGED_VIEWS - 1 : slot - 1;
+            if (local_index() == 0 && ahead < count)
+                stage_view(staged + freed * STAGED_WORDS, words, shifts[ahead], tile_y, first_stored_row, stored_rows,
+                           arrived + freed);
+            int byte = 3 * shift.column & 15;
+            const LOCAL uint *source = staged + slot * STAGED_WORDS + (byte >> 2) + 3 * column;
+            mbarrier_wait(arrived + slot, parity);
+            slot = slot == STAGED_VIEWS - 1 ? 0 : slot + 1;
+            parity ^= slot == 0 ? 1u : 0u;
+#else
+            int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);  // the weight of clamped columns is 0
+#endif
+            UNROLL
+            for (int r = 0; r < ROWS_READ; r++) {
+#ifdef STAGED_VIEWS
+                const LOCAL uint *row = source + r * (PITCH / 4);
+#else
+                GLOBAL const uint *row = stored_words(words, shift, y + r, byte, first_stored_row, stored_rows);
+#endif
+                uint row_words[WORDS];
+                float light[SAMPLES + 3];
+                UNROLL
+                for (int k = 0; k < WORDS; k++) row_words[k] = row[k];
+                decode_row(row_words, 8u * ((uint)byte & 3u), (const LOCAL uchar *)tables, 4u * lane_index(), light);
+                UNROLL
+                for (int k = 0; k < SAMPLES; k++) {
+                    float left = seen[k / 3] * (1.0f - shift.fx), right = seen[k / 3] * shift.fx;
+                    across[r * SAMPLES + k] = fma(right, light[k + 3], fma(left, light[k], across[r * SAMPLES + k]));
+                }
+            }
+            shift = next;
+            next = after;
+            t++;
+        } while (t < count && shift.row == run_row && shift.fy == run_fy);
+        UNROLL
+        for (int r = 0; r < ROWS_PER_THREAD; r++) {
+            float2 down = lerp_weights(y + r + run_row, run_fy, HEIGHT);
             UNROLL
             for (int k = 0; k < SAMPLES; k++) {
-                float here = seen_left[k / 3] * light[k] + seen_right[k / 3] * light[k + 3];
-                if (r > 0) sums[(r - 1) * SAMPLES + k] += upper * above[k] + lower * here;
-                above[k] = here;
+                float mean = down.x * across[r * SAMPLES + k] + down.y * across[(r + 1) * SAMPLES + k];
+                sums[r * SAMPLES + k] = sums[r * SAMPLES + k] + mean;
             }
-        }
-    }
-    float weights[ROWS_PER_THREAD * COLUMNS_PER_THREAD];
-    UNROLL
-    for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) weights[k] = full_weight;
-    for (int t = 0; has_partial_views && t < count; t++) {
-        VIEW_SHIFT shift = shifts[t];
-        if (!covers_tile(shift, tile_x, tile_y, first_stored_row, stored_rows)) {
             UNROLL
             for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-                float weight = lerp_inside(x + p + shift.column, shift.fx, WIDTH) ? shift.weight : 0.0f;
-                UNROLL
-                for (int r = 0; r < ROWS_PER_THREAD; r++)
-                    weights[r * COLUMNS_PER_THREAD + p] +=
-                        lerp_inside(y + r + shift.row, shift.fy, HEIGHT) ? weight : 0.0f;
+                int pixel = r * COLUMNS_PER_THREAD + p;
+                if (down.x + down.y > 0.0f) weights[pixel] = weights[pixel] + across_weights[p];
             }
         }
     }
     UNROLL
-    for (int r = 0; r < ROWS_PER_THREAD; r++) {
-        UNROLL
-        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-            const float *s = sums + r * SAMPLES + 3 * p;
-            if (x + p < WIDTH && y + r < end_row)
-                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * COLUMNS_PER_THREAD + p]);
-        }
+    for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) {
+        int px = x + k % COLUMNS_PER_THREAD, py = y + k / COLUMNS_PER_THREAD;
+        if (px < WIDTH && py < end_row)
+            image[py * WIDTH + px] = weighted_mean(sums[3 * k], sums[3 * k + 1], sums[3 * k + 2], weights[k]);
     }
 }
 #endif

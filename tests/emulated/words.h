@@ -109,6 +109,14 @@ inline void ptx_cp_async_ca_shared_global(unsigned to, const void *from, unsigne
 inline void ptx_cp_async_cg_shared_global(unsigned to, const void *from, unsigned bytes, unsigned valid) {
     emulated_copy(to, from, bytes, valid);
 }
+inline void ptx_cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(unsigned to, const void *from,
+                                                                               unsigned bytes, unsigned box) {
+    for (unsigned at = 0; at < bytes; at += 8) {
+        unsigned long long word;
+        __builtin_memcpy(&word, (const char *)from + at, sizeof word);
+        emulated_send(to + at, word, sizeof word, box);
+    }
+}
 inline void ptx_mov_u32(unsigned &y, unsigned x) { y = x; }
 inline void ptx_rcp_approx_ftz_f32(float &y, float x) { y = 1.0f / x; }
 inline void ptx_cvt_rn_f16_f32(unsigned short &y, float x) {

@@ -24,9 +24,11 @@ from renderer.lightfields.aperture import (
     view_weights,
 )
 from renderer.lightfields.depth_colors import gray_table, perceptual_table
+from renderer.lightfields.device_views import GUARD_ROWS
 from renderer.paths import ROOT
 from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
+from tests import emulated
 from tests.lightfields.synthetic_planes import disparity_of, layered_views, smooth_views
 
 BALLS = ROOT / "tests/pictures/balls.toml"
@@ -158,8 +160,9 @@ def test_refocus_kernels_for_cpu_and_gpu_agree_with_the_reference(device, rng, s
     """All refocusing kernels run on every device, whichever the picture would choose."""
     (width, height), views = size, 6
     pitch = -(-3 * width // 16) * 16
-    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD_BYTES=64, VIEW_SHIFT=VIEW_SHIFT)
-    data = rng.integers(0, 256, 128 + views * height * pitch).astype("u1")
+    guard = GUARD_ROWS * pitch
+    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD_BYTES=guard, VIEW_SHIFT=VIEW_SHIFT)
+    data = rng.integers(0, 256, 2 * guard + views * height * pitch).astype("u1")
     records = np.zeros(views, VIEW_SHIFT)
     records["view"], records["weight"] = np.arange(views), rng.uniform(0.1, 1, views)
     records["column"], records["row"] = rng.integers(-20, 21, views), rng.integers(-9, 10, views)
@@ -186,6 +189,23 @@ def test_refocus_kernels_for_cpu_and_gpu_agree_with_the_reference(device, rng, s
         results.append(image.read())
     for result in results[1:]:
         np.testing.assert_allclose(result, results[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("width", "height"), [(48, 21), (131, 5)])
+def test_rows_that_are_copied_in_bulk_equal_the_formula(field_file, rng, width, height):
+    """On an emulated sm_90. Rows of 48 pixels end at a multiple of 16 bytes; 131 pixels take two warps."""
+    device = emulated.cuda_machine(1, int(rng.integers(1 << 30))).CudaDevice(0)
+    assert device.properties.has_bulk_copy
+    views = rng.integers(0, 256, (3, 3, height, width, 3)).astype("u1")
+    settings = Settings(field_file(views), aperture_shape="all", disparity=rng.uniform(-9, 9))
+    field = lightfield.read_light_field(settings.light_field)
+    expected = mean_by_formula(*by_formula(field, records_of(field, settings)))
+    np.testing.assert_allclose(drawn(Picture(types.SimpleNamespace(device=device)), settings), expected, atol=2e-6)
+
+
+def test_rows_are_copied_in_bulk_if_a_group_is_as_wide_as_the_views():
+    shapes = [(1024, 1024), (512, 512), (2048, 1400), (625, 434), (2049, 1024)]
+    assert [kernels.staged_rows(*size, 132) for size in shapes] == [8, 4, 4, 2, 0]
 
 
 @pytest.mark.parametrize("flatten", ["median", "max", "min"])

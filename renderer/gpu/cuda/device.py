@@ -82,6 +82,7 @@ class CudaDevice(Device):
             True,
             cluster,
             capability >= (8, 0),
+            capability >= (9, 0),
             local_bytes=queries.local_bytes,
         )
         self._copy_stream = Stream(self)  # uploads, concurrent with kernels on the default stream
