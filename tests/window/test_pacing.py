@@ -1,4 +1,4 @@
-"""How a window paces the draws of its panels: by the device's own clock, in batches, two in flight of each panel."""
+"""How a window paces the draws of its panels: by the device's own clock, in batches, several in flight."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from renderer.gpu.device import Timer
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.app.backends import OffscreenWindow
-from renderer.window.panels.draw_loop import MAX_IN_FLIGHT
+from renderer.window.panels.draw_loop import MAX_IN_FLIGHT, MAX_QUEUED
 from renderer.window.panels.frame_budget import batch_size
 from renderer.window.panels.row_tiles import RowTiles
 from renderer.window.state import main_loop
@@ -99,7 +99,7 @@ def test_a_picture_that_its_first_samples_split_is_whole_once_it_is_warm(gl, gpu
         assert_shows_the_whole_picture(screen, scene)
 
 
-def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gpu, fast_device):
+def test_batches_of_samples_in_flight_give_the_bits_of_single_samples(gl, gpu, fast_device):
     scene = mirrors()
     with window([scene], gpu, gl, SIZE) as screen:
         refined(screen, 2)
@@ -109,7 +109,7 @@ def test_batches_of_samples_two_in_flight_give_the_bits_of_single_samples(gl, gp
             drawn, in_flight = loop(screen, 1)
             frames_drawn, most, draws = frames_drawn + drawn, max(most, in_flight), draws + 1
             batches.add(panel.measured.samples - before)
-        assert most == MAX_IN_FLIGHT and max(batches) > 4
+        assert MAX_IN_FLIGHT <= most <= MAX_QUEUED and max(batches) > 4
         assert_shows_the_whole_picture(screen, scene)
 
 
@@ -121,7 +121,7 @@ def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
         while min(panel.measured.samples for panel in panels) < 40:
             loop(screen, 1, 0.001)
             most = max(most, sum(panel.draw_loop.busy for panel in panels))
-        assert most == main_loop.MAX_QUEUED
+        assert most == MAX_QUEUED
         assert [batch_size(panels[0].last_frame, DEVICE_SECONDS, count) for count in (1, 2, 3)] == [30, 15, 15]
 
 

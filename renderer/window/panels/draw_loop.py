@@ -28,7 +28,10 @@ from renderer.window.panels.panel_picture import PanelPicture
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
-MAX_IN_FLIGHT = 2  # draws of a panel on a compute device: one runs while the window takes over the other
+MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
+# Of draws that take less than QUEUED_SECONDS in all, more are in flight: with two, the device waits while the window
+# draws (the demo's four panels on an H200).
+MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
 
@@ -151,7 +154,7 @@ class DrawLoop:
         the picture between two samples, so a sample does not begin while one of them is due.
         """
         panel = self.panel
-        if len(self._in_flight) >= MAX_IN_FLIGHT or not panel.uses_compute_device or panel.is_interacting(now):
+        if len(self._in_flight) >= MAX_QUEUED or not panel.uses_compute_device or panel.is_interacting(now):
             return False
         if self._warms_up and panel.tiles is not None and panel.tiles.count > 1:
             return False

@@ -6,14 +6,10 @@ in place of a frame while panels draw samples that are not displayed.
 
 from typing import Literal
 
-from renderer.window.panels.draw_loop import MAX_IN_FLIGHT
+from renderer.window.panels.draw_loop import MAX_IN_FLIGHT, MAX_QUEUED, QUEUED_SECONDS
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
-# Draws of several panels in flight on the compute device, if they are expected to take less than QUEUED_SECONDS: with
-# two, the device waits while the window draws (four panels of the demo on an H200: 0.86 of the headless rate, 0.88 with
-# four, which take half as long each, so that the window answers within 16 ms in place of 24).
-MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
 # The pause after a save of the session is SAVE_PAUSE times the time of the save, but at most SAVE_INTERVAL seconds.
 # So saves take at most 5 % of the time if one takes less than 25 ms. Slower saves take more: changes must not be lost.
