@@ -13,7 +13,7 @@ from renderer.gpu.device import StagingBuffer
 from renderer.lightfields.aperture import VIEW_SHIFT
 from renderer.lightfields.light_field import LightField
 
-GUARD_ROWS = 10  # rows of bytes before and after the views that a kernel may read, and ignore
+GUARD_ROWS = 12  # rows of bytes before and after the views that a kernel may read, and ignore
 STAGING_BYTES = 64 << 20  # bytes that are uploaded at a time
 MEMORY_FRACTION = 0.7  # fraction of the device's memory that a light field may use
 GROUP_SIZE = 64

@@ -122,7 +122,8 @@ DEVICE void seen_weights(VIEW_SHIFT shift, int tile_x, int x, float *seen) {
 
 #ifdef STAGED_VIEWS
 // The rows of a tile in a view are one range of bytes, from a multiple of 16 bytes on. It may begin ROWS_READ rows before
-// the stored rows or end as far behind them: the weight of such rows is 0. GUARD_BYTES are at least ROWS_READ + 1 rows.
+// the stored rows or end as far behind them: the weight of such rows is 0. GUARD_BYTES are at least 32 bytes
+// and ROWS_READ + 1 rows.
 #define STAGED_BYTES (ROWS_READ * PITCH + 32)
 #define STAGED_WORDS (STAGED_BYTES / 4)
 DEVICE void stage_view(LOCAL uint *staged, GLOBAL const uint *words, VIEW_SHIFT shift, int tile_y, int first_stored_row,
@@ -195,8 +196,8 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
             if (local_index() == 0 && ahead < count)
                 stage_view(staged + freed * STAGED_WORDS, words, shifts[ahead], tile_y, first_stored_row, stored_rows,
                            arrived + freed);
-            int byte = 3 * shift.column & 15;
-            const LOCAL uint *source = staged + slot * STAGED_WORDS + (byte >> 2) + 3 * column;
+            int byte = 3 * shift.column & 15, last = (WIDTH - 1) / COLUMNS_PER_THREAD;
+            const LOCAL uint *source = staged + slot * STAGED_WORDS + (byte >> 2) + 3 * min(column, last);
             mbarrier_wait(arrived + slot, parity);
             slot = slot == STAGED_VIEWS - 1 ? 0 : slot + 1;
             parity ^= slot == 0 ? 1u : 0u;
