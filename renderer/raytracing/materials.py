@@ -31,8 +31,9 @@ PLAIN = gltf.Material()
 def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.ndarray:
     """Returns the materials (n,) MATERIAL of the scene file, followed by the materials of the models.
 
-    emission.w is 1 for emitters, light_group the number of the light group. color.w is the number of the eight-lane
-    shading (packets/shade_simd8.h) by which CPUs shade the material, 0 for none.
+    emission.w is 1 for emitters, light_group the number of the light group. color2 is a checker's second color; of a
+    principled material it is the albedo of single scattering inside, and in w the phase function's g. color.w is the
+    number of the eight-lane shading (packets/shade_simd8.h) by which CPUs shade the material, 0 for none.
     """
     pairs = zip(settings.models, models, strict=False)
     model_materials = [(material, shape) for shape, model in pairs for material in materials_of(model)]
@@ -41,6 +42,7 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
         _fill(row, material)
         _set_kind(row, material.kind)
         row["anisotropy_rotation"] = np.radians(material.anisotropy_rotation_degrees)
+        _set_scattering(row, material.multiscatter_color, material.scatter_anisotropy)
         row["attenuation"][:3] = attenuation(material.attenuation_color, material.attenuation_distance)
     for row, (gltf_material, shape) in zip(rows[len(settings.materials) :], model_materials, strict=False):
         _fill_from_model(row, gltf_material, shape.scale)
@@ -74,7 +76,26 @@ def _fill_from_model(row: np.void, other: gltf.Material, scale: float) -> None:
     _set_kind(row, "unlit" if other.unlit else "metallic" if is_plain else "principled")
     row["ior"], row["checker_size"] = max(other.ior, 1.0) if other.ior else MIRROR_IOR, 1.0
     row["iridescence_thickness"] = other.iridescence_thickness_maximum
+    _set_scattering(row, other.multiscatter_color, other.scatter_anisotropy)
     row["attenuation"][:3] = attenuation(other.attenuation_color, other.attenuation_distance * scale)
+
+
+def _set_scattering(row: np.void, color: tuple[float, ...], g: float) -> None:
+    """Sets what scatters light inside a principled material: color2."""
+    if row["kind"] == MATERIALS.index("principled"):
+        row["color2"] = (*single_scattering_albedo(color, g), g) if any(color) else 0
+
+
+def single_scattering_albedo(color: tuple[float, ...], g: float) -> np.ndarray:
+    """Returns the albedo (3,) of single scattering with which a half-space of the medium has the albedo `color`.
+
+    `g` is the mean cosine of the scattering angle. Inverts H. van de Hulst's formula of 1980, as C. Kulla and A. Conty
+    2017 and KHR_materials_volume_scatter do.
+    """
+    a = np.asarray(color[:3], "f8")
+    s = 4.09712 + 4.20863 * a - np.sqrt(9.59217 + 41.6808 * a + 17.7126 * a * a)
+    s2 = np.clip(s, 0, 1) ** 2
+    return np.asarray((1 - s2) / (1 - g * s2))
 
 
 def attenuation(color: tuple[float, ...], distance: float) -> np.ndarray:

@@ -55,7 +55,14 @@ class Material(MapKeys):
         "maps": (*TEXTURE_KEYS, "normal_scale", "bump_scale"),
         "opacity": ("alpha", "alpha_mode", "alpha_cutoff"),
         "checker": ("color2", "checker_size"),
-        "inside": ("thickness", "attenuation_color", "attenuation_distance", "dispersion"),
+        "inside": (
+            "thickness",
+            "attenuation_color",
+            "attenuation_distance",
+            "dispersion",
+            "multiscatter_color",
+            "scatter_anisotropy",
+        ),  # fmt: skip
         "reflection": ("specular", "specular_color", "anisotropy", "anisotropy_rotation_degrees"),
         "coat": ("clearcoat", "clearcoat_roughness"),
         "sheen": ("sheen_color", "sheen_roughness"),
@@ -89,6 +96,19 @@ class Material(MapKeys):
     dispersion: float = setting(0.0, 0.0, 10.0, "20 over the Abbe number of solid transmission: 0.36 is flint glass")
     diffuse_transmission: float = setting(0.0, 0.0, 1.0, "fraction of the diffuse body that lets light through")
     diffuse_transmission_color: RGB = rgb((1.0, 1.0, 1.0), 1.0, "of that light")
+    multiscatter_color: RGB = rgb((0.0, 0.0, 0.0), 1.0, "of a dense solid whose inside scatters light; 0: clear inside")
+    scatter_anisotropy: float = setting(0.0, -0.99, 0.99, "mean cosine of scattering: 0 all ways, above 0 forward")
+
+    def __post_init__(self) -> None:
+        if any(self.multiscatter_color):
+            missing = [key for key in ("thickness", "attenuation_distance") if not getattr(self, key)]
+            if self.kind != "principled":
+                raise ValueError(f"kind is {self.kind}; a multiscatter_color needs principled")
+            if missing or not (self.transmission or self.diffuse_transmission):
+                key = missing[0] if missing else "diffuse_transmission"
+                raise ValueError(f"{key} is 0; a multiscatter_color needs {key} above 0")
+            if min(self.attenuation_color) >= 1:
+                raise ValueError("attenuation_color is white; a multiscatter_color needs a darker one")
 
 
 @dataclass(frozen=True)

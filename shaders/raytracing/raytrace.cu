@@ -15,8 +15,8 @@
 // dispatch over all materials (surface.h).
 // Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). From renderer/raytracing/kernels.py, where a
 // feature of the scene is 1: DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
-// INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCHEDULE, SHADOW_CATCHER, SPHERES,
-// TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
+// INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER,
+// SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
@@ -41,12 +41,18 @@
 #define attenuate(params, depth, sampler, lights, origin, shadow)
 #define shade_volume(params, depth, sampler, hit, path, shadow, scene) false
 #endif
+#if SCATTERING
+#include "raytracing/volumes/random_walk.h"
+#else
+#define walk_medium(params, depth, sampler, path, hit, scene) false
+#endif
 
-// Returns the closest hit of a path's ray number `depth`: a surface, or a collision in a volume before it.
-DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float4 origin, float4 direction,
-                    SCENE_PARAMS) {
-    Hit hit = scene_closest_hit(GEOMETRY_ARGS, origin, xyz(direction));
-    collide(params, depth, sampler, lights, origin, direction, &hit);
+// Returns the closest hit of a path's ray number `depth`: a surface, or a collision in a volume before it. A path in a
+// medium that scatters light walks through it first.
+DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, Path *path, SCENE_PARAMS) {
+    Hit hit = scene_closest_hit(GEOMETRY_ARGS, path->origin, xyz(path->direction));
+    if (walk_medium(params, depth, sampler, path, &hit, SCENE_ARGS)) return hit;
+    collide(params, depth, sampler, lights, path->origin, path->direction, &hit);
     return hit;
 }
 
@@ -70,7 +76,8 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, float
 // 126 ms without. Change both together.
 DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
                       ShadowRay *shadow, SCENE_PARAMS) {
-    if (MEDIA) path->throughput = path->throughput * medium_transmittance(materials, path->radiance, hit.t);
+    if (MEDIA && !in_scattering_medium(materials, path->radiance))
+        path->throughput = path->throughput * medium_transmittance(materials, path->radiance, hit.t);
     if (VOLUMES && hit.primitive >= VOLUME_BASE)
         return shade_volume(params, depth, sampler, hit, path, shadow, SCENE_ARGS);
     float3 ray_direction = xyz(path->direction);
@@ -165,7 +172,7 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
 // shadow ray, which is not valid if there is none.
 DEVICE bool trace_and_shade(const LaunchParams params, int depth, Sampler sampler, Path *path, ShadowRay *shadow,
                             SCENE_PARAMS) {
-    Hit hit = path_hit(params, depth, sampler, path->origin, path->direction, SCENE_ARGS);
+    Hit hit = path_hit(params, depth, sampler, path, SCENE_ARGS);
     shadow->valid = false;
     if (hit.primitive >= 0) return shade_path(params, depth, sampler, hit, path, shadow, SCENE_ARGS);
     path->radiance = add_escaped_radiance(params, depth, lights, *path);

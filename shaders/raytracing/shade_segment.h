@@ -11,6 +11,7 @@
 DEVICE void sample_segment(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path path,
                            ShadowRay *shadow, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     if (depth + 1 >= params.max_depth || !(largest_of3(xyz(path.throughput)) > 0.0f)) return;
+    if (in_scattering_medium(materials, path.radiance)) return;
     float3 origin = xyz(path.origin), direction = xyz(path.direction);
     bool is_collision = hit.primitive >= VOLUME_BASE && hit.primitive != ESCAPED;
     float2 span = scattering_span(params, lights, origin, direction, is_collision ? hit.u : hit.t);

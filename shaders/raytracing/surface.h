@@ -28,8 +28,8 @@
 //         True if most light in the guided directions arrives on the other side of the surface. Path guiding then uses
 //         the photons of the other side.
 //     bool NAME_has_medium(m)
-//         True if a closed surface encloses another medium, with index of refraction m.ior and absorption
-//         m.attenuation.
+//         True if a closed surface encloses another medium, with index of refraction m.ior, extinction m.attenuation
+//         and albedo m.color2 of single scattering.
 //     float NAME_dispersion(m)
 //         20 over the Abbe number of the enclosed medium; 0 for no dispersion. The BSDF multiplies transmitted light by
 //         s.spectral.

@@ -21,9 +21,9 @@ QUICK = ("cornell", "menger", "maple", "mandelbrot.cb", "orb.flame")
 # Left out: pictures that fragment shaders draw (GL rounds as it likes), and `ink`, whose solver adds by device: its
 # bound is in tests/pictures/test_ink.py.
 SLOW = (
-    "bokeh", "clockwork", "cloth", "downlights", "fern", "fisheye", "gallery", "gasket", "glassware", "grove", "jewels",
-    "koch", "mirrors", "orrery", "sierpinski", "sphereflake", "still_life", "terrace", "tree", "veach", "anemone.flame",
-    "filigree.flame", "lantern.flame", "petals.flame",
+    "bokeh", "candles", "clockwork", "cloth", "downlights", "fern", "fisheye", "gallery", "gasket", "glassware",
+    "grove", "jewels", "koch", "mirrors", "orrery", "sierpinski", "sphereflake", "still_life", "terrace", "tree",
+    "veach", "anemone.flame", "filigree.flame", "lantern.flame", "petals.flame",
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_every_key_of_a_material_extension_reaches_its_field(tmp_path):
                 assert slot == gltf.TextureSlot(0, 1), key
                 continue
             value = numbers.get(key, 0.1 * count)
-            value = [value, 0.2, 0.3] if key.endswith(("ColorFactor", "attenuationColor")) else value
+            value = [value, 0.2, 0.3] if key.endswith(("ColorFactor", "Color")) else value
             material = loaded(tmp_path, extensions={name: {key: value}}, emissiveFactor=[1, 1, 1]).materials[0]
             if key == "emissiveStrength":
                 assert material.emission == (2, 2, 2)

@@ -15,7 +15,8 @@ from scipy import stats
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.settings import Material
+from renderer.raytracing.materials import attenuation, single_scattering_albedo
+from renderer.raytracing.settings import Camera, Material, Settings, Sphere
 
 mi = pytest.importorskip("mitsuba", reason="Mitsuba 3 is not installed: pip install mitsuba")
 BATCHES, SAMPLES = 16, 64
@@ -42,7 +43,12 @@ def bsdf_of(material: Material):
     if material.kind == "glass" and material.roughness == 0:
         return {"type": "dielectric", "int_ior": material.ior, "ext_ior": 1.0,
                 "specular_transmittance": rgb(material.color), "specular_reflectance": rgb(material.color)}  # fmt: skip
-    assert material.kind == "light", material.kind
+    if material.multiscatter_color != (0.0, 0.0, 0.0):
+        assert material.diffuse_transmission == 0 and material.roughness == 0 and material.transmission == 1
+        return (
+            {"type": "null"} if material.ior == 1 else {"type": "dielectric", "int_ior": material.ior, "ext_ior": 1.0}
+        )
+    assert material.kind == "emitter", material.kind
     return {"type": "diffuse", "reflectance": rgb((0.0, 0.0, 0.0))}
 
 
@@ -52,7 +58,7 @@ def mitsuba_scene(settings, size):
     look = mi.ScalarTransform4f().look_at(list(camera.position), list(camera.target), [0, 1, 0])
     scene = {
         "type": "scene",
-        "integrator": {"type": "path", "max_depth": settings.depth, "rr_depth": 100},
+        "integrator": {"type": "path", "max_depth": settings.max_depth, "rr_depth": 100},
         "sensor": {
             "type": "perspective", "fov": camera.fov_degrees, "fov_axis": "y", "to_world": look,
             "sampler": {"type": "independent"},
@@ -63,6 +69,12 @@ def mitsuba_scene(settings, size):
 
     def add(name, shape, material):
         shape |= {"bsdf": bsdf_of(material)}
+        if any(material.multiscatter_color):
+            single = single_scattering_albedo(material.multiscatter_color, material.scatter_anisotropy)
+            extinction = attenuation(material.attenuation_color, material.attenuation_distance)
+            scene["integrator"] |= {"type": "volpathmis", "max_depth": 1000}
+            shape["interior"] = {"type": "homogeneous", "albedo": rgb(single), "sigma_t": rgb(extinction / 10),
+                                 "scale": 10.0, "phase": {"type": "hg", "g": material.scatter_anisotropy}}  # fmt: skip
         if any(material.emission):
             shape["emitter"] = {"type": "area", "radiance": rgb(material.emission)}
         scene[name] = shape
@@ -177,6 +189,21 @@ def test_mitsuba_draws_the_same_picture(device, variant, tmp_path, name):
         settings = replace(settings, materials=materials)
     known = 2e-3 if name == "mixed" else 1e-5  # the rows of Mitsuba's environments lie half a row elsewhere
     assert_same(batches_of_ours(device, settings, size), batches_of_mitsuba(settings, size), known)
+
+
+@pytest.mark.parametrize("ior", [1.0, 1.4])
+def test_mitsuba_walks_through_the_same_medium(device, variant, ior):
+    """A ball of a colored medium that scatters forwards, behind an index-matched or a refracting surface."""
+    ball = Material("ball", "principled", color=(1.0, 1.0, 1.0), transmission=1.0, thickness=1.0, ior=ior,
+                    attenuation_color=(0.5, 0.2, 0.05), attenuation_distance=0.4, multiscatter_color=(0.8, 0.5, 0.3),
+                    scatter_anisotropy=0.5)  # fmt: skip
+    settings = Settings(
+        materials=(ball, Material("lamp", "emitter", emission=(4.0, 5.0, 6.0)),
+                   Material("wall", color=(0.7, 0.6, 0.5))),
+        spheres=(Sphere("ball"), Sphere("lamp", (-4.0, 3.0, 1.0), 3.0), Sphere("wall", (0.0, -101.0, 0.0), 100.0)),
+        view=Camera((0.0, 0.5, 4.0), (0.0, 0.0, 0.0), fov_degrees=40.0), max_depth=64, rr_depth=64,
+    )  # fmt: skip
+    assert_same(batches_of_ours(device, settings, (32, 32)), batches_of_mitsuba(settings, (32, 32)), 1e-4)
 
 
 def test_the_tests_see_two_percent(rng):

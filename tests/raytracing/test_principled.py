@@ -373,18 +373,21 @@ def test_materials_of_models_become_the_surface_they_need():
         gltf.Material(), gltf.Material(clearcoat=0.5), gltf.Material(unlit=True, color=(0.2, 0.4, 0.6, 1.0)),
         gltf.Material(transmission=1.0, thickness=2.0, attenuation_color=(0.5, 1.0, 1.0), attenuation_distance=4.0),
         gltf.Material(ior=0.0),
+        gltf.Material(diffuse_transmission=1.0, thickness=2.0, attenuation_color=(0.5, 0.5, 0.5),
+                      attenuation_distance=4.0, multiscatter_color=(1.0, 0.5, 0.0), scatter_anisotropy=0.25),
     ]  # fmt: skip
     model = gltf.Model([], [], materials, [])
     shape = SimpleNamespace(scale=2.0, emission_scale=1.0)
     rows = material_rows(SimpleNamespace(materials=(), models=(shape,), light_groups=()), [model])
     assert [MATERIALS[kind] for kind in rows["kind"]] == [
-        "metallic", "principled", "unlit", "principled", "principled", "metallic"
+        "metallic", "principled", "unlit", "principled", "principled", "principled", "metallic"
     ]  # fmt: skip
     assert rows["emission"][2].tolist() == [0, 0, 0, 0] and rows["color"][2, :3] == pytest.approx((0.2, 0.4, 0.6))
     assert rows["attenuation"][3, :3] == pytest.approx([np.log(2) / 8, 0, 0])
     assert rows["ior"][4] > 100
+    assert rows["color2"][5] == pytest.approx((1.0, 0.9323, 0.0, 0.25), abs=1e-4) and not rows["color2"][4].any()
     used = material_constants(rows)
-    assert used["MEDIA"] and used["REFRACTION"] and used["UNLIT"] and used["CLEARCOAT"]
+    assert used["MEDIA"] and used["SCATTERING"] and used["REFRACTION"] and used["UNLIT"] and used["CLEARCOAT"]
     assert not used["SHEEN"] and not used["GLASS"]
     assert [name for name, is_used in material_constants(rows[:1]).items() if is_used] == ["METALLIC"]
     assert (attenuation((0.5, 0.5, 0.5), np.inf) == 0).all()

@@ -73,6 +73,8 @@ class Material:
     dispersion: float = 0.0  # 20 divided by the Abbe number
     diffuse_transmission: float = 0.0
     diffuse_transmission_color: tuple[float, ...] = (1.0, 1.0, 1.0)
+    multiscatter_color: tuple[float, ...] = (0.0, 0.0, 0.0)
+    scatter_anisotropy: float = 0.0
     textures: dict[str, TextureSlot] = field(default_factory=dict)
 
 

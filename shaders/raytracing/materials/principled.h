@@ -2,11 +2,14 @@
 // `clearcoat`; `sheen`; and a base that mixes three reflectors: a metal of normal reflectance `color` (fraction
 // `metallic`); a dielectric (`specular`, `specular_color`, `ior`) over a diffuse body, of whose light
 // `diffuse_transmission` passes to the other side; and a clear dielectric (`transmission`). With a `thickness` the
-// shape is solid: it refracts, with `dispersion`, and absorbs light (`attenuation_color` at `attenuation_distance`).
-// Without, it is a thin wall that transmits light straight on, or blurred by `roughness`. `anisotropy` stretches the
-// base's highlights; `iridescence` is a thin film over the base. Each layer transmits to the layers below the light
-// that it does not reflect, by its albedo. Multiple scattering is compensated (ms_factor). Only the lobes that a
-// scene's materials use are compiled.
+// shape is solid: it refracts, with `dispersion`, and attenuates light (`attenuation_color` at `attenuation_distance`).
+// With a `multiscatter_color` the inside scatters the light that it takes away, as wax, skin, milk and jade do: a dense
+// shape has that color, a thin one lets light through. Let the light in by `diffuse_transmission`, whose surface samples
+// lamps, or by `transmission`; `scatter_anisotropy` is forward scattering, up to 1. Without `thickness` it is a thin
+// wall that transmits light straight on, or blurred by `roughness`. `anisotropy` stretches the base's highlights;
+// `iridescence` is a thin film over the base. Each layer transmits to the layers below the light that it does not
+// reflect, by its albedo. Multiple scattering is compensated (ms_factor). Only the lobes that a scene's materials use
+// are compiled.
 
 // For the host; raytracing/surface.h explains these lines:
 // @optional
@@ -23,6 +26,7 @@
 // @constant DIFFUSE_TRANSMISSION where diffuse_transmission
 // @constant DISPERSION where transmission and thickness and dispersion
 // @constant MEDIA where transmission and thickness and attenuation or diffuse_transmission and thickness and attenuation
+// @constant SCATTERING where thickness and attenuation and color2
 // @constant REFRACTION where transmission and thickness or diffuse_transmission and thickness
 // @constant SHADOW_RAYS_CROSS where transmission or diffuse_transmission
 // @constant GLASS_TABLE where transmission
@@ -39,6 +43,18 @@
 #endif
 
 #define COAT_F0 0.04f
+
+#if SCATTERING
+// Returns the albedo of a half-space of the medium, by its albedo of single scattering and in w the phase function's g
+// (H. van de Hulst 1980; renderer/raytracing/materials.py inverts it).
+DEVICE float3 multiscatter_albedo(float4 single) {
+    float3 a = xyz(single), s = make_float3(sqrt((1.0f - a.x) / fma(-single.w, a.x, 1.0f)),
+                                            sqrt((1.0f - a.y) / fma(-single.w, a.y, 1.0f)),
+                                            sqrt((1.0f - a.z) / fma(-single.w, a.z, 1.0f)));
+    float3 below = splat3(1.0f) + s * 1.17f, above = (splat3(1.0f) - s) * (splat3(1.0f) - s * 0.139f);
+    return make_float3(above.x / below.x, above.y / below.y, above.z / below.z);
+}
+#endif
 
 DEVICE float mean_of3(float3 a) { return (a.x + a.y + a.z) * (1.0f / 3.0f); }
 
@@ -263,7 +279,15 @@ DEVICE float3 principled_diffuse_part(const Material m, const Surface s, float3 
     return value;
 }
 
-DEVICE float3 principled_albedo(const Material m, const Surface s) { return base_color(m); }
+DEVICE float3 principled_albedo(const Material m, const Surface s) {
+#if SCATTERING
+    if (m.diffuse_transmission > 0.0f && m.thickness > 0.0f && largest_of3(xyz(m.color2)) > 0.0f) {
+        float3 inside = xyz(m.diffuse_transmission_color) * multiscatter_albedo(m.color2);
+        return madd(inside - base_color(m), m.diffuse_transmission, base_color(m));
+    }
+#endif
+    return base_color(m);
+}
 
 // True only in Whitted's integrator, at hits where it follows the clear lobe alone (principled_sample).
 DEVICE bool principled_is_delta(const Material m, const Surface s) {

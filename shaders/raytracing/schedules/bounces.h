@@ -42,7 +42,8 @@ DEVICE void finish_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint listed_
         return;
     }
     hit_fields_and_instances(GEOMETRY_ARGS, origin, xyz(direction), &best);
-    collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
+    if (!walk_ray(SAMPLE_ARGS, depth, i, &best, STATE_ARGS, SCENE_ARGS))
+        collide(params, depth, sampler_of_ray(AT_SAMPLE(params), i), lights, origin, direction, &best);
     if (keep_hit(params, depth, i, best, STATE_ARGS, SCENE_ARGS)) set_bit(hit_words, listed_ray);
 }
 #endif

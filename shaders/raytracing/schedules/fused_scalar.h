@@ -65,7 +65,8 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, u
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
         ATTACH_PASSES(path, first + j, depth);
-        collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
+        if (!walk_medium(params, depth, packet_sampler(packet, j), &path, &hit, SCENE_ARGS))
+            collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
         bool continues = false;
         if (hit.primitive < 0) {
             path.radiance = add_escaped_radiance(params, depth, lights, path);

@@ -6,7 +6,7 @@
 // Macros of other files: AT_SAMPLE, SAMPLE_ARGS, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
 // (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); FOR_EACH_STENCIL_WORD,
 // STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF (raytracing/schedules/stencil.h). From renderer/raytracing/kernels.py, where
-// a feature of the scene is 1: DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, STENCIL.
+// a feature of the scene is 1: DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING, STENCIL.
 #define PART_ALL 0
 #define PART_RAYS 1
 #define PART_SHADE 2
@@ -49,10 +49,27 @@ DEVICE bool keep_hit(const LaunchParams params, int depth, uint i, const Hit hit
     return false;
 }
 
+#if SCATTERING
+// Walks through the medium that ray i's path is in (random_walk.h), and stores the path. Returns true if there was a
+// walk.
+DEVICE bool walk_ray(SAMPLE_PARAMS, int depth, uint i, Hit *hit, STATE_PARAMS, SCENE_PARAMS) {
+    Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+    if (!walk_medium(params, depth, sampler_of_ray(AT_SAMPLE(params), i), &path, hit, SCENE_ARGS)) return false;
+    origins[i] = path.origin;
+    directions[i] = path.direction;
+    throughputs[i] = path.throughput;
+    return true;
+}
+#else
+#define walk_ray(sample, depth, i, hit, state, scene) false
+#endif
+
 // Finds the closest hit of ray i: a surface, or a collision in a volume. Returns false for a miss.
 DEVICE bool trace_ray(SAMPLE_PARAMS, int depth, uint i, STATE_PARAMS, SCENE_PARAMS) {
     Sampler sampler = sampler_of_ray(AT_SAMPLE(params), i);
-    Hit hit = path_hit(params, depth, sampler, origins[i], directions[i], SCENE_ARGS);
+    Hit hit = scene_closest_hit(GEOMETRY_ARGS, origins[i], xyz(directions[i]));
+    if (!walk_ray(SAMPLE_ARGS, depth, i, &hit, STATE_ARGS, SCENE_ARGS))
+        collide(params, depth, sampler, lights, origins[i], directions[i], &hit);
     return keep_hit(params, depth, i, hit, STATE_ARGS, SCENE_ARGS);
 }
 

@@ -5,7 +5,9 @@
 //     bit 0       1 if the path carries a single wavelength
 //     bits 1-15   the material whose inside is the medium, as its index + 1; 0 for none
 //     bits 16-30  the same for the medium that surrounds it
-// From renderer/raytracing/kernels.py, where a feature of the scene is 1: DISPERSION, MEDIA, REFRACTION.
+// A medium whose material has an albedo of single scattering, color2, scatters light (random_walk.h); color2.w is g of
+// Henyey and Greenstein's phase function.
+// From renderer/raytracing/kernels.py, where a feature of the scene is 1: DISPERSION, MEDIA, REFRACTION, SCATTERING.
 #include "raytracing/surface.h"
 
 #define MEDIUM_BITS 15u
@@ -13,6 +15,15 @@
 
 // Returns the bits of radiance.w.
 DEVICE uint medium_bits(float4 radiance) { return as_uint(radiance.w); }
+
+// Returns 1 + the index of the material whose inside the path is in, 0 for none.
+DEVICE uint medium_number(float4 radiance) { return medium_bits(radiance) >> 1 & MEDIUM_MASK; }
+
+// True if the path is in a medium that scatters light.
+DEVICE bool in_scattering_medium(GLOBAL const Material *materials, float4 radiance) {
+    uint number = medium_number(radiance);
+    return SCATTERING && number > 0u && largest_of3(xyz(materials[number - 1u].color2)) > 0.0f;
+}
 
 // Returns the factor from radiance that arrives at the path's end to radiance at the camera.
 DEVICE float3 seen_throughput(float4 throughput) {
@@ -38,9 +49,10 @@ DEVICE void cross_surface(const Material m, const Surface s, float4 *throughput,
     radiance->w = as_float(media_behind(s, bits >> 1) << 1 | spectral);
 }
 
-// Returns the transmittance of the path's medium along `distance` (Beer and Lambert), in xyz; w is 1.
+// Returns the transmittance of the path's medium along `distance` (Beer and Lambert), in xyz; w is 1. In a medium that
+// scatters it is that of unscattered light.
 DEVICE float4 medium_transmittance(GLOBAL const Material *materials, float4 radiance, float distance) {
-    uint number = medium_bits(radiance) >> 1 & MEDIUM_MASK;
+    uint number = medium_number(radiance);
     if (!MEDIA || number == 0u || !(distance < FLT_MAX)) return make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     float4 a = materials[number - 1u].attenuation;
     return make_float4(exponential_of(-a.x * distance), exponential_of(-a.y * distance),
