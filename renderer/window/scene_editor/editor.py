@@ -17,7 +17,7 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items, picking, pose
 from renderer.window.document.items import Item
 from renderer.window.panels.panel import Panel, PanelEditor
-from renderer.window.scene_editor import gizmo
+from renderer.window.scene_editor import gizmo, material_ball
 from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_presets, draw_properties
 from renderer.window.state import edit_actions, panel_actions
 from renderer.window.state.app_state import AppState
@@ -151,9 +151,10 @@ class SceneEditor(PanelEditor):
             self._object()
         if imgui.collapsing_header("Material", imgui.TreeNodeFlags_.default_open):
             if item := items.material_of(self.settings, self.selected):
-                if imgui.tree_node_ex("presets", imgui.TreeNodeFlags_.default_open):
+                material_ball.draw(self.app, self.panel, item.index, self.scale)
+                imgui.same_line()
+                with imgui_ctx.begin_group():
                     draw_presets(self.app, self.panel, item)
-                    imgui.tree_pop()
                 self._properties(item)
             else:
                 imgui.text_disabled("none: select a shape or a material")

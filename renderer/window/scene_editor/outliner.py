@@ -30,7 +30,6 @@ OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.defaul
 MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
 WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
-PRESETS_A_LINE = 3
 PRESET_HELP = "changes the material; if other items use it, the selected one gets a new material of this name"
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
@@ -161,12 +160,13 @@ def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: th
 
 def draw_presets(app: AppState, panel: Panel, item: Item) -> None:
     """Draws a button for each preset of a material, which a click applies as one step of undo."""
-    gap = imgui.get_style().item_inner_spacing.x
-    width = (imgui.get_content_region_avail().x - (PRESETS_A_LINE - 1) * gap) / PRESETS_A_LINE
+    style, right = imgui.get_style(), imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
+    gap = style.item_inner_spacing.x
     for number, (name, preset) in enumerate(creation.material_presets().items()):
-        if number % PRESETS_A_LINE:
+        width = imgui.calc_text_size(name).x + 2 * style.frame_padding.x
+        if number and imgui.get_item_rect_max().x + gap + width <= right:
             imgui.same_line(0, gap)
-        if theme.button(f"{name}###preset {name}", PRESET_HELP, width=width):
+        if theme.button(f"{name}###preset {name}", PRESET_HELP):
             edit_actions.run_command(app, partial(creation.with_preset, item=item, preset=preset), panel)
 
 

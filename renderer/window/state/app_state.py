@@ -124,6 +124,13 @@ class AppState:
         """The active panel."""
         return self.panels[self.panels.active]
 
+    def show_ball(self, scene: Scene) -> Panel:
+        """Shows a small scene beside the controls; returns its panel, which has no place in the layout."""
+        if self.panels.ball is None:
+            [self.panels.ball] = self._make_panels(Session((scene,)))
+        self.panels.ball.show(scene)
+        return self.panels.ball
+
     # Messages and actions
 
     def show_message(self, message: str) -> None:
@@ -314,7 +321,7 @@ class AppState:
             self.lesson.cancel()
         idle = self._completion_thread.submit(int)
         if wait([idle], CLOSE_SECONDS).done:
-            for panel in self.panels:
+            for panel in [*self.panels, *self.panels.balls]:
                 with self.errors_as_messages("closing a panel"):
                     panel.close()
         else:

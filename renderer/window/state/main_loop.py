@@ -26,8 +26,9 @@ def activity(app: AppState, now: float) -> Activity:
     computed again, or the system's file dialog is open. "idle": nothing changes without input.
     """
     panels = app.panels
-    works = [app.work, *(panel.work for panel in panels)]
-    if any(work.is_ready for work in works) or any(panel.draw_loop.is_ready for panel in panels):
+    drawn = [*panels, *panels.balls]
+    works = [app.work, *(panel.work for panel in drawn)]
+    if any(work.is_ready for work in works) or any(panel.draw_loop.is_ready for panel in drawn):
         return "drawing"
     is_measuring = app.lesson is not None and app.lesson.is_measuring
     for panel, _, (_, _, width, height) in panels.placed_and_open():
@@ -39,7 +40,7 @@ def activity(app: AppState, now: float) -> Activity:
         return "drawing"
     if is_measuring or app.film is not None and app.film.is_running:
         return "waiting"
-    if app.current_message(now) or any(panel.draw_loop.busy or panel.is_playing for panel in panels):
+    if app.current_message(now) or any(panel.draw_loop.busy or panel.is_playing for panel in drawn):
         return "waiting"
     if any(work.is_waiting for work in works):
         return "compiling"
@@ -60,7 +61,7 @@ def only_refines(app: AppState, now: float) -> bool:
     return not any(
         panel.display.is_new or panel.work.is_waiting or panel.is_playing or panel.is_interacting(now)
         or panel.comparison.mode != "off"
-        for panel in panels
+        for panel in [*panels, *panels.balls]
     )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def refine(app: AppState, now: float) -> None:
     """Takes over finished draws and starts further ones, without a frame of the window."""
     with app.errors_as_messages("an action that has waited for a compiler"):
         app.work.poll()
-    for panel in app.panels:
+    for panel in [*app.panels, *app.panels.balls]:
         with panel.errors_stay():
             view = panel.inspection.shown
             panel.draw_loop.poll()
@@ -91,6 +92,8 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
         loop.drew_first_frame = True
         return
     loop.pixels = pixels
+    for ball in app.panels.balls:
+        ball.display.is_new = False
     for panel in app.panels:
         panel.display.is_new = False
         with panel.errors_stay():

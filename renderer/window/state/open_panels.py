@@ -17,6 +17,7 @@ from renderer.window.state.layout import LayoutNode
 from renderer.window.state.overlay_state import Switch
 
 GAP = 4  # window units between panels
+BALL_SIZE = 128  # of the ball of the controls
 
 
 class PlacedPanel(NamedTuple):
@@ -36,6 +37,7 @@ class OpenPanels(Sequence[Panel]):
         self.columns = columns  # columns of the grid; 0 is automatic
         self.layout = tree  # as the user arranged the panels; None is a grid
         self.maximized = Switch(maximized)  # only the active panel is displayed
+        self.ball: Panel | None = None  # the material in the controls: drawn like a panel, never displayed as one
         self.area: Rect = (0, 0, 1, 1)  # the rectangle of the window that the panels fill
         self.displayed_layout: LayoutNode = 0  # set by place(): a Split, or the index of the only displayed panel
         self.placed: list[PlacedPanel] = []  # displayed in this frame, even if an action closes some
@@ -103,8 +105,15 @@ class OpenPanels(Sequence[Panel]):
             self.placed.append(PlacedPanel(self[index], rects[index], (x, y + bar, w, h - 2 * bar)))
 
     def placed_and_open(self) -> list[PlacedPanel]:
-        """The placed panels that no action of this frame has closed."""
-        return [placed for placed in self.placed if placed.panel in self._panels]
+        """The placed panels that no action of this frame has closed, and the ball of the controls."""
+        placed = [placed for placed in self.placed if placed.panel in self._panels]
+        square = 0, 0, BALL_SIZE, BALL_SIZE
+        return [*placed, *(PlacedPanel(ball, square, square) for ball in self.balls)]
+
+    @property
+    def balls(self) -> list[Panel]:
+        """The ball of the controls; [] if no material was shown yet."""
+        return [] if self.ball is None else [self.ball]
 
     @property
     def rects(self) -> list[Rect]:
