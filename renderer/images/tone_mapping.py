@@ -125,10 +125,13 @@ class GlToneMapper:
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
         self._grade, self._rows = self._neutral, np.zeros(0, "f4")
 
-    def __call__(self, image: Texture, tone: ToneMapping, target: Texture) -> None:
-        """Draws the displayed picture of `image` into `target`, a texture of the same size."""
+    def __call__(self, image: Texture, tone: ToneMapping, target: Texture, metered: Texture | None = None) -> None:
+        """Draws the displayed picture of `image` into `target`, a texture of the same size.
+
+        An automatic exposure is measured in `metered`, by default in `image`.
+        """
         automatic = tone.exposure == "auto"
-        exposure = self._reduction.mean_log_luminance(image) if automatic else self._neutral
+        exposure = self._reduction.mean_log_luminance(metered or image) if automatic else self._neutral
         inputs: dict[str, Any] = dict(
             image=image, exposure=exposure, automatic=int(automatic), ev=tone.ev, curve=CURVES[tone.curve]
         )

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from renderer.formats.images import linear_to_srgb
 from renderer.images import denoise
 from renderer.images.metrics import psnr
+from renderer.images.tone_mapping import ExposureMeter
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import display, panel_view, picture_overlays
+from renderer.window.panels import comparison, display, panel_view, picture_overlays
 from renderer.window.state import panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
@@ -91,12 +93,48 @@ def test_the_inspector_compares_linear_values_and_says_that_exposures_differ(scr
     assert srgb.startswith("second: sRGB ") and values.startswith("second: linear ")
     assert [float(word) for word in values.split()[2:]] == pytest.approx(linear.tolist(), rel=1e-5)
     panel.show(replace(panel.scene, tone=replace(panel.scene.tone, exposure="auto")))
-    assert "automatic exposure may differ" in picture_overlays.reference_lines(panel, 0.5, 0.5)[-1]
+    assert picture_overlays.reference_lines(panel, 0.5, 0.5)[-1] == "the exposures differ"
     before = panel.display.frame.read()[3, 4].tolist()
     press(screen, "S")
     at = 4.5 / width, 3.5 / height
     kept = picture_overlays.reference_lines(panel, *at)
     assert len(kept) == 3 and [float(word) for word in kept[1].split()[3:]] == pytest.approx(before, rel=1e-5)
+
+
+def test_compared_pictures_have_the_exposure_of_the_displayed_one(screen, tmp_path, monkeypatch):
+    """The witness is the exposure that exports meter on the host."""
+    panel, other = screen.app.panels
+    automatic = replace(panel.scene.tone, exposure="auto")
+    for shown in (panel, other):
+        shown.show(replace(shown.scene, tone=automatic))
+    finish(screen)
+    linear = panel.display.frame.read()
+    factor = ExposureMeter().add(linear).exposure(automatic)
+
+    def as_shown(values):
+        return linear_to_srgb(values[..., :3] * np.float32(factor)).astype("f8")
+
+    press(screen, "S")
+    brighter = linear * np.array([4, 4, 4, 1], "f4")
+    kept, changed = panel.comparison.linear(), panel.comparison.reference().read()
+    kept.write(brighter)
+    press(screen, "W")
+    assert panel.comparison.shares_exposure and not np.array_equal(panel.comparison.reference().read(), changed)
+    assert np.abs(panel.comparison.reference().read()[..., :3] - as_shown(brighter)).max() <= 2
+    assert np.abs(panel.display.texture.read()[..., :3] - as_shown(linear)).max() <= 2
+    assert picture_overlays.reference_lines(panel, 0.5, 0.5)[-1].startswith("one exposure")
+    mapped = panel.comparison.reference()
+    frames(screen, 3)
+    assert panel.comparison.reference() is mapped
+    panel.show(replace(panel.scene, tone=replace(automatic, exposure="manual")))
+    frames(screen, 3)
+    assert not panel.comparison.shares_exposure, "a manual exposure is the user's"
+
+    panel.show(replace(panel.scene, tone=automatic))
+    monkeypatch.setattr(comparison, "read_exr", lambda path: brighter)
+    panel.comparison.set_reference_file(tmp_path / "kept.exr")
+    panel.measure()
+    assert np.abs(panel.comparison.reference().read()[..., :3] - as_shown(brighter)).max() <= 2
 
 
 def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):

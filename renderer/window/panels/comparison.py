@@ -1,6 +1,8 @@
 """Comparison of a panel with a reference picture, as in tev: wipe, flip, difference, and their figures.
 
-The reference is a kept picture, another panel or a file.
+The reference is a kept picture, another panel or a file. Where its linear values are known and its exposure and the
+displayed picture's are automatic, both are shown with the exposure that is metered in the displayed picture: compared
+pixels then differ by their light alone.
 """
 
 from collections.abc import Callable
@@ -8,10 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.inspection import differences
+from renderer.images.tone_mapping import GlToneMapper
+from renderer.scene.scene import ToneMapping
 from renderer.window.controls.shortcuts import next_item
+from renderer.window.panels.display import Display
 from renderer.window.panels.inspection import to_texture
 
 MODES = ("off", "wipe", "flip", "difference")
@@ -34,26 +41,69 @@ class Comparison:
         self.numbers = ""  # the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
-        self.reference: Callable[[], Texture | None] = lambda: None  # gives the reference, 8 bits per channel
+        self._own: Callable[[], Texture | None] = lambda: None  # gives the reference as it is shown by itself
         self.linear: Callable[[], Texture | None] = lambda: None  # gives its linear values, if they are known
+        # gives the version of the reference, and its tone mapping; None for the displayed picture's
+        self._state: Callable[[], tuple[int, ToneMapping | None]] = lambda: (0, None)
+        self._mapper = GlToneMapper(gl)
+        self._mapped: tuple[Any, Texture | None] = None, None  # what _shared was mapped from, and that texture
+        self._shared: Texture | None = None  # the reference with the exposure of the displayed picture
+
+    def reference(self) -> Texture | None:
+        """The reference, 8 bits per channel, as it is compared; None if there is none."""
+        return self._shared or self._own()
+
+    @property
+    def shares_exposure(self) -> bool:
+        """True if both pictures are shown with one exposure that is metered in the displayed one."""
+        return self._shared is not None
+
+    def _set(self, own: Callable[[], Texture | None], label: str) -> None:
+        self._own, self.label, self._shared = own, label, None
 
     def set_reference(self, panel: Any) -> None:
         """Takes a copy of the picture that a panel displays as the reference."""
-        shown, frame = panel.display.texture, panel.display.frame
+        shown, frame, tone = panel.display.texture, panel.display.frame, panel.scene.tone
         kept = self._gl.texture(shown.size, 4, "f1").write(shown.read())
         linear = self._gl.texture(frame.size).write(frame.read())
-        self.reference, self.linear, self.label = lambda: kept, lambda: linear, "kept picture"
+        self.linear, self._state = lambda: linear, lambda: (0, tone)
+        self._set(lambda: kept, "kept picture")
 
     def set_reference_panel(self, panel: Any, title: str) -> None:
         """Takes another panel's displayed picture as the reference; the reference follows that panel."""
-        self.reference, self.linear = lambda: panel.display.texture, lambda: panel.display.frame
-        self.label = title
+        self.linear, self._state = lambda: panel.display.frame, lambda: (panel.display.version, panel.scene.tone)
+        self._set(lambda: panel.display.texture, title)
 
     def set_reference_file(self, path: Path) -> None:
-        """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel."""
-        pixels = linear_to_srgb(read_exr(path)) if path.suffix.lower() == ".exr" else read_pixels(path)
+        """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel.
+
+        Linear light is shown with the tone mapping of the displayed picture.
+        """
+        linear = None
+        if path.suffix.lower() == ".exr":
+            pixels = read_exr(path)
+            rgba = np.ones((*pixels.shape[:2], 4), "f4")
+            rgba[..., :3] = pixels[..., :3]
+            linear, pixels = self._gl.texture(rgba.shape[1::-1]).write(rgba), linear_to_srgb(pixels)
+        else:
+            pixels = read_pixels(path)
         kept = to_texture(self._gl, pixels[..., :3])
-        self.reference, self.linear, self.label = lambda: kept, lambda: None, path.name
+        self.linear, self._state = lambda: linear, lambda: (0, None)
+        self._set(lambda: kept, path.name)
+
+    def update(self, display: Display, tone: ToneMapping) -> None:
+        """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""
+        linear, (version, own) = self.linear(), self._state()
+        shares = own is None or own.exposure == tone.exposure == "auto"
+        if linear is None or display.frame is None or not shares:
+            self._shared = None
+            return
+        key, old = (linear, version, display.frame, display.version, own or tone), self._mapped[1]
+        if key != self._mapped[0]:
+            target = old if old is not None and old.size == linear.size else self._gl.texture(linear.size, 4, "f1")
+            self._mapper(linear, own or tone, target, display.frame)
+            self._mapped = key, target
+        self._shared = self._mapped[1]
 
     def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
         """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
@@ -68,8 +118,10 @@ class Comparison:
         self._measuring.add_done_callback(lambda _: wake())
         executor.shutdown(wait=False)
 
-    def poll(self) -> None:
-        """Takes over a measurement that is done."""
+    def poll(self, display: Display, tone: ToneMapping) -> None:
+        """Brings the compared reference up to date, and takes over a measurement that is done."""
+        if self.mode != "off":
+            self.update(display, tone)
         if self._measuring is None or not self._measuring.done():
             return
         measured, self._measuring = self._measuring, None

@@ -26,6 +26,7 @@ class Display:
         self._tone_mapper: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None  # in the texture
         self._mapped_at = 0.0  # seconds of the clock
+        self.version = 0  # of the texture: counts how often it was mapped
         self.is_new = False  # the window has not drawn the texture, or an error over it, yet
 
     def reset(self) -> None:
@@ -46,7 +47,7 @@ class Display:
         if self.texture is None or self.texture.size != self.frame.size:
             self.texture = self._gl.texture(self.frame.size, 4, "f1")
         self._tone_mapper(self.frame, tone, self.texture)
-        self.is_new = True
+        self.is_new, self.version = True, self.version + 1
         self._applied_tone = tone
 
 

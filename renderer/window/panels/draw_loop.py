@@ -344,7 +344,7 @@ class DrawLoop:
             panel.work.start(self._take_over)
         if not self.busy:
             panel.inspection.update(panel, panel.now())
-        panel.comparison.poll()
+        panel.comparison.poll(panel.display, panel.scene.tone)
 
     def _take_over(self) -> None:
         draw = self._in_flight.pop(0)

@@ -127,6 +127,7 @@ class Panel(PanelPicture):
     def measure(self) -> None:
         """Measures MSE, PSNR and FLIP between the displayed picture and the reference of comparisons."""
         if self.display.texture is not None:
+            self.comparison.update(self.display, self.scene.tone)
             self.comparison.measure(self.display.texture, self.host.wake)
 
 

@@ -131,8 +131,10 @@ def reference_lines(panel: Panel, u: float, v: float) -> list[str]:
         if texture is not None:
             pixel = texture.read_region(int(u * texture.size[0]), int(v * texture.size[1]), 1, 1)[0, 0]
             shown.append(f"{comparison.label}: {name} {' '.join(f'{value:.6g}' for value in pixel)}")
-    is_metered = shown and panel.scene.tone.exposure == "auto"
-    return [*shown, "automatic exposure may differ: compare the linear values"] if is_metered else shown
+    if not shown or panel.scene.tone.exposure == "manual":
+        return shown
+    shared = "one exposure: the displayed picture's" if comparison.shares_exposure else "the exposures differ"
+    return [*shown, shared]
 
 
 def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
