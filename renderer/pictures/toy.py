@@ -167,7 +167,7 @@ class Picture(BasePicture[Settings]):
 
     def depends_on_time(self, settings: Settings) -> bool:
         """True if the shader reads the time, or has buffers."""
-        return self._load(settings).program.depends_on_time
+        return self._program(settings).depends_on_time
 
     def sample_count(self, settings: Settings, size: Size) -> int:
         """One draw; in a window as many as the buffers need to reach their frame."""
@@ -219,24 +219,30 @@ class Picture(BasePicture[Settings]):
         values = tuple((uniform.name, getattr(settings, uniform.key)) for uniform in program.uniforms)
         return Input(settings.mouse, settings.keys, settings.toggled, settings.date, settings.rate, values)
 
-    def _load(self, settings: Settings) -> ToyPasses:
-        """The compiled passes of the settings."""
+    def _program(self, settings: Settings) -> Program:
+        """The program of the settings, which need not be compiled: a window asks for it between its frames."""
         shared = self._shared
         source = tuple(getattr(settings, key) for key in TAB_KEYS.values()), settings.channels
-        if shared.passes is None or shared.source != source:
-            shared.passes = None
-            program = program_of(settings)
+        if shared.program is None or shared.source != source:
+            shared.program, shared.source, shared.passes = program_of(settings), source, None
+        return shared.program
+
+    def _load(self, settings: Settings) -> ToyPasses:
+        """The compiled passes of the settings."""
+        program, shared = self._program(settings), self._shared
+        if shared.passes is None:
             if self._is_live:
                 _try_program(settings)
-            shared.passes, shared.source = ToyPasses(self.gl, program), source
+            shared.passes = ToyPasses(self.gl, program)
         return shared.passes
 
 
 class _Shared:
     """What the clones of a picture share."""
 
+    program: Program | None = None
     passes: ToyPasses | None = None
-    source: object = None  # the files and channels of the passes
+    source: object = None  # the files and channels of the program
 
 
 def _try_program(settings: Settings) -> None:

@@ -21,13 +21,13 @@ from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files
+from renderer.window.state import main_loop, open_files
 from renderer.window.state.app_state import AppState
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
 COMPILED_SUFFIXES = (".cb", ".toml", *open_files.SHADER_SUFFIXES)  # whose readers read drafts
-COMPILE_SECONDS = 0.3  # after the last key
+COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
 
@@ -86,11 +86,36 @@ class CodeView:
             self.open(self.path)  # another program, or the scene's save, has written it
         text = self.editor.get_text()
         if text != self._typed:
+            if len(text) == len(self._typed) + 1 and self._indent_brace():
+                text = self.editor.get_text()
             self._typed, self._typed_at = text, self.app.now()
+            self.app.code_typed_at = self._typed_at
         self.app.code_changed = self.path if text != self._saved else None
         is_drawn = self.path.suffix in COMPILED_SUFFIXES
         if is_drawn and text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
             self._compile(text)
+
+    def _indent_brace(self) -> bool:
+        """Gives a brace that was typed first in its line the indentation of the line that opens it; true if it did."""
+        at = self.editor.get_main_cursor_position()
+        lines = self.editor.get_text().split("\n")
+        before = lines[at.line][: at.index]
+        if before.lstrip() != "}":
+            return False
+        opened = 1
+        for line in reversed(lines[: at.line]):
+            code = line.partition("//")[0]
+            opened += code.count("}") - code.count("{")
+            if opened <= 0:
+                indentation = code[: len(code) - len(code.lstrip())]
+                break
+        else:
+            return False
+        if before != f"{indentation}}}":
+            start, end = (imgui_color_text_edit.TextEditor.DocPos(at.line, index) for index in (0, at.index))
+            self.editor.replace_section_text(start, end, f"{indentation}}}")
+            self.editor.set_cursor(imgui_color_text_edit.TextEditor.DocPos(at.line, len(indentation) + 1))
+        return True
 
     @property
     def waits_for_keys(self) -> bool:

@@ -247,7 +247,7 @@ class DrawLoop:
             self._submit(key)
             panel.drop_fallback()
             measured.target_samples = panel.tiles.picture.sample_count(key.settings, key.size)
-        if self._in_flight and isinstance(panel.last_frame, Texture) and panel.gpu.gl.software:
+        if self._in_flight and panel.draws_in_software:
             self._take_over()
 
     def _plan_sample(self, now: float, panels: int) -> None:

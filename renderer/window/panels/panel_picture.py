@@ -195,3 +195,8 @@ class PanelPicture(PanelScene):
     def uses_compute_device(self) -> bool:
         """True if the last draw ran on a compute device, not in the window's GL context."""
         return self.last_frame is not None and not isinstance(self.last_frame, Texture)
+
+    @property
+    def draws_in_software(self) -> bool:
+        """True if the last draw ran in the window's GL context, and the CPU renders that."""
+        return isinstance(self.last_frame, Texture) and self.gpu.gl.software

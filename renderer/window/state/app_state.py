@@ -96,6 +96,7 @@ class AppState:
         self.dialog: FileDialog | None = None  # the file dialog that is open
         self.native_dialogs = False  # the system's file dialog asks first
         self.reloaded = ""  # the message about edited files, until they are drawn
+        self.code_typed_at = -1e9  # time of the last change of the code panel's text, in seconds of the clock
         self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
         self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
         self.kept_sessions: list[KeptSession] = []  # as the open menu shows them

@@ -15,6 +15,7 @@ DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a
 # So saves take at most 5 % of the time if one takes less than 25 ms. Slower saves take more: changes must not be lost.
 SAVE_INTERVAL = 0.5
 SAVE_PAUSE = 20.0
+TYPING_SECONDS = 0.3  # after a key of the code panel, as long as it waits before it compiles the text
 Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
 
 
@@ -147,9 +148,12 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
 def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
     """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device.
 
-    At most MAX_IN_FLIGHT draws are at work on the compute device, or MAX_QUEUED short ones. While the user moves
-    another panel, this one draws only if its samples are short and its last draw is finished.
+    Software GL draws on the window's thread, so it waits while one types code: keys come first. At most MAX_IN_FLIGHT
+    draws are at work on the compute device, or MAX_QUEUED short ones. While the user moves another panel, this one
+    draws only if its samples are short and its last draw is finished.
     """
+    if now - app.code_typed_at < TYPING_SECONDS and panel.draws_in_software and panel.display.texture is not None:
+        return True
     others = [other for other in app.panels if other is not panel]
     if panel.uses_compute_device:
         loops = [other.draw_loop for other in app.panels if other.uses_compute_device]

@@ -1,6 +1,7 @@
 """The program beside its picture: saved to pixels, an error on its line, by real keys in a headless window."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from renderer.pictures import load
 from renderer.window.app import code_view
 from renderer.window.app.code_view import error_line, text_file, text_files
 from renderer.window.controls.toolkit import imgui
-from renderer.window.state import open_files
-from tests.window.headless import center, finish, frames, hold, point, press, window
+from renderer.window.state import main_loop, open_files
+from tests.window.headless import center, finish, frames, hold, point, press, seconds, window
 
 GOOD = "float3 main(int x, int y) {\n    return float3(1, 0, 0);\n}\n"
 
@@ -157,3 +158,40 @@ def test_a_new_shader_is_drawn_beside_its_code_and_saved_as_a_file_of_ones_own(s
     assert "folds = 4.0" in (tmp_path / "silk.glsl").read_text() and code.path == tmp_path / "silk.glsl"
     assert original.read_text() == before
     assert (app.panel.scene.title, app.panel.has_unsaved_work) == ("silk", False)
+
+
+def test_a_closing_brace_takes_the_indentation_of_the_line_that_opens_it(screen):
+    press(screen, "Ctrl+J")
+    frames(screen, 3)
+    code = screen.ui.main_window.overlays.code
+    position = code_view.imgui_color_text_edit.TextEditor.DocPos
+    for text, typed, wanted in (
+        ("void f() {\n    if (a) {\n        b();\n        ", "}", "void f() {\n    if (a) {\n        b();\n    }"),
+        ("void f() { // {\n    ", "}", "void f() { // {\n}"),
+        ("void f() {\n    g(); ", "}", "void f() {\n    g(); }"),  # a brace behind code stays
+        ("    ", "}", "    }"),  # and one that closes nothing
+    ):
+        code.editor.set_text(text)
+        lines = text.split("\n")
+        code.editor.set_cursor(position(len(lines) - 1, len(lines[-1])))
+        code.editor.set_focus()
+        frames(screen, 2)
+        imgui.get_io().add_input_characters_utf8(typed)
+        frames(screen, 3)
+        assert code.editor.get_text().rstrip("\n") == wanted
+        imgui.get_io().add_input_characters_utf8(";")
+        frames(screen, 3)
+        assert code.editor.get_text().rstrip("\n") == f"{wanted};", "the cursor stays behind the brace"
+
+
+def test_pictures_of_software_gl_wait_while_one_types(screen):
+    finish(screen)
+    app, panel = screen.app, screen.app.panel
+    if not panel.draws_in_software:
+        pytest.skip("the window's OpenGL is a GPU's")
+    app.code_typed_at = app.now()
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, max_iterations=41)))
+    frames(screen, 3)
+    assert panel.drawn.settings.max_iterations == 40 and main_loop.activity(app, app.now()) != "drawing"
+    seconds(screen, main_loop.TYPING_SECONDS)
+    assert panel.drawn.settings.max_iterations == 41

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
+from renderer.gpu import DeviceContext
 from renderer.gpu.trial import Trial
 from renderer.paths import SCENES
 from renderer.pictures import load, toy
@@ -214,3 +215,21 @@ def test_the_trial_draws(tmp_path):
     with pytest.raises(InputError, match="has no entry"):  # the text that is typed, not the file's
         toy.draw_trial(str(job))
     drafts.texts.clear()
+
+
+def test_a_window_asks_whether_a_shader_moves_without_compiling_it(gl, tmp_path, monkeypatch):
+    """The question comes in every frame, and a trial in a child process takes seconds."""
+
+    def refused(settings):
+        raise AssertionError("compiled on the window's thread")
+
+    monkeypatch.setattr(toy, "_try_program", refused)
+    path = tmp_path / "moves.glsl"
+    path.write_text("void mainImage(out vec4 c, in vec2 p) { c = vec4(iTime); }\n")
+    picture = toy.Picture(DeviceContext(gl=gl))
+    picture.never_block()
+    assert picture.depends_on_time(load(path).settings)
+    path.write_text(FLAT)
+    assert not toy.Picture(DeviceContext(gl=gl)).depends_on_time(load(path).settings)
+    with pytest.raises(AssertionError, match="thread"):
+        picture.draw(load(path).settings, (4, 4), 0.0)
