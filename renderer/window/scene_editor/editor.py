@@ -36,7 +36,7 @@ class SceneEditor(PanelEditor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.operation = "move"
-        self.shows_grid = panel.file.path is None and panel.original.path.suffix == ".toml"  # in a new scene
+        self._grid: bool | None = None  # as the user switched it
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
@@ -52,6 +52,13 @@ class SceneEditor(PanelEditor):
     def settings(self) -> Settings:
         """The settings at the scene time."""
         return self.panel.settings()
+
+    @property
+    def shows_grid(self) -> bool:
+        """True if the ground's grid is drawn: at first in a new scene."""
+        panel = self.panel
+        is_new = panel.file.path is None and panel.original.path.suffix == ".toml"
+        return is_new if self._grid is None else self._grid
 
     # Over the picture
 
@@ -213,7 +220,7 @@ class SceneEditor(PanelEditor):
         return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
 
     def _toggle_grid(self) -> None:
-        self.shows_grid = not self.shows_grid
+        self._grid = not self.shows_grid
 
     def _set_operation(self, operation: str, app: AppState) -> None:
         self.operation = operation

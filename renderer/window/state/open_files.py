@@ -25,7 +25,6 @@ from renderer.window.document import creation, scene_text
 from renderer.window.panels.panel import Panel
 from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
-from renderer.window.state.session import MAX_PANELS
 
 OPEN_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX)
 SHADER_SUFFIXES = (".glsl", ".frag")
@@ -97,19 +96,22 @@ def next_scene(app: AppState, direction: int) -> None:
     app.show_message(f"no other scene in {here.parent}")
 
 
-def open_in_active_panel(app: AppState, scene: Scene) -> None:
-    """Shows a scene in the active panel, after the question about unsaved work in it."""
-    unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene))
+def open_in_active_panel(app: AppState, scene: Scene, message: str = "") -> None:
+    """Shows a scene in the active panel, after the question about unsaved work in it.
+
+    New, Open, Recent, the palette and the next scene all do. To keep what is there, one duplicates the panel first.
+    """
+    unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene, message))
 
 
-def _open_in_panel(app: AppState, panel: Panel, scene: Scene) -> None:
+def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "") -> None:
     """Shows a scene in a panel, which stays paused; a scene with a time starts paused there."""
     with app.undo_step():
         panel.open(scene)
         panel.inspection.forget(picture_class(scene.picture).view_names())
         panel.show(scene)
         panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
-    app.show_message(scene.title)
+    app.show_message(message or scene.title)
 
 
 def revert(app: AppState) -> None:
@@ -124,28 +126,22 @@ def revert(app: AppState) -> None:
 
 
 def new_document(app: AppState) -> None:
-    """Opens an empty scene: in a new panel, or in the active one if the window is full."""
-    _open_new(app, creation.new_scene(Path.cwd()), "an empty scene: Shift+A adds shapes, lights and materials")
+    """Opens an empty scene in the active panel."""
+    message = "an empty scene: Shift+A adds shapes, lights and materials"
+    open_in_active_panel(app, creation.new_scene(Path.cwd()), message)
 
 
 def new_flame(app: AppState) -> None:
-    """Opens a flame of three xforms, as new_document() does."""
-    _open_new(app, creation.new_flame(Path.cwd()), "a new flame: drag its triangles; Ctrl+E saves it as .flame")
+    """Opens a flame of three xforms in the active panel."""
+    message = "a new flame: drag its triangles; Ctrl+E saves it as .flame"
+    open_in_active_panel(app, creation.new_flame(Path.cwd()), message)
 
 
 def new_shader(app: AppState) -> None:
-    """Opens a small shader with its code beside it, as new_document() does."""
+    """Opens a small shader in the active panel, and its code beside it."""
     app.overlays.code.is_on = True
-    _open_new(app, creation.new_shader(), "a new shader: type, and the picture follows; Ctrl+S in the code saves it")
-
-
-def _open_new(app: AppState, scene: Scene, message: str) -> None:
-    with app.errors_as_messages("making a new scene"):
-        if len(app.panels) < MAX_PANELS:
-            app.add_panels([scene])
-        else:
-            open_in_active_panel(app, scene)
-        app.show_message(message)
+    message = "a new shader: type, and the picture follows; Ctrl+S in the code saves it"
+    open_in_active_panel(app, creation.new_shader(), message)
 
 
 def open_path(app: AppState, path: Path, in_new_panels: bool = False) -> None:

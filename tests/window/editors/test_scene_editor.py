@@ -269,7 +269,7 @@ def test_meshes_models_and_textures_go_into_the_scene(hand, tmp_path):
 def test_a_new_scene_is_empty_and_asks_where_to_save(hand, tmp_path):
     press(hand, "Ctrl+N")
     frames(hand, 2)
-    assert len(hand.app.panels) == 2 and hand.app.panel.scene.title == "untitled"
+    assert len(hand.app.panels) == 1 and hand.app.panel.scene.title == "untitled"
     press(hand, "Shift+A")
     frames(hand, 2)
     assert imgui.is_popup_open("", imgui.PopupFlags_.any_popup)

@@ -73,11 +73,11 @@ def test_saving_an_untitled_scene_asks_for_its_name_first(screen, tmp_path):
     press(screen, "Ctrl+W")
     frames(screen, 2)
     press(screen, "Enter")
-    assert app.dialog is not None and app.dialog.saves and len(app.panels) == 3
+    assert app.dialog is not None and app.dialog.saves and len(app.panels) == 2
     app.dialog.name = "mine.toml"
     app.dialog.accept()
     frames(screen, 3)
-    assert (tmp_path / "mine.toml").is_file() and len(app.panels) == 2 and app.overlays.question is None
+    assert (tmp_path / "mine.toml").is_file() and len(app.panels) == 1 and app.overlays.question is None
 
 
 def test_a_look_at_a_file_of_the_program_is_no_work(gl, tmp_path, monkeypatch):
@@ -185,3 +185,26 @@ def test_undo_to_an_older_text_than_the_saved_one_is_unsaved_work(screen, scene_
     press(screen, "Escape")
     press(screen, "Ctrl+S")
     assert load(scene_files[0]).settings.max_iterations == 40 and not app.panel.has_unsaved_work
+
+
+def test_new_and_recent_follow_one_rule(screen, scene_files):
+    """Both show their scene in the active panel, ask about unsaved work there, and are one step of undo."""
+    finish(screen)
+    app = screen.app
+    for opens in (lambda: press(screen, "Ctrl+N"), lambda: open_files.open_path(app, scene_files[1])):
+        before, other = app.panel.scene, app.panels[1].scene
+        opens()
+        frames(screen, 2)
+        assert len(app.panels) == 2 and app.panel.scene != before and app.panels[1].scene == other
+        app.undo()
+        frames(screen, 2)
+        assert app.panel.scene == before and app.overlays.question is None
+        change(app.panel)
+        opens()
+        frames(screen, 2)
+        assert app.overlays.question is not None and app.panel.scene.title == before.title
+        press(screen, "Escape")
+        frames(screen, 2)
+        app.undo()
+        frames(screen, 2)
+        assert not app.panel.has_unsaved_work
