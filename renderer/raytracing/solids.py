@@ -1,12 +1,13 @@
-"""Solids: box, cylinder, cone, torus and plane as triangle meshes with smooth normals and texture coordinates.
+"""Solids: box, cylinder, cone, torus, plane and text as triangle meshes with smooth normals and texture coordinates.
 
 Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A solid touches the sides of the cube from
--1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth.
+-1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has letters of
+an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
 """
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,29 +22,40 @@ PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
 PLANE_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # from the top to each side
 MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
+TEXT_DEPTH, MAX_TEXT = 0.2, 64  # of an em; characters
 PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it
 
 
 @dataclass(frozen=True)
 class Solid:
-    """A box, cylinder, cone, torus or plane of size 1 about the origin, upright, then scaled, rotated and moved."""
+    """A box, cylinder, cone, torus, plane or text of size 1 about the origin, upright, then scaled, rotated and moved."""
 
     material: str = field(metadata=reference("materials", "name of a material"))
-    kind: Literal["box", "cylinder", "cone", "torus", "plane"]
+    kind: Literal["box", "cylinder", "cone", "torus", "plane", "text"]
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     scale_xyz: Point = setting((1.0, 1.0, 1.0), 1e-9, 1e9, "along the solid's own axes: width, height, depth")
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)
     sides: int = setting(96, 3, 512, "around the axis of a cylinder, cone or torus; fewer than 16 are flat")
     tube: float = setting(0.25, 0.01, 1.0, "radius of a torus's tube, in radii of its ring")
+    text: str = setting("Text", help="the letters of a text, of DejaVu Sans; up to 64 in one line")
     name: str = setting("", help="a named shape is drawn only as instances")
+
+    def __post_init__(self) -> None:
+        if self.kind == "text":
+            _check_text(self.text)
 
 
 def solid_arrays(solid: Solid, material: int, has_maps: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """Returns primitives (m,) PRIMITIVE and attributes (m, float4s, 4); None where normals and maps need none."""
-    part = solid_mesh(solid.kind, solid.sides, solid.tube)
+    part = mesh_of(solid)
     primitives, attributes = primitive_arrays(part, placement(solid), material)
     return primitives, attributes if has_maps or part.normals is not None else None
+
+
+def mesh_of(solid: Solid) -> MeshPrimitive:
+    """Returns the mesh of a solid about the origin."""
+    return text_mesh(solid.text) if solid.kind == "text" else solid_mesh(solid.kind, solid.sides, solid.tube)
 
 
 @lru_cache(maxsize=16)
@@ -101,3 +113,78 @@ def _revolve(profile: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray, n
     corners = vertices[faces]
     is_flat = (corners == np.roll(corners, 1, 1)).all(2).any(1)  # two corners are equal: on the axis, or at an edge
     return vertices, faces[~is_flat], normals.reshape(-1, 3), texcoords.reshape(-1, 2)
+
+
+# Text
+
+
+@lru_cache(maxsize=1)
+def _font() -> tuple[Any, Any]:
+    """Matplotlib's converter of texts to outlines, and its font; imported with the first text: it takes a second."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    return text_to_path, text_to_path._get_font(FontProperties(family="DejaVu Sans", weight="bold"))
+
+
+def _check_text(text: str) -> None:
+    """Raises ValueError for a text that no letters can be made of."""
+    if not text.strip() or len(text) > MAX_TEXT or not text.isprintable():
+        raise ValueError(f"text is {text[:MAX_TEXT]!r}; allowed are 1 to {MAX_TEXT} characters of one line, not all blank")
+    missing = next((letter for letter in text if not _font()[1].get_char_index(ord(letter))), "")
+    if missing:
+        raise ValueError(f"text has {missing!r}; allowed are the letters of DejaVu Sans")
+
+
+@lru_cache(maxsize=16)
+def text_mesh(text: str) -> MeshPrimitive:
+    """Returns the letters of a text as prisms about the origin, upright towards z, their faces outwards and flat."""
+    from matplotlib.path import Path
+
+    converter, font = _font()
+    placed, outlines, _ = converter.get_glyphs_with_font(font, text)
+    corners = []
+    for glyph, x, y, scale in placed:
+        rings = [ring[:-1] for ring in Path(*outlines[glyph]).to_polygons()]
+        if rings:
+            corners.append((_prism(rings) * (scale, scale, 1) + (x, y, 0)) / (*(converter.FONT_SCALE,) * 2, 1))
+    triangles = np.concatenate(corners)
+    low, high = triangles.min((0, 1)), triangles.max((0, 1))
+    triangles -= (low + high) / 2
+    vertices, size = triangles.reshape(-1, 3), high - low
+    texcoords = np.stack([vertices[:, 0] / size[0] + 0.5, 0.5 - vertices[:, 1] / size[1]], 1)
+    return plain_primitive(vertices, np.arange(len(vertices)).reshape(-1, 3), None, texcoords)
+
+
+def _prism(rings: list[np.ndarray]) -> np.ndarray:
+    """Returns the triangles (n, 3, 3) of the prism over rings (k, 2), clockwise about what is filled, as TrueType's.
+
+    The front is cut at the height of each corner into trapezoids between pairs of edges (even-odd rule).
+    """
+    start = np.concatenate(rings)
+    end = np.concatenate([np.roll(ring, -1, 0) for ring in rings])
+    heights = np.unique(start[:, 1])
+    flat = []
+    for low, high in zip(heights[:-1], heights[1:], strict=True):
+        middle = (low + high) / 2
+        crossing = (start[:, 1] < middle) != (end[:, 1] < middle)
+        a, b = start[crossing], end[crossing]
+        slope = (b - a)[:, 0] / (b - a)[:, 1]
+        x_low, x_high, x = (a[:, 0] + slope * (y - a[:, 1]) for y in (low, high, middle))
+        order = np.argsort(x)
+        x_low, x_high = x_low[order], x_high[order]
+        for left, right in zip(range(0, len(order) - 1, 2), range(1, len(order), 2), strict=True):
+            p, q = (x_low[left], low), (x_low[right], low)
+            r, s = (x_high[right], high), (x_high[left], high)
+            flat += [(p, q, r), (p, r, s)]
+    plane = np.array(flat)
+    sides = plane[:, [1, 2, 0]] - plane
+    area = sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]
+    plane, z = plane[np.abs(area) > 1e-6], TEXT_DEPTH / 2  # of units of 1/100 em; a trapezoid may be a triangle
+
+    def at(points: np.ndarray, depth: float) -> np.ndarray:
+        return np.concatenate([points, np.full((*points.shape[:-1], 1), depth)], -1)
+
+    walls = [at(start, z), at(end, z), at(end, -z), at(start, z), at(end, -z), at(start, -z)]
+    wall = np.stack(walls, 1).reshape(-1, 3, 3)
+    return np.concatenate([at(plane, z), at(plane[:, ::-1], -z), wall])

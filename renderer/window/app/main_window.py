@@ -298,11 +298,11 @@ class MainWindow:
             imgui.text_disabled(f"{panel.scene.picture}   {printable(panel.original.path.name)}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
+            self._open_preset()
             settings = panel.settings()
             self.edit(panel, methodcaller("controls"))
             settings_class: Any = type(settings)
-            offered = {} if self._open_preset() else sections_of(settings_class)
-            for section, titles in offered.items():
+            for section, titles in sections_of(settings_class).items():
                 if imgui.collapsing_header(section, imgui.TreeNodeFlags_.default_open):
                     hidden = self.edit(panel, methodcaller("hidden_settings"))
                     context = control_context(app, panel, hidden)
@@ -333,11 +333,11 @@ class MainWindow:
         if entered and typed and typed != title:
             panel.show(replace(panel.scene, title=typed))
 
-    def _open_preset(self) -> bool:
-        """A list of the scenes of this kind in the scene's folder; opens the chosen one and returns whether it did."""
+    def _open_preset(self) -> None:
+        """A list of the scenes of this kind in the scene's folder; opens the chosen one."""
         presets = open_files.presets(self.app)
         if len(presets) < 2:
-            return False
+            return
         label("scene")  # of the folder of this one
         panel, paths = self.app.panel, [preset.path for preset in presets]
         name = panel.original.path.stem
@@ -346,7 +346,6 @@ class MainWindow:
         chosen = choose_index("##preset", shown, [path.stem for path in paths], current)
         if chosen is not None:
             open_files.open_in_active_panel(self.app, presets[chosen])
-        return chosen is not None
 
     @contextmanager
     def _region(self, name: str, rect: Area, padding: tuple[int, int] | None, flags: int = NO_SCROLL) -> Iterator[None]:

@@ -18,6 +18,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items
+from renderer.window.panels.panel_view import BAR_HEIGHT
 from renderer.window.state import edit_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline.film_dialog import FilmDialog
@@ -56,7 +57,7 @@ class Overlays:
             self._dropped(self.app.overlays.dropped, width, height)
         self.film_dialog.draw(width, height, self.scale)
         self.reference.draw(width, height)
-        _tour(self.app, self.fonts, right, bottom, self.scale)
+        _tour(self.app, self.fonts, right, bottom - BAR_HEIGHT * self.scale, self.scale)
         if self.app.dialog is not None:
             self.app.dialog.draw(width, height, self.scale)
             if not self.app.dialog.is_open:
@@ -64,10 +65,9 @@ class Overlays:
         else:
             self._question(width, height)
         self._recovered(right, top)
-        self._message((left + right) / 2, bottom, across, now)
+        self._message((left + right) / 2, top + BAR_HEIGHT * self.scale, across, now)
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
-        imgui.set_next_window_bg_alpha(0.97)
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_move
         if not theme.begin_dialog(title, (width, 0.0), (width, height * 0.94), flags):
             self.app.escape()
@@ -133,12 +133,14 @@ class Overlays:
             groups[action.group][action.name].append(action.keys)
         columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
         stretched = imgui.TableFlags_.sizing_stretch_same  # columns that fit their content give wrapped text no width
-        if imgui.begin_table("keys", columns, stretched):
-            for column in _balance(groups, columns):
-                imgui.table_next_column()
-                for group in column:
-                    self._group(group, groups[group])
-            imgui.end_table()
+        dense = imgui_ctx.push_style_var(imgui.StyleVar_.item_spacing, (8 * self.scale, 2 * self.scale))
+        with dense:
+            if imgui.begin_table("keys", columns, stretched):
+                for column in _balance(groups, columns):
+                    imgui.table_next_column()
+                    for group in column:
+                        self._group(group, groups[group])
+                imgui.end_table()
         with imgui_ctx.push_text_wrap_pos(0.0):
             imgui.text_disabled(MOUSE_HELP)
         imgui.end()
@@ -170,6 +172,7 @@ class Overlays:
         self._row = min(max(self._row + step, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
         chosen = matches[self._row] if entered and matches else None
         first = max(self._row - PALETTE_ROWS + 1, 0)
+        imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
         if matches and imgui.begin_table("commands", 2):
             imgui.table_setup_column("name", imgui.TableColumnFlags_.width_stretch)
             imgui.table_setup_column("keys", imgui.TableColumnFlags_.width_fixed, 150 * self.scale)
@@ -180,6 +183,7 @@ class Overlays:
                 imgui.table_next_column()
                 imgui.text_disabled(action.keys or action.group)
             imgui.end_table()
+        imgui.pop_style_color()
         if not matches:
             imgui.text_disabled("nothing found: scenes, views, settings and all actions were searched")
         imgui.end()
@@ -187,14 +191,15 @@ class Overlays:
             self.app.overlays.palette.is_on = False
             self.app.run(chosen)
 
-    def _message(self, middle: float, bottom: float, width: float, now: float) -> None:
+    def _message(self, middle: float, above: float, width: float, now: float) -> None:
+        """A line under the title bars, where neither a card nor the status bars lie."""
         text = self.app.current_message(now)
         if not text:
             return
         draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
         wrap = max(width - 8 * pad, 1.0)
         size = imgui.calc_text_size(text, False, wrap)
-        left, top = middle - size.x / 2, bottom - size.y - 3 * pad
+        left, top = middle - size.x / 2, above + 1.5 * pad
         low, high = (left - pad, top - pad / 2), (left + size.x + pad, top + size.y + pad / 2)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
         draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)

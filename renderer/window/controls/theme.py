@@ -90,7 +90,8 @@ def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float]
     imgui.set_next_window_pos((size.x / 2, size.y / 2), imgui.Cond_.always, (0.5, 0.5))
     imgui.set_next_window_size_constraints(low, high)
     flags |= imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_collapse
-    with imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
+    border = imgui_ctx.push_style_var(imgui.StyleVar_.window_border_size, 1.0)
+    with border, imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
         return bool(imgui.begin(title, True, flags)[1])
 
 
@@ -110,7 +111,8 @@ def begin_card(name: str, title: str, fonts: Fonts, corner: tuple[float, float],
     imgui.set_next_window_size_constraints((width, 0), (width, max(corner[1], imgui.get_io().display_size.y / 2)))
     flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_move
     flags |= imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_focus_on_appearing | imgui.WindowFlags_.no_nav
-    with imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
+    border = imgui_ctx.push_style_var(imgui.StyleVar_.window_border_size, 1.0)
+    with border, imgui_ctx.push_style_color(imgui.Col_.window_bg, COLORS["popup_bg"]):
         imgui.begin(name, None, flags)
     text_in(fonts.bold, title, ACCENT)
 
@@ -129,6 +131,16 @@ def button(label: str, tooltip: str = "", is_enabled: bool = True, width: float 
     if tooltip:
         imgui.set_item_tooltip(tooltip)
     return clicked
+
+
+def caption(draw, font, size: float, x: float, y: float, text: str, wrap: float = 0.0) -> None:
+    """Draws text on a dark plate, which is read over any picture; `wrap` is the width of its lines, 0 for one line."""
+    with imgui_ctx.push_font(font, FONT_SIZE):
+        extent = imgui.calc_text_size(text, False, wrap or -1.0)
+    pad = size / 4
+    plate = (x - pad, y - pad), (x + extent.x + pad, y + extent.y + pad)
+    draw.add_rect_filled(*plate, color_u32((0, 0, 0, 0.6)), pad)
+    draw.add_text(font, size, (x, y), color_u32(TEXT), text, wrap)
 
 
 def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str, wrap: float = 0.0) -> None:

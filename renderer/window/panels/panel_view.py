@@ -20,7 +20,7 @@ from renderer.window.panels.pixel_zoom import draw_values
 
 BAR_HEIGHT = 26  # units of the title bar and of the status bar, at scale 1
 MAX_WIDTHS = 1000  # cached text widths
-PREPARING = "preparing: kernels are compiled when they are first used"
+PREPARING = "preparing this kind of picture, once on this machine"
 
 
 class PanelView:
@@ -48,11 +48,10 @@ class PanelView:
                 overlay()
                 draw.pop_clip_rect()
         elif not panel.error:
-            text = panel.work.text() or PREPARING
-            size = imgui.calc_text_size(text)
+            size = imgui.calc_text_size(PREPARING)
             x, y, width, height = image_rect
             position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
-            draw.add_text(position, theme.color_u32(theme.DIM), text)
+            draw.add_text(position, theme.color_u32(theme.DIM), PREPARING)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := _short_error(panel):
@@ -86,7 +85,7 @@ class PanelView:
             size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
             wrap = high.x - low.x - 2 * pad
             top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
-            theme.shadow_text(draw, self.fonts.text, size, low.x + pad, top, theme.ACCENT, label, wrap)
+            theme.caption(draw, self.fonts.text, size, low.x + pad, top, label, wrap)
 
     def _values(self, panel: Panel, rect: Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
@@ -191,7 +190,8 @@ def _speed(panel: Panel, now: float) -> list[str]:
     rate = f"{samples:,.0f}" if samples >= 100 else f"{samples:.3g}"
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed else []
-    return [f"{rate} samples/s", f"{1000 * seconds:.3g} ms", *fps]
+    duration = f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
+    return [f"{rate} samples/s", duration, *fps]
 
 
 def _progress(panel: Panel) -> str:

@@ -147,7 +147,7 @@ class SceneEditor(PanelEditor):
                     draw.add_line(ends[a], ends[b], color, 1.2 * self.scale)
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
         x, y, _, _ = rect
-        theme.shadow_text(draw, self.fonts.text, size, x + pad, y + pad, theme.ACCENT, self.panel.document.label(item))
+        theme.caption(draw, self.fonts.text, size, x + pad, y + pad, self.panel.document.label(item))
 
     # Beside the picture
 

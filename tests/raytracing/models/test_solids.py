@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
 import renderer
 from renderer.errors import InputError
 from renderer.pictures import scene_of_table
-from renderer.raytracing.solids import Solid, solid_arrays, solid_mesh
+from renderer.raytracing.solids import TEXT_DEPTH, Solid, solid_arrays, solid_mesh, text_mesh
 
 SIDES = (3, 4, 16, 96)
 
@@ -123,3 +124,31 @@ def test_a_ray_meets_a_solid_where_the_formula_says(kind, nearest):
     layers = renderer.render(scene, size=(9, 9), samples=1, layers=True, device="cpu").layers
     assert layers["depth"][4, 4] == pytest.approx(nearest, abs=0.005)
     assert layers["albedo"][4, 4] == pytest.approx((0.75, 0.75, 0.75), abs=1e-3)
+
+
+def test_a_text_has_the_area_of_its_letters_and_is_filled_where_pillow_fills_it():
+    """Pillow rasterizes the same font file with FreeType; prisms of depth d have the volume d times that area."""
+    from matplotlib.font_manager import FontProperties, findfont
+
+    text, pixels = "R8%i", 200
+    part = text_mesh(text)
+    corners = part.vertices[part.faces].astype("f8")
+    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    volume, front = (corners[:, 0] * crosses).sum() / 6, crosses[:, 2].clip(0).sum() / 2
+    assert volume == pytest.approx(TEXT_DEPTH * front, rel=1e-5), "closed, and faces look outwards"
+    font = ImageFont.truetype(findfont(FontProperties(family="DejaVu Sans", weight="bold")), pixels)
+    box = font.getbbox(text)
+    image = Image.new("L", (box[2], box[3] + 10))
+    ImageDraw.Draw(image).text((0, 0), text, 255, font)
+    drawn = np.asarray(image) > 127
+    scale = np.ptp(np.nonzero(drawn.any(0))[0]) / np.ptp(part.vertices[:, 0])
+    assert front * scale**2 == pytest.approx(drawn.sum(), rel=0.02)
+    assert np.abs(part.vertices.min(0) + part.vertices.max(0)).max() < 1e-6
+    assert np.ptp(part.vertices[:, 2]) == pytest.approx(TEXT_DEPTH)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "a" * 65, "two\nlines", "\u4e2d"])
+def test_a_text_without_letters_is_refused(text):
+    with pytest.raises(ValueError, match="^text (is|has) .*allowed are"):
+        Solid("clay", "text", text=text)
+    Solid("clay", "box", text=text)  # which reads no text

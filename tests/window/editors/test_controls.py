@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from renderer.pictures import load
 from renderer.scene.animation import EASE, Key, keyframe_times
-from renderer.window.controls import settings
+from renderer.window.controls import settings, theme
 from renderer.window.controls.toolkit import imgui
+from renderer.window.panels import panel_view
 from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import CURVE_SIZE, Tracks
 from tests.window.headless import center, drag, finish, frames, press, view, wait_for_undo_step, window
@@ -294,3 +296,28 @@ def test_the_timeline_scrubs(screen):
     imgui.get_io().add_mouse_pos_event(5, 5)
     frames(screen)
     assert not np.array_equal(screen.pixels()[-40:], np.zeros_like(screen.pixels()[-40:]))
+
+
+def test_durations_above_a_second_are_seconds_and_dialogs_hide_what_is_behind():
+    measured = SimpleNamespace(
+        sample_seconds=11.72, sample_rate=SimpleNamespace(mean_rate=lambda: 0.0),
+        frame_rate=SimpleNamespace(rate=lambda now: 0.0),
+    )  # fmt: skip
+    assert panel_view._speed(SimpleNamespace(measured=measured), 0.0)[1] == "11.7 s"
+    measured.sample_seconds = 0.0417
+    assert panel_view._speed(SimpleNamespace(measured=measured), 0.0)[1] == "41.7 ms"
+    assert theme.COLORS["popup_bg"][3] == 1.0
+
+
+def test_a_caption_lies_on_a_plate_that_holds_its_text(screen):
+    drawn = []
+    draw = SimpleNamespace(
+        add_text=lambda font, size, at, color, text, wrap: drawn.append(at),
+        add_rect_filled=lambda low, high, color, rounding: drawn.append((low, high, color >> 24)),
+    )
+    imgui.new_frame()
+    theme.caption(draw, screen.ui.main_window.fonts.text, theme.FONT_SIZE, 20.0, 30.0, "albedo")
+    width = imgui.calc_text_size("albedo").x
+    imgui.end_frame()
+    (low, high, alpha), at = drawn
+    assert low[0] < at[0] and at[0] + width < high[0] and low[1] < at[1] < high[1] and alpha > 128
