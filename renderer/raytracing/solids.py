@@ -1,8 +1,8 @@
-"""Solids: box, cylinder, cone, torus, plane and text as triangle meshes with smooth normals and texture coordinates.
+"""Solids: box, cylinder, cone, torus, plane, text as triangle meshes with smooth normals and texture coordinates.
 
 Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A solid touches the sides of the cube from
--1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has letters of
-an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
+-1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has letters
+of an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it
 
 @dataclass(frozen=True)
 class Solid:
-    """A box, cylinder, cone, torus, plane or text of size 1 about the origin, upright, then scaled, rotated and moved."""
+    """A box, cylinder, cone, torus, plane or text of size 1 about the origin, upright, scaled, rotated and moved."""
 
     material: str = field(metadata=reference("materials", "name of a material"))
     kind: Literal["box", "cylinder", "cone", "torus", "plane", "text"]
@@ -130,7 +130,7 @@ def _font() -> tuple[Any, Any]:
 def _check_text(text: str) -> None:
     """Raises ValueError for a text that no letters can be made of."""
     if not text.strip() or len(text) > MAX_TEXT or not text.isprintable():
-        raise ValueError(f"text is {text[:MAX_TEXT]!r}; allowed are 1 to {MAX_TEXT} characters of one line, not all blank")
+        raise ValueError(f"text is {text[:MAX_TEXT]!r}; allowed are 1 to {MAX_TEXT} characters in one line")
     missing = next((letter for letter in text if not _font()[1].get_char_index(ord(letter))), "")
     if missing:
         raise ValueError(f"text has {missing!r}; allowed are the letters of DejaVu Sans")
