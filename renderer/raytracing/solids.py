@@ -1,8 +1,8 @@
 """Solids: box, cylinder, cone, torus, plane, text as triangle meshes with smooth normals and texture coordinates.
 
 Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A solid touches the sides of the cube from
--1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has letters
-of an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
+-1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has
+letters of an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
 """
 
 from dataclasses import dataclass, field
