@@ -21,7 +21,7 @@ from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.models import gltf_shapes
 from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
-from renderer.raytracing.solids import Solid, mesh_of, solid_arrays
+from renderer.raytracing.solids import Solid, mesh_about_origin, solid_arrays
 from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes, write_texcoords
 from renderer.system.trust import check_memory
 
@@ -212,7 +212,7 @@ def _generated_bytes(item: object) -> int:
     if isinstance(item, Procedural):
         return PRIMITIVE_BYTES * procedural.COUNTS[item.kind](item.level)
     if isinstance(item, Solid):
-        return MESH_BYTES * len(mesh_of(item).faces)
+        return MESH_BYTES * len(mesh_about_origin(item).faces)
     if isinstance(item, Attractor):
         return PRIMITIVE_BYTES * int(len(item.maps) ** item.level)
     if isinstance(item, Scattered):

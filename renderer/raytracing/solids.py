@@ -48,12 +48,12 @@ class Solid:
 
 def solid_arrays(solid: Solid, material: int, has_maps: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """Returns primitives (m,) PRIMITIVE and attributes (m, float4s, 4); None where normals and maps need none."""
-    part = mesh_of(solid)
+    part = mesh_about_origin(solid)
     primitives, attributes = primitive_arrays(part, placement(solid), material)
     return primitives, attributes if has_maps or part.normals is not None else None
 
 
-def mesh_of(solid: Solid) -> MeshPrimitive:
+def mesh_about_origin(solid: Solid) -> MeshPrimitive:
     """Returns the mesh of a solid about the origin."""
     return text_mesh(solid.text) if solid.kind == "text" else solid_mesh(solid.kind, solid.sides, solid.tube)
 
