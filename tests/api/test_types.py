@@ -1,5 +1,6 @@
-"""Types: mypy accepts scripts in the manner of the API guide, and a misspelled name is an error."""
+"""Types: mypy and pyright accept scripts in the manner of the API guide; a misspelled name is an error."""
 
+import os
 import re
 import subprocess
 import sys
@@ -68,10 +69,19 @@ TYPOS = {
 }
 
 
+CHECKERS = {
+    "mypy": ("--strict", "--allow-untyped-defs", "--ignore-missing-imports", "--follow-imports=silent", "."),
+    "pyright": (".",),
+}
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
 @pytest.mark.parametrize("name", ["renderer", "rayfold"])
-def test_mypy_accepts_the_scripts_and_no_typo(tmp_path, name):
-    pytest.importorskip("mypy")
+def test_type_checkers_accept_the_scripts_and_no_typo(tmp_path, name, checker):
+    pytest.importorskip(checker)  # pyright is not among the developers' packages: it brings Node.js
+    guide = re.findall(r"(?s)```python\n(.*?)```", (ROOT / "assets/guides/api.md").read_text(encoding="utf-8"))
+    (tmp_path / "guide.py").write_text("\n".join(guide), encoding="utf-8")
     for script, text in SCRIPTS.items():
         before, after = TYPOS[script]
         assert before in text
@@ -80,7 +90,8 @@ def test_mypy_accepts_the_scripts_and_no_typo(tmp_path, name):
             (tmp_path / f"{kind}_{script}.py").write_text(
                 whole.replace("import renderer as renderer", "import renderer")
             )
-    words = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--follow-imports=silent", "."]
-    done = subprocess.run(words, cwd=tmp_path, env={"MYPYPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True)
-    faulty = {match[1] for match in re.finditer(r"(?m)^(\w+)\.py:\d+: error", done.stdout)}
+    words = [sys.executable, "-m", checker, *CHECKERS[checker]]
+    paths = {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=os.environ | paths, capture_output=True, text=True)
+    faulty = {match[1] for match in re.finditer(r"(?m)^(?: *.*/)?(\w+)\.py:\d+(?::\d+ -|:) error", done.stdout)}
     assert faulty == {f"wrong_{script}" for script in SCRIPTS}, done.stdout + done.stderr

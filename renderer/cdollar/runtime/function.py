@@ -107,7 +107,7 @@ class Function:
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
 
-    def __call__(self, *arguments: object, **named: object) -> Array | Results:
+    def __call__(self, *arguments: object, **named: object) -> Any:
         """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
         values = [self._prepare(k, value) for k, value in enumerate(self._arranged(arguments, named))]
         with self._lock:
