@@ -9,7 +9,9 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import accumulate
 from typing import Any
 
@@ -18,6 +20,9 @@ MAX_WORD = 160  # characters of one word of a message, such as a quoted value or
 LONG_WORD = re.compile(rf"\S{{{MAX_WORD + 1},}}")
 MAX_IGNORED = 100  # names of ignored things that are listed one by one
 
+IN_MEMORY = re.compile(r"\S*/arrays/[0-9a-f]{32}\.(?:(ply)|png|exr)")  # files of arrays that Python gave: api/scenes.py
+_is_python: ContextVar[bool] = ContextVar("_is_python", default=False)
+
 Json = dict[str, Any]  # an object of a JSON or TOML file; its values are not checked yet
 
 
@@ -25,9 +30,9 @@ def printable(text: str, most: int = MAX_MESSAGE, keep: str = "") -> str:
     """The text for a terminal, at most `most` characters: the middle is cut, what cannot be printed is escaped.
 
     Escaped are line breaks, control characters, marks that change the direction of writing, and unpaired surrogates,
-    but not the characters of `keep`.
+    but not the characters of `keep`. Temporary files of arrays from Python are called what they hold.
     """
-    text = _cut(shorten_words(text), most)
+    text = IN_MEMORY.sub(lambda file: "Mesh" if file[1] else "array", _cut(shorten_words(text), most))
     if not text.isprintable():
         escaped = (c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
         text = _cut("".join(escaped), most)
@@ -45,10 +50,20 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - tail - 5]} ... {text[-tail:]}"
 
 
-def format_value(value: object) -> str:
-    """The value as JSON for a message, at most 60 characters long."""
+@contextmanager
+def python_values() -> Iterator[None]:
+    """Lets format_value() spell the values of the block as Python does: None and True."""
+    token = _is_python.set(True)
     try:
-        text = json.dumps(value, default=str)
+        yield
+    finally:
+        _is_python.reset(token)
+
+
+def format_value(value: object) -> str:
+    """The value as JSON for a message, or as Python has it in python_values(), at most 60 characters long."""
+    try:
+        text = repr(value) if _is_python.get() else json.dumps(value, default=str)
     except (ValueError, RecursionError):  # an integer of more than 4,300 digits, or lists too deep
         return f"{'an integer' if isinstance(value, int) else 'a value'} too large to show"
     return text if len(text) <= 60 else text[:57] + "..."

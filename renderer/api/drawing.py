@@ -3,7 +3,7 @@
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -21,11 +21,9 @@ from renderer.gpu.gl import Texture
 from renderer.paths import ensure_cache
 from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.picture import AnyPicture, Frame
-from renderer.plain import format_value
-from renderer.system.progress import Progress, is_cancelled
+from renderer.system.progress import OnProgress, Progress, checked_progress, is_cancelled
 
 __all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
-OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
 
 
 class Renderer:
@@ -40,7 +38,7 @@ class Renderer:
         ensure_cache()
         self.scene: Scene = as_scene(source)
         if not isinstance(device, str):
-            raise UserError(f"device is {format_value(device)}; it must be a text such as auto, cpu or cuda:0")
+            raise UserError(f"device is {device!r}; it must be a text such as auto, cpu or cuda:0")
         self._asked, self._gpu = device, open_context(device)
         self._picture: AnyPicture | None = open_picture_on(self.scene, self._gpu)
         self._lock, self._prepared = threading.Lock(), False
@@ -95,6 +93,7 @@ class Renderer:
 
     def draw_job(self, job: RenderJob, on_progress: OnProgress | None = None) -> Image:
         """Draws a job at once, or in tiles where it is large."""
+        on_progress = checked_progress(on_progress)
         picture, total = self._open_picture(), job.samples * len(job.tiles())
         progress: Progress
         if on_progress is not None:
@@ -151,8 +150,8 @@ class _Reported(Progress):
         self._report, self._stop = report, stop
 
     def advance(self, steps: int = 1) -> None:
-        self._done += steps
-        if is_cancelled(self._report(self._done, self._total)):
+        self.done += steps
+        if is_cancelled(self._report(self.done, self._total)):
             self._stop.requested = True
 
 

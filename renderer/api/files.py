@@ -7,8 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.api.drawing import OnProgress
-from renderer.api.scenes import Source, as_scene, checked_count, checked_size, checked_time, with_settings
+from renderer.api.scenes import (
+    Source,
+    as_scene,
+    checked_count,
+    checked_path,
+    checked_size,
+    checked_time,
+    with_settings,
+)
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.export.options import ExportOptions
@@ -17,6 +24,7 @@ from renderer.export.verify import TIME_LIMIT
 from renderer.export.verify import verify as verify_picture
 from renderer.paths import ensure_cache
 from renderer.plain import Json
+from renderer.system.progress import OnProgress, checked_progress
 
 __all__ = ["film", "verify"]
 # Options of commands, as errors name them, and the keywords of film().
@@ -66,27 +74,28 @@ def film(
     from renderer.export.run import draw_film  # with the encoder
 
     ensure_cache()
+    path = checked_path("film writes to a path", output)
     scene = with_settings(as_scene(source), settings, tone)
     if frames is not None:
         low, high = frames if isinstance(frames, Sequence) and len(frames) == 2 else (None, None)
         if not (isinstance(low, int | np.integer) and isinstance(high, int | np.integer) and 0 <= low <= high):
             raise UserError(f"frames is {frames!r}; it must be the numbers of the first and the last frame, from 0")
     options = ExportOptions(
-        scene.path, Path(output), size=None if size is None else checked_size(size), fps=checked_count("fps", fps),
+        scene.path, path, size=None if size is None else checked_size(size), fps=checked_count("fps", fps),
         samples=None if samples is None else checked_count("samples", samples), time=checked_time(time), device=device,
         frames=None if frames is None else f"{low}-{high}", force=force,
     )  # fmt: skip
-    if Path(output).suffix.lower() not in VIDEO_SUFFIXES and "#" not in Path(output).name:
+    if path.suffix.lower() not in VIDEO_SUFFIXES and "#" not in path.name:
         allowed = f"{', '.join(VIDEO_SUFFIXES)}, and frames as out_####.png"
         raise UserError(f"film {output}: is no film; allowed are {allowed}")
     try:
-        draw_film(replace(make_plan(options, scene), report=progress))
+        draw_film(replace(make_plan(options, scene), report=checked_progress(progress)))
     except UserError as error:
         text = str(error).removeprefix("-o ")
         for option, keyword in PYTHON_WORDS.items():
             text = text.replace(option, keyword)
         raise type(error)(text) from error
-    return Path(output)
+    return path
 
 
 def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit: float = TIME_LIMIT) -> Json:
@@ -99,4 +108,4 @@ def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit:
         InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
     """
     ensure_cache()
-    return verify_picture(Path(picture), device, time_limit=time_limit)
+    return verify_picture(checked_path("verify takes the path of a PNG", picture), device, time_limit=time_limit)

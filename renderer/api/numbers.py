@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, UserError
+from renderer.errors import IncompleteError, InputError, UserError
 from renderer.formats import matrices
 from renderer.formats.matrix_market import Entries
 from renderer.gpu import list_devices, open_context, open_device
@@ -21,6 +21,7 @@ from renderer.numerics.sums.device_sums import MODES, array_sum
 from renderer.numerics.sums.exact_sum import ExactSum
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
+from renderer.system.progress import OnProgress, Progress, checked_progress, is_cancelled
 
 __all__ = ["solve", "sum"]
 
@@ -75,6 +76,7 @@ def solve(
     device: str | None = None,
     certified: bool = False,
     report: bool = False,
+    progress: OnProgress | None = None,
 ) -> Any:
     """Solves a banded system by LU with partial pivoting, refined to the last digit; returns x, (n,) or (n, m) as rhs.
 
@@ -83,15 +85,18 @@ def solve(
     (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j]. `rhs` is an array or a path. `device` defaults to a GPU, or the
     host's cores where there is none.
 
-    With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component.
+    With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component. The
+    proof takes n solutions: `progress` is called with the rows proven and all rows, and cancels by returning False.
     With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
     side or None, `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or
     fewer than 6 digits (2 in float32) are certain, a UserWarning says so.
 
     Raises:
-        SingularMatrix: a pivot is exactly zero; InputError: shapes that do not fit, or numbers that are not finite.
+        SingularMatrix: a pivot is exactly zero; InputError: shapes that do not fit, or numbers that are not finite;
+            IncompleteError: nothing can be proven, or `progress` cancelled the proof.
     """
     ensure_cache()
+    checked_progress(progress)
     band = _band(matrix, kl, ku)
     given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
     if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
@@ -114,7 +119,14 @@ def solve(
         warnings.warn(f"solve: {doubt(facts, 'certified=True')}", stacklevel=2)
     result = [x]
     if certified:
-        radius, _ = system.certify(b, refined)
+        with Progress(system.lu.n, "rows certified") as bar:
+
+            def advance(rows: int) -> None:
+                bar.advance(rows)
+                if progress is not None and is_cancelled(progress(bar.done, system.lu.n)):
+                    raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
+
+            radius, _ = system.certify(b, refined, advance)
         result.append(form.solution(y, radius)[1] if form else radius)
     return (*result, *([facts] if report else [])) if certified or report else x
 

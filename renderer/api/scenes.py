@@ -5,6 +5,7 @@ import operator
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
@@ -20,7 +21,7 @@ from renderer.formats.mesh import check_mesh
 from renderer.formats.meshes.ply import ply_bytes
 from renderer.gpu.dlpack import has_dlpack
 from renderer.paths import private_folder
-from renderer.plain import format_value, is_finite_number
+from renderer.plain import format_value, is_finite_number, python_values
 from renderer.scene import scene as scenes
 from renderer.scene.animation import without_tracks
 from renderer.scene.schema import PictureSettings, replace_all, to_table
@@ -210,6 +211,7 @@ class Scene(scenes.Scene):
         InputError: an unknown key, or a value that is not allowed.
     """
 
+    @python_values()
     def __init__(self, table: Mapping[str, Any] | None = None, /, **keys: Any) -> None:
         """Reads the table, or the keywords, or both together."""
         # From dataclasses.replace(), which passes the settings object itself.
@@ -224,6 +226,8 @@ class Scene(scenes.Scene):
             given["settings"] |= settings
         given.setdefault("picture", "raytrace")
         made = pictures.scene_of_table(given, Path("Scene"), any_file=True)
+        for note in made.notes:
+            warnings.warn(f"Scene: {note}", stacklevel=3)  # python_values() is between
         vars(made.settings)["is_checked"] = True
         super().__init__(**vars(made))
 
@@ -238,9 +242,8 @@ def load(source: str | os.PathLike[str]) -> Scene:
     Raises:
         InputError: there is no such file, or it is bad.
     """
-    if not isinstance(source, (str, os.PathLike)) or not os.fspath(source):
-        raise UserError(f"load takes a path or the name of a scene, not {format_value(source)}")
-    return Scene(**vars(pictures.load(Path(source))))
+    made = pictures.load(checked_path("load takes a path or the name of a scene", source))
+    return Scene(**vars(replace(made, title="Mesh") if isinstance(source, Mesh) else made))
 
 
 def as_scene(source: Any) -> Scene:
@@ -268,6 +271,7 @@ def as_scene(source: Any) -> Scene:
     )
 
 
+@python_values()
 def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None) -> Scene:
     """The scene with settings replaced, by names or dotted names (`materials.0.color`), checked together.
 
@@ -297,6 +301,13 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
             still = without_tracks(still, path)
     settings = replace_all(scene.settings, values, spelled=spelled)
     return replace(scene, animation=still.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
+
+
+def checked_path(wanted: str, value: Any) -> Path:
+    """The value as a path; UserError, which begins with what is `wanted`, for others."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise UserError(f"{wanted}, not {value!r}")
+    return Path(value)
 
 
 def checked_size(size: Any) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from renderer.export import render
 from renderer.export.frames import frame_path, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
-from renderer.formats.images import read_digest, read_recipe
+from renderer.formats.images import is_picture, read_digest, read_recipe
 from renderer.gpu import open_context
 from renderer.images.denoise import install_line, is_installed
 from renderer.images.metrics import noise_level
@@ -187,6 +187,8 @@ def _export_still(
     all_or_nothing: bool,
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
+    if not plan.options.force:
+        _keep_own_picture(plan.output)
     noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
@@ -211,6 +213,16 @@ def _export_still(
     of = "each pixel's luminance" if plan.scene.picture == "raytrace" else "white"
     print(f"rayfold: {plan.output}: estimated noise {shown} of {of}", file=sys.stderr)
     return rendered.device, rendered.samples, is_done
+
+
+def _keep_own_picture(output: Path) -> None:
+    """Raise UserError if a picture is there that this program did not draw, so that nothing can draw it again."""
+    try:
+        is_ours = not (output.is_file() and is_picture(output)) or bool(read_digest(output))
+    except InputError:  # torn, or another format under this name
+        is_ours = False
+    if not is_ours:
+        raise UserError(f"-o {output}: a picture that Rayfold did not draw; --force replaces it")
 
 
 def _unfinished_path(output: Path, samples: int) -> Path:

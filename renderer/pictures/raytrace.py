@@ -19,6 +19,7 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
 from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ExtraSteps, Frame, Point, Size, Tile
+from renderer.plain import quoted
 from renderer.raytracing import film
 from renderer.raytracing.cryptomatte import draw_mattes, matte_bytes, metadata
 from renderer.raytracing.geometry import Geometry
@@ -91,6 +92,17 @@ class Picture(AccumulatingPicture[Settings]):
             total.update(model.ignored)
             total.update(not_drawn(model))
         return dict(total)
+
+    @classmethod
+    def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
+        """A sentence for each shape that has a name and no instance."""
+        placed = {name for _, item in settings.items("instances", "scattered") for name in item.shapes}
+        named = [(where, shape.name) for where, shape in settings.items(*SHAPE_GROUPS, "models") if shape.name]
+        return tuple(
+            f"{where} is not drawn: shapes with a name are drawn as instances, and {quoted(name)} has none"
+            for where, name in named
+            if name not in placed
+        )
 
     @classmethod
     def choices(cls, settings: Settings) -> dict[str, list[str]]:

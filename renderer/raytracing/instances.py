@@ -36,6 +36,11 @@ class Instance:
             if not abs(np.linalg.det(rows)) > 1e-9 * sizes:
                 raise ValueError("matrix is singular: its three rows must not lie in one plane")
 
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The shape, as Scattered has them."""
+        return (self.shape,)
+
 
 @dataclass(frozen=True)
 class Scattered:

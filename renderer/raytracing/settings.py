@@ -392,7 +392,9 @@ class Settings(PictureSettings):
             self._check_panorama(PANORAMAS[self.projection])
         for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
-                raise ValueError(f"{where}: material is {quoted(shape.material)}; allowed are {format_names(names)}")
+                few = f"materials is not given, so it must be {quoted(names[0])}"
+                allowed = few if self.materials is Settings.materials else f"allowed are {format_names(names)}"
+                raise ValueError(f"{where}: material is {quoted(shape.material)}; {allowed}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for _, shape in self.items(*SHAPE_GROUPS, "models")}
@@ -472,7 +474,7 @@ class Settings(PictureSettings):
         """Raises ValueError if an instance names a shape or material that does not exist."""
         allowed_shapes = format_names(sorted(shapes)) if shapes else "none: no shape has a name"
         for where, instance in self.items("instances", "shutter_close", "scattered"):
-            for name in instance.shapes if isinstance(instance, Scattered) else (instance.shape,):
+            for name in instance.shapes:
                 if name not in shapes:
                     raise ValueError(f"{where}: shape is {quoted(name)}; allowed are {allowed_shapes}")
             if instance.material and instance.material not in materials:

@@ -223,7 +223,7 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, m
     if kind is int and isinstance(value, float) and value.is_integer() and abs(value) < MAX_INTEGER:
         value = int(value)  # 1e5
     is_valid, name = {
-        bool: (isinstance(value, bool), "true or false"),
+        bool: (isinstance(value, bool), f"{format_value(True)} or {format_value(False)}"),
         int: (is_number and isinstance(value, int), "a whole number"),
         float: (is_number, "a number"),
         str: (isinstance(value, str), "a text"),

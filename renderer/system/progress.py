@@ -2,10 +2,21 @@
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Self
 
+from renderer.errors import UserError
+
+OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
 QUIET_SECONDS = 2.0
 LINE_SECONDS = 10.0  # between lines in a pipe or file
+
+
+def checked_progress(value: OnProgress | None) -> OnProgress | None:
+    """The value, a function or None; UserError for others."""
+    if value is not None and not callable(value):
+        raise UserError(f"progress is {value!r}; it must be a function of the steps done and all steps")
+    return value
 
 
 def is_cancelled(answer: object) -> bool:
@@ -23,7 +34,7 @@ class Progress:
 
     def __init__(self, total: int, title: str):
         self._total, self._title = total, title
-        self._done = 0
+        self.done = 0
         self._start = self._line = time.monotonic()
         self._bar: Any = None
         self._watched = sys.stderr.isatty()
@@ -37,12 +48,12 @@ class Progress:
 
     def advance(self, steps: int = 1) -> None:
         """Adds `steps` to the steps done, and updates the bar."""
-        self._done += steps
+        self.done += steps
         if not self._watched:
             if self.writes_lines and time.monotonic() - self._line > LINE_SECONDS:
                 self._line = time.monotonic()
                 seconds = self._line - self._start
-                print(f"rayfold: {self._title}: {self._done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
+                print(f"rayfold: {self._title}: {self.done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
             from rich.console import Console  # slow to import, and most work is short or unwatched
@@ -54,4 +65,4 @@ class Progress:
             self._task = self._bar.add_task(self._title, total=self._total)
             self._bar.start()
         if self._bar:
-            self._bar.update(self._task, completed=self._done)
+            self._bar.update(self._task, completed=self.done)

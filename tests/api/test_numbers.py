@@ -116,3 +116,14 @@ def test_a_sparse_matrix_of_scipy_is_solved(form, rng):
     assert np.array_equal(renderer.solve(getattr(sparse, form)(dense), np.ones(20)), renderer.solve(dense, np.ones(20)))
     with pytest.raises(renderer.UserError, match=r"or \(n, n\) without both"):
         renderer.solve(getattr(sparse, form)(dense), np.ones(20), 2, 1)
+
+
+def test_a_proof_reports_its_rows_and_is_cancelled():
+    band, steps = np.array([[0.0] + [1.0] * 599, [4.0] * 600, [1.0] * 599 + [0.0]]), []
+    x, radius = renderer.solve(band, np.ones(600), 1, 1, certified=True, progress=lambda *step: steps.append(step))
+    assert [done for done, _ in steps] == sorted({done for done, _ in steps}) and steps[-1] == (600, 600)
+    assert len(steps) > 1 and (radius < 1e-12).all()
+    with pytest.raises(renderer.IncompleteError, match="^solve: cancelled after .* of 600 rows"):
+        renderer.solve(band, np.ones(600), 1, 1, certified=True, progress=lambda done, rows: False)
+    with pytest.raises(renderer.UserError, match="^progress is 5"):
+        renderer.solve(band, np.ones(600), 1, 1, progress=5)

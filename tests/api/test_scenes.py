@@ -2,6 +2,7 @@
 
 import pickle
 import tomllib
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -42,7 +43,7 @@ def test_a_scene_is_a_value():
         ({"picture": "raytracer"}, "picture is .raytracer.; allowed are"),
         ({"max_dept": 3}, "did you mean max_depth"),
         ({"materials": [{"name": "a", "color": (0, 0, 9)}]}, r"materials\[0\]: color\[2\] is 9"),
-        ({"spheres": [{"material": "none"}]}, "material is 'none'; allowed are plain"),
+        ({"spheres": [{"material": "none"}]}, "material is 'none'; materials is not given"),
         ({"size": (0, 4)}, "size is"),
         ({"title": 5}, "title is 5; it must be a text"),
         ({"tone": 5}, "tone is 5; it must be a table"),
@@ -164,7 +165,31 @@ def test_whole_numbers_of_a_mesh_are_colors_of_their_range_and_plain_coordinates
 
 
 def test_a_text_for_a_color_and_an_empty_source_are_sentences():
-    with pytest.raises(renderer.InputError, match='color is "red"; it must have 3 values, each 0.0 to 1.0'):
+    with pytest.raises(renderer.InputError, match="color is 'red'; it must have 3 values, each 0.0 to 1.0"):
         renderer.Scene(materials=[{"name": "a", "color": "red"}])
-    with pytest.raises(renderer.UserError, match='the name of a scene, not ""'):
+    with pytest.raises(renderer.UserError, match="the name of a scene, not ''"):
         renderer.render("")
+
+
+def test_a_named_shape_without_instances_is_said():
+    mesh = renderer.Mesh(VERTICES, FACES)
+    tables = {"materials": [{"name": "a"}], "meshes": [{"material": "a", "name": "one", "file": mesh}]}
+    with pytest.warns(UserWarning, match=r"meshes\[0\] is not drawn: shapes with a name .* 'one' has none"):
+        scene = renderer.Scene(**tables)
+    assert len(scene.notes) == 1
+    with warnings.catch_warnings(action="error"):
+        placed = renderer.Scene(**tables, instances=renderer.instances("one", np.eye(4)[None]))
+        renderer.Scene(**tables, scattered=[{"shapes": ["one"]}])
+    assert placed.notes == ()
+
+
+def test_messages_name_no_temporary_file_and_a_missing_material_says_why():
+    mesh = renderer.Mesh(VERTICES, FACES)
+    assert str(renderer.UserError(f"{mesh.path}: has no triangle")) == "Mesh: has no triangle"
+    assert renderer.load(mesh).title == "Mesh"
+    with pytest.raises(renderer.InputError, match="'gold'; materials is not given, so it must be 'plain'"):
+        renderer.Scene(spheres=[{"material": "gold"}])
+    with pytest.raises(renderer.UserError, match="^film writes to a path, not None"):
+        renderer.film("julia", None)
+    with pytest.raises(renderer.UserError, match="^verify takes the path of a PNG, not None"):
+        renderer.verify(None)

@@ -272,3 +272,20 @@ def test_all_numbered_outputs_have_the_same_protection(scene, tmp_path, kind, ca
     listed.write_text(json.dumps(rows[0]) + "\n")
     refused(f"{last}: not listed in {listed.name}", "1", "--overwrite")
     assert main([*words, "1", "--force"]) == 0 and last.read_bytes() == whole[1]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".exr"])
+def test_a_still_replaces_a_picture_that_somebody_made_by_force_alone(scene, tmp_path, suffix, capsys):
+    output = tmp_path / f"a{suffix}"
+    pixels = np.ones((4, 4, 3), "f4")
+    write_exr(output, {"RGB": pixels}) if suffix == ".exr" else write_png(output, pixels.astype("u1"))
+    before = output.read_bytes()
+    words = ["export", str(scene), "-o", str(output), "--size", "8x6", "--samples", "1"]
+    assert main(words) == 2 and output.read_bytes() == before
+    assert f"-o {output}: a picture that Rayfold did not draw; --force replaces it" in capsys.readouterr().err
+    assert main([*words, "--force"]) == 0 and output.read_bytes() != before
+    assert main(words) == 0  # its own picture, again
+    (other := tmp_path / "other.toml").write_text(SCENE)
+    assert main(["export", str(other), *words[2:]]) == 0  # one path for many inputs
+    output.write_bytes(b"")  # as mktemp makes it
+    assert main(words) == 0

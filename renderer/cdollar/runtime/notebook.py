@@ -43,7 +43,8 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Results | P
     given = {name: eval(text, names) for name, text in split_arguments(line).items()}
     program = Function(cell, given.pop("target", None), given.pop("strict", False), "main")
     if not is_picture(program.declaration) or {"x", "y"} & given.keys():
-        return program(**given)
+        value: Array | Results = program(**given)
+        return value
     width, height = (given.pop(name, PICTURE_SIDE) for name in ("width", "height"))
     result = program.picture(width, height, **given)
     return Picture(png_bytes(srgb_pixels(result.numpy(), result.result)))

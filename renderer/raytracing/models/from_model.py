@@ -16,6 +16,7 @@ from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import GLTF_SUFFIXES, load_mesh, load_model, read_mesh
+from renderer.plain import quoted
 from renderer.raytracing.models.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
 from renderer.raytracing.models.framing import bounds_of
 from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
@@ -205,7 +206,10 @@ def camera_view(camera: gltf.Camera, vertices: np.ndarray) -> Camera:
         if not 1 <= fov <= 150:
             fov = 40.0
             reach = camera.height / 2 / math.tan(math.radians(fov) / 2)
-    return Camera(to_point(position), to_point(position + reach * forward), to_point(matrix[:3, 1]), fov)
+    try:
+        return Camera(to_point(position), to_point(position + reach * forward), to_point(matrix[:3, 1]), fov)
+    except ValueError as error:  # axes of a sheared node, or a scene too far from the camera for float64
+        raise InputError(f"camera {quoted(camera.name)}: {error}") from error
 
 
 def _rescaled(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:
