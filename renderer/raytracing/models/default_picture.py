@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.raytracing.lights import light_meter
 from renderer.raytracing.lights.environment import LUMINANCE
@@ -66,7 +67,10 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     has_own_floor = has_floor(content.corners, content.step, low, high)
     center = (low.astype(content.precision) + high.astype(content.precision)).astype("f8") / 2
     inside = inside_view(content.corners, low, high) if has_own_floor and content.step == 1 else None
-    view = content.view or inside or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
+    try:
+        view = content.view or inside or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
+    except ValueError as error:
+        raise InputError(f"{path}: is too small for its distance from the origin, so no camera frames it") from error
     own_light = _own_light(content, view)
     brightest = float(content.emitted.max(initial=0))
     is_in_watts = content.by_blender and bool(content.suns or content.points) and 0 < brightest < DIM * own_light
