@@ -8,14 +8,15 @@ Python's integers. Prints a table of systems, exceptions, and digits by family; 
 
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from fractions import Fraction
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import IncompleteError, UserError
 from renderer.formats.matrices import Band
+from renderer.numerics.band_lu.accuracy import certified
 from renderer.numerics.band_lu.accuracy.refinement import relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix, SolutionOverflows
 from renderer.numerics.band_lu.complex_systems import real_form
@@ -143,18 +144,20 @@ FAMILIES = (
     graded, graded_entries, kahan, hilbert, toeplitz, poisson, near_singular, subnormal, huge, integers, wilkinson,
     singles, complexes,
 )  # fmt: skip
-MODES = ("proven", "estimated", "extended")
+PROOFS = Counter()  # of the mode "certified"
+MODES = ("proven", "estimated", "extended", "certified")
 
 
 @contextmanager
 def mode(name):
-    """In the mode "estimated" the errors of small systems are estimated, as those of large ones are."""
-    before = systems.SMALL_ORDER
-    systems.SMALL_ORDER = 0 if name == "estimated" else before
+    """In "estimated" and "certified" small systems are treated as large ones are."""
+    before = systems.SMALL_ORDER, certified.ROWS
+    if name in ("estimated", "certified"):
+        systems.SMALL_ORDER, certified.ROWS = 0, 1
     try:
         yield
     finally:
-        systems.SMALL_ORDER = before
+        systems.SMALL_ORDER, certified.ROWS = before
 
 
 def right_hand_sides(rng, a):
@@ -212,9 +215,19 @@ def solved(a, b, name):
     band = Band(ab, kl, ku, (kl, ku))
     form = real_form(band, b, False)
     with mode(name):
-        system = System(form.band if form else band, in_double=name == "extended", is_complex_form=form is not None)
-        x, refined = system.solve(form.right_hand_side(b) if form else b, name == "extended")
-    return form.solution(x, refined.error) if form else (x, refined.error)
+        in_double = name in ("extended", "certified")
+        system = System(form.band if form else band, in_double=in_double, is_complex_form=form is not None)
+        sides = form.right_hand_side(b) if form else b
+        x, refined = system.solve(sides, name == "extended")
+        error = refined.error
+        if name == "certified":
+            try:
+                error, proof = system.certify(sides, refined)
+                PROOFS[proof.proof] += 1
+            except IncompleteError:
+                error = np.full(x.shape, np.inf)
+                PROOFS["none"] += 1
+    return form.solution(x, error) if form else (x, error)
 
 
 def exceptions(x, error, exact):
@@ -286,6 +299,7 @@ def main():
         mean = digits / max(1, systems_ - wrong - refused)
         print(f"{name:20} {family:15} {systems_:7} {wrong:10} {refused:7} {unbounded:9} {mean:6.1f}")
     print(f"{count} systems, seed {seed}: {len(failures)} exceptions, {time.process_time() - began:.0f} CPU seconds")
+    print("proofs:", dict(PROOFS))
     for name, family, words, a, b in failures[:5]:
         print(
             name,

@@ -14,7 +14,7 @@ from renderer.formats.matrices import Band, read_band
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.band_lu import BandedLU, SingularMatrix
-from renderer.numerics.band_lu.accuracy import residuals
+from renderer.numerics.band_lu.accuracy import certified, residuals
 from renderer.numerics.band_lu.accuracy.certified import enclose
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.accuracy.refinement import solve_refined
@@ -24,6 +24,7 @@ from renderer.numerics.band_lu.lapack_factors import ComplexFactors, real_band
 from renderer.numerics.band_lu.systems.scaling import equilibration
 from renderer.numerics.band_lu.systems.system import System
 from tests.numerics.band_matrices import dense, random_band
+from tests.numerics.bound_sweep import exact_solution
 from tests.numerics.test_band_lu_cli import hilbert
 from tests.numerics.test_band_lu_solve import solve_exactly
 
@@ -414,3 +415,29 @@ def test_extended_factors_that_would_take_hours_are_told():
     huge = np.lib.stride_tricks.as_strided(np.zeros(1), (2049, 1 << 20), (0, 0))
     with pytest.raises(InputError, match="in twice the precision; at most"):
         ExtendedFactors(huge, 1024, 1024)
+
+
+@pytest.mark.parametrize(
+    ("kind", "proof"),
+    [("poisson", "comparison matrix"), ("random", "singular value"), ("ill", "inverse"), ("rounded", "singular value")],
+)
+def test_cheap_enclosures_hold_every_component(rng, monkeypatch, kind, proof):
+    """As above 64 unknowns; the exact solution in fractions, and radii of about half a unit in the last place."""
+    monkeypatch.setattr(certified, "ROWS", 16)
+    n, kl, ku = 24, 2, 1
+    ab, b = random_band(rng, n, kl, ku), rng.standard_normal((n, 2))
+    if kind == "poisson":
+        ab[:] = np.array([[-1.0], [2], [-1], [0]])
+    elif kind == "ill":  # two columns that differ in the ninth digit
+        ab[3, 11] = ab[0, 10] = 0
+        ab[:3, 11] = ab[1:, 10] * (1 + 1e-9 * rng.standard_normal(3))
+    else:
+        ab[1] += 2
+    ab[0, 0], ab[3, -1], b[:, 1] = 1e300, np.nan, 0  # unused corners, and a right-hand side of zeros
+    lu = BandedLU(ab, kl, ku)
+    found = enclose(lu, solve_refined(lu, b), b, uncertainty=1e-40 if kind == "rounded" else 0.0)
+    exact = exact_solution(dense(ab, kl, ku), b[:, :1])
+    assert found.proof == proof and not found.radius[:, 1].any()
+    for (value,), center, radius in zip(exact, found.x[:, 0].tolist(), found.radius[:, 0].tolist(), strict=True):
+        assert abs(value - Fraction(center)) <= Fraction(radius)
+    assert found.radius.max() < 4e-16 * np.abs(found.x).max()

@@ -234,12 +234,18 @@ def transposed_band(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
     return out
 
 
+def absolute_sums(ab: np.ndarray, kl: int, ku: int, of_rows: bool = False) -> np.ndarray:
+    """The sums (n,) of |a_ij| of each column, or of each row."""
+    sums = np.zeros(ab.shape[1])
+    for block in row_blocks(ab.shape[1], 1):
+        for d, columns, rows in diagonals(ab, kl, ku, block):
+            sums[rows if of_rows else columns] += np.abs(ab[d, columns])
+    return sums
+
+
 def norm1(ab: np.ndarray, kl: int, ku: int) -> float:
     """The largest column sum of |A|."""
-    sums = np.zeros(ab.shape[1])
-    for d, columns, _rows in diagonals(ab, kl, ku):
-        sums[columns] += np.abs(ab[d, columns])
-    return float(sums.max(initial=0))
+    return float(absolute_sums(ab, kl, ku).max(initial=0))
 
 
 def max_abs(ab: np.ndarray, kl: int, ku: int) -> float:

@@ -43,7 +43,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--precision": dict(choices=PRECISIONS, help="of the factors (default: the matrix's); float32 factors of a float64 "
                         "matrix are refined to float64"),
     "--certified": dict(metavar="RADIUS.npy", help="prove a radius around every component of x, which the exact "
-                        "component is within; takes n more solves"),
+                        "component is within: in about the time of a solution for conditions up to 1e6 and M-matrices, "
+                        "else by n more solutions"),
     "--refine": dict(choices=("none", "auto"), default="auto", help="auto corrects x until corrections are below its "
                      "last bit; none solves once, as LAPACK's gbsv, and bounds no error (default: auto)"),
 }  # fmt: skip
@@ -266,8 +267,8 @@ def _certify(
         radius, enclosure = system.certify(b, refined, progress.advance)
     matrices.write_npy(Path(path), transformation.solution(refined.x, radius)[1] if transformation else radius)
     seconds = time.perf_counter() - began
-    digits = enclosure.certain_digits
-    return {"output": str(path), "digits": digits, "norm": enclosure.norm, "seconds": seconds}
+    digits, proof = enclosure.certain_digits, {"proof": enclosure.proof, "norm": enclosure.norm}
+    return {"output": str(path), "digits": digits, **proof, "seconds": seconds}
 
 
 def _residual_device(products: int) -> Device | None:

@@ -1,10 +1,16 @@
 """Enclosures of solutions of band systems: a proven error radius for every component, for `rayfold solve --certified`.
 
 With Z an approximate inverse, G = I - Z A and r = b - A x, the error e of x satisfies e = Z r + G e. If the maximum
-norm |G| is less than 1, A is not singular and |e_i| <= |Z r|_i + |G|_i delta, where |G|_i is the sum of row i and
-delta = max |Z r| / (1 - |G|) (S. M. Rump, Verification methods, Acta Numerica 2010, section 10). Rounding errors of the
+norm |G| is less than 1, A is not singular and |e_i| <= |Z r|_i + |G|_i delta, where |G|_i is the sum of row i and delta
+= max |Z r| / (1 - |G|) (S. M. Rump, Verification methods, Acta Numerica 2010, section 10). Rounding errors of the
 computation are added to the bounds. A row of Z is a solution with A^T; rows are computed in blocks, so the proof takes
 n solves but little memory.
+
+Systems of more than ROWS unknowns are first tried without Z (inverse_bounds.py). With y the computed correction of x,
+an array of float64, and s = b - A (x + y) = r - A y, the error is y + A^-1 s, and so at most |y| + |A^-1| |s|. The
+roundings of s are those of r, of at most kl + ku + 1 products and sums of A y, and of the difference: (kl + ku + 4)
+EPSILON (|r| + |A|_inf max |y|) bounds the latter two. As s is about EPSILON^2 |A| |x|, a coarse bound of A^-1 costs no
+digit.
 """
 
 from collections.abc import Callable
@@ -12,27 +18,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from renderer.errors import IncompleteError
+from renderer.errors import IncompleteError, UserError
 from renderer.numerics.band_lu import block_columns
+from renderer.numerics.band_lu.accuracy.inverse_bounds import INFLATION, MAX_TERMS, by_comparison, by_singular_value
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, accurate_residual
 from renderer.numerics.band_lu.block_columns import band_matvec, transposed_band
 from renderer.numerics.band_lu.solver import BandedLU
 
 ROWS = 64  # rows of Z computed at a time
-INFLATION = 1 + 1e-8  # bounds the relative rounding error of a sum of MAX_TERMS magnitudes
-MAX_TERMS = 1 << 24  # most terms of a sum, and so the largest n: MAX_TERMS * EPSILON is 1.9e-9
 
 
 class Enclosure(NamedTuple):
     """Each component of the exact solution differs from x by at most `radius` (same shape as x).
 
-    `norm` < 1 is the proven bound of |I - Z A|.
+    `proof`: "comparison matrix" or "singular value" (inverse_bounds.py), or "inverse". Then `norm` < 1 is the proven
+    bound of |I - Z A|; else it is None.
     """
 
     x: np.ndarray
     radius: np.ndarray
-    norm: float
+    norm: float | None
+    proof: str
 
     @property
     def certain_digits(self) -> int:
@@ -68,10 +75,49 @@ def enclose(
     largest = max(block_columns.max_abs(matrix, lu.kl, lu.ku), *(float(np.abs(v).max(initial=0)) for v in (x, sides)))
     if not (largest < MAX_SPLIT and np.isfinite(doubt).all()):
         raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
-    products, norms = np.empty(x.shape), np.empty(n)
+    cheap = None if n <= ROWS else _without_inverse(lu, matrix, residual.values, doubt, uncertainty)
+    proof, norm, radius = cheap or ("inverse", *_by_inverse(lu, refined, matrix, residual.values, doubt, progress))
+    radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
+    return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, proof)
+
+
+def _without_inverse(
+    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, doubt: np.ndarray, uncertainty: float
+) -> tuple[str, None, np.ndarray] | None:
+    """The proof and its radii (n, m) from bounds of |A^-1 s| (inverse_bounds.py); None if there is no such bound."""
+    band, terms = (matrix, lu.kl, lu.ku), lu.kl + lu.ku + 4
+    try:
+        y = lu.solve(residual).astype("f8", copy=False)
+    except UserError:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        rest = np.abs(residual - block_columns.band_matvec(*band, y))
+        row_sums = block_columns.absolute_sums(*band, of_rows=True)
+        sizes = np.abs(residual).max(axis=0) + row_sums.max() * np.abs(y).max(axis=0)
+        rest += doubt + (terms * (EPSILON * sizes + TINY) + terms * uncertainty * np.abs(y).max(axis=0)) * INFLATION
+        rest *= INFLATION
+    if not np.isfinite(rest).all():
+        return None
+    for name, bound in (("comparison matrix", by_comparison), ("singular value", by_singular_value)):
+        found = bound(*band, rest, row_sums, uncertainty)
+        if found is not None:
+            return name, None, (np.abs(y) + found) * INFLATION
+    return None
+
+
+def _by_inverse(
+    lu: BandedLU,
+    refined: RefinedSolution,
+    matrix: np.ndarray,
+    residual: np.ndarray,
+    doubt: np.ndarray,
+    progress: Callable[[int], None] | None,
+) -> tuple[float, np.ndarray]:
+    """The proven norm of I - Z A and the radii (n, m) by an approximate inverse Z; IncompleteError if it is too bad."""
+    n, products, norms = lu.n, np.empty(residual.shape), np.empty(lu.n)
     for first in range(0, n, ROWS):
         rows = slice(first, min(first + ROWS, n))
-        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual.values, doubt, rows)
+        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual, doubt, rows)
         if not (norms[rows] < 1).all():
             raise IncompleteError(_ill_conditioned(lu, refined))
         if progress:
@@ -80,9 +126,7 @@ def enclose(
     if not norm < 1:
         raise IncompleteError(_ill_conditioned(lu, refined))
     delta = products.max(axis=0) / (1 - norm) * INFLATION
-    radius = (products + norms[:, None] * delta) * INFLATION
-    radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
-    return Enclosure(refined.x, radius.reshape(refined.x.shape), norm)
+    return norm, (products + norms[:, None] * delta) * INFLATION
 
 
 def _rows_of_proof(
