@@ -14,6 +14,8 @@ from renderer.errors import InputError
 from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite, max_abs, transposed_band
 from renderer.numerics.band_lu.host_factors import PHASES, single_threaded_blas
 
+COPY_COLUMNS = 512  # columns transposed at a time: their rows stay in the cache
+
 
 class LapackFactors:
     """Base class: the checks and timing around the routine. Subclasses also have pivots(), diagonal() and solve().
@@ -71,7 +73,9 @@ class GbtrfFactors(LapackFactors):
         self._factors, self._pivots = self._storage, np.zeros(n, np.int32)
 
     def _prepare(self, ab: np.ndarray) -> np.ndarray:
-        self._storage[self._kl :] = ab
+        for first in range(0, ab.shape[1], COPY_COLUMNS):
+            columns = slice(first, first + COPY_COLUMNS)
+            self._storage[self._kl :, columns] = ab[:, columns]
         return self._storage
 
     def _factor(self, matrix: np.ndarray) -> None:
@@ -169,6 +173,10 @@ class TridiagonalFactors(LapackFactors):
         upper = np.zeros((3, self.layout.n), self.dtype)
         upper[2], upper[1, 1:], upper[0, 2:] = self._factors[1:4]
         return upper
+
+    def max_abs_u(self) -> float:
+        """The maximum of |u_ij|, without a copy of U."""
+        return max(float(max(diagonal.max(), -diagonal.min())) for diagonal in self._factors[1:4])
 
     def diagonal(self) -> np.ndarray:
         """U's diagonal."""

@@ -46,8 +46,10 @@ class Residual(NamedTuple):
 
 def quotients(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
     """numerators / denominators as float64, with 0 / 0 = 0 and x / 0 = inf."""
-    undefined = np.where(numerators == 0, 0.0, np.inf)
     with np.errstate(over="ignore"):
+        if denominators.min(initial=1) > 0:
+            return np.asarray(numerators / denominators)
+        undefined = np.where(numerators == 0, 0.0, np.inf)
         return np.asarray(np.divide(numerators, denominators, out=undefined, where=denominators > 0))
 
 

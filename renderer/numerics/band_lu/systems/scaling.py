@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals
+from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals, row_blocks
+from renderer.numerics.band_lu.solver import checked_max_abs
 
 MAX_SPREAD = 10  # equilibrate if the exponents of row (or column) maxima differ by more; refinement corrects the rest
 USUAL_EXPONENTS = -60, 60  # equilibrate if the exponent of max |a_ij| is outside of this range
@@ -47,19 +48,19 @@ class Scaling:
 
 
 def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
-    """The Scaling of a finite band matrix, or None if a row or column is zero or the matrix needs no scaling.
+    """The Scaling of a band matrix, or None if a row or column is zero or the matrix needs no scaling.
 
     It needs none if row maxima differ by a factor of at most about 2^MAX_SPREAD, column maxima too, and max |a_ij| is
     in the range of USUAL_EXPONENTS.
     """
-    exponents, none = _exponents(ab, kl, ku), np.zeros(ab.shape[1], "i2")
-    maxima = [_largest(exponents, kl, ku, of_rows, none) for of_rows in (True, False)]
+    maxima = _exponents_of_maxima(ab, kl, ku)
     if min(largest.min() for largest in maxima) <= OF_ZERO:
         return None
     lowest, highest = USUAL_EXPONENTS
     is_even = all(int(largest.max()) - int(largest.min()) <= MAX_SPREAD for largest in maxima)
     if is_even and lowest <= maxima[0].max() <= highest:
         return None
+    exponents = _exponents(ab, kl, ku)
     start = _least_squares_exponents(exponents, kl, ku)
     limit = LIMITS[ab.dtype.str[1:]]
     rows = -_largest(exponents, kl, ku, True, start.clip(-limit, limit)).clip(-limit, limit)
@@ -91,6 +92,19 @@ def unscaled(y: np.ndarray, error: np.ndarray, exponents: np.ndarray) -> tuple[n
     smallest = np.finfo(y.dtype).smallest_normal
     is_rounded = ((np.abs(x) < smallest) | (scaled_error < SMALLEST_NORMAL)) & ((y != 0) | (error != 0))
     return x, scaled_error + np.where(is_rounded, smallest * 2.0 * float(np.finfo(y.dtype).eps), 0.0)
+
+
+def _exponents_of_maxima(ab: np.ndarray, kl: int, ku: int) -> list[np.ndarray]:
+    """The exponents, as of frexp(), of the largest magnitude of each row (n,) and of each column (n,); OF_ZERO for 0."""
+    maxima = np.zeros((2, ab.shape[1]), ab.dtype)
+    for block in row_blocks(ab.shape[1], 1):
+        for d, columns, rows in diagonals(ab, kl, ku, block):
+            sizes = np.abs(ab[d, columns])
+            for largest, own in zip(maxima, (rows, columns), strict=True):
+                np.maximum(largest[own], sizes, out=largest[own])
+    if not np.isfinite(maxima[1]).all():
+        checked_max_abs(ab, kl, ku)  # names the element
+    return [np.where(largest == 0, OF_ZERO, np.frexp(largest)[1]) for largest in maxima]
 
 
 def _exponents(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:

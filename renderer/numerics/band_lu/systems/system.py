@@ -17,7 +17,7 @@ from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_e
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, solve_refined
 from renderer.numerics.band_lu.accuracy.residuals import pays
 from renderer.numerics.band_lu.block_columns import transposed_band
-from renderer.numerics.band_lu.solver import BandedLU, checked_band
+from renderer.numerics.band_lu.solver import BandedLU, shaped_band
 from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration, rhs_exponents, unscaled
 
 SMALL_ORDER = 64  # up to this order a proof of all errors costs milliseconds
@@ -50,7 +50,7 @@ class System:
     ):
         self.band = band
         self.residual_device = residual_device or (devices[0] if devices else None)
-        ab, self.kl, self.ku = checked_band(band.ab, band.kl, band.ku), band.kl, band.ku
+        ab, self.kl, self.ku = shaped_band(band.ab, band.kl, band.ku), band.kl, band.ku
         if in_double:
             ab = ab.astype("f8", copy=False)
         if is_transposed:
