@@ -26,7 +26,7 @@ from renderer.system.files import file_size, open_input
 MAX_LINE = 1 << 10  # bytes of a line of numbers; comments before the numbers may be longer
 MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
-CHUNK = 1 << 22  # bytes parsed at a time
+CHUNK = 1 << 18  # bytes read and checked at a time, in the cache
 INTEGER_BYTES = b"0123456789+- \t\r\n"
 NUMBER_BYTES = INTEGER_BYTES + b".eE"
 # Kinds of bytes in the lines of numbers, and which kind may follow which.
@@ -87,50 +87,54 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
                 chunks = list(_chunks(path, file, file_size(packed)))
         except (EOFError, zlib.error) as error:  # gzip.BadGzipFile is an OSError
             raise InputError(f"{path}: the compressed file is damaged: {error}") from error
-    return _parse(header, b"".join(chunks))
+    return _parse(header, chunks)
 
 
-def _parse(header: _Header, text: bytes) -> np.ndarray | Entries:
+def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
     """Parses the lines of numbers; InputError that quotes the first malformed one.
 
     Integers are read as such if all words are; else, and if one exceeds 8 bytes, as floats, and _check_integers()
     checks that float64 holds them.
     """
-    is_text = np.frombuffer(text, "u1") > 32
-    words = np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
-    if words != header.lines * header.numbers or not _has_usual_words(text):
-        _refuse(header, text)
+    words, is_usual = sum(map(_count_words, chunks)), all(map(_has_usual_words, chunks))
+    if words != header.lines * header.numbers or not is_usual:
+        _refuse(header, b"".join(chunks))
     if not words:  # SciPy ends the process by a signal at an array of 0 x 0
         kind, none = "c16" if header.field == "complex" else "f8", np.zeros(0, "i8")
         if header.is_array:  # without numbers: of no row or column, or skew-symmetric of 1 x 1
             return np.zeros(header.shape, kind)
         return Entries(header.shape, none, none, np.zeros(0, kind))
-    is_integer = "integer" in header.field and not text.translate(None, INTEGER_BYTES)
+    is_integer = "integer" in header.field and not any(text.translate(None, INTEGER_BYTES) for text in chunks)
     try:
-        matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", text)
+        matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", chunks)
     except OverflowError:  # an integer of more than 8 bytes
-        matrix = _read_by_scipy(header, "real", text)
+        matrix = _read_by_scipy(header, "real", chunks)
         is_integer = False
     except ValueError:
-        _refuse(header, text)
+        _refuse(header, b"".join(chunks))
     if "integer" in header.field and not is_integer:
-        _check_integers(header, text)
+        _check_integers(header, b"".join(chunks))
     values = in_double(matrix if header.is_array else matrix.data, str(header.path))
     if not np.isfinite(values).all():
-        _refuse(header, text)
+        _refuse(header, b"".join(chunks))
     if header.is_array:
         return values
     return Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
 
 
-def _read_by_scipy(header: _Header, field: str, text: bytes) -> Any:
+def _read_by_scipy(header: _Header, field: str, chunks: list[bytes]) -> Any:
     """SciPy's array or coo_matrix from the lines of numbers; ValueError, OverflowError."""
     layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
     shape = " ".join(map(str, [*header.shape, *sizes]))
-    text = f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode() + text
+    text = b"".join([f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode(), *chunks])
     for space in (b" ", b"\t", b"\r", b"\n") if b"+" in text else ():
         text = text.replace(space + b"+", space)  # SciPy takes no leading plus
     return mmread(io.BytesIO(text))
+
+
+def _count_words(text: bytes) -> int:
+    is_text = np.frombuffer(text, "u1") > 32
+    return np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
 
 
 def _has_usual_words(text: bytes) -> bool:

@@ -95,7 +95,7 @@ def unscaled(y: np.ndarray, error: np.ndarray, exponents: np.ndarray) -> tuple[n
 
 
 def _exponents_of_maxima(ab: np.ndarray, kl: int, ku: int) -> list[np.ndarray]:
-    """The exponents, as of frexp(), of the largest magnitude of each row (n,) and of each column (n,); OF_ZERO for 0."""
+    """The exponents (n,) of the largest magnitudes of rows and of columns, as of frexp(); OF_ZERO for 0."""
     maxima = np.zeros((2, ab.shape[1]), ab.dtype)
     for block in row_blocks(ab.shape[1], 1):
         for d, columns, rows in diagonals(ab, kl, ku, block):
