@@ -3,6 +3,11 @@
 // vectorize. tests/cdollar/test_elementary.py has their errors in units in the last place. Special values are IEEE's.
 #include "common/reproducible_math.h"
 
+// Loops on CPUs call near_NAME, and NAME_float in a second loop over the same elements if any operand is rare, so that
+// the first loop is short (targets/cpu_kernels.py). near_NAME has the same bits for operands that are not rare; it keeps
+// in `rarity` the greatest of numbers that are less than RARE for these operands.
+#define RARE 0x7f000000u
+
 #define INFINITE as_float(0x7f800000u)
 #define NOT_A_NUMBER as_float(0x7fc00000u)
 
@@ -22,14 +27,43 @@ DEVICE Pair large_quarter_turns(float angle) {
     return pair(angle < 0.0f ? -turns : turns, angle < 0.0f ? -fraction : fraction);
 }
 
+// (cos, sin) of quarter turns as in point_at(), by the bits of the integer `turns.x`.
+DEVICE Pair point_at_turns(Pair turns) {
+    const float r = turns.y * 1.57079637f, r2 = r * r;
+    const uint quadrant = (uint)(int)turns.x;
+    float s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
+    s = FUSED(s, r2, -1.6666654611e-1f);
+    s = FUSED(s * r2, r, r);
+    float c = FUSED(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
+    c = FUSED(c, r2, 4.166664568298827e-2f);
+    c = FUSED(c * r2, r2, FUSED(r2, -0.5f, 1.0f));
+    const bool odd = (quadrant & 1u) != 0u;
+    return pair(as_float(as_uint(odd ? s : c) ^ ((quadrant + 1u) & 2u) << 30),
+                as_float(as_uint(odd ? c : s) ^ (quadrant & 2u) << 30));
+}
+
 // (cos, sin) of an angle in radians: within 2.6 ulp for |angle| <= 100, within 2^-23 for any other.
 DEVICE Pair circle_float(float angle) {
     const float size = magnitude(angle);
     const Pair small = quarter_turns(angle), large = large_quarter_turns(angle);
     const bool is_large = size >= 16777216.0f;
-    const Pair point = point_at(pair(is_large ? large.x : small.x, is_large ? large.y : small.y));
+    const Pair point = point_at_turns(pair(is_large ? large.x : small.x, is_large ? large.y : small.y));
     const bool is_number = size < INFINITE;
     return pair(is_number ? point.x : NOT_A_NUMBER, is_number ? point.y : NOT_A_NUMBER);
+}
+// The same for angles below 2^22. Adding 1.5 * 2^23 rounds to an integer.
+DEVICE Pair near_circle(uint *rarity, float angle) {
+    const float product = angle * 0.63661975f, whole = (product + 12582912.0f) - 12582912.0f;
+    const float error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
+    const float fraction = (product - whole) + error, carry = (fraction + 12582912.0f) - 12582912.0f;
+    *rarity = max(*rarity, (as_uint(angle) & 0x7fffffffu) + (RARE - as_uint(4194304.0f)));
+    return point_at_turns(pair(whole + carry, fraction - carry));
+}
+DEVICE float near_sin(uint *rarity, float x) { return x == 0.0f ? x : near_circle(rarity, x).y; }
+DEVICE float near_cos(uint *rarity, float x) { return near_circle(rarity, x).x; }
+DEVICE float near_tan(uint *rarity, float x) {
+    const Pair point = near_circle(rarity, x);
+    return x == 0.0f ? x : point.y / point.x;
 }
 DEVICE float sin_float(float x) { return x == 0.0f ? x : circle_float(x).y; }
 DEVICE float cos_float(float x) { return circle_float(x).x; }
@@ -38,12 +72,12 @@ DEVICE float tan_float(float x) {
     return x == 0.0f ? x : point.y / point.x;
 }
 
-// The binary logarithm of x > 0 as a sum of two floats with a relative error of 2^-30, by the series of the inverse
-// hyperbolic tangent of (m - 1) / (m + 1) for a mantissa m between sqrt(1/2) and sqrt(2); infinite for 0 and infinity.
-DEVICE Pair log2_sum(float x) {
-    const bool is_subnormal = x < 1.17549435e-38f;
-    const uint b = as_uint(is_subnormal ? x * 8388608.0f : x) - 0x3f3504f3u;
-    const float exponent = (float)((int)b >> 23) - (is_subnormal ? 23.0f : 0.0f);
+// The binary logarithm of 2^-shift x, x finite and at least 2^-126, as a sum of two floats with a relative error of
+// 2^-30, by the series of the inverse hyperbolic tangent of (m - 1) / (m + 1) for a mantissa m between sqrt(1/2) and
+// sqrt(2).
+DEVICE Pair log2_of_normal(float x, float shift) {
+    const uint b = as_uint(x) - 0x3f3504f3u;
+    const float exponent = (float)((int)b >> 23) - shift;
     const float m = as_float((b & 0x7fffffu) + 0x3f3504f3u), numerator = m - 1.0f, denominator = m + 1.0f;
     const float s = numerator / denominator, z = s * s;  // s and `error` / denominator have an exact sum
     const float error = FUSED(-s, m - (denominator - 1.0f), FUSED(-s, denominator, numerator));
@@ -56,9 +90,14 @@ DEVICE Pair log2_sum(float x) {
     const float sum = exponent + scaled;
     low += scaled - (sum - exponent);
     const float high = sum + low;
-    low -= high - sum;
+    return pair(high, low - (high - sum));
+}
+// The same of x > 0; infinite for 0 and infinity.
+DEVICE Pair log2_sum(float x) {
+    const bool is_subnormal = x < 1.17549435e-38f;
+    const Pair log = log2_of_normal(is_subnormal ? x * 8388608.0f : x, is_subnormal ? 23.0f : 0.0f);
     const float limit = x == 0.0f ? -INFINITE : x < INFINITE ? 0.0f : x;  // x: infinity or NaN
-    return pair(limit == 0.0f ? high : limit, limit == 0.0f ? low : 0.0f);
+    return pair(limit == 0.0f ? log.x : limit, limit == 0.0f ? log.y : 0.0f);
 }
 DEVICE float log2_float(float x) {
     const Pair log = log2_sum(x);
@@ -74,22 +113,57 @@ DEVICE float log_float(float x) {
     return x < INFINITE ? y : x;
 }
 
-// 2^(high + low) for |low| < 1, within 1 ulp and an error of `low`; NaN for a NaN in `high`.
-DEVICE float exp2_sum(float high, float low) {
-    const float bounded = high > 250.0f ? 250.0f : high < -250.0f ? -250.0f : high;
-    const float shifted = bounded + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
-    const float r = (bounded - (shifted - 12582912.0f)) + (bounded == high ? low : 0.0f);
+// x of a logarithm, which is rare unless it is finite and at least 2^-126.
+DEVICE float near_normal(uint *rarity, float x) {
+    *rarity = max(*rarity, as_uint(x) - 0x00800000u);
+    return x;
+}
+DEVICE float near_log(uint *rarity, float x) { return logarithm_of_normal(near_normal(rarity, x), 0.0f); }
+DEVICE float near_log2(uint *rarity, float x) {
+    const Pair log = log2_of_normal(near_normal(rarity, x), 0.0f);
+    return log.x + log.y;
+}
+DEVICE float near_log10(uint *rarity, float x) {
+    const Pair log = log2_of_normal(near_normal(rarity, x), 0.0f);
+    return FUSED(log.x, 0.30103f, FUSED(log.y, 0.30103f, log.x * -1.4320989e-8f));
+}
+
+// 2^(x + low) / 2^*power for |x| <= 250, |low| < 1; *power is the integer next to x, and the result between 1/2 and 2.
+DEVICE float exp2_fraction(float x, float low, int *power) {
+    const float shifted = x + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
+    const float r = (x - (shifted - 12582912.0f)) + low;
     float p = FUSED(r, 1.5461494e-4f, 1.3390913e-3f);
     p = FUSED(p, r, 9.618057e-3f);
     p = FUSED(p, r, 5.550357e-2f);
     p = FUSED(p, r, 2.402265e-1f);
     p = FUSED(p, r, 6.931472e-1f);
-    const int power = as_int(shifted) - 0x4b400000, half_power = power >> 1;
-    p = FUSED(p, r, 1.0f) * as_float((half_power + 127) << 23) * as_float((power - half_power + 127) << 23);
+    *power = as_int(shifted) - 0x4b400000;
+    return FUSED(p, r, 1.0f);
+}
+// 2^(high + low) for |low| < 1, within 1 ulp and an error of `low`; NaN for a NaN in `high`.
+DEVICE float exp2_sum(float high, float low) {
+    const float bounded = high > 250.0f ? 250.0f : high < -250.0f ? -250.0f : high;
+    int power;
+    float p = exp2_fraction(bounded, bounded == high ? low : 0.0f, &power);
+    const int half_power = power >> 1;
+    p = p * as_float((half_power + 127) << 23) * as_float((power - half_power + 127) << 23);
     return high == high ? p : high;
 }
+// The same for |high| < 124.
+DEVICE float near_exp2_sum(uint *rarity, float high, float low) {
+    int power;
+    const float p = exp2_fraction(high, low, &power);
+    *rarity = max(*rarity, (as_uint(high) & 0x7fffffffu) + (RARE - as_uint(124.0f)));
+    return as_float(as_int(p) + (power << 23));
+}
 DEVICE float exp2_float(float x) { return exp2_sum(x, 0.0f); }
+DEVICE float near_exp2(uint *rarity, float x) { return near_exp2_sum(rarity, x, 0.0f); }
 
+DEVICE float near_pow(uint *rarity, float x, float y) {
+    const Pair log = log2_of_normal(near_normal(rarity, x), 0.0f);
+    const float high = y * log.x;
+    return near_exp2_sum(rarity, high, FUSED(y, log.x, -high) + y * log.y);
+}
 // x^y. A negative x has powers for integers y only.
 DEVICE float pow_float(float x, float y) {
     const float size = magnitude(x), rounded = truncation(y);
@@ -103,14 +177,18 @@ DEVICE float pow_float(float x, float y) {
     return is_one ? 1.0f : has_none ? NOT_A_NUMBER : result;
 }
 
+// A rational approximation (weighted least squares); 9.01 and more give 1.
 DEVICE float tanh_float(float x) {
-    const float size = magnitude(x), bounded = size > 10.0f ? 10.0f : size, z = x * x;
-    float p = FUSED(z, -6.104473e-3f, 2.1003306e-2f);
-    p = FUSED(p, z, -5.3852424e-2f);
-    p = FUSED(p, z, 1.3332781e-1f);
-    p = FUSED(p, z, -3.3333328e-1f);
-    const float large = 1.0f - 2.0f / (exp2_sum(bounded * 2.88539f, 0.0f) + 1.0f);
-    return with_sign_of(size < 0.625f ? FUSED(p * z, size, size) : large, x);
+    const float size = magnitude(x), bounded = size > 9.01f ? 9.01f : size, z = bounded * bounded;
+    float p = FUSED(z, -1.22832301e-11f, 3.06999546e-08f);
+    p = FUSED(p, z, 2.80577816e-05f);
+    p = FUSED(p, z, 3.87089713e-03f);
+    p = FUSED(p, z, 1.36819856e-01f);
+    float q = FUSED(z, 1.29080144e-06f, 3.94310710e-04f);
+    q = FUSED(q, z, 2.72553071e-02f);
+    q = FUSED(q, z, 4.70153181e-01f);
+    const float ratio = FUSED(p * z, bounded, bounded) / FUSED(q, z, 1.0f);
+    return with_sign_of(ratio > 1.0f ? 1.0f : ratio, x);
 }
 // e^(|x| / 2) is finite where cosh and sinh are.
 DEVICE float cosh_float(float x) {

@@ -113,17 +113,11 @@ DEVICE real exponential_of(real x) {
     return p * real_of_bits(bits_of_whole(low)) * real_of_bits(bits_of_whole(high));
 }
 
-// Natural logarithm of x: minus infinity for 0, NaN for negative x.
-DEVICE real logarithm_of(real x) {
-    mask small = x < 1.17549435e-38f;
-    real scaled = small ? x * 8388608.0f : x;
-    bits b = bits_of(scaled);
-    real e = real_of(whole_of_bits(b >> 23)) - 126.0f;
-    real m = real_of_bits((b & 0x007fffffu) | 0x3f000000u);
-    mask low = m < 0.707106781186547524f;
-    e = low ? e - 1.0f : e;
-    m = low ? m + m - 1.0f : m - 1.0f;
-    e = small ? e - 23.0f : e;
+// Natural logarithm of 2^-shift x for a finite x >= 2^-126.
+DEVICE real logarithm_of_normal(real x, real shift) {
+    bits b = bits_of(x) - 0x3f3504f3u;  // the bits of sqrt(1/2): the mantissa lies between it and sqrt(2)
+    real e = real_of(whole_of_bits(b) >> 23) - shift;
+    real m = real_of_bits((b & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     real z = m * m;
     real p = FUSED(m, 7.0376836292e-2f, -1.1514610310e-1f);
     p = FUSED(p, m, 1.1676998740e-1f);
@@ -136,11 +130,17 @@ DEVICE real logarithm_of(real x) {
     p = p * m * z;
     p = FUSED(e, -2.12194440e-4f, p);
     p = FUSED(z, -0.5f, p);
-    real y = FUSED(e, 0.693359375f, m + p);
+    return FUSED(e, 0.693359375f, m + p);
+}
+
+// Natural logarithm of x: minus infinity for 0, NaN for negative x.
+DEVICE real logarithm_of(real x) {
+    mask small = x < 1.17549435e-38f;
+    real y = logarithm_of_normal(small ? x * 8388608.0f : x, small ? (real)(23.0f) : (real)(0.0f));
     real infinity = (real)(1.0f) / (real)(0.0f);
     y = x == 0.0f ? -infinity : y;
     y = x == infinity ? infinity : y;
-    return x >= 0.0f ? y : (x - x) / (x - x);
+    return x >= 0.0f ? y : infinity - infinity;
 }
 
 // x^y for x >= 0.

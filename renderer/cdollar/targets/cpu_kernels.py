@@ -8,6 +8,8 @@ convolution, sums of columns) therefore has the loop over columns inside the loo
 for each column of the tile stays in the first-level cache.
 """
 
+import re
+
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, UserCall, Variables, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator
@@ -24,7 +26,8 @@ TILES_PER_UNIT = 2  # tiles that are enough for a core
 UNROLLED = 4  # reduced elements that one round of the loop over columns adds to an accumulator
 MAX_REPEATED_LINES = 12  # an element with more lines of text is not repeated UNROLLED times
 ITEMS_PER_UNIT = 8  # work-items per core, so that a core that starts late takes fewer
-VECTORIZE = "#pragma clang loop vectorize(assume_safety)"
+NEAR = re.compile(r"\b(sin|cos|tan|log|log2|log10|exp2|pow)_float\(")  # elementary.h has near_NAME, too
+VECTORIZE = "#pragma clang loop vectorize(assume_safety) vectorize_width(16)"
 
 
 def is_unrolled(reduction: Node) -> bool:
@@ -54,8 +57,7 @@ def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
             else:
                 emitter.delinearize(variables[-1:], "column")
             poison = emitter.emit_stores(node)
-    body = [
-        *row.lines,
+    loop = [
         VECTORIZE,
         "for (int column = start; column < start + width; column++) {",
         "    const int linear_index = row * columns + column;",
@@ -63,6 +65,10 @@ def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
         *([f"    worst = {poison} > worst ? {poison} : worst;"] if poison else []),
         "}",
     ]
+    near = [NEAR.sub(r"near_\1(&rarity, ", line) for line in loop]
+    if near != loop:  # rare operands need longer arithmetic: a second loop computes the tiles that have one
+        loop = ["uint rarity = 0;", *near, "if (rarity >= RARE) {", *indented(loop), "}"]
+    body = [*row.lines, *loop]
     return tiled_plan(emitter, node, columns, MAP_TILE, context, body, poison is not None)
 
 
