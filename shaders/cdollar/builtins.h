@@ -83,17 +83,21 @@ DEVICE int64 double_to_long(double x) {
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif
 #ifndef GLSL
-// exp(x) within 1.1 ulp as 2^n exp(r), |r| <= ln(2) / 2, without branches or calls, so that loops on CPUs vectorize. A
-// polynomial approximates exp(r) (least squares at Chebyshev nodes). ln 2 is split into two terms, and n times the
-// first term is exact.
-DEVICE float exp_float(float x) {
-    const float y = x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x;
-    const float shifted = y * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
+// exp(x) / 2^*power, |x| <= 104, as exp(r), |r| <= ln(2) / 2. A polynomial approximates exp(r) (least squares at Chebyshev
+// nodes). ln 2 is split into two terms, and n times the first term is exact.
+DEVICE float exp_fraction(float x, int *power) {
+    const float shifted = x * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
     const float n = shifted - 12582912.0f;
-    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     const float p = (((0.00139461f * r + 0.00836908f) * r + 0.04166627f) * r + 0.16666517f) * r + 0.5f;
-    const float exp_r = (p * r * r + r) + 1.0f;
-    const int power = as_int(shifted) - 0x4b400000, low = power >> 1, high = power - low;
+    *power = as_int(shifted) - 0x4b400000;
+    return (p * r * r + r) + 1.0f;
+}
+// exp(x) within 1.1 ulp, without branches or calls, so that loops on CPUs vectorize.
+DEVICE float exp_float(float x) {
+    int power;
+    const float exp_r = exp_fraction(x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x, &power);
+    const int low = power >> 1, high = power - low;
     return exp_r * as_float((low + 127) << 23) * as_float((high + 127) << 23);
 }
 #endif

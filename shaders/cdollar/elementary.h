@@ -7,6 +7,10 @@
 // the first loop is short (targets/cpu_kernels.py). near_NAME has the same bits for operands that are not rare; it keeps
 // in `rarity` the greatest of numbers that are less than RARE for these operands.
 #define RARE 0x7f000000u
+// For an x that is rare from |x| = limit on.
+DEVICE void near_magnitude(uint *rarity, float x, float limit) {
+    *rarity = max(*rarity, (as_uint(x) & 0x7fffffffu) + (RARE - as_uint(limit)));
+}
 
 #define INFINITE as_float(0x7f800000u)
 #define NOT_A_NUMBER as_float(0x7fc00000u)
@@ -56,7 +60,7 @@ DEVICE Pair near_circle(uint *rarity, float angle) {
     const float product = angle * 0.63661975f, whole = (product + 12582912.0f) - 12582912.0f;
     const float error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
     const float fraction = (product - whole) + error, carry = (fraction + 12582912.0f) - 12582912.0f;
-    *rarity = max(*rarity, (as_uint(angle) & 0x7fffffffu) + (RARE - as_uint(4194304.0f)));
+    near_magnitude(rarity, angle, 4194304.0f);
     return point_at_turns(pair(whole + carry, fraction - carry));
 }
 DEVICE float near_sin(uint *rarity, float x) { return x == 0.0f ? x : near_circle(rarity, x).y; }
@@ -153,11 +157,17 @@ DEVICE float exp2_sum(float high, float low) {
 DEVICE float near_exp2_sum(uint *rarity, float high, float low) {
     int power;
     const float p = exp2_fraction(high, low, &power);
-    *rarity = max(*rarity, (as_uint(high) & 0x7fffffffu) + (RARE - as_uint(124.0f)));
+    near_magnitude(rarity, high, 124.0f);
     return as_float(as_int(p) + (power << 23));
 }
+DEVICE float near_exp(uint *rarity, float x) {
+    int power;
+    const float exp_r = exp_fraction(x, &power);
+    near_magnitude(rarity, x, 85.0f);
+    return as_float(as_int(exp_r) + (power << 23));
+}
 DEVICE float exp2_float(float x) { return exp2_sum(x, 0.0f); }
-DEVICE float near_exp2(uint *rarity, float x) { return near_exp2_sum(rarity, x, 0.0f); }
+DEVICE float near_exp2(uint *rarity, float x) { return near_exp2_sum(rarity, x, -0.0f); }  // x + -0 is x: no addition
 
 DEVICE float near_pow(uint *rarity, float x, float y) {
     const Pair log = log2_of_normal(near_normal(rarity, x), 0.0f);
@@ -177,18 +187,16 @@ DEVICE float pow_float(float x, float y) {
     return is_one ? 1.0f : has_none ? NOT_A_NUMBER : result;
 }
 
-// A rational approximation (weighted least squares); 9.01 and more give 1.
 DEVICE float tanh_float(float x) {
-    const float size = magnitude(x), bounded = size > 9.01f ? 9.01f : size, z = bounded * bounded;
-    float p = FUSED(z, -1.22832301e-11f, 3.06999546e-08f);
-    p = FUSED(p, z, 2.80577816e-05f);
-    p = FUSED(p, z, 3.87089713e-03f);
-    p = FUSED(p, z, 1.36819856e-01f);
-    float q = FUSED(z, 1.29080144e-06f, 3.94310710e-04f);
-    q = FUSED(q, z, 2.72553071e-02f);
-    q = FUSED(q, z, 4.70153181e-01f);
-    const float ratio = FUSED(p * z, bounded, bounded) / FUSED(q, z, 1.0f);
-    return with_sign_of(ratio > 1.0f ? 1.0f : ratio, x);
+    const float size = magnitude(x), z = x * x;
+    int power;
+    const float e = exp2_fraction((size > 10.0f ? 10.0f : size) * 2.88539f, -0.0f, &power);  // 2 / ln 2
+    const float large = 1.0f - 2.0f / (as_float(as_int(e) + (power << 23)) + 1.0f);
+    float p = FUSED(z, -6.104473e-3f, 2.1003306e-2f);
+    p = FUSED(p, z, -5.3852424e-2f);
+    p = FUSED(p, z, 1.3332781e-1f);
+    p = FUSED(p, z, -3.3333328e-1f);
+    return with_sign_of(size >= 0.625f ? large : FUSED(p * z, size, size), x);  // NaN stays in the polynomial
 }
 // e^(|x| / 2) is finite where cosh and sinh are.
 DEVICE float cosh_float(float x) {

@@ -26,7 +26,7 @@ TILES_PER_UNIT = 2  # tiles that are enough for a core
 UNROLLED = 4  # reduced elements that one round of the loop over columns adds to an accumulator
 MAX_REPEATED_LINES = 12  # an element with more lines of text is not repeated UNROLLED times
 ITEMS_PER_UNIT = 8  # work-items per core, so that a core that starts late takes fewer
-NEAR = re.compile(r"\b(sin|cos|tan|log|log2|log10|exp2|pow)_float\(")  # elementary.h has near_NAME, too
+NEAR = re.compile(r"\b(sin|cos|tan|log|log2|log10|exp|exp2|pow)_float\(")  # elementary.h has near_NAME, too
 VECTORIZE = "#pragma clang loop vectorize(assume_safety) vectorize_width(16)"
 
 

@@ -55,11 +55,11 @@ class CDialect:
     def operation(self, name: str, type_: str) -> str:
         """The format of operation `name` on values of scalar type `type_`.
 
-        Under `strict` elementary functions of floats are ours, and min and max are spelled out: C leaves fmin(0, -0)
-        open.
+        Under `strict` and on CPUs elementary functions of floats are ours, and min and max are spelled out: C leaves
+        fmin(0, -0) open, and PoCL's fmin prevents vectors.
         """
         exact = {"min": "({1} < {0} || {0} != {0} ? {1} : {0})", "max": "({1} > {0} || {0} != {0} ? {1} : {0})"}
-        if self.strict and name in exact:
+        if self.replaced_functions() and name in exact:
             return exact[name]
         text = OPERATIONS[name].c
         return text.replace(name, f"{name}_float") if type_ == "float" and name in self.replaced_functions() else text

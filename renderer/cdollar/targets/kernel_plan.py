@@ -101,7 +101,7 @@ def in_registers(text: str) -> str:
 def headers(text: str) -> list[str]:
     """The headers in shaders/cdollar that a kernel's text needs."""
     names = "|".join(name for name in ELEMENTARY if name != "exp")  # builtins.h has exp_float
-    return ["builtins", *(["elementary"] if re.search(rf"\b({names})_float\(", text) else [])]
+    return ["builtins", *(["elementary"] if re.search(rf"\b(({names})_float|near_[a-z0-9]+)\(", text) else [])]
 
 
 def output_types(node: Node) -> tuple[str, ...]:

@@ -21,11 +21,8 @@ COMBINE_GROUP_SIZE = 256  # threads of a group of the kernel `combine`
 SERIAL_GROUP_SIZE = 64  # independent threads of a group on GPUs
 CPU_CHUNKS_PER_UNIT = 4  # chunks per core
 CPU_THREADS_PER_UNIT = 16  # work-items per core; each takes several chunks, as its start costs as much as a short row
-LANES = (64, 16)  # accumulators of a CPU's work-item: for long chunks, for others
+LANES = (128, 16)  # accumulators of a CPU's work-item: for long chunks, for others
 MIN_LONG_ROW = 4096  # elements of a long chunk for LANES
-STREAMS = (4, 2)  # ranges of a chunk that a CPU's work-item reads alternately: for long chunks, for others
-MIN_LONG_CHUNK = 1 << 16  # elements of a long chunk for STREAMS
-MAX_REPEATED_LINES = 10  # an element with more lines of text is not repeated for each stream
 MIN_ELEMENTS_PER_THREAD = 16  # fewer elements are not worth another chunk
 MIN_ROW_THREADS, ROW_ELEMENTS = 8, 8  # the fewest threads of a GPU that reduce a row; the elements for each thread
 COLUMNS = 32  # neighboring columns of a group
@@ -205,10 +202,10 @@ def contiguous_loop(emitter: Emitter, accumulator: Accumulator, threads: int, in
 def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: str) -> list[str]:
     """Loops of a CPU's work-item over a chunk with an accumulator per vector lane, for the compiler to vectorize.
 
-    The arrays `lanes0`, `lanes1`, ... hold the accumulators. Long chunks are read as several streams at once, for
-    memory bandwidth; a loop without vectors reduces the last elements, and a tree combines the lanes.
+    The arrays `lanes0`, `lanes1`, ... hold the accumulators. A loop without vectors reduces the last elements, and a tree
+    combines the lanes.
     """
-    lanes, streams = LANES[chunk < MIN_LONG_ROW], STREAMS[chunk < MIN_LONG_CHUNK]
+    lanes = LANES[chunk < MIN_LONG_ROW]
     element = emitter.element(accumulator.variables, accumulator.combine_element)
     types, state = accumulator.storage_types, accumulator.state
     arrays = [f"lanes{k}" for k in range(len(types))]
@@ -216,31 +213,18 @@ def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: st
     stores = [f"{array}[lane] = {s};" for array, s in zip(arrays, state, strict=True)]
     pairs = [f"{array}[lane]" for array in arrays], [f"{array}[lane + apart]" for array in arrays]
 
-    def tiles(items: int, end: str) -> list[str]:
-        """The loop over full tiles of `items` elements a lane, `stride` apart: each item is one stream of memory."""
-        inner: list[str] = []  # the items are repeated in the text: a loop over items would prevent vectors
-        for item in range(items):
-            offset = f"first + {item} * stride + lane" if item else "first + lane"
-            inner += ["{", f"    const {index} linear_index = {offset};", *indented(element), "}"]
-        return [
-            f"for (; first < {end}; first += {lanes}) {{",
-            "    #pragma clang loop unroll(disable) vectorize(enable)",
-            f"    for (int lane = 0; lane < {lanes}; lane++) {{",
-            *indented(indented([*loads, *inner, *stores])),
-            "    }",
-            "}",
-        ]
-
-    is_short = len(element) <= MAX_REPEATED_LINES
     return [
         f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);",
         *(f"{t} {array}[{lanes}];" for t, array in zip(types, arrays, strict=True)),
         f"for (int lane = 0; lane < {lanes}; lane++) {{ {' '.join(stores)} }}",
-        f"const {index} stride = {f'(until - from) / {streams * lanes} * {lanes}' if is_short else '0'};",
         f"{index} first = from;",
-        *(tiles(streams, "from + stride") if is_short else []),
-        f"first = from + {streams} * stride;",
-        *tiles(1, f"until - {lanes - 1}"),
+        f"for (; first < until - {lanes - 1}; first += {lanes}) {{",
+        "    #pragma clang loop unroll(disable) vectorize(enable) vectorize_width(16)",
+        f"    for (int lane = 0; lane < {lanes}; lane++) {{",
+        f"        const {index} linear_index = first + lane;",
+        *indented(indented([*loads, *element, *stores])),
+        "    }",
+        "}",
         f"for ({index} linear_index = first; linear_index < until; linear_index++) {{",
         *indented(element),
         "}",
