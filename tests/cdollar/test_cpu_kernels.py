@@ -76,12 +76,12 @@ def test_exp_of_processors_is_right_to_an_ulp(device):
     assert apart.max() < (1.1 if device.properties.scalar_threads else 2.0)
 
 
-STREAMED = [1, 63, 64, 255, 256, 4095, 4097, 70_001]
-MANY_STREAMED = [16 * 65536 - 1, 16 * 65536 + 511]
+ELEMENTS = [1, 63, 64, 255, 256, 4095, 4097, 70_001]
+MANY_ELEMENTS = [16 * 65536 - 1, 16 * 65536 + 511]
 
 
-@pytest.mark.parametrize("count", [*STREAMED, *(pytest.param(c, marks=pytest.mark.slow) for c in MANY_STREAMED)])
-def test_every_element_of_every_stream_is_reduced_once(device, rng, count):
+@pytest.mark.parametrize("count", [*ELEMENTS, *(pytest.param(c, marks=pytest.mark.slow) for c in MANY_ELEMENTS)])
+def test_every_element_is_reduced_once(device, rng, count):
     a = rng.integers(-(2**31), 2**31, count).astype("i4")
     assert value_of("int main(int[] a) => sum(a);", on(device), a=a) == a.sum(dtype="i4")
     assert value_of("int main(int[] a) => max(a);", on(device), a=a) == a.max()

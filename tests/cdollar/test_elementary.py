@@ -109,6 +109,50 @@ def test_doubles_keep_the_precision_of_doubles(device, rng):
     assert np.allclose(found, np.sin(a) + np.exp(a), rtol=1e-14, atol=1e-14)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "exp", "exp2", "log", "log2", "log10", "pow"])
+def test_rare_operands_do_not_change_others(device, rng, name, strict):
+    """A tile with a rare operand is computed by a second loop, which gives the other elements the bits of the first."""
+    call = "pow(a, b)" if name == "pow" else f"{name}(a)"
+    a = np.abs(rng.standard_normal((2, 4096)) * [[1], [20]]).astype("f4").ravel()
+    b = rng.standard_normal(a.shape).astype("f4")
+
+    def found(a):
+        text = f"float[] main(float[] a, float[] b) => {call} + 0 * b;"
+        return value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=strict), a=a, b=b)
+
+    alone, mixed = found(a), a.copy()
+    for rare in (np.inf, np.nan, np.float32(1e30), np.float32(1e-40), -3, 0):
+        mixed[::512] = rare
+        others = np.arange(a.size) % 512 != 0
+        limit = 0 if strict else 1  # other contractions of the two loops
+        difference = np.abs(found(mixed)[others].astype("f8") - alone[others]) / np.spacing(np.abs(alone[others]))
+        assert np.all(difference <= limit), (name, rare)
+
+
+EVERY = ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_errors_of_every_float(device, name):
+    """Every float for which the error is stated; the quick tests draw some."""
+    if not device.properties.scalar_threads:
+        pytest.skip("a GPU's own functions")
+    limit, function = FUNCTIONS[name]
+    text = f"float[] main(float[] a) => {name}(a);"
+    end = np.float32(100 if name in TURNING else 1 if name in ("asin", "acos") else np.inf).view("u4")
+    signs = [0] if name.startswith("log") else [0, 1 << 31]
+    for first in [sign + start for sign in signs for start in range(0, int(end), 1 << 24)]:
+        a = np.arange(first, min(first + (1 << 24), first // (1 << 31) * (1 << 31) + int(end)), dtype="u4").view("f4")
+        found = value_of(text, lambda dag: DeviceTarget(dag, device, "device"), a=a)
+        with np.errstate(all="ignore"):
+            wanted = function(a.astype("f8"))
+            unit = np.spacing(np.abs(wanted).astype("f4"))
+            ulp = np.where(found == wanted.astype("f4"), 0, np.abs(found - wanted) / unit)
+        assert ulp.max() <= limit, (name, a[ulp.argmax()], ulp.max())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mandelbrot.cb", "spheres.cb"])
 def test_pictures_have_the_same_bits_on_gpus_and_processors(device, name):

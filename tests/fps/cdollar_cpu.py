@@ -26,11 +26,9 @@ float[,] main(float[,] a) {
 }
 """
 # name -> (C$, shapes of the arrays a, b, NumPy's text, JAX's text where it differs)
+PRODUCT = "float[,] main(float[,] a, float[,] b) { var c(i, j) = sum(a(i, k) * b(k, j)); return c; }"
 CASES = {
-    "product 384": (
-        "float[,] main(float[,] a, float[,] b) { var c(i, j) = sum(a(i, k) * b(k, j)); return c; }",
-        ((384, 384), (384, 384)), "a @ b", "a @ b",
-    ),
+    **{f"product {n}": (PRODUCT, ((n, n), (n, n)), "a @ b", "a @ b") for n in (256, 384, 512, 1024)},
     "convolution 5 x 5": (
         "float[,] main(float[,] a, float[,] b) { var c(i, j) = sum(a(i + p, j + q) * b(p, q)); return c; }",
         ((1024, 1024), (5, 5)),

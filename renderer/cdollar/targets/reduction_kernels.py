@@ -202,8 +202,8 @@ def contiguous_loop(emitter: Emitter, accumulator: Accumulator, threads: int, in
 def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: str) -> list[str]:
     """Loops of a CPU's work-item over a chunk with an accumulator per vector lane, for the compiler to vectorize.
 
-    The arrays `lanes0`, `lanes1`, ... hold the accumulators. A loop without vectors reduces the last elements, and a tree
-    combines the lanes.
+    The arrays `lanes0`, `lanes1`, ... hold the accumulators. A loop without vectors reduces the last elements, and a
+    tree combines the lanes.
     """
     lanes = LANES[chunk < MIN_LONG_ROW]
     element = emitter.element(accumulator.variables, accumulator.combine_element)
