@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from renderer.cdollar.checker.values import Value
+from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import Dimension
 from renderer.cdollar.ir.device_function import LocalArray
@@ -36,6 +37,7 @@ class NameRestriction(NamedTuple):
     type: Type | None
     range: Dimension | None
     span: Span
+    statement: ast.Restriction | None = None  # one whose ends depend on other bound variables, `j : 0..i;`
 
 
 class Scope:

@@ -287,6 +287,8 @@ def materialize(body: Body, value: FunctionValue, span: Span) -> FunctionValue:
     if NOT_INFERRED in domain:
         message = f"the domain of {span.excerpt} is not known yet here"
         raise ProgramError("CS0307", span, message, "restrict its variables")
+    if value.node.free_variables:  # a function of an outer variable too, such as a row: computed where it is read
+        return FunctionValue(array, value.node, domain)
     return FunctionValue(array, body.dag.intern("let", array, (value.node,)), domain)
 
 

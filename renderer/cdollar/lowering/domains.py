@@ -210,11 +210,25 @@ def lower_resolved_expression(body: Body, tree: ast.AstNode, expected: Type | No
 
 
 def lower_restriction(body: Body, tree: ast.Restriction) -> list[NameRestriction]:
-    """The restriction of each name of a statement such as `int i : 0..n;`."""
+    """The restriction of each name of a statement such as `int i : 0..n;`.
+
+    The ends of `j : 0..i;` have values only where i is bound: dependent_restriction() finds the statement there.
+    """
+    if isinstance(tree.domain, ast.RangeExpression) and any(
+        isinstance(node, ast.Name) and not is_known(body, node.name) and body.scope.restriction(node.name) is not None
+        for node in ast.walk(tree.domain)
+    ):
+        return [NameRestriction(None, None, tree.span, tree)]
     with body.program.inference.context() as context:
         if tree.domain is not None:
             assign_binders(body, tree.domain, context, [])
         return declared_restrictions(body, tree, tree.span, len(tree.names))
+
+
+def dependent_restriction(body: Body, name: str) -> ast.Restriction | None:
+    """The statement `j : 0..i;` that restricts the name by other bound variables, if there is one."""
+    restriction = body.scope.restriction(name)
+    return restriction.statement if restriction is not None else None
 
 
 def lower_operand(body: Body, tree: ast.AstNode) -> Operand:
@@ -394,6 +408,9 @@ def lower_bound_function(
         assign_binders(body, tree, context, [p.name for p in parameters])
         variables = []
         for position, parameter in enumerate(parameters):
+            statement = dependent_restriction(body, parameter.name) if parameter.domain is None else None
+            if statement is not None:
+                parameter = replace(parameter, type=parameter.type or statement.type, domain=statement.domain)
             test = restriction_test(body, parameter.domain)
             (declared,) = declared_restrictions(body, parameter, (parameter.domain or parameter).span, 1, test)
             type_ = declared.type

@@ -80,7 +80,7 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
     indices = tuple(node for argument in arguments for node in argument.nodes)
     borders = function.borders or (None,) * len(indices)
     is_outside = any(extends and not border for extends, border in zip(function.extends, borders, strict=True))
-    if function.node.free_variables or is_outside:
+    if function.node.op == "function" and (function.node.free_variables or is_outside):  # not a leaf of a gradient
         return beta_reduce(body, function, indices, borders)
     node = body.dag.access(function.node, indices, borders)
     body.dag.spans.setdefault(node, span)

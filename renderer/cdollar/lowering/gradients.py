@@ -12,7 +12,7 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, OverloadSe
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.gradients.derivatives import NoDerivative
-from renderer.cdollar.gradients.reverse import ReverseMode, mark
+from renderer.cdollar.gradients.reverse import ReverseMode, mark, without_leaf_marks
 from renderer.cdollar.ir.dag import Dag, Node, Range, Ranges
 from renderer.cdollar.ir.types import FLOATS, Data, FunctionType, Scalar, Type, component_types, tuple_type
 from renderer.cdollar.lowering.conversions import convert_data, make_tuple, materialize, resolve
@@ -133,9 +133,7 @@ def value_gradient(
     def derivative(arguments: list[DataValue]) -> DataValue:
         marked = {position: mark_value(body.dag, arguments[position]) for position in positions}
         loss = access(body, value, [marked.get(k, argument) for k, argument in enumerate(arguments)], span)
-        items = gradients(body.program, loss, {names[k]: marked[k] for k in positions}, span)
-        items = [("value", loss), *items] if with_value else items
-        made = make_tuple(items) if len(items) > 1 else items[0][1]
+        made = gradients(body.program, loss, {names[k]: marked[k] for k in positions}, with_value, span)
         assert isinstance(made, DataValue), "derivatives by numbers are numbers"
         return made
 
@@ -157,9 +155,12 @@ def derivatives(program: Program, loss: Node, leaves: list[tuple[Node, Ranges]],
 
 
 def gradients(
-    program: Program, loss: DataValue, marked: Mapping[str, DataValue | FunctionValue], span: Span
-) -> list[tuple[str, Value]]:
-    """The derivatives by each marked argument, by name: like the argument, 0 by its integers."""
+    program: Program, loss: DataValue, marked: Mapping[str, DataValue | FunctionValue], with_value: bool, span: Span
+) -> Value:
+    """The derivatives by each marked argument, by name: like the argument, 0 by its integers.
+
+    With `with_value` the value of the loss comes first. One alone is no tuple.
+    """
     leaves: list[tuple[Node, Ranges]] = []
     for value in marked.values():
         if isinstance(value, DataValue):
@@ -168,6 +169,9 @@ def gradients(
             leaves.append((value.node, tuple(r for r in value.domain if isinstance(r, Range))))
     made = iter(zip(derivatives(program, loss.node, leaves, span), leaves, strict=True))
     items: list[tuple[str, Value]] = []
+    if with_value:
+        marks = {leaf.attribute for leaf, _ in leaves}
+        items.append(("value", DataValue(loss.type, without_leaf_marks(program.dag, loss.nodes, marks))))
     for name, value in marked.items():
         if isinstance(value, DataValue):
             pairs = zip(value.nodes, program.builder.zero(value.type).nodes, strict=True)
@@ -179,7 +183,7 @@ def gradients(
         if not node.free_variables:
             result = materialize(Body(program), replace(result, fixed_domain=None), span)
         items.append((name, result))
-    return items
+    return make_tuple(items) if len(items) > 1 else items[0][1]
 
 
 def marked_argument(program: Program, name: str, given: Value, span: Span) -> DataValue | FunctionValue:
@@ -207,6 +211,5 @@ def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value
     finally:
         program.host.keeps_expressions = outer
     loss = convert_data(Body(program), called, inner.result_type, span)
-    items = gradients(program, loss, {inner.parameter_names[k]: value for k, value in marked.items()}, span)
-    items = [("value", loss), *items] if function.with_value else items
-    return make_tuple(items) if len(items) > 1 else items[0][1]
+    by_name = {inner.parameter_names[k]: value for k, value in marked.items()}
+    return gradients(program, loss, by_name, function.with_value, span)

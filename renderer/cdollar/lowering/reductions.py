@@ -8,7 +8,7 @@ from collections.abc import Callable
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import NameRestriction
 from renderer.cdollar.checker.tables import Overloads, UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
@@ -17,7 +17,13 @@ from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, neutral_element
 from renderer.cdollar.lowering.calls import call_overloaded
 from renderer.cdollar.lowering.conversions import conversion_cost, convert_data, resolve, resolve_overload
-from renderer.cdollar.lowering.domains import lower_operand, new_bound_variable, reduced_variables, type_from_first_use
+from renderer.cdollar.lowering.domains import (
+    dependent_restriction,
+    lower_operand,
+    new_bound_variable,
+    reduced_variables,
+    type_from_first_use,
+)
 from renderer.cdollar.lowering.functions import eta_expand
 
 BOX_COMBINERS = ("+", "*", "min", "max", "&&", "||")
@@ -31,7 +37,11 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
         variables = tuple(v for r in tree.restrictions for v in reduced_variables(body, r))
         if names or variables:
             body.require_host()
-        for name in names:
+        statements = {name: dependent_restriction(body, name) for name in names}
+        for name in sorted(names, key=lambda n: statements[n].span.start if statements[n] is not None else -1):
+            if (statement := statements[name]) is not None:
+                variables += tuple(reduced_variables(body, statement))
+                continue
             declared = NameRestriction(type_from_first_use(body, name, operand), None, tree.span)
             variables += (new_bound_variable(body, name, tree.span, True, declared),)
         with body.guarded(any(v in body.program.tests for v in variables)):
@@ -78,6 +88,8 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
             continue  # the domain is one box, not a union
         if restriction.domain is not None and id(restriction) not in body.chosen_boxes:
             value = lower(body, restriction.domain)
+            if isinstance(value, OverloadSet):
+                value = resolve(body, value, restriction.domain.span)
             if isinstance(value, DomainValue) and value.more:
                 return restriction, value
             body.domains[id(restriction.domain)] = value
