@@ -450,8 +450,7 @@ def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
     if name == "domain":
         return domain
     if name in ("size", "empty"):
-        size, zero = domain_size(body, domain, tree.span), body.dag.constant(0, "int")
-        return size if name == "size" else DataValue(BOOL, (body.builder.apply("==", "int", size.node, zero),))
+        return domain_size(body, domain, tree.span) if name == "size" else is_empty(body, domain, tree.span)
     ranges = hull(domain)
     if len(ranges) != 1:
         message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
@@ -490,6 +489,12 @@ def domain_size(body: Body, domain: DomainValue, span: Span) -> DataValue:
     return runtime_int(body, total, "size")
 
 
+def is_empty(body: Body, domain: DomainValue, span: Span) -> DataValue:
+    """A bool: true if a domain has no points; raises CS0314 or CS0316."""
+    size, zero = domain_size(body, domain, span), body.dag.constant(0, "int")
+    return DataValue(BOOL, (body.builder.apply("==", "int", size.node, zero),))
+
+
 def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
     """An int that the host passes to kernels."""
     return DataValue(INT, (body.dag.runtime_scalar(number, "int", name),))
@@ -506,6 +511,8 @@ def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> Da
     """`domain(f)[0].low` and the like."""
     if DOMAIN_MEMBERS.get(tree.name) == "size":
         return domain_size(body, domain, tree.span)
+    if tree.name == "empty":
+        return is_empty(body, domain, tree.span)
     if tree.name not in DOMAIN_MEMBERS or len(domain.ranges) != 1 or domain.more:
         message = f"a {domain.type} has no member `{tree.name}`"
         raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")

@@ -17,7 +17,16 @@ from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
+from renderer.cdollar.checker.values import (
+    Argument,
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    Omitted,
+    OverloadSet,
+    TupleValue,
+    Value,
+)
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS
@@ -353,7 +362,8 @@ def call_method(
 
 def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
     """A call of the program's functions of this name; of the built-in function if there are none."""
-    overloads = body.program.functions.get(name)
+    functions = body.program.functions
+    overloads = functions.get(name)
     if name == "fold" and not overloads:
         return reductions.lower_fold(body, tree)
     if domains.is_reduction_call(body, tree) and not isinstance(tree.arguments[0], ast.Blank):
@@ -367,15 +377,28 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
             return result
     expected = overloads[0].parameter_types if len(overloads) == 1 else ()
     pairs = zip_longest(tree.arguments, expected[: len(tree.arguments)])
-    values = [calls.lower_argument(body, argument, type_) for argument, type_ in pairs]
-    return calls.call_overloaded(body, name, overloads_for_values(body.program.functions, name, values), values, tree)
+    is_generic = not overloads and name in functions.generics
+    values: list[Argument] = [
+        Omitted() if is_generic and isinstance(argument, ast.Lambda) else calls.lower_argument(body, argument, type_)
+        for argument, type_ in pairs
+    ]
+    if is_generic and len(instances := overloads_for_values(functions, name, values)) == 1:
+        # The other arguments choose the types of x in `filter(a, x => x > 3)`.
+        expected = instances[0].parameter_types
+    for k, argument in enumerate(tree.arguments):
+        if is_generic and isinstance(argument, ast.Lambda):
+            values[k] = calls.lower_argument(body, argument, expected[k] if k < len(expected) else None)
+    return calls.call_overloaded(body, name, overloads_for_values(functions, name, values), values, tree)
 
 
-SCANS = ("scan", "exclusive_scan", "segmented_scan")  # functions of the prelude that may group elements in any order
+# Functions of the prelude that may group elements in any order.
+SCANS = ("scan", "exclusive_scan", "segmented_scan", "segmented_reduce")
 
 
 def require_associative(body: Body, name: str, function: ast.AstNode) -> None:
     """Raises CS0319 unless a scan is by min, max or a function of the program that is marked [Associative]."""
+    if body.function is not None and body.function.name in SCANS:
+        return  # the call of this function was checked
     overloads = body.program.functions.get(function.name) if isinstance(function, ast.Name) else []
     is_marked = any("Associative" in f.declaration.attributes for f in overloads)
     if not is_marked and not (isinstance(function, ast.Name) and not overloads and function.name in ("min", "max")):

@@ -1,7 +1,8 @@
-"""The pass of the target `glsl` that replaces scatters (ir/primitives.py) by reductions.
+"""The pass of the target `glsl` that replaces scatters and scans (ir/primitives.py) by reductions.
 
 A scatter combines the values of each key, as a histogram does. A fragment can write only to its own texel, so the
-result of a key reads all keys, in order, and combines the values whose key is equal.
+result of a key reads all keys, in order, and combines the values whose key is equal. A prefix sum reads the sums of
+runs of 16 elements, of 16 runs, and so on.
 """
 
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
@@ -12,23 +13,26 @@ from renderer.cdollar.ir.types import FLOATS, Scalar, component_types
 
 
 class SumsByKey:
-    """A pass over the DAG that replaces scatters by folds over all keys: O(keys x results), with the same bits."""
+    """A pass over the DAG that replaces scatters by folds over all keys, O(keys x results), and scans: the same bits."""
 
     def __init__(self) -> None:
         """`functions`: the combining functions, by operator and scalar type."""
         self.functions: dict[tuple[str, str], DeviceFunction] = {}
 
     def __call__(self, dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
-        """Return the roots without scatters; append a remark for each."""
+        """Return the roots without scatters and scans; append a remark for each scatter."""
 
         def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
             new = ir.with_inputs(dag, node, inputs)
-            if new.op != "primitive" or new.attribute.name not in OPERATORS:
+            is_scan = new.op == "primitive" and new.attribute.name == "scan"
+            if new.op != "primitive" or not is_scan and new.attribute.name not in OPERATORS:
                 return new
-            remarks.append(f"all of {new.attribute} look at all keys: fragments write to one place only")
-            kind = OPERATORS[new.attribute.name], component_types(new.type.result)[0]
+            kind = "+" if is_scan else OPERATORS[new.attribute.name], component_types(new.type.result)[0]
             if kind not in self.functions:
                 self.functions[kind] = operation(dag, *kind)
+            if is_scan:
+                return prefix_sums(dag, new.inputs[0], new.attribute.ranges, self.functions[kind])
+            remarks.append(f"all of {new.attribute} look at all keys: fragments write to one place only")
             return fold_over_elements(dag, new, self.functions[kind])
 
         return ir.rewrite(roots, change)
@@ -83,3 +87,53 @@ def operation(dag: ir.Dag, operator: str, scalar: str) -> DeviceFunction:
     total = dag.apply(operator, scalar, *nodes)
     span = Span(SourceFile("<sums by key>", ""), 0, 0)
     return DeviceFunction("combine", locals_, Scalar(scalar), span, (ReturnOp((total,)),), [])
+
+
+RUN = 16  # elements of a run, runs of a segment, and segments of a block, as in shaders/cdollar/scan.cu
+
+
+def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFunction) -> ir.Node:
+    """Return the inclusive prefix sums of a function along its last dimension; `add` adds two numbers.
+
+    Floats are added in the order of shaders/cdollar/scan.cu: base + (outer + (middle + inner)), which are the sums of the
+    blocks before, of the block's segments before, of the segment's runs before, and of the run up to the element. An
+    element reads at most 64 numbers. An array of several blocks needs the prefix sums of their totals.
+    """
+    (scalar,), row = component_types(function.type.result), ranges[-1]
+    zero = dag.constant(0.0 if scalar in FLOATS else 0, scalar)
+
+    def op(name: str, a: ir.Node, b: ir.Node | int, type_: str = "int") -> ir.Node:
+        return dag.apply(name, type_, a, dag.constant(b, "int") if isinstance(b, int) else b)
+
+    def new_variables(last: ir.Range) -> tuple[ir.Variables, ir.Nodes]:
+        made = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate((*ranges[:-1], last)))
+        return made, tuple(map(dag.bound_variable, made))
+
+    def run_sum(batch: ir.Nodes, source: ir.Node, bounds: ir.Range, start: ir.Node, count: ir.Node | int) -> ir.Node:
+        """The sum of `count` elements of a row from `start` on, from the left to the right."""
+        variable = ir.BoundVariable("q", "int", ir.Range(0, RUN), True)
+        offset = dag.bound_variable(variable)
+        index = op("+", start, offset)
+        is_added = op("&&", op("<", offset, count, "bool"), op("<", index, bounds.high, "bool"), "bool")
+        element = dag.apply("select", scalar, is_added, dag.access(source, (*batch, index)), zero)
+        if scalar in FLOATS:
+            return dag.intern("reduce", scalar, (zero, element), (ir.Reduction("fold", add, True), (variable,)))
+        return dag.intern("reduce", scalar, (element,), (ir.Reduction("+"), (variable,)))
+
+    variables, (*batch, index) = new_variables(row)
+    position, span, source, bounds = op("-", index, row.low), 1, function, row
+    total = run_sum((*batch,), function, row, op("-", index, op("%", position, RUN)), op("+", op("%", position, RUN), 1))
+    for _ in range(3):
+        if bounds.size <= RUN:
+            return dag.abstraction(variables, (total,), is_array=True)
+        runs, (*outer, run) = new_variables(ir.Range(0, -(-bounds.size // RUN)))
+        sums = run_sum((*outer,), source, bounds, op("+", op("*", run, RUN), bounds.low), RUN)
+        span, source, bounds = span * RUN, dag.abstraction(runs, (sums,), is_array=True), ir.Range(0, -(-bounds.size // RUN))
+        part = op("/", position, span)
+        if span < RUN**3:
+            before = run_sum((*batch,), source, bounds, op("-", part, op("%", part, RUN)), op("%", part, RUN))
+            total = op("+", before, total, scalar)
+    blocks = prefix_sums(dag, source, (*ranges[:-1], bounds), add)
+    base = dag.access(blocks, (*batch, op("-", part, 1)))
+    base = dag.apply("select", scalar, op(">", part, 0, "bool"), base, zero)
+    return dag.abstraction(variables, (op("+", base, total, scalar),), is_array=True)
