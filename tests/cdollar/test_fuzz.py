@@ -18,6 +18,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.errors import UserError
+from tests.cdollar import evaluated_programs
 from tests.cdollar.evaluate import value_of
 from tests.cdollar.random_programs import MAX_PARTS, RandomPrograms, arguments, differences
 
@@ -56,6 +57,12 @@ def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, seed):
     expected = value_of(text, STRICT, numbers, **arrays)
     result = value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), numbers, **arrays)
     assert not differences(result, expected), text
+
+
+def test_programs_yield_what_numpy_computes_by_itself():
+    for seed in range(20):
+        program = evaluated_programs.EvaluatedPrograms(Random(f"quick {seed}"))
+        assert not evaluated_programs.check(program, NumpyTarget), program.text()
 
 
 def test_every_word_of_the_language_occurs_in_random_programs():

@@ -64,14 +64,19 @@ class FunctionValue:
     def extends(self) -> tuple[bool, ...]:
         """For each component of the parameters: True if it may have any value, since the body reads by border modes.
 
-        Example: b(i) = a(i - 1) has a value at any i if a has a border mode. Only a small body without reductions is
-        computed at any index; others are evaluated over the domain.
+        Example: b(i) = a(i - 1) has a value at any i if a has a border mode. Only a small body without reductions over
+        its variables is computed at any index; others are evaluated over the domain.
         """
         extends = tuple(isinstance(r, Range) and r.extends for r in self.domain)
         if not any(extends) or self.fixed_domain is not None:
             return (False,) * len(extends)
-        nodes = topological_order([self.node])
-        is_small = len(nodes) <= MAX_REPEATED_NODES and not any(n.op in ("reduce", "let", "primitive") for n in nodes)
+        whole = ("reduce", "let", "primitive", "function")  # without free variables, they are evaluated once
+
+        def repeated(node: Node) -> Nodes:
+            return () if node.op in whole and node is not self.node and not node.free_variables else node.inputs
+
+        nodes = topological_order([self.node], repeated)
+        is_small = len(nodes) <= MAX_REPEATED_NODES and not any(n.op in whole[:3] and n.free_variables for n in nodes)
         return tuple(is_small and e for e in extends)
 
     @property

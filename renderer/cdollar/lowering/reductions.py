@@ -37,9 +37,9 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
         variables = tuple(v for r in tree.restrictions for v in reduced_variables(body, r))
         if names or variables:
             body.require_host()
-        statements = {name: dependent_restriction(body, name) for name in names}
-        for name in sorted(names, key=lambda n: statements[n].span.start if statements[n] is not None else -1):
-            if (statement := statements[name]) is not None:
+        pairs = [(name, dependent_restriction(body, name)) for name in names]
+        for name, statement in sorted(pairs, key=lambda pair: pair[1].span.start if pair[1] is not None else -1):
+            if statement is not None:
                 variables += tuple(reduced_variables(body, statement))
                 continue
             declared = NameRestriction(type_from_first_use(body, name, operand), None, tree.span)

@@ -64,3 +64,17 @@ def test_the_domain_of_a_function_of_borders_is_that_of_what_it_reads():
     assert value_of(f"float main(float[] a) {{ {steps.replace('60', '4')} return u(100); }}", a=a) == pytest.approx(
         1, abs=0.1
     )
+
+
+@pytest.mark.parametrize(
+    "definition,expected",
+    [
+        ("let b(i : a) = 3 * a(i); var f(int i) = b.wrap(2 * i);", 3),
+        ("float[] b = 2 * a; var f(int i) = b.wrap(2 * i) + a.wrap(2 * i);", 3),
+        ("var b(i : a) = sum(a(i) * c, c : 0..3); var f(i) = b.wrap(2 * i);", 3),
+        ("let t = sum(a) / sum(a); var f(int i) = (t + 2) * a.wrap(2 * i);", 3),
+    ],
+)
+def test_a_border_of_what_is_evaluated_once(definition, expected, rng):
+    a = rng.integers(1, 9, 7).astype("f4")
+    assert value_of(f"float main(float[] a) {{ {definition} return f(23); }}", a=a) == expected * a[46 % 7]

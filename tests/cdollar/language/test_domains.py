@@ -84,6 +84,40 @@ def test_ranges_of_several_variables_and_their_gradient(rng):
     assert np.allclose(found, 2 * g * np.arange(5, 0, -1))
 
 
+ROWS = np.arange(25, dtype="f4").reshape(5, 5) % 7
+
+
+@pytest.mark.parametrize(
+    "body,inside",
+    [
+        ("i : 0..5; j : 0..i; return sum(m(i, j));", lambda i, j: j < i),
+        ("int i : 0..5; int j : i..5; return + (m(i, j));", lambda i, j: j >= i),
+        ("i : 0..5; j : 0..i + 1; var r(i) = sum(m(i, j)); return sum(r);", lambda i, j: j <= i),
+        ("i : 0..5; j : 0..i + 1; var r(i, j) = m(i, j); return sum(r);", lambda i, j: j <= i),
+        ("return sum(m(i, j), (i, j) : near);", lambda i, j: i + j < 4),
+    ],
+)
+def test_statements_and_named_predicates_restrict(device, gl, body, inside):
+    text = f"bool near(int i, int j) => i + j < 4; float main(float[,] m) {{ {body} }}"
+    wanted = sum(ROWS[i, j] for i, j in itertools.product(range(5), range(5)) if inside(i, j))
+    for target in targets(device, gl):
+        assert value_of(text, target, m=ROWS) == wanted
+
+
+@pytest.mark.parametrize(
+    "body,code",
+    [
+        ("i : 0..5; j : 0..i; return sum(m(0, j));", "CS0202"),
+        ("i : 0..5; j : 0..i; var r(j, i) = m(i, j); return sum(r);", "CS0202"),
+        ("return sum(m(i, 0), i : weight);", "CS0314"),
+        ("return sum(m(i, j), i : 0..5, (j, k) : weight);", "CS0314"),
+    ],
+)
+def test_restrictions_without_meaning(body, code):
+    text = f"float weight(int i) => 0.5 * i; float main(float[,] m) {{ {body} }}"
+    assert error_of(text, m=ROWS).code == code
+
+
 def test_a_reduction_over_a_growing_range_is_a_scan(device, rng):
     text = "float[] main(float[] a) { var s(i : a) = sum(a(j), j : 0..i + 1); return s; }"
     a = rng.integers(0, 9, 5000).astype("f4")
@@ -109,7 +143,8 @@ def test_reductions_by_functions_have_boxes_only():
     "expression,expected",
     [
         ("low(d)", 0), ("high(d)", 9), ("size(d)", 7), ("size(d & (7..20))", 2), ("empty(d & (3..5)) ? 1 : 0", 1),
-        ("empty(d) ? 1 : 0", 0), ("size(e, 1)", 4), ("low(e, 0)", 2), ("size(domain(a))", 3), ("empty(a) ? 1 : 0", 0),
+        ("empty(d) ? 1 : 0", 0), ("(d & (3..5)).empty ? 1 : 0", 1),
+        ("size(e, 1)", 4), ("low(e, 0)", 2), ("size(domain(a))", 3), ("empty(a) ? 1 : 0", 0),
     ],
 )  # fmt: skip
 def test_ends_size_and_emptiness_of_domains(expression, expected):

@@ -277,3 +277,32 @@ def test_what_has_no_gradient(body, message):
 def test_an_index_outside_of_the_domain_is_an_error_of_the_gradient_too():
     text = gradient_program("a", "var y(i : 0..12) = a(c(i)) * i; return sum(y);")
     assert error_of(in_double(text), **(given() | {"c": np.full(12, 9, "i4")})).code == "CS0317"
+
+
+ROWS = np.arange(20, dtype="f4").reshape(4, 5) % 7 - 3
+
+
+@pytest.mark.parametrize(
+    "body,wanted",
+    [
+        ("var r(i, j) = doubled(m(i, ))(j); return r;", 4 * ROWS),
+        ("var r(i, j) = grad(cubes)(m(i, ))(j); return r;", 3 * ROWS**2),
+        (
+            "var r(i, j : 0..5) = value_and_grad(cubes)(m(i, )).value + j; return r;",
+            (ROWS**3).sum(1, keepdims=True) + np.arange(5),
+        ),
+        ("var r(i, j) = value_and_grad(cubes)(m(i, )).v(j); return r;", 3 * ROWS**2),
+        ("return grad(all)(m);", 3 * (2 * ROWS) ** 2 * 2),
+    ],
+)
+def test_functions_of_arrays_take_rows(device, gl, body, wanted):
+    """A row depends on a bound variable: what is evaluated once elsewhere is computed where the row is read."""
+    text = """
+    float[] doubled(float[] v) { let t(j) = v(j) * 2; float[] u = t; for (int k = 0; k < 1; k++) u = 2 * u; return u; }
+    float cubes(float[] v) => sum(v * v * v);
+    float all(float[,] m) { var r(i) = cubes(halved(m(i, ))); return sum(r); }
+    float[] halved(float[] v) { float[] w = 2 * v; return w; }
+    float[,] main(float[,] m) { BODY }
+    """.replace("BODY", body)
+    for make in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device"), lambda dag: GlslTarget(dag, gl)):
+        assert np.array_equal(value_of(text, make, m=ROWS), wanted)

@@ -143,3 +143,56 @@ def test_random_scans_of_records_match_a_loop(device, gl, rng):
         for slope, offset in a.tolist()[1:]:
             wanted.append((slope * wanted[-1][0], slope * wanted[-1][1] + offset))
         assert everywhere(device, gl, text, a=a).tolist() == wanted
+
+
+SEGMENTS = "[Associative] float add(float x, float y) => x + y; bool large(float x) => x > 3;"
+
+
+@pytest.mark.parametrize(
+    "expression,wanted",
+    [
+        ("filter(a, x => x > 3)", lambda a: a[a > 3]),
+        ("filter(a, large)", lambda a: a[a > 3]),
+        ("segmented_reduce(add, a, a > 6)", lambda a: np.add.reduceat(a, starts(a))),
+        ("segmented_reduce(max, a, i => a(i) > 6)", lambda a: np.maximum.reduceat(a, starts(a))),
+    ],
+)
+def test_filter_and_reductions_of_segments(device, gl, rng, expression, wanted):
+    a = rng.integers(0, 9, 37).astype("f4")
+    found = everywhere(device, gl, f"{SEGMENTS} float[] main(float[] a) => {expression};", a=a)
+    assert found.tolist() == wanted(a).tolist()
+
+
+def starts(a):
+    return np.flatnonzero((a > 6) | (np.arange(len(a)) == 0))
+
+
+@pytest.mark.parametrize(
+    "expression,code",
+    [
+        ("filter(a, a > 3)", "CS0411"),
+        ("filter(a)", "CS0411"),
+        ("segmented_reduce(mean, a, a > 6)", "CS0319"),
+        ("segmented_reduce((x, y) => x + y, a, a > 6)", "CS0319"),
+    ],
+)
+def test_wrong_filters_and_segments(expression, code):
+    text = f"float mean(float x, float y) => 0.5 * (x + y); float[] main(float[] a) => {expression};"
+    assert error_of(text, a=np.ones(3, "f4")).code == code
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("size", [17, 4097, pytest.param(70000, marks=pytest.mark.slow)])
+def test_prefix_sums_of_glsl_have_the_bits_of_numpy(gl, rng, size, strict):
+    strict = strict and gl.version >= 400  # without `precise`, a driver may contract
+    text = "float[] main(float[] a) { var b(i : 3..size(a)) = a(i); let s = scan(b); return s; }"
+    a = rng.standard_normal(size).astype("f4")
+    found = value_of(text, lambda dag: GlslTarget(dag, gl, strict=strict), a=a)
+    assert np.array_equal(found, value_of(text, a=a))
+
+
+def test_scans_of_rows(device, gl):
+    text = SEGMENTS + "float[,] main(float[,] m) { var r(i, j) = scan(add, m(i, ))(j); return r; }"
+    m = np.arange(20, dtype="f4").reshape(4, 5) % 7
+    assert everywhere(device, gl, text, m=m).tolist() == np.cumsum(m, 1).tolist()
+    assert everywhere(device, gl, "float[,] main(float[,] m) => scan(m);", m=m).tolist() == np.cumsum(m, 1).tolist()

@@ -13,7 +13,7 @@ from renderer.cdollar.ir.types import FLOATS, Scalar, component_types
 
 
 class SumsByKey:
-    """A pass over the DAG that replaces scatters by folds over all keys, O(keys x results), and scans: the same bits."""
+    """A pass that replaces scatters by folds over all keys, O(keys x results), and scans by sums: the same bits."""
 
     def __init__(self) -> None:
         """`functions`: the combining functions, by operator and scalar type."""
@@ -95,9 +95,9 @@ RUN = 16  # elements of a run, runs of a segment, and segments of a block, as in
 def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFunction) -> ir.Node:
     """Return the inclusive prefix sums of a function along its last dimension; `add` adds two numbers.
 
-    Floats are added in the order of shaders/cdollar/scan.cu: base + (outer + (middle + inner)), which are the sums of the
-    blocks before, of the block's segments before, of the segment's runs before, and of the run up to the element. An
-    element reads at most 64 numbers. An array of several blocks needs the prefix sums of their totals.
+    Floats are added in the order of shaders/cdollar/scan.cu: base + (outer + (middle + inner)), which are the sums of
+    the blocks before, of the block's segments before, of the segment's runs before, and of the run up to the element.
+    An element reads at most 64 numbers. Several blocks need the prefix sums of their totals.
     """
     (scalar,), row = component_types(function.type.result), ranges[-1]
     zero = dag.constant(0.0 if scalar in FLOATS else 0, scalar)
@@ -122,13 +122,19 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
 
     variables, (*batch, index) = new_variables(row)
     position, span, source, bounds = op("-", index, row.low), 1, function, row
-    total = run_sum((*batch,), function, row, op("-", index, op("%", position, RUN)), op("+", op("%", position, RUN), 1))
+    total = run_sum(
+        (*batch,), function, row, op("-", index, op("%", position, RUN)), op("+", op("%", position, RUN), 1)
+    )
     for _ in range(3):
         if bounds.size <= RUN:
             return dag.abstraction(variables, (total,), is_array=True)
         runs, (*outer, run) = new_variables(ir.Range(0, -(-bounds.size // RUN)))
         sums = run_sum((*outer,), source, bounds, op("+", op("*", run, RUN), bounds.low), RUN)
-        span, source, bounds = span * RUN, dag.abstraction(runs, (sums,), is_array=True), ir.Range(0, -(-bounds.size // RUN))
+        span, source, bounds = (
+            span * RUN,
+            dag.abstraction(runs, (sums,), is_array=True),
+            ir.Range(0, -(-bounds.size // RUN)),
+        )
         part = op("/", position, span)
         if span < RUN**3:
             before = run_sum((*batch,), source, bounds, op("-", part, op("%", part, RUN)), op("%", part, RUN))
