@@ -168,9 +168,9 @@ class EvaluatedPrograms:
         return kind + ("" if value.ndim == 0 else "[]" if value.ndim == 1 else "[,]")
 
     def results(self) -> dict[str, np.ndarray]:
-        """The values of the last variables by their names, two at least."""
+        """The values of `a`, since a tuple of numbers would be data, and of the last variables, by their names."""
         made = [name for name in self.known if name.startswith("v")][-RESULTS:]
-        return {name: self.known[name][1] for name in (made if len(made) > 1 else ["a", *made])}
+        return {name: self.known[name][1] for name in ["a", *made]}
 
     # Statements: each yields its text, the kind of its elements, and its value
 
