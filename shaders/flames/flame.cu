@@ -81,9 +81,16 @@ DEVICE bits row_rotation(bits column, uint step_hash) { return ((column + 1u) * 
 // [k/8, (k+1)/8) in random order. Within a stratum the blocks follow a Weyl sequence with one random offset per step. A
 // row's numbers in different steps are independent, and over all rows the xforms are chosen in nearly exact proportion
 // to their weights.
-DEVICE uint stratified_row_random(uint row, uint block_hash, uint step_hash, uint block) {
+DEVICE uint stratified_row_random(uint row, uint block_hash, uint step_hash, uint place) {
     uint stratum = (row * (block_hash >> 3 | 1u) + block_hash) & 7u;
-    return stratum << 29 | (block * 0x9e3779b9u + step_hash * 0x85ebca6bu) >> 3;
+    return stratum << 29 | (place + step_hash * 0x85ebca6bu) >> 3;
+}
+
+// A block's place in the Weyl sequence, of two irrational steps (the golden ratio and that of M. Roberts's R2): within
+// a temporal sample and from one to the next. If those shared their places, no block would take a rare xform in most
+// steps, and the others all at once.
+DEVICE uint weyl_place(uint block, int temporal_sample) {
+    return block * 0x9e3779b9u + (uint)temporal_sample * 0xc13fa9a9u;
 }
 
 // Index of an xform by Walker's alias method: a table entry is (threshold, alias).
@@ -274,7 +281,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
     GLOBAL const uint4 *palette = palettes + temporal_sample * 256;
     float camera[CAMERA_FLOATS];
     for (int k = 0; k < CAMERA_FLOATS; k++) camera[k] = sample_parameters[k];
-    uint block = chain / BLOCK / (uint)temporal_samples;
+    uint place = weyl_place(chain / BLOCK / (uint)temporal_samples, temporal_sample);
     Random random = random_stream(chain, seed), block_random = random_stream(0x80000000u | chain / BLOCK, seed);
     uint start = random.position;
     Point p = first_point(&random);
@@ -289,7 +296,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
         MOVE_STATE(GET, p, points, BLOCK, from);
         random.position = start + (uint)step * RANDOM_PER_STEP * random.gamma;
         uint block_hash = mixed(block_random.position + (uint)step * block_random.gamma);
-        uint row_random = stratified_row_random(row, block_hash, step_hash, block);
+        uint row_random = stratified_row_random(row, block_hash, step_hash, place);
         Point seen;
         mask bad;
         bits opacity;
@@ -327,7 +334,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
             for (int k = 0; k < STATE_FLOATS; k++)
                 for (int slot = 0; slot < BLOCK; slot++)
                     point_buffers[k * BLOCK + slot] = before[k * chains + block * BLOCK + slot];
-        uint block_number = block_chain / BLOCK / (uint)temporal_samples;
+        uint place = weyl_place(block_chain / BLOCK / (uint)temporal_samples, temporal_sample);
         int current = 0;
         for (int step = first_step + 1; step <= first_step + steps; step++) {
             const float *old_points = point_buffers + current * STATE_FLOATS * BLOCK;
@@ -336,7 +343,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
             uint step_hash = hash_step(step, seed);
             uint block_hash = hash_u32(block_key + (uint)step * block_gamma);
             for (int row = 0; row < ROWS; row++) {
-                uint row_random = stratified_row_random((uint)row, block_hash, step_hash, block_number);
+                uint row_random = stratified_row_random((uint)row, block_hash, step_hash, place);
                 for (int first_column = 0; first_column < COLUMNS; first_column += LANES) {
                     int slot = row * COLUMNS + first_column;
                     bits column = bits_of_whole(lane_numbers + first_column);

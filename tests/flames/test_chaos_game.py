@@ -330,3 +330,17 @@ def test_a_picture_that_nobody_looks_at_ends_as_the_one_that_is_shown(gpu):
             frame = picture.draw(settings, (48, 32), 0.0)
         frames.append(picture.current_frame(frame).read())
     assert frames[0].max() > 0 and np.array_equal(*frames)
+
+
+def test_temporal_samples_take_a_rare_xform_in_different_steps(device):
+    """Its share of the samples is near its weight; if all blocks took it in the same steps, it would be 0 or 1 / 8."""
+    rare = Xform((0, 0, 1.0, 0, 0, 0.5), weight=0.004)
+    flame = Flame((Xform((0.1, 0, -0.7, 0, 0.1, 0)), rare), palette="spectrum")
+    shares = []
+    for seed in range(6):
+        game = chaos_game.ChaosGame(device)
+        game.restart([flame] * 100, [CAMERA] * 100, [1.0] * 100, WINDOW, 256 * 100, seed)
+        game.advance(20)
+        hits = game.sums.read()[:, 3].reshape(WINDOW.rows, WINDOW.columns)
+        shares.append(hits[:, 60:].sum() / hits.sum())
+    assert np.allclose(shares, 0.004 / 1.004, rtol=0.2), shares
