@@ -113,11 +113,17 @@ class RenderJob:
             return [None]
         if max(self.size) > step:
             picture.check_tiles(self.scene, self.size)
-        return [
-            (x, y, min(step, width - x), min(step, height - y))
-            for y in range(0, height, step)
-            for x in range(0, width, step)
-        ]
+        return [*tiles_of(self.size, step)]
+
+
+def tiles_of(size: tuple[int, int], step: int) -> list[Tile]:
+    """The tiles of `step` x `step` pixels, and of what remains, of a picture of `size`, row by row."""
+    width, height = size
+    return [
+        (x, y, min(step, width - x), min(step, height - y))
+        for y in range(0, height, step)
+        for x in range(0, width, step)
+    ]
 
 
 @dataclass
@@ -133,12 +139,15 @@ class RenderResult:
     layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
-def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progress) -> tuple[Frame, int]:
+def draw(
+    picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progress, first_part: Tile | None = None
+) -> tuple[Frame, int]:
     """Draws the job's samples until the deadline, Ctrl-C or the noise target; returns the frame and the samples drawn.
 
-    Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late.
+    Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late. `tile`: None draws the picture at
+    once; then the frame is that of `first_part`, if given, and the picture's developed() makes the others.
     """
-    settings = job.settings()
+    settings, rounds = job.settings(), 1 if tile is None else len(job.tiles())
     picture.deadline = job.deadline
     picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
@@ -165,8 +174,8 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
                 first = waited, picture.fraction_done(drawn, job.samples)
             elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
                 done = picture.fraction_done(drawn, job.samples)
-                print_eta(job, waited - first[0], first[1], done)
-                needed = (waited - first[0]) * ((1 - first[1]) * len(job.tiles()) - done + first[1])
+                print_eta(job, waited - first[0], first[1], done, rounds)
+                needed = (waited - first[0]) * ((1 - first[1]) * rounds - done + first[1])
                 if job.gives_up and needed > (done - first[1]) * (job.deadline - waited):
                     break
                 first = (0.0, 0.0)
@@ -174,21 +183,22 @@ def draw(picture: AnyPicture, job: RenderJob, tile: Tile | None, progress: Progr
             break
         if job.noise is not None and job.noise.is_reached(picture):
             break
-    frame = picture.current_frame(frame)
+    frame = picture.developed(first_part) if first_part else picture.current_frame(frame)
     frame.device.finish()
     return frame, drawn
 
 
-def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
+def print_eta(job: RenderJob, seconds: float, before: float, now: float, rounds: int = 1) -> None:
     """Print to stderr the estimated duration of the job if it exceeds MIN_ETA_SECONDS, and how a command ends early.
 
-    `before` and `now` are the fractions drawn `seconds` ago and now; prints nothing if they are equal.
+    `before` and `now` are the fractions drawn `seconds` ago and now of the first of `rounds` tiles; prints nothing if
+    they are equal.
     """
     if now <= before:
         return
-    total = seconds / (now - before) * len(job.tiles())
+    total = seconds / (now - before) * rounds
     if min(total, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
-        kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
+        kept = "keeps what is drawn until then" if rounds == 1 else "ends it"
         advice = f"; Ctrl-C {kept}, --time-limit too" if job.is_command else ""
         print(f"rayfold: this will take about {format_duration(total)}{advice}", file=sys.stderr)
 
@@ -206,12 +216,18 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     image, fewest = TiledImage(job.size), job.samples
     picture.prepare_export(job.scene.tone)
     tiles = job.tiles()
+    if at_once := picture.keeps_samples(job.settings(), job.size):
+        tiles = [*tiles_of(job.size, job.tile or TILE)]
     for count, tile in enumerate(tiles):
         with stage("rendering"), about(job.scene.path), drawing():
-            frame, drawn = draw(picture, job, tile, progress)
-        if job.stop is not None and job.stop.requested and len(tiles) > 1:
+            if at_once and count:
+                frame = picture.developed(tile or (0, 0, *job.size))
+                progress.advance(job.samples if len(job.tiles()) > 1 else 0)
+            else:
+                frame, drawn = draw(picture, job, None if at_once else tile, progress, tile if at_once else None)
+        if job.stop is not None and job.stop.requested and len(tiles) > 1 and not at_once:
             raise KeyboardInterrupt  # the other tiles have no samples yet
-        if count + 1 < len(tiles) and time.monotonic() > job.deadline + GRACE_SECONDS / 2:
+        if count + 1 < len(tiles) and not at_once and time.monotonic() > job.deadline + GRACE_SECONDS / 2:
             done = f"{count + 1} of its {len(tiles)} tiles are drawn"
             raise IncompleteError(f"{job.scene.path}: {done} at --time-limit; nothing is written of a part")
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}

@@ -298,7 +298,8 @@ def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
     untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles()
-    tile = plan.size if tiles[0] is None else tiles[0][2:]
+    picture, settings = picture_class(plan.scene.picture), plan.job().settings()
+    tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
     facts = {
         "output": str(plan.output),
         "size": list(plan.size),
@@ -307,7 +308,7 @@ def print_plan(plan: ExportPlan) -> int:
         "samples": options.samples or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
-        "device_bytes_per_frame": picture_class(plan.scene.picture).device_bytes(plan.job().settings(), tile),
+        "device_bytes_per_frame": picture.device_bytes(settings, tile),
     }
     said = {"ignored": ignored_statements(plan.scene), "notes": list(plan.scene.notes)}
     said |= picture_class(plan.scene.picture).choices(plan.scene.settings)

@@ -12,7 +12,7 @@ interval, with parameters, camera and weight. A sample is one plotted point.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
 
+FLUSH = "flames/flush.cu"
+BAND_BUCKETS = 1 << 20  # of sum_of_alpha()
 MAX_FLUSH_SAMPLES = 1 << 24  # limit between two flushes: 255 * 2^24 < 2^32, even if all samples fall into one bucket
 FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
 FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
@@ -130,9 +132,10 @@ class ChaosGame:
     def __init__(self, device: Device, kernels: KernelCache | None = None):
         self.device, self.kernels = device, kernels or KernelCache(device)
         self._hit_counter: ChaosGame | None = None
-        file, kinds = "flames/flush.cu", (INTEGER_SUMS, FLOAT_SUMS)
-        self._flushes = {sums: device.kernel(file, "flush", 64, STRICT=1, SUMS=sums) for sums in kinds}
-        self._check_exactness = device.kernel(file, "check_exactness", 256, STRICT=1, SUMS=FLOAT_SUMS)
+        kinds = (INTEGER_SUMS, FLOAT_SUMS) if device.has_float4_atomics else (INTEGER_SUMS,)
+        self._flushes = {sums: device.kernel(FLUSH, "flush", 64, STRICT=1, SUMS=sums) for sums in kinds}
+        if device.has_float4_atomics:
+            self._check_exactness = device.kernel(FLUSH, "check_exactness", 256, STRICT=1, SUMS=FLOAT_SUMS)
         self.rect = BucketRect(0, 0, 0, 0)
         self.seed = self.fuse = self.steps = self.first_chain = self.chains = 0
         self._allocated: tuple[int | bool, ...] = ()
@@ -207,6 +210,28 @@ class ChaosGame:
         Channel 3 counts hits in 1/255 of a sample, independent of palette alpha and temporal weights.
         """
         return (self._hit_counter or self).sums
+
+    def cropped(self, rect: BucketRect) -> SampledSums:
+        """The sums of a rectangle of the grid, which lies in this one, on the device."""
+        crop, ours = self.device.kernel(FLUSH, "crop", 64, STRICT=1, SUMS=INTEGER_SUMS), self.rect
+        parts = []
+        for sums in [self.sums] + [self.hit_sums] * bool(self._hit_counter):
+            parts.append(self.device.buffer((rect.buckets, 4), "u8"))
+            place = rect.left - ours.left, rect.top - ours.top
+            crop(rect.buckets, sums, parts[-1], ours.columns, *place, rect.columns, rect.buckets)
+        return SampledSums(rect, self.samples, self.bad_values(), parts[0], parts[-1], self.bad_value_total)
+
+    def sum_of_alpha(self) -> int:
+        """The sum of all buckets' alpha, read in bands of rows."""
+        rows, rect = max(1, BAND_BUCKETS // self.rect.columns), self.rect
+        bands = (replace(rect, top=rect.top + k, rows=min(rows, rect.rows - k)) for k in range(0, rect.rows, rows))
+        return sum(int(self.cropped(band).sums.read()[:, 3].sum()) for band in bands)
+
+    def end(self) -> None:
+        """Free the histograms: no further steps follow until restart()."""
+        for game in [self] + [self._hit_counter] * bool(self._hit_counter):
+            assert game is not None
+            game._histogram, game._allocated = self.device.buffer(1, "u4"), (0,)
 
     def partial_result(self) -> PartialResult:
         """The sums, bad values and, if counted, hits of the steps so far; chunks' results are added up."""

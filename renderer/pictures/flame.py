@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.flames.camera import bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import MAX_PRIVATE_BYTES, ChaosGame, SampledSums
 from renderer.flames.genome import Flame, read_only
@@ -33,8 +34,10 @@ from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
 from renderer.scene.scene import Scene, ToneMapping
+from renderer.system.trust import check_memory
 
 KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
+DEVELOPED_SIDE = 2048  # of the tiles in which a larger picture is developed
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
@@ -152,6 +155,25 @@ def _make_plan(settings: Settings, size: Size, time: float, tile: Tile) -> _Plan
     return _Plan(settings, size, tile, passes, make_schedule(samples, size), flame, grid)
 
 
+def _whole_grid(settings: Settings, size: Size) -> BucketGrid:
+    return BucketGrid.for_tile(settings, size, (0, 0, *size))
+
+
+def _game_bytes(settings: Settings, size: Size) -> tuple[int, int]:
+    """Bytes of the chaos game of a whole picture, and of its sums alone; hits that are counted double them."""
+    buckets = _whole_grid(settings, size).rect.buckets
+    copies = 16 * buckets * max(1, min(os.cpu_count() or 1, MAX_PRIVATE_BYTES // (16 * buckets)))
+    samples, weights = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+    games = 1 + any(each.needs_hit_counts for each in make_passes(samples, weights))
+    return games * (copies + 32 * buckets), games * 32 * buckets
+
+
+def _is_developed_in_tiles(settings: Settings, size: Size) -> bool:
+    """True for a picture whose sums are one pass's, and so large that it is developed in tiles."""
+    passes = max([settings.passes, *(key.flame.passes for key in settings.keyframes)])
+    return size[0] * size[1] > DEVELOPED_SIDE**2 and passes == 1 and not settings.solid
+
+
 class Picture(AccumulatingPicture[Settings]):
     """Draws flames; a draw is a batch of the sample schedule."""
 
@@ -167,6 +189,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._pass = self._batch = 0  # the present pass, and the number of its batches that are drawn
         self._past_passes: list[tuple[int, int, np.ndarray]] = []  # by earlier pass: samples, bad values, sums
         self._earlier: SampledSums | None = None  # the first half of the samples, for noise()
+        self._part: SampledSums | None = None  # the sums of the tile that developed() made last
         self._noise_postprocess: Postprocess | None = None
         self._chunk_key: object = None  # the chunk whose chains are on the device
         self._chunk_extra_steps: ExtraSteps = ()
@@ -179,10 +202,40 @@ class Picture(AccumulatingPicture[Settings]):
 
     @classmethod
     def device_bytes(cls, settings: Settings, size: Size) -> int:
-        """Bytes of the histograms (on CPUs one for each core), the sums, the log-densities and the pixels."""
-        buckets = BucketGrid.for_tile(settings, size, (0, 0, *size)).rect.buckets
-        histograms = max(min(16 * buckets * (os.cpu_count() or 1), MAX_PRIVATE_BYTES), 16 * buckets)
-        return histograms + buckets * (68 if settings.estimator_radius > 0 else 48) + 16 * size[0] * size[1]
+        """Bytes of the histograms (on CPUs one for each core), the sums, the log-densities and the pixels at the peak.
+
+        Large pictures are developed in tiles, after the histograms are freed (keeps_samples).
+        """
+        game, sums = _game_bytes(settings, size)
+        parts = size if not _is_developed_in_tiles(settings, size) else (DEVELOPED_SIDE, DEVELOPED_SIDE)
+        buckets = BucketGrid.for_tile(settings, size, (0, 0, *parts)).rect.buckets
+        develops = buckets * (36 if settings.estimator_radius > 0 else 16) + 16 * parts[0] * parts[1]
+        if parts == size:
+            return game + develops
+        return max(game, sums + develops + buckets * sums // _whole_grid(settings, size).rect.buckets)
+
+    @classmethod
+    def fits_whole(cls, settings: Settings, size: Size) -> bool:
+        """True for large flames of one pass whose sums have room in memory."""
+        if _is_developed_in_tiles(settings, size):
+            with suppress(InputError, UnavailableError):
+                check_memory(cls.device_bytes(settings, size), "settings: size")
+                return True
+        return False
+
+    def keeps_samples(self, settings: Settings, size: Size) -> bool:
+        """fits_whole(), and the device has room too."""
+        device, (game, sums) = self.gpu.device.properties, _game_bytes(settings, size)
+        has_room = max(sums, game - sums) <= device.max_buffer_bytes and game <= 0.8 * device.memory_bytes
+        return has_room and self.fits_whole(settings, size)
+
+    def developed(self, tile: Tile) -> Frame:
+        """The frame of a tile of the picture drawn at once."""
+        self._game.end()
+        self._part = None  # frees the last tile's
+        grid = BucketGrid.for_tile(self._plan.flame, self._plan.size, tile)
+        self._plan, self._part = replace(self._plan, tile=tile, grid=grid), self._game.cropped(grid.rect)
+        return self._frame()
 
     def never_block(self) -> None:
         """From now on the generic kernel draws flames whose specialized kernel is not compiled."""
@@ -201,7 +254,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._start(_make_plan(settings, size, time, tile))
 
     def _start(self, plan: _Plan, chunk: tuple[int, int] = (0, 1)) -> None:
-        self._plan, self._batch, self._past_passes = plan, 0, []
+        self._plan, self._batch, self._past_passes, self._part = plan, 0, [], None
         self._chunk_key, self._chunk_extra_steps = None, ()
         self._start_pass(0, chunk)
 
@@ -237,7 +290,8 @@ class Picture(AccumulatingPicture[Settings]):
         """The picture of all samples so far."""
         plan, index, one = self._plan, self._pass, self._plan.passes[self._pass]
         scale = plan.pixels_per_unit(index)
-        return self._postprocess(self._game, one, plan.grid, plan.tile[2:], plan.settings, scale, index)
+        game: Any = self._part or self._game
+        return self._postprocess(game, one, plan.grid, plan.tile[2:], plan.settings, scale, index)
 
     def _next_pass(self) -> None:
         """Keep the log-density of the present pass and start the chains of the next pass."""
@@ -354,7 +408,7 @@ class Picture(AccumulatingPicture[Settings]):
         plan = self._plan
         assert (plan.settings, plan.size, plan.tile) == (settings, size, tile or (0, 0, *size)), "not the last draw"
         rect, n = plan.grid.rect, plan.flame.supersample
-        sums = sum((past for _, _, past in self._past_passes), self._game.sums.read())
+        sums = sum((past for _, _, past in self._past_passes), (self._part or self._game).sums.read())
         left, top, width, height = plan.tile
         first_row = plan.grid.gutter + top * n - rect.top
         first_column = plan.grid.gutter + left * n - rect.left
@@ -398,16 +452,16 @@ class Picture(AccumulatingPicture[Settings]):
     def report(self) -> dict[str, object]:
         """Samples, bad values, and the fraction of the samples inside of the frame; reads the histogram."""
         game, plan = self._game, self._plan
-        sums, bad, samples = game.sums.read(), game.bad_values(), game.samples
+        alpha, bad, samples = game.sum_of_alpha(), game.bad_values(), game.samples
         for past_samples, past_bad, past_sums in self._past_passes:
-            sums, bad, samples = sums + past_sums, bad + past_bad, samples + past_samples
+            alpha, bad, samples = alpha + int(past_sums[:, 3].sum()), bad + past_bad, samples + past_samples
         steps = plan.schedule.batch_steps(max(self._batch - 1, 0))
         weight = float(np.mean([one.temporal_weights for one in plan.passes[: self._pass + 1]]))
         return {
             "samples": samples - bad,
             "last_batch": f"{plan.schedule.chains} chains x {steps} steps",
             "bad_values": bad,
-            "in_frame": float(sums[:, 3].sum() / 255 / weight / max(samples - bad, 1)),
+            "in_frame": float(alpha / 255 / weight / max(samples - bad, 1)),
             "chains": game.chains,
             "temporal_samples": len(plan.passes[self._pass].temporal_samples),
             "passes": plan.flame.passes,

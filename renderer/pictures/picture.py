@@ -179,6 +179,19 @@ class Picture(Generic[AnySettings]):
         """The frame of all samples so far, where `frame` is the last one that draw() returned."""
         return frame
 
+    @classmethod
+    def fits_whole(cls, settings: AnySettings, size: Size) -> bool:
+        """True if a picture so large is drawn at once, its frame then made tile by tile by developed()."""
+        return False
+
+    def keeps_samples(self, settings: AnySettings, size: Size) -> bool:
+        """fits_whole(), and the device has room too."""
+        return self.fits_whole(settings, size)
+
+    def developed(self, tile: Tile) -> Frame:
+        """The frame of a tile of all samples of the picture drawn at once, which gets no more samples."""
+        raise NotImplementedError
+
     def postprocess(self, settings: AnySettings, size: Size, frame: Frame) -> Frame:
         """Return the frame that draw() would make from this frame of source_picture()."""
         raise NotImplementedError

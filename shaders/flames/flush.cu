@@ -25,6 +25,15 @@ KERNEL check_exactness(GLOBAL const float4 *histogram, int buckets, GLOBAL uint 
     }
 }
 
+// part = the sums of a rectangle of the grid, `part_columns` wide, whose first bucket is (left, top).
+KERNEL crop(GLOBAL const ulong *sums, GLOBAL ulong *part, int columns, int left, int top, int part_columns,
+            int part_buckets) {
+    uint i = thread_index();
+    if (i >= (uint)part_buckets) return;
+    size_t from = ((size_t)top + i / (uint)part_columns) * (size_t)columns + (size_t)left + i % (uint)part_columns;
+    for (size_t k = 0; k < 4; k++) part[4 * (size_t)i + k] = sums[4 * from + k];
+}
+
 #define FLUSH_ALWAYS 0
 #define FLUSH_IF_EXACT 1  // clears the histogram in any case
 #define FLUSH_IF_INEXACT 2

@@ -13,7 +13,8 @@ import pytest
 
 from renderer.cli import main
 from renderer.errors import InputError
-from renderer.export.render import format_duration
+from renderer.export import render as export
+from renderer.export.render import RenderJob, format_duration
 from renderer.flames import evolve, kernel_cache
 from renderer.flames.genome import Xform
 from renderer.flames.settings import Settings
@@ -22,6 +23,8 @@ from renderer.paths import SCENES
 from renderer.pictures import flame as picture_module
 from renderer.pictures import flame3d, load, open_picture
 from renderer.scene.cameras import Camera, View2D
+from renderer.system import trust
+from renderer.system.progress import Progress
 
 IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
 
@@ -263,3 +266,30 @@ def test_diverging_points_count_as_bad_values(gpu):
     pixels = picture.draw(Settings(xforms=xforms), (64, 64), 0.0).read()
     assert picture.report()["bad_values"] > 1000
     assert np.isfinite(pixels).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_large_picture_is_played_once_and_developed_in_tiles(gpu, tmp_path, monkeypatch, weighted):
+    """Of the same bits as drawn whole; its layers and its report too. Passes are played for each tile."""
+    scene = load(SCENES / ("voyage.flame" if weighted else "fern.toml"), film=weighted)
+    settings = replace(scene.settings, estimator_radius=2.0, supersample=2)
+    if weighted:  # weights of time make the hits another histogram
+        changes = dict(temporal_samples=3, temporal_filter_type="gaussian", estimator_radius=2.0)
+        keys = [replace(key, flame=replace(key.flame, **changes)) for key in settings.keyframes]
+        settings = replace(settings, keyframes=tuple(keys))
+    picture, size = open_picture(scene, gpu), (50, 40)
+    job = RenderJob(replace(scene, settings=settings), size, picture.sample_count(settings, size), layers=True)
+    whole, report, starts = export.render(picture, job, Progress(0, "")), picture.report(), []
+    monkeypatch.setattr(picture_module, "DEVELOPED_SIDE", 30)
+    monkeypatch.setattr(export, "TILE", 30)
+    start = picture_module.Picture._start
+    monkeypatch.setattr(picture_module.Picture, "_start", lambda self, *words: starts.append(1) or start(self, *words))
+    for job_in_tiles in (job, replace(job, tile=16)):
+        parts = export.render(picture, job_in_tiles, Progress(0, ""))
+        assert np.array_equal(parts.linear, whole.linear) and picture.report() == report
+        assert all(np.array_equal(parts.layers[name], whole.layers[name]) for name in ("density", "color_sum"))
+    assert len(starts) == 2
+    assert not picture.keeps_samples(replace(settings, keyframes=(), passes=2), size)
+    monkeypatch.setattr(trust.Limits, "memory", 1 << 20)
+    monkeypatch.setattr(trust, "SMALL_BYTES", 0)
+    assert not picture.keeps_samples(settings, size)
