@@ -17,6 +17,7 @@ import numpy as np
 from renderer.flames import edit, evolve, framing, palettes
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
+from renderer.flames.gradient_files import SUFFIXES, read_gradients, write_gradient
 from renderer.flames.settings import Settings, keyframes_for_file, to_keyframe
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
@@ -53,6 +54,7 @@ class Editor(PanelEditor):
         self.hovered: triangles.Drag | None = None  # the drag that a press would begin
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
+        self.gradients: list[tuple[str, np.ndarray]] = []  # of the file that was opened last, by name
         self._tries = 0  # random flames left to try
         self._game: ChaosGame | None = None  # see _short_game()
 
@@ -275,6 +277,24 @@ class Editor(PanelEditor):
         self.app.record()
         self.app.recent.add(path)
         self.app.show_message(f"saved {path.name}")
+
+    def open_gradients(self) -> None:
+        """Asks for a file of gradients; shows its first, and lists all below the palette."""
+        self.app.ask_file("Open gradients", open_files.scene_folder(self.app), SUFFIXES, self._open_gradients)
+
+    def _open_gradients(self, path: Path) -> None:
+        with self.app.errors_as_messages("opening gradients"):
+            self.gradients = read_gradients(path)
+            self.change(edit.with_palette_colors, self.gradients[0][1])
+
+    def save_gradient(self) -> None:
+        """Asks for the file to which the flame's palette is written, in the format of its suffix."""
+        start = open_files.scene_folder(self.app) / "palette.ugr"
+        self.app.ask_file("Save the gradient", start, SUFFIXES, self._save_gradient, saves=True)
+
+    def _save_gradient(self, path: Path) -> None:
+        with self.app.errors_as_messages("saving a gradient"):
+            write_gradient(path, path.stem, self.flame.palette_colors)
 
     # Actions on key frames
 

@@ -294,11 +294,25 @@ class FlameEditor(Editor):
         self._gradient("the flame's colors", flame.palette_colors)
         self._palette_slider("rotate", -128, 128)
         self._palette_slider("hue", -180, 180)
-        imgui.spacing()
+        for label, run in {
+            "Reverse": self._reverse,
+            "Open...": self.open_gradients,
+            "Save...": self.save_gradient,
+        }.items():
+            if imgui.button(f"{label}##gradient"):
+                run()
+            imgui.same_line(0, 4 * self.scale)
+        imgui.new_line()
+        for number, (name, colors) in enumerate(self.gradients):
+            if self._gradient(f"{name}##{number}", colors):
+                self.change(edit.with_palette_colors, colors)
         for name in palettes.builtin_names():
             if self._gradient(name, palettes.builtin(name), not flame.colors and flame.palette == name):
                 self.change(edit.with_palette, name)
         imgui.dummy((0, 2 * self.scale))
+
+    def _reverse(self) -> None:
+        self.change(edit.with_palette_colors, self.flame.palette_colors[::-1])
 
     def _palette_slider(self, name: str, low: int, high: int) -> None:
         """A slider that returns to 0; while held, it rotates the palette as it was when pressed."""

@@ -304,6 +304,25 @@ def test_palettes_are_chosen_by_gradient_and_rotated(screen, places):
     assert settings(screen).xforms[0].xaos[1] > 1.2 and settings(screen).xforms[0].xaos[0] == 1.0
 
 
+def test_gradients_are_opened_reversed_and_saved(screen, places, tmp_path):
+    (tmp_path / "a.gpl").write_text("GIMP Palette\n0 0 0\n255 51 0\n")
+    screen.resize((WIDTH, 1800))
+    frames(screen)
+    click(screen, middle(places["palette"]))
+    editor(screen)._open_gradients(tmp_path / "a.gpl")
+    frames(screen, 2)
+    ramp = np.linspace([0, 0, 0], [255, 51, 0], 256)
+    assert np.allclose(settings(screen).palette_colors, ramp)
+    click(screen, middle(places["Reverse##gradient"]))
+    assert np.allclose(settings(screen).palette_colors, ramp[::-1])
+    click(screen, middle(places["gradient a##0"]))
+    assert np.allclose(settings(screen).palette_colors, ramp)
+    editor(screen)._save_gradient(tmp_path / "b.map")
+    assert (tmp_path / "b.map").read_text().splitlines()[-1] == "255  51   0"
+    editor(screen)._open_gradients(tmp_path / "none.ase")
+    assert "none.ase" in screen.app.message
+
+
 def test_a_variant_is_selected_by_click(screen):
     finish(screen)
     before = settings(screen)
