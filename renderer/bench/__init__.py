@@ -75,6 +75,10 @@ def _check_repository(args: argparse.Namespace) -> None:
         raise UserError(
             f"--repo {args.repo}: has neither scenes/ nor tests/fps/; --command times any repository's command"
         )
+    if not program and getattr(args, "by", "time") == "instructions":
+        raise UserError("--by instructions: wants --command; of cases the time or the memory decides")
+    if getattr(args, "by", "time") == "memory":
+        args.by = "peak memory"
     if program and getattr(args, "cases", None):
         raise UserError("--command is timed as a whole; cases are not named beside it")
 
@@ -93,6 +97,14 @@ def fault(text: str) -> list[str]:
     except argparse.ArgumentTypeError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r} must be slowdown=8% or pixel")
+
+
+def parameter(text: str) -> tuple[str, list[str]]:
+    """Parses --parameter NAME=A,B,...; ArgumentTypeError for other words."""
+    name, equals, values = text.partition("=")
+    if not (name.isidentifier() and equals and values):
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=A,B,..., such as size=10,100")
+    return name, values.split(",")
 
 
 CASES = _option("cases", nargs="*", metavar="CASE", help="a case, or the leading parts of names; none means all")
@@ -117,6 +129,12 @@ EXPERIMENT = (
     _option("--seconds", type=duration, default=0.3, help="timed in each process (default 0.3)"),
     _option("--seed", type=seed, default=0, help="of the random orders of pairs"),
 )  # fmt: skip
+BY = _option(
+    "--by",
+    choices=("time", "instructions", "memory"),
+    default="time",
+    help="what decides; instructions and memory alone need few processes and no idle machine (default time)",
+)
 COMMAND = (
     _option("--command", dest="program", metavar="LINE",
             help="time this command, as whole processes in worktrees of both commits; needs no case and no import"),
@@ -124,16 +142,20 @@ COMMAND = (
     _option("--warmup", type=int, default=1, metavar="N", help="with --command: untimed runs at first (default 1)"),
     _option("--clock", choices=("wall", "cpu"), default="wall",
             help="with --command: wall time, or the processor's, which other programs disturb less (default wall)"),
+    _option("--parameter", type=parameter, action="append", default=[], metavar="NAME=A,B,...",
+            help="with --command: a case for each value, which stands for {NAME} in the command; may be repeated"),
+    _option("--counts", choices=("auto", "none", "perf", "cachegrind", "callgrind"), default="auto",
+            help="with --command: what counts instructions (default: perf_event_open, else valgrind if not too slow)"),
 )  # fmt: skip
 AB = (
-    *EXPERIMENT, *COMMAND,
+    *EXPERIMENT, *COMMAND, BY,
     _option("--base", required=True, metavar="REF", help="commit, branch or tag to compare with"),
     _option("--head", metavar="REF", help="what is compared (default: the working tree as it is)"),
     _option("--inject", type=fault, default=[], metavar="FAULT",
             help="self-test: slowdown=8%% or pixel, in the head's processes"),
 )  # fmt: skip
 FIND = (
-    *EXPERIMENT[1:], *COMMAND,
+    *EXPERIMENT[1:], *COMMAND, BY,
     _option("--base", required=True, metavar="REF", help="a commit that is fast enough"),
     _option("--head", default="HEAD", metavar="REF", help="a commit that is slower (default: HEAD)"),
     _option("--case", metavar="CASE", help="the one case, unless --command is given"),

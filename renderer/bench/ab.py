@@ -7,6 +7,7 @@ options and JSON keys of these two actions never change, so that commits far apa
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -25,22 +27,22 @@ from typing import IO
 
 import numpy as np
 
-from renderer.bench import MAX_PAIRS
-from renderer.bench.experiment import ARMS, Experiment, open_experiment, read_experiment, throttle_reason
+from renderer.bench import MAX_PAIRS, counting
+from renderer.bench.counting import NO_COUNTER, TIMEOUT, Counter, judge_counts, last_message, launch
+from renderer.bench.experiment import ARMS, Experiment, open_experiment, read_experiment, shown_label, throttle_reason
 from renderer.bench.machine import commit_info, git, host, machine_state
 from renderer.bench.measure import WrongResult
 from renderer.bench.records import MAX_NAME, SCHEMA
 from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detectable_effect, slower_rate
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
-from renderer.host import children_seconds, is_running
+from renderer.host import is_running
 from renderer.images.metrics import psnr
 from renderer.paths import A_CHECKOUT, PACKAGE, temporary_directory
 from renderer.plain import Json, printable
 from renderer.system.process import INTERNAL_ERROR
 from renderer.system.progress import Progress
 
-SAMPLE_TIMEOUT = 300  # seconds, for one process
 ATTEMPTS = 3  # at one pair, which is repeated if the machine was throttled
 # Author of a temporary commit, to which no branch refers.
 IDENTITY = ("-c", "user.name=rayfold", "-c", "user.email=rayfold@localhost")
@@ -68,6 +70,9 @@ class ExperimentOptions:
     setup: str | None = None
     warmup: int = 1
     clock: str = "wall"
+    parameter: Sequence[tuple[str, list[str]]] = ()
+    counts: str = "auto"
+    by: str = "time"
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> "ExperimentOptions":
@@ -119,7 +124,7 @@ def reanalyze(args: argparse.Namespace) -> int:
         raise InputError(f"{args.file}: its header does not say how many pairs there were to be")
     rule = DecisionRule(counts[0], counts[1], args.alpha, args.min_effect)
     verdicts = compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None)
-    return print_verdicts(experiment, verdicts, args.json, args.fail_on_undecided)
+    return print_verdicts(experiment, verdicts, rule, args.json, args.fail_on_undecided)
 
 
 def compute_verdicts(
@@ -127,7 +132,8 @@ def compute_verdicts(
 ) -> dict[str, Verdict]:
     """Returns the verdict of each case that the base has too; INVALID where a process crashed or the pictures differ.
 
-    measure(stage, names, pairs) times processes until `experiment` has `pairs` pairs of each named case.
+    It is of the time, or of the quantity that the experiment's --by names. measure(stage, names, pairs) measures
+    processes until `experiment` has `pairs` pairs of each named case.
     """
 
     def measure_pairs(stage: str, names: list[str], pairs: int) -> dict[str, np.ndarray]:
@@ -135,7 +141,11 @@ def compute_verdicts(
         ratios = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
         return {name: values for name, values in ratios.items() if len(values)}
 
-    verdicts = decide(names, measure_pairs, rule)
+    if experiment.by == "time":
+        verdicts = decide(names, measure_pairs, rule)
+    else:
+        counted = judge_counts(experiment, names, rule, measure, experiment.by)
+        verdicts = {name: judged[experiment.by] for name, judged in counted.items() if experiment.by in judged}
     for name in names:
         reason = experiment.invalid(name)
         if reason or name not in verdicts:
@@ -146,14 +156,16 @@ def compute_verdicts(
 def print_verdicts(
     experiment: Experiment,
     verdicts: dict[str, Verdict],
+    rule: DecisionRule,
     as_json: bool,
     fail_on_undecided: bool,
     extra: Json | None = None,
 ) -> int:
     """Prints the verdicts, with the further keys `extra`, and appends them to the file; returns the exit code.
 
-    1: a case is slower, a counter increased, the head's picture differs, or the head's check fails. 70: the head
-    crashes. 3: a case is undecided, or only the base is invalid (1 with `fail_on_undecided`). 0: otherwise.
+    1: a case is slower, by its instructions where its time is undecided, a counter increased, the head's picture
+    differs, or the head's check fails. 70: the head crashes. 3: a case is undecided, or only the base is invalid (1
+    with `fail_on_undecided`). 0: otherwise.
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
@@ -162,10 +174,14 @@ def print_verdicts(
         "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
         "interval": {name: _interval(verdict) for name, verdict in verdicts.items()},
         "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
+        "by": experiment.by,
+        "counts": count_facts(experiment, list(verdicts), rule),
+        "outliers": {name: experiment.outliers(name) for name in verdicts},
         "reasons": {name: verdict.reason for name, verdict in verdicts.items() if verdict.reason},
         "counter_increases": {name: counters for name, counters in increases.items() if counters},
         "skipped": {name: reason for name, reason in skipped.items() if reason},
         "refs": experiment.header["refs"],
+        **({"counter": experiment.header["counter"]} if "counter" in experiment.header else {}),
         **(extra or {}),
     }
     experiment.file.add({"verdict": answer})
@@ -179,11 +195,15 @@ def print_verdicts(
 def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) -> int:
     """1 if the head is slower or wrong, INTERNAL_ERROR if it crashed, 3 if a case is undecided, 0 otherwise.
 
-    Counters that increased also give 1, and so do undecided cases with `fail_on_undecided`.
+    Counters that increased also give 1, and so do undecided cases with `fail_on_undecided`. The instructions decide
+    that a case is slower where its time does not.
     An INVALID case has one of four outcomes. The results differ: 1. The head ended with a wrong result: 1. The head
     crashed otherwise: INTERNAL_ERROR. The base crashed: undecided, since the head is not judged.
     """
     labels = set(answer["verdicts"].values())
+    for name, label in answer["verdicts"].items():
+        if label == "UNDECIDED":
+            labels.add(answer["counts"].get(name, {}).get("instructions", {}).get("verdict", label))
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]
     differs = any(experiment.invalid(name) and not experiment.crash(name) for name in invalid)
@@ -197,6 +217,18 @@ def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) ->
     return 0
 
 
+def count_facts(experiment: Experiment, names: list[str], rule: DecisionRule) -> Json:
+    """The verdicts of counts that were measured, as JSON: case -> quantity -> verdict, percent, interval, pairs."""
+    counted = judge_counts(experiment, names, rule, lambda stage, names, pairs: None)
+    return {
+        name: {
+            quantity: {"verdict": v.label, "percent": round(v.percent, 3), "interval": _interval(v), "pairs": v.pairs}
+            for quantity, v in quantities.items()
+        }
+        for name, quantities in counted.items()
+    }
+
+
 def _interval(verdict: Verdict) -> list[float | None]:
     """The bounds of the verdict's interval in percent of the base's time; None for an infinite bound."""
     return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
@@ -207,18 +239,29 @@ def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
     for name, verdict in verdicts.items():
-        low, high = ("unbounded" if x is None else f"{x:+.2f}%" for x in answer["interval"][name])
-        text = verdict.reason or f"{verdict.percent:+6.2f}% of the time ({low} to {high}), {verdict.pairs} pairs"
-        print(f"{verdict.label:10s} {name:38s} {text}")
+        text = f"{verdict.percent:+6.2f}% of the {answer['by']} ({_bounds(answer['interval'][name])})"
+        print(f"{verdict.label:10s} {name:38s} {verdict.reason or f'{text}, {verdict.pairs} pairs'}")
+        for quantity, judged in answer["counts"][name].items():
+            if quantity != answer["by"]:
+                change = f"{judged['percent']:+6.2f}% of the {quantity} ({_bounds(judged['interval'])})"
+                print(f"  {shown_label(quantity, judged['verdict']):10s} {change}, {judged['pairs']} pairs")
+        if answer["outliers"][name]:
+            print(f"           {answer['outliers'][name]} pairs are outliers: other work on the machine disturbed them")
         for counter, (base, head) in answer["counter_increases"].get(name, {}).items():
             print(f"           {counter} of one run rose from {base} to {head}")
     for name, reason in answer["skipped"].items():
         print(f"skipped    {name:38s} {reason}")
+    if not any("instructions" in judged for judged in answer["counts"].values()) and answer.get("counter"):
+        print(f"no instructions were counted: {answer['counter']}")
     if "false_positive_rate" in answer:
         print(f"false alarms of these pairs under random order: {100 * answer['false_positive_rate']:.2f}%")
         for name, effect in answer["detectable_percent"].items():
             detected = "no slowdown up to +50%" if effect is None else f"+{effect:g}%"
             print(f"detected with 80% power: {name:38s} {detected}")
+
+
+def _bounds(interval: list[float | None]) -> str:
+    return " to ".join("unbounded" if x is None else f"{x:+.2f}%" for x in interval)
 
 
 class Runner:
@@ -228,7 +271,7 @@ class Runner:
     """
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
-        self._options, self._trees, self._refs = options, trees, refs
+        self._options, self._trees, self._refs, self._counter = options, trees, refs, NO_COUNTER
         self._names = self._list_cases()
         size, rule = options.size, options.rule
         settings = {
@@ -237,8 +280,11 @@ class Runner:
             "max_pairs": rule.max_pairs, "inject": list(options.inject),
         }  # fmt: skip
         if options.program:
-            settings |= {key: getattr(options, key) for key in ("program", "setup", "warmup", "clock")}
+            keys = ("program", "setup", "warmup", "clock", "counts", "parameter")
+            settings |= {key: json.loads(json.dumps(getattr(options, key))) for key in keys}
+        settings |= {"by": options.by} if options.by != "time" else {}
         header = {"schema": SCHEMA, "refs": refs, "settings": settings, "host": host()}
+        header |= {"counter": self._counter.name} if options.program else {}
         self._experiment = open_experiment(options.output, header)
         # The file may hold further cases, of a run that asked for more: they get no verdict.
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
@@ -248,11 +294,15 @@ class Runner:
         options, verdicts = self._options, self.verdicts()
         extra: Json = {"alpha": options.rule.alpha, "min_effect": options.rule.min_effect}
         extra |= self._harness_errors() if options.action == "aa" else {}
-        return print_verdicts(self._experiment, verdicts, options.json, options.fail_on_undecided, extra)
+        return print_verdicts(self._experiment, verdicts, options.rule, options.json, options.fail_on_undecided, extra)
 
     def verdicts(self) -> dict[str, Verdict]:
         """Measures until every case is decided or has --max-pairs pairs; returns the verdicts by case."""
-        return compute_verdicts(self._experiment, self._names, self._options.rule, self._measure)
+        experiment, rule = self._experiment, self._options.rule
+        verdicts = compute_verdicts(experiment, self._names, rule, self._measure)
+        if experiment.by == "time" and self._counter.works:
+            judge_counts(experiment, list(verdicts), rule, self._measure)
+        return verdicts
 
     def _harness_errors(self) -> Json:
         """Estimates the false alarm rate and each case's smallest detectable effect on this machine from A/A pairs."""
@@ -269,9 +319,9 @@ class Runner:
         answer = self._process("head", ["list", *self._options.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
             if answer.returncode == INTERNAL_ERROR or answer.returncode < 0:
-                raise RuntimeError(_last_message(answer.stderr, f"bench list ended by signal {-answer.returncode}"))
+                raise RuntimeError(last_message(answer.stderr, f"bench list ended by signal {-answer.returncode}"))
             kinds = {InputError.exit_code: InputError, UnavailableError.exit_code: UnavailableError}
-            raise kinds.get(answer.returncode, UserError)(_last_message(answer.stderr, "bench list failed"))
+            raise kinds.get(answer.returncode, UserError)(last_message(answer.stderr, "bench list failed"))
         return [case["name"] for case in json.loads(answer.stdout)["cases"]]
 
     def _command(self, arm: str, arguments: list[str], hash_seed: int = 0) -> tuple[list[str], Json]:
@@ -292,14 +342,12 @@ class Runner:
         return command, {"cwd": tree, "env": environment, "text": True, "errors": "replace"}
 
     def _process(self, arm: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-        """Runs `bench` in an arm's tree to its end; return code 124 if it took longer than SAMPLE_TIMEOUT."""
+        """Runs `bench` in an arm's tree to its end; return code 124 if it took longer than TIMEOUT."""
         command, options = self._command(arm, arguments)
         try:
-            return subprocess.run(
-                command, timeout=SAMPLE_TIMEOUT, capture_output=True, stdin=subprocess.DEVNULL, **options
-            )
+            return subprocess.run(command, timeout=TIMEOUT, capture_output=True, stdin=subprocess.DEVNULL, **options)
         except subprocess.TimeoutExpired:
-            return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
+            return subprocess.CompletedProcess(command, 124, "", f"took longer than {TIMEOUT} s")
 
     def _measure(self, stage: str, names: list[str], pairs: int) -> None:
         """Measures the pairs that the file lacks, up to `pairs` of each case, in a shuffled order of cases.
@@ -330,7 +378,7 @@ class Runner:
             rng = random.Random(f"{self._options.seed}/{stage}/{pair}/{name}/{attempt}")
             arms, hash_seed = list(ARMS), rng.randrange(1 << 32)  # both arms hash texts alike; each attempt differs
             rng.shuffle(arms)
-            samples = self._samples(arms, name, hash_seed, rng)
+            samples = self._samples(arms, name, hash_seed, rng, stage)
             for position, arm in enumerate(arms):
                 row = {"case": name, "arm": arm, "stage": stage, "pair": pair, "attempt": attempt, "position": position}
                 experiment.add(row | samples[arm])
@@ -341,8 +389,8 @@ class Runner:
         if reasons and pair not in experiment.pairs(name, stage):
             raise UnavailableError(f"bench: {name}: {reasons[0]}, {ATTEMPTS} times; no verdict is given")
 
-    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, Json]:
-        """Runs a fresh process for each arm; returns each arm's record, or a row with the reason why it has none.
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random, stage: str) -> dict[str, Json]:
+        """Runs a fresh process for each arm, alike in every stage; returns each arm's record, or why it has none.
 
         Both processes warm up. Then, in each round, they time one batch each, one after the other in random order, so
         that a disturbance longer than a batch affects both arms.
@@ -382,56 +430,104 @@ class Runner:
 
 
 class CommandRunner(Runner):
-    """Times whole processes of a command in both trees, which need no bench program and no case."""
+    """Measures whole processes of a command in both trees, which need no bench program and no case.
+
+    A command may report its own cases: it appends a line of JSON for each to the file that RAYFOLD_BENCH names, with
+    "case", the times of its runs "wall_ns" and perhaps "cpu_ns", and "counters". Each is then a case of the experiment,
+    and of a process that is started with its name in RAYFOLD_BENCH_CASE.
+    """
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
-        assert options.program is not None
-        self._arguments = split_command(options.program, "--command")
+        self._commands: dict[str, tuple[list[str], str]] = {}  # case -> words, and the name that the command reports
         super().__init__(options, trees, refs)
-        for arm in ARMS:
-            if options.setup:
-                self._timed(arm, split_command(options.setup, "--setup"), 0)
-            for _ in range(options.warmup):
-                with suppress(UserError):  # timed runs report it
-                    self._timed(arm, self._arguments, 0)
 
     def _list_cases(self) -> list[str]:
-        return [printable(str(self._options.program), MAX_NAME)]
+        """Runs --setup and the warm-ups; returns the cases that the command reports, or the command, by parameters."""
+        options, slowest, counts_whole = self._options, 0, self._options.by == "instructions"
+        self._counter = counting.find_counter(options.counts)
+        if counts_whole and not self._counter.works:
+            raise UnavailableError(f"bench: --by instructions: {self._counter.reason}")
+        for arm in ARMS if options.setup else ():
+            launch(split_command(str(options.setup), "--setup"), self._trees[arm])
+        for line in expand_parameters(str(options.program), options.parameter):
+            words, reported = split_command(line, "--command"), {}
+            for arm in ARMS:
+                for _ in range(max(options.warmup, arm == "head")):
+                    with suppress(UserError):  # measured processes report it
+                        took = launch(words, self._trees[arm], RAYFOLD_BENCH_SECONDS="0")
+                        slowest, reported = max(slowest, took["cpu_ns"]), took["cases"]
+            more = f" ({line})" if options.parameter else ""
+            cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
+            if cases:
+                self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
+            cases = cases or {printable(line, MAX_NAME): (words, "")}
+            if self._commands.keys() & cases.keys():
+                raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
+            self._commands |= cases
+        if self._counter.tool and options.counts == "auto" and options.by == "time" and slowest > counting.AFFORDABLE:
+            text = f"under {self._counter.name} the command takes minutes; --by instructions counts it all the same"
+            self._counter = Counter(reason=text)
+        return list(self._commands)
 
-    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, Json]:
-        """Runs the command in both trees, in rounds of random order, for about --seconds; records by arm."""
-        rows: dict[str, Json] = {arm: {"clock": self._options.clock, "wall_ns": [], "cpu_ns": []} for arm in arms}
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random, stage: str) -> dict[str, Json]:
+        """Times or counts the command in both trees; records by arm."""
+        words, case = self._commands[name]
+        if stage == "count":
+            return self._counts(arms, words, case, hash_seed)
+        clock, seconds = self._options.clock, self._options.seconds
+        rows: dict[str, Json] = {arm: {"clock": clock, "wall_ns": [], "cpu_ns": [], "turns": []} for arm in arms}
         began, before, rounds = time.monotonic(), machine_state(gpu=False), 0
-        while rounds == 0 or rounds < ROUNDS and time.monotonic() - began < self._options.seconds * len(arms):
+        while rounds == 0 or rounds < ROUNDS and time.monotonic() - began < seconds * len(arms):
             for arm in rng.sample(arms, len(arms)):
                 try:
-                    times = self._timed(arm, self._arguments, hash_seed)
+                    took = launch(words, self._trees[arm], hash_seed, case=case, RAYFOLD_BENCH_SECONDS=str(seconds))
                 except UserError as error:
                     return rows | {arm: {"crash": str(error)}}
-                for key, nanoseconds in times.items():
-                    rows[arm][key].append(nanoseconds)
+                if case and case not in took["cases"]:
+                    return rows | {arm: not_reported(arm)}
+                times = took["cases"][case] if case else {key: [took[key]] for key in ("wall_ns", "cpu_ns")}
+                if clock == "cpu" and "cpu_ns" not in times:
+                    raise UserError(f"--clock cpu: {name} is reported without cpu_ns")
+                row = rows[arm]
+                for key in ("wall_ns", "cpu_ns"):
+                    row[key] += times.get(key, [])
+                row["turns"].append(len(times["wall_ns"]))
+                row["counters"] = times.get("counters", {})
+                row["counts"] = {"peak memory": took["peak memory"]} if took["peak memory"] else {}
             rounds += 1
-        facts = {"turns": [1] * rounds, "machine": {"before": before, "after": machine_state(gpu=False)}}
+        facts = {"machine": {"before": before, "after": machine_state(gpu=False)}}
         return {arm: row | facts for arm, row in rows.items()}
 
-    def _timed(self, arm: str, command: list[str], hash_seed: int) -> dict[str, int]:
-        """Runs a command in an arm's tree; its wall and processor time in ns. UserError if it fails."""
-        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-        before, began = children_seconds(), time.perf_counter_ns()
-        try:
-            answer = subprocess.run(
-                command, cwd=self._trees[arm], env=environment, timeout=SAMPLE_TIMEOUT, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise UserError(f"{command[0]} took longer than {SAMPLE_TIMEOUT} s") from None
-        except OSError as error:
-            raise UserError(f"{command[0]} cannot be started: {error.strerror}") from None
-        wall, seconds = time.perf_counter_ns() - began, children_seconds() - before
-        if answer.returncode:
-            message = _last_message(answer.stderr, "it printed nothing on stderr")
-            raise UserError(f"{command[0]} ended with exit code {answer.returncode}: {message}")
-        return {"wall_ns": wall, "cpu_ns": max(1, round(1e9 * seconds))}
+    def _counts(self, arms: list[str], words: list[str], case: str, hash_seed: int) -> dict[str, Json]:
+        """Counts one process of each arm, at once under valgrind, to which the other arm is no disturbance."""
+        counter = NO_COUNTER if self._options.by == "peak memory" else self._counter
+
+        def counts(arm: str) -> Json:
+            try:
+                found = counting.count(words, self._trees[arm], hash_seed, counter, case)
+                return not_reported(arm) if found is None else {"counts": found}
+            except UserError as error:
+                return {"crash": str(error)}
+
+        with ThreadPoolExecutor(len(arms) if counter.tool else 1) as pool:
+            return dict(zip(arms, pool.map(counts, arms), strict=True))
+
+
+def not_reported(arm: str) -> Json:
+    """The row of a process that does not report its case: the base may lack it, the head has reported it before."""
+    return {"missing": True} if arm == "base" else {"crash": "the command no longer reports the case"}
+
+
+def expand_parameters(line: str, parameters: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    """The command line with each combination of the parameters' values in place of {NAME}."""
+    for name, _values in parameters:
+        if f"{{{name}}}" not in line:
+            raise UserError(f"--parameter {name}: the command has no {{{name}}}")
+    for values in itertools.product(*[values for _name, values in parameters]):
+        varied = line
+        for (name, _values), value in zip(parameters, values, strict=True):
+            varied = varied.replace(f"{{{name}}}", value)
+        yield varied
 
 
 def split_command(text: str, option: str) -> list[str]:
@@ -448,7 +544,7 @@ def split_command(text: str, option: str) -> list[str]:
 class BenchProcess:
     """A fresh process of `bench sample --turns`, which times batches on demand.
 
-    A timer kills a process that runs longer than SAMPLE_TIMEOUT. Leaving the context kills a process that still runs
+    A timer kills a process that runs longer than TIMEOUT. Leaving the context kills a process that still runs
     and closes its streams.
     """
 
@@ -461,7 +557,7 @@ class BenchProcess:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._input: IO[str] = self._process.stdin
         self._output: IO[str] = self._process.stdout
-        self._watchdog = threading.Timer(SAMPLE_TIMEOUT, self._process.kill)
+        self._watchdog = threading.Timer(TIMEOUT, self._process.kill)
         self._watchdog.start()
         self._startup_ms: float | None = None
 
@@ -497,7 +593,7 @@ class BenchProcess:
         output, _ = self._process.communicate()
         self._stderr.seek(0)
         errors = self._stderr.read()
-        message = _last_message(errors, "it printed nothing")
+        message = last_message(errors, "it printed nothing")
         code = self._process.returncode
         row = {"began": self._began, "startup_ms": self._startup_ms}
         if code == UserError.exit_code and arm == "base" and "no case" in message:
@@ -513,10 +609,6 @@ class BenchProcess:
         except ValueError:
             return row | {"crash": "printed no record"}
         return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
-
-
-def _last_message(stderr: str, default: str) -> str:
-    return (stderr.strip().splitlines() or [default])[-1].removeprefix("rayfold: ")
 
 
 def visually_equal(base: np.ndarray, head: np.ndarray) -> Json:

@@ -1,7 +1,8 @@
 """The file of an A/B experiment (ab.py): one JSON line for each timed process, so that a killed run can resume.
 
 The first line is the header. Then follow a line for each process ("case", "arm", "stage", "pair", "attempt", and its
-record or the reason why there is none), a line for each comparison of pictures, and a last line with the verdicts.
+record, its counts, or the reason why there is none), a line for each comparison of pictures, and a last line with the
+verdicts.
 """
 
 import os
@@ -14,11 +15,14 @@ import numpy as np
 
 from renderer.bench.machine import machine_fault
 from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, is_count, is_name
+from renderer.bench.verdict import outliers
 from renderer.errors import InputError, UserError
 from renderer.plain import Json
 from renderer.system.files import read_json_lines
 
 ARMS = ("base", "head")
+STAGES = ("screen", "confirm", "count")
+QUANTITIES = ("instructions", "cycles", "cache misses", "peak memory", "device memory")  # of a process: its "counts"
 SAME_HOST = ("cpu", "cores", "os")  # keys of the header's "host" that must agree for an experiment to resume
 
 
@@ -37,7 +41,7 @@ class Experiment:
         self.file.add(row)
 
     def processes(self, case: str, stage: str | None = None) -> list[Json]:
-        """Returns the rows of a case's processes, of one stage ("screen" or "confirm") or of both."""
+        """Returns the rows of a case's processes, of one of the STAGES or of all."""
         return [r for r in self.rows if r["case"] == case and "arm" in r and stage in (None, r["stage"])]
 
     def names(self) -> list[str]:
@@ -55,12 +59,33 @@ class Experiment:
         return {
             pair: arms
             for (pair, _), arms in attempts.items()
-            if len(arms) == 2 and all("wall_ns" in row and not throttle_reason(row) for row in arms.values())
+            if len(arms) == 2
+            and all(row.keys() & {"wall_ns", "counts"} and not throttle_reason(row) for row in arms.values())
         }
 
     def differences(self, case: str, stage: str) -> np.ndarray:
         """Returns log(head's time / base's time) of each complete pair, shape (pairs,)."""
         return np.array([log_ratio(**arms) for arms in self.pairs(case, stage).values()])
+
+    @property
+    def by(self) -> str:
+        """What decides: "time" or one of the QUANTITIES."""
+        by = self.header.get("settings", {}).get("by")
+        return by if by in QUANTITIES else "time"
+
+    def outliers(self, case: str) -> int:
+        """Returns the number of pairs whose time ratio is an outlier among those of the first stage."""
+        return outliers(self.differences(case, "screen"))
+
+    def count_differences(self, case: str, quantity: str) -> np.ndarray:
+        """Returns log(head's count / base's) of each pair that has it, of the stage "count", else of "screen"."""
+        for stage in ("count", "screen"):
+            pairs = [
+                [arms[arm].get("counts", {}).get(quantity) for arm in ARMS] for arms in self.pairs(case, stage).values()
+            ]
+            if counts := [pair for pair in pairs if all(pair)]:
+                return np.diff(np.log(counts))[:, 0]
+        return np.zeros(0)
 
     def digests(self, case: str) -> set[str]:
         """Returns the distinct digests of the case's results in all processes of both arms."""
@@ -98,6 +123,12 @@ class Experiment:
                 seen[row["arm"]].setdefault(name, []).append(count)
         base, head = seen["base"], seen["head"]
         return {k: [max(base[k]), min(head[k])] for k in base if k in head and min(head[k]) > max(base[k])}
+
+
+def shown_label(quantity: str, label: str) -> str:
+    """The label in words: memory is LARGER, not SLOWER."""
+    words = {"SLOWER": "LARGER", "FASTER": "SMALLER"} if quantity.endswith("memory") else {}
+    return words.get(label, label)
 
 
 def throttle_reason(row: Json) -> str:
@@ -184,6 +215,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
     "crash": lambda value: isinstance(value, str),
     "machine": _is_machine,
     "counters": lambda value: isinstance(value, dict) and all(map(is_count, value.values())),
+    "counts": lambda value: isinstance(value, dict) and are_positive_integers(list(value.values())),
 }
 
 
@@ -196,9 +228,9 @@ def _is_valid(row: Json) -> bool:
     if not all(is_valid(row[key]) for key, is_valid in FACTS.items() if key in row):
         return False
     integers = all(is_count(row.get(key)) for key in ("pair", "attempt"))
-    if not (integers and row.get("arm") in ARMS and row.get("stage") in ("screen", "confirm")):
+    if not (integers and row.get("arm") in ARMS and row.get("stage") in STAGES):
         return False
-    if "crash" in row or "missing" in row:
+    if row.keys() & {"crash", "missing"} or row["stage"] == "count" and "counts" in row and "wall_ns" not in row:
         return True
     clocks = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns"), "cpu": ("wall_ns", "cpu_ns")}.get(
         str(row.get("clock")), ()

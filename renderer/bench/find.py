@@ -19,6 +19,8 @@ def find(args: argparse.Namespace) -> int:
     if bool(args.program) == bool(args.case):
         raise UserError("bench find: wants --case CASE or --command LINE, one of them")
     args.cases = [args.case] if args.case else []
+    if args.by == "time":
+        args.counts = "none"
     options = ExperimentOptions.from_arguments(args)
     with worktree(args.repo, args.base, "base") as (base, base_sha):
         between = f"{base_sha}..{commit_hash(args.repo, args.head)}"
@@ -70,7 +72,7 @@ def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, 
         print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
     else:
         for sha, v in verdicts.items():
-            print(f"{sha[:12]} {v.label:10s} {v.percent:+6.2f}% of the time, {v.pairs} pairs {v.reason}")
+            print(f"{sha[:12]} {v.label:10s} {v.percent:+6.2f}% of the {args.by}, {v.pairs} pairs {v.reason}")
         if is_found:
             print(f"first slower commit: {git('log', '-1', '--format=%h %an: %s', left[0], tree=args.repo)}")
         else:

@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.errors import UserError
+from renderer.host import peak_memory
 from renderer.plain import Json
 
 MAX_RUNS = 5000
@@ -55,20 +57,23 @@ def measure(
     """
     digest = verified_digest(case, corrupt_result, save_image)
     counters, single_device = count_operations(case)
+    counts = {"device memory": sum(_counters(device).get("allocated_bytes", 0) for device in case.devices())}
     seconds_of_a_run = warm_up(case, options.warmup_seconds)
     if slowdown:
         case = replace(case, run=slow_down(case, slowdown))
     wall: list[int] = []
     device: list[int] = []
-    counts = []
+    turns = []
     for seconds in batches(seconds_of_a_run) if batches else [options.seconds]:
         if batches:
             warm_up(case, seconds * WARMUP_FRACTION)
         batch_wall, batch_device = time_runs(case, seconds, options.min_runs)
         wall += batch_wall
         device += batch_device
-        counts.append(len(batch_wall))
-    return record(case, wall, device if single_device else None, counters, digest) | {"turns": counts}
+        turns.append(len(batch_wall))
+    counts["peak memory"] = peak_memory()
+    answer = record(case, wall, device if single_device else None, counters, digest)
+    return answer | {"turns": turns, "counts": {name: count for name, count in counts.items() if count}}
 
 
 def time_runs(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
@@ -159,13 +164,18 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
     """
     case.prepare()
     devices = case.devices()
-    before = [device.counters.as_dict() for device in devices]
+    before = [_counters(device) for device in devices]
     case.run()
     case.finish()
-    after = [device.counters.as_dict() for device in devices]
+    after = [_counters(device) for device in devices]
     deltas = [{k: last[k] - first[k] for k in last} for first, last in zip(before, after, strict=True)]
     total = {name: sum(delta.get(name, 0) for delta in deltas) for delta in deltas for name in delta}
     return total | (case.counters() if case.counters else {}), not any(any(d.values()) for d in deltas[1:])
+
+
+def _counters(device: Any) -> dict[str, int]:
+    counters = device.counters
+    return dict(counters) if isinstance(counters, dict) else counters.as_dict()
 
 
 def record(case: Case, wall: list[int], device: list[int] | None, counters: Json, digest: str | None) -> Json:

@@ -82,6 +82,14 @@ def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
     return float(np.median(walsh)), float(low), float(high)
 
 
+def outliers(differences: np.ndarray) -> int:
+    """Returns how many differences lie 3.5 robust standard deviations from the median (Iglewicz and Hoaglin, 1993)."""
+    if not len(differences):
+        return 0
+    distances = np.abs(differences - np.median(differences))
+    return int((distances > 3.5 * 1.4826 * max(np.median(distances), 1e-12)).sum())
+
+
 @cache
 def _critical_rank(n: int) -> int:
     """Returns the rank of the interval's lower bound among the sorted Walsh averages of n differences, from 1.

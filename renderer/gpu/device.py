@@ -53,7 +53,7 @@ class Buffer(Protocol):
         self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
-        device.counters.allocations += 1
+        device.counters.count_allocation(0 if self.is_borrowed else self.nbytes)
         self._allocate()
 
     def write(self, array: ArrayLike) -> Self:

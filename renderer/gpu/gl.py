@@ -174,7 +174,7 @@ class Texture:
         self.gl = self.device = gl  # named `device` as in Buffer, so that callers treat both alike
         self.size, self.components, self.shape = (width, height), components, (height, width, components)
         self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
-        gl.counters.allocations += 1
+        gl.counters.count_allocation(width * height * components * self.dtype.itemsize)
         if gl.software:  # textures of software GL are this process's memory
             check_memory(width * height * components * self.dtype.itemsize, f"a texture of {width} x {height}")
         try:

@@ -29,11 +29,17 @@ class Counters:
     uploaded_bytes: int = 0
     downloads: int = 0
     allocations: int = 0
+    allocated_bytes: int = 0
 
     def count_upload(self, nbytes: int) -> None:
         """Counts a copy of `nbytes` to the device."""
         self.uploads += 1
         self.uploaded_bytes += nbytes
+
+    def count_allocation(self, nbytes: int) -> None:
+        """Counts device memory of `nbytes` that a buffer or texture takes."""
+        self.allocations += 1
+        self.allocated_bytes += nbytes
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""

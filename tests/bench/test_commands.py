@@ -39,7 +39,7 @@ def slow_down(tree, count):
 def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
     tree, path = foreign(tmp_path / "own", 10), tmp_path / "ab.jsonl"
     (tree / "count.txt").write_text("20")  # not committed, and timed all the same
-    options = ["--repo", tree, "--base", "v1", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--json"]
+    options = ["--repo", tree, "--base", "v1", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--counts", "none", "--json"]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, "-o", path, code=3).stdout)
     assert facts["verdicts"] == {PYTHON: "UNDECIDED"} and facts["refs"]["dirty"]
     rows = [row for row in map(json.loads, path.read_text().splitlines()) if "arm" in row]
@@ -175,7 +175,7 @@ def test_a_slowdown_planted_in_a_foreign_project_is_seen(tmp_path, percent, allo
     """A pure Python script, by the processor's clock; prints what was seen."""
     tree = foreign(tmp_path / "own", 1_500_000)
     slow_down(tree, 1_500_000 * (100 + percent) // 100 + (percent == 0))
-    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--json"]
+    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--counts", "none", "--json"]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, code=None, timeout=600).stdout)
     print(percent, facts["verdicts"], facts["percent"], facts["interval"], facts["pairs"])
     assert facts["verdicts"][PYTHON] in allowed
@@ -186,6 +186,6 @@ def test_the_commit_that_slowed_a_foreign_project_down_is_found(tmp_path):
     tree = foreign(tmp_path / "own", 400_000)
     for count in (400_001, 400_002, 460_000, 460_001, 460_002):
         slow_down(tree, count)
-    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--json"]
+    options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--counts", "none", "--json"]
     facts = json.loads(bench("find", "--command", PYTHON, *options, timeout=600).stdout)
     assert facts["commit"] == git("rev-parse", "HEAD~2", tree=tree)

@@ -1,0 +1,182 @@
+"""What a process costs beside its time: instructions, cycles, cache misses, memory; and the verdict of each.
+
+Other programs on the machine change a process's time, but hardly its instructions, so that a few processes show 1 %.
+Commands are counted by perf_event_open(2) where the system lets them, else by valgrind. Both arms of a pair hash texts
+alike, which alone moves a Python program's instructions by 4 %, and every pair hashes them otherwise.
+
+Valgrind's cachegrind, without its caches, counts the same instructions as its lackey, and takes a third of the
+processor time of its callgrind, which leaves out 6 % of a C program that calls a shared library in a loop.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from renderer.bench.experiment import QUANTITIES, Experiment
+from renderer.bench.launcher import open_event
+from renderer.bench.records import are_positive_integers, is_count, is_name
+from renderer.bench.verdict import DecisionRule, Verdict, judge
+from renderer.errors import UnavailableError, UserError
+from renderer.host import end_process_group
+from renderer.paths import temporary_directory
+from renderer.plain import Json
+from renderer.system.files import read_json_lines
+
+TIMEOUT = 300  # seconds, for one process
+EVENTS = ("instructions", "cycles", "cache misses")
+TOOLS = {"cachegrind": ("--cache-sim=no", "--cachegrind-out-file=/dev/null"),
+         "callgrind": ("--callgrind-out-file=/dev/null",)}  # fmt: skip
+AFFORDABLE = 2e8  # ns of processor time of a command that is counted by valgrind beside its time: 16 runs of 2 to 8 s
+FIRST_PAIRS = 8  # the fewest whose signed-rank interval has 99 % confidence
+LOOKS = ((1, 0.8), (2, 0.2))  # multiples of these pairs after which counts are judged, and each look's part of alpha
+FINER = 4  # counts are judged at --min-effect / FINER: by default 0.5 %
+
+
+class Counter(NamedTuple):
+    """How instructions are counted: by events of the processor, by a tool of valgrind, or not, for a reason."""
+
+    events: tuple[str, ...] = ()
+    tool: str = ""
+    reason: str = ""
+
+    @property
+    def works(self) -> bool:
+        """True if instructions are counted."""
+        return bool(self.events or self.tool)
+
+    @property
+    def name(self) -> str:
+        """The name for people: what counts, or the reason why nothing does."""
+        return f"valgrind --tool={self.tool}" if self.tool else self.reason or "perf_event_open"
+
+
+NO_COUNTER = Counter()
+
+
+def find_counter(choice: str) -> Counter:
+    """The counter that --counts names, or with `auto` the first that works; UnavailableError for one that does not."""
+    if choice == "none":
+        return Counter(reason="--counts none")
+    events, refusal = [], ""
+    for event in EVENTS:
+        try:
+            os.close(open_event(event))
+            events.append(event)
+        except OSError as error:
+            refusal = refusal or (error.strerror or str(error))
+    if "instructions" in events and choice in ("auto", "perf"):
+        return Counter(tuple(events))
+    reason = f"the system counts no instructions ({refusal})"
+    if choice != "perf":
+        if shutil.which("valgrind"):
+            return Counter(tool="cachegrind" if choice == "auto" else choice)
+        reason = f"valgrind is not installed, and {reason}" if choice == "auto" else "valgrind is not installed"
+    if choice == "auto":
+        return Counter(reason=reason)
+    raise UnavailableError(f"bench: --counts {choice}: {reason}")
+
+
+def launch(
+    command: list[str],
+    folder: Path,
+    hash_seed: int = 0,
+    counter: Counter = NO_COUNTER,
+    case: str = "",
+    **variables: str,
+) -> Json:
+    """Runs a command in a folder; what launcher.py wrote, and "cases", which the command reported itself, by name.
+
+    UserError if it fails. `case` is the only one that the command is to report. `variables` are of its environment.
+    """
+    with temporary_directory("launch") as scratch, tempfile.TemporaryFile("w+", errors="replace") as errors:
+        report, cases = Path(scratch, "report.json"), Path(scratch, "cases.jsonl")
+        line = command
+        if counter.tool:
+            log = f"--log-file={scratch}/%p.log"
+            line = ["valgrind", f"--tool={counter.tool}", *TOOLS[counter.tool], "--trace-children=yes", log, *command]
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "RAYFOLD_BENCH": str(cases), **variables}
+        environment |= {"RAYFOLD_BENCH_CASE": case}
+        launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py"))]
+        process = subprocess.Popen(
+            [*launcher, str(report), ",".join(counter.events), *line], cwd=folder, env=environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+        )  # fmt: skip
+        try:
+            process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise UserError(f"{command[0]} took longer than {TIMEOUT} s") from None
+        finally:
+            if process.returncode is None:
+                end_process_group(process)
+                process.wait()
+        errors.seek(0)
+        took: Json = json.loads(report.read_text()) if report.exists() else {"code": process.returncode}
+        if "error" in took:
+            raise UserError(f"{command[0]} cannot be started: {took['error']}")
+        if took["code"]:
+            message = last_message(errors.read(), "it printed nothing on stderr")
+            raise UserError(f"{command[0]} ended with exit code {took['code']}: {message}")
+        if counter.tool:
+            logs = [path.read_text(errors="replace") for path in Path(scratch).glob("*.log")]
+            counts = [int(n.replace(",", "")) for log in logs for n in re.findall(r"I +refs: +([\d,]+)", log)]
+            took["instructions"] = sum(counts)
+        rows = read_json_lines(cases) if cases.exists() else []
+        return took | {"cases": {row["case"]: row for row in rows if _is_reported(row)}}
+
+
+def _is_reported(row: Json) -> bool:
+    times = row.get("wall_ns"), row.get("cpu_ns", [1])
+    counters = row.get("counters", {})
+    return (
+        is_name(row.get("case"))
+        and all(value and are_positive_integers(value) for value in times)
+        and isinstance(counters, dict)
+        and all(map(is_count, counters.values()))
+    )
+
+
+def last_message(stderr: str, fallback: str) -> str:
+    """The last line of a program's stderr without the prefix of this program, or `fallback`."""
+    lines = stderr.strip().splitlines()
+    return lines[-1].removeprefix("rayfold: ") if lines else fallback
+
+
+def count(words: list[str], folder: Path, hash_seed: int, counter: Counter, case: str) -> dict[str, int] | None:
+    """The counts of one process by quantity, as far as they are known; None if it does not report the case."""
+    took = launch(words, folder, hash_seed, counter, case, RAYFOLD_BENCH_SECONDS="0")
+    if counter.tool:
+        del took["peak memory"]  # valgrind's own
+    known = {quantity: took[quantity] for quantity in QUANTITIES if took.get(quantity)}
+    return None if case and case not in took["cases"] else known
+
+
+def judge_counts(
+    experiment: Experiment, names: list[str], rule: DecisionRule, measure: Callable[[str, list[str], int], None],
+    decisive: str = "instructions",
+) -> dict[str, dict[str, Verdict]]:  # fmt: skip
+    """The verdict of each quantity that both arms have, by case and quantity.
+
+    The exact signed-rank test of verdict.py on log(head / base), after FIRST_PAIRS pairs (one more for each doubling
+    of the cases), and again after twice as many where the `decisive` quantity is undecided. Each quantity has at most
+    rule.alpha false alarms in a whole run. Counts are judged at rule.min_effect / FINER, memory at rule.min_effect.
+    """
+    first = FIRST_PAIRS + (max(1, len(names)) - 1).bit_length()
+    verdicts: dict[str, dict[str, Verdict]] = {name: {} for name in names}
+    for multiple, part in LOOKS:
+        left = [n for n in names if decisive not in verdicts[n] or verdicts[n][decisive].label == "UNDECIDED"]
+        measure("count", left, multiple * first)
+        for quantity in QUANTITIES:
+            is_memory = quantity.endswith("memory")
+            values = {name: experiment.count_differences(name, quantity)[: multiple * first] for name in names}
+            effect = rule.min_effect if is_memory else rule.min_effect / FINER
+            for name, verdict in judge(values, part * rule.alpha / 2, effect).items():
+                if quantity not in verdicts[name] or verdicts[name][quantity].label == "UNDECIDED":
+                    verdicts[name][quantity] = verdict
+    return verdicts
