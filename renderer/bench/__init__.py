@@ -158,7 +158,7 @@ FIND = (
     *EXPERIMENT[1:], *COMMAND, BY,
     _option("--base", required=True, metavar="REF", help="a commit that is fast enough"),
     _option("--head", default="HEAD", metavar="REF", help="a commit that is slower (default: HEAD)"),
-    _option("--case", metavar="CASE", help="the one case, unless --command is given"),
+    _option("--case", metavar="CASE", help="the one case; with --command, of those that it reports"),
 )  # fmt: skip
 RUN = (
     CASES, *MEASURING, OUTPUT, JSON,
@@ -194,6 +194,9 @@ ACTIONS = {
             FILES,
             _option("-o", "--output", type=Path, metavar="report.html", help="the page, or the file of --text"),
             _option("--text", action="store_true", help="the verdicts as Markdown for a pull request"),
+            _option(
+                "--badge", type=Path, metavar="F.svg", help="write a badge: SVG, or .json for shields.io's endpoint"
+            ),
         ),
     ),
     "sample": Action("run:sample", "what ab runs in each fresh process", SAMPLE),

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -128,7 +128,7 @@ def reanalyze(args: argparse.Namespace) -> int:
 
 
 def compute_verdicts(
-    experiment: Experiment, names: list[str], rule: DecisionRule, measure: Callable[[str, list[str], int], None]
+    experiment: Experiment, names: list[str], rule: DecisionRule, measure: counting.Measure
 ) -> dict[str, Verdict]:
     """Returns the verdict of each case that the base has too; INVALID where a process crashed or the pictures differ.
 
@@ -454,7 +454,7 @@ class CommandRunner(Runner):
             for arm in ARMS:
                 for _ in range(max(options.warmup, arm == "head")):
                     with suppress(UserError):  # measured processes report it
-                        took = launch(words, self._trees[arm], RAYFOLD_BENCH_SECONDS="0")
+                        took = launch(words, self._trees[arm])
                         slowest, reported = max(slowest, took["cpu_ns"]), took["cases"]
             more = f" ({line})" if options.parameter else ""
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
@@ -467,7 +467,9 @@ class CommandRunner(Runner):
         if self._counter.tool and options.counts == "auto" and options.by == "time" and slowest > counting.AFFORDABLE:
             text = f"under {self._counter.name} the command takes minutes; --by instructions counts it all the same"
             self._counter = Counter(reason=text)
-        return list(self._commands)
+        if unknown := [case for case in options.cases if case not in self._commands]:
+            raise UserError(f"--case {unknown[0]}: the command reports {', '.join(self._commands)}")
+        return options.cases or list(self._commands)
 
     def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random, stage: str) -> dict[str, Json]:
         """Times or counts the command in both trees; records by arm."""
@@ -480,7 +482,7 @@ class CommandRunner(Runner):
         while rounds == 0 or rounds < ROUNDS and time.monotonic() - began < seconds * len(arms):
             for arm in rng.sample(arms, len(arms)):
                 try:
-                    took = launch(words, self._trees[arm], hash_seed, case=case, RAYFOLD_BENCH_SECONDS=str(seconds))
+                    took = launch(words, self._trees[arm], hash_seed, case=case, seconds=seconds)
                 except UserError as error:
                     return rows | {arm: {"crash": str(error)}}
                 if case and case not in took["cases"]:

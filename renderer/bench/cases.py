@@ -1,6 +1,8 @@
 """Finds and opens the cases that `bench` can time: scenes with a [bench] table (BenchTable), and tests/fps/NAME.py.
 
-A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`; NAME/ is prefixed to their names. Cases that differ in
+A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`; NAME/ is prefixed to their names. Without any import of
+this program it may return plain functions, {name: function} or {name: (function, counters)}, whose processor time is
+taken; counters are a dict of whole numbers that the function raises. Cases that differ in
 one number, named such as size=1024, become a curve in the report. cases() must return quickly: compile kernels and
 fill buffers in check(), which always runs first, and pass LazyDevice(lambda: gpu.device) as the device. Where a
 device lacks what a case needs, cases() or check() raises UnavailableError. If the module has a function
@@ -14,6 +16,7 @@ import itertools
 import math
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -190,10 +193,40 @@ def kernel_cases(path: Path, gpu: DeviceContext) -> list[Case]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses of the module look themselves up there
     spec.loader.exec_module(module)
-    cases: list[Case] = module.cases(gpu)
+    made = module.cases(gpu)
+    cases: list[Case] = [plain_case(*item) for item in made.items()] if isinstance(made, dict) else made
     for case in cases:
         case.name = f"{path.stem}/{case.name}"
     return cases
+
+
+class Processor:
+    """A device for plain functions: its clock is the processor time of this process, with all its threads."""
+
+    name, driver, has_reliable_timer = "processor", "", True
+
+    def __init__(self, counters: dict[str, int]):
+        self.counters = counters
+
+    def finish(self) -> None:
+        """Nothing is left to wait for."""
+
+    def time_seconds(self, work: Callable[[], object]) -> float:
+        """The processor time of work() in seconds."""
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+
+def plain_case(name: str, made: Any) -> Case:
+    """The case of a function, or of one and a dict of counters; bytes and arrays that it returns are compared."""
+    function, counters = made if isinstance(made, tuple) else (made, {})
+
+    def check() -> bytes | np.ndarray | None:
+        result = function()
+        return result if isinstance(result, (bytes, np.ndarray)) else None
+
+    return Case(name, "runs/s", 1.0, function, check, Processor(counters))
 
 
 def tables(records: list[Json]) -> Iterator[str]:

@@ -1,23 +1,32 @@
 """What experiments say: the verdict of each case with its reason, interval, pairs, counters and what to do next.
 
-For the top of the page of `bench report`, and as Markdown for a pull request (`bench report --text`).
+For the top of the page of `bench report`, as Markdown for a pull request (`bench report --text`), and as a badge.
 """
 
+import json
 import shlex
 from typing import NamedTuple
 
 import numpy as np
 
 from renderer.bench import MAX_PAIRS
-from renderer.bench.ab import compute_verdicts
-from renderer.bench.experiment import Experiment
+from renderer.bench.ab import compute_verdicts, count_facts
+from renderer.bench.experiment import Experiment, shown_label
+from renderer.bench.records import MAX_NAME
 from renderer.bench.verdict import DecisionRule, Verdict
 from renderer.pages.markdown import escape
 from renderer.pages.page import table
+from renderer.plain import printable
 
 LABELS = ("SLOWER", "INVALID", "UNDECIDED", "FASTER", "SAME")  # worst first
 LIMITS = DecisionRule()
-COLUMNS = ("verdict", "case", "time", "99 % interval", "pairs", "counters of a run", "what to do next")
+COLUMNS = ("verdict", "case", "change", "99 % interval", "pairs", "counts", "counters of a run", "what to do next")
+COLORS = {"SLOWER": "#c0392b", "INVALID": "#c0392b", "UNDECIDED": "#7f7f7f"}  # of badges; others are green
+BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="bench: {message}">
+<rect width="{width}" height="20" rx="3" fill="#444"/><rect x="46" width="{right}" height="20" rx="3" fill="{color}"/>
+<g fill="#fff" font-family="DejaVu Sans,sans-serif" font-size="11"><text x="6" y="14" textLength="34">bench</text>
+<text x="52" y="14" textLength="{length}">{message}</text></g></svg>
+"""
 
 
 class Conclusion(NamedTuple):
@@ -28,6 +37,7 @@ class Conclusion(NamedTuple):
     change: str
     interval: str
     pairs: str
+    counts: str
     counters: str
     advice: str
 
@@ -37,21 +47,27 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
     names = [name for name in experiment.names() if not experiment.skipped(name)]
     rule = _rule(experiment)
     verdicts = compute_verdicts(experiment, names, rule, lambda stage, names, pairs: None)
+    counts = count_facts(experiment, list(verdicts), rule)
     out = []
     for name, verdict in verdicts.items():
         change = interval = ""
         if verdict.label != "INVALID":
             bounds = (verdict.low, verdict.high)
             low, high = (f"{100 * np.expm1(x):+.2f} %" if np.isfinite(x) else "unbounded" for x in bounds)
-            change, interval = f"{verdict.percent:+.2f} %", f"{low} to {high}"
+            change, interval = f"{verdict.percent:+.2f} % of the {experiment.by}", f"{low} to {high}"
         increases = experiment.counter_increases(name)
         rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
-        counted = any(row.get("counters") for row in experiment.processes(name))
-        counters = rose or ("not more" if counted else "not counted")
+        has_counters = any(row.get("counters") for row in experiment.processes(name))
+        counters = rose or ("not more" if has_counters else "not counted")
         advice = _advice(experiment, name, verdict, rule)
         if rose:
             advice = f"a counter rose, which fails the experiment whatever the time; {advice}"
-        out.append(Conclusion(verdict.label, name, change, interval, str(verdict.pairs), counters, advice))
+        texts = [f"{quantity} {shown_label(quantity, fact['verdict'])} {fact['percent']:+.2f} %"
+                 for quantity, fact in counts[name].items() if quantity != experiment.by]  # fmt: skip
+        if verdict.label == "UNDECIDED" and counts[name].get("instructions", {}).get("verdict") == "SLOWER":
+            advice = f"its instructions decide, and fail the experiment; {advice}"
+        counted = ", ".join(texts)
+        out.append(Conclusion(verdict.label, name, change, interval, str(verdict.pairs), counted, counters, advice))
     return sorted(out, key=lambda row: LABELS.index(row.label))
 
 
@@ -71,10 +87,14 @@ def _rule(experiment: Experiment) -> DecisionRule:
 
 def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionRule) -> str:
     base, smallest = str(experiment.header["refs"].get("base", ""))[:12], f"{100 * rule.min_effect:g} %"
-    case = f"--command {shlex.quote(name)}" if "program" in experiment.header.get("settings", {}) else f"--case {name}"
+    program, case = experiment.header.get("settings", {}).get("program"), f"--case {shlex.quote(name)}"
+    if program:
+        is_whole = name == printable(str(program), MAX_NAME)
+        case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
+    by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
     reason = f"{verdict.reason}: " if verdict.reason else ""
     return {
-        "SLOWER": f"`rayfold bench find --base {base} {case}` names the commit",
+        "SLOWER": f"`rayfold bench find --base {base} {case}{by}` names the commit",
         "FASTER": "keep the change, and name this case and device where the speed is claimed",
         "SAME": f"nothing: a change of {smallest} or more is ruled out",
         "UNDECIDED": f"{reason}measure again on an idle machine, with more pairs (--max-pairs {2 * rule.max_pairs}) "
@@ -85,11 +105,25 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
 
 def summary(experiment: Experiment, rows: list[Conclusion]) -> str:
     """One sentence: the worst verdict and how many cases have each."""
-    counts = [f"{sum(row.label == label for row in rows)} {label}" for label in LABELS]
-    counted = ", ".join(text for text in counts if not text.startswith("0 "))
     refs = {key: str(value)[:12] for key, value in experiment.header["refs"].items()}
     dirty = " with uncommitted changes" if experiment.header["refs"].get("dirty") else ""
-    return f"head {refs.get('head')}{dirty} against base {refs.get('base')}: {counted or 'no case was measured'}"
+    return f"head {refs.get('head')}{dirty} against base {refs.get('base')}: {tally(rows)}"
+
+
+def tally(rows: list[Conclusion]) -> str:
+    """How many cases have each verdict, worst first: 1 SLOWER, 3 SAME."""
+    counts = {label: sum(row.label == label for row in rows) for label in LABELS}
+    return ", ".join(f"{count} {label}" for label, count in counts.items() if count) or "no case was measured"
+
+
+def badge(experiments: list[Experiment], as_json: bool) -> str:
+    """All verdicts as a picture (SVG), or as JSON for an endpoint of shields.io, in the color of the worst."""
+    rows = sorted((row for e in experiments for row in conclude(e)), key=lambda row: LABELS.index(row.label))
+    message, color = tally(rows), COLORS.get(rows[0].label if rows else "UNDECIDED", "#2e7d32")
+    if as_json:
+        return json.dumps({"schemaVersion": 1, "label": "bench", "message": message, "color": color}) + "\n"
+    length = 7 * len(message)
+    return BADGE.format(width=length + 58, right=length + 12, length=length, message=message, color=color)
 
 
 def as_text(experiments: list[Experiment]) -> str:

@@ -31,11 +31,14 @@ from renderer.system.files import read_json_lines
 
 TIMEOUT = 300  # seconds, for one process
 EVENTS = ("instructions", "cycles", "cache misses")
-TOOLS = {"cachegrind": ("--cache-sim=no", "--cachegrind-out-file=/dev/null"),
-         "callgrind": ("--callgrind-out-file=/dev/null",)}  # fmt: skip
+TOOLS = {
+    name: (f"--tool={name}", "--cache-sim=no", f"--{name}-out-file=/dev/null") for name in ("cachegrind", "callgrind")
+}
+LAUNCHER = Path(__file__).with_name("launcher.py")
 AFFORDABLE = 2e8  # ns of processor time of a command that is counted by valgrind beside its time: 16 runs of 2 to 8 s
 FIRST_PAIRS = 8  # the fewest whose signed-rank interval has 99 % confidence
 LOOKS = ((1, 0.8), (2, 0.2))  # multiples of these pairs after which counts are judged, and each look's part of alpha
+Measure = Callable[[str, list[str], int], None]  # measures a stage's pairs of cases until there are so many
 FINER = 4  # counts are judged at --min-effect / FINER: by default 0.5 %
 
 
@@ -84,34 +87,32 @@ def find_counter(choice: str) -> Counter:
 
 
 def launch(
-    command: list[str],
+    words: list[str],
     folder: Path,
     hash_seed: int = 0,
     counter: Counter = NO_COUNTER,
     case: str = "",
-    **variables: str,
+    seconds: float = 0,
 ) -> Json:
     """Runs a command in a folder; what launcher.py wrote, and "cases", which the command reported itself, by name.
 
-    UserError if it fails. `case` is the only one that the command is to report. `variables` are of its environment.
+    UserError if it fails. `case` is the only one that the command is to report, and `seconds` are for its runs.
     """
     with temporary_directory("launch") as scratch, tempfile.TemporaryFile("w+", errors="replace") as errors:
         report, cases = Path(scratch, "report.json"), Path(scratch, "cases.jsonl")
-        line = command
+        variables = {"PYTHONHASHSEED": hash_seed, "RAYFOLD_BENCH": cases, "RAYFOLD_BENCH_CASE": case}
+        variables |= {"RAYFOLD_BENCH_SECONDS": seconds}
+        line = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), ",".join(counter.events)]
         if counter.tool:
-            log = f"--log-file={scratch}/%p.log"
-            line = ["valgrind", f"--tool={counter.tool}", *TOOLS[counter.tool], "--trace-children=yes", log, *command]
-        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "RAYFOLD_BENCH": str(cases), **variables}
-        environment |= {"RAYFOLD_BENCH_CASE": case}
-        launcher = [sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py"))]
+            line += ["valgrind", *TOOLS[counter.tool], "--trace-children=yes", f"--log-file={scratch}/%p.log"]
         process = subprocess.Popen(
-            [*launcher, str(report), ",".join(counter.events), *line], cwd=folder, env=environment,
+            [*line, *words], cwd=folder, env=os.environ | {name: str(value) for name, value in variables.items()},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
         )  # fmt: skip
         try:
             process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
-            raise UserError(f"{command[0]} took longer than {TIMEOUT} s") from None
+            raise UserError(f"{words[0]} took longer than {TIMEOUT} s") from None
         finally:
             if process.returncode is None:
                 end_process_group(process)
@@ -119,10 +120,10 @@ def launch(
         errors.seek(0)
         took: Json = json.loads(report.read_text()) if report.exists() else {"code": process.returncode}
         if "error" in took:
-            raise UserError(f"{command[0]} cannot be started: {took['error']}")
+            raise UserError(f"{words[0]} cannot be started: {took['error']}")
         if took["code"]:
             message = last_message(errors.read(), "it printed nothing on stderr")
-            raise UserError(f"{command[0]} ended with exit code {took['code']}: {message}")
+            raise UserError(f"{words[0]} ended with exit code {took['code']}: {message}")
         if counter.tool:
             logs = [path.read_text(errors="replace") for path in Path(scratch).glob("*.log")]
             counts = [int(n.replace(",", "")) for log in logs for n in re.findall(r"I +refs: +([\d,]+)", log)]
@@ -132,13 +133,11 @@ def launch(
 
 
 def _is_reported(row: Json) -> bool:
-    times = row.get("wall_ns"), row.get("cpu_ns", [1])
-    counters = row.get("counters", {})
+    """True if a row has a case, times of runs in ns, and perhaps counters."""
+    times, counters = (row.get("wall_ns"), row.get("cpu_ns", [1])), row.get("counters", {})
+    has_times = all(value and are_positive_integers(value) for value in times)
     return (
-        is_name(row.get("case"))
-        and all(value and are_positive_integers(value) for value in times)
-        and isinstance(counters, dict)
-        and all(map(is_count, counters.values()))
+        is_name(row.get("case")) and has_times and isinstance(counters, dict) and all(map(is_count, counters.values()))
     )
 
 
@@ -150,7 +149,7 @@ def last_message(stderr: str, fallback: str) -> str:
 
 def count(words: list[str], folder: Path, hash_seed: int, counter: Counter, case: str) -> dict[str, int] | None:
     """The counts of one process by quantity, as far as they are known; None if it does not report the case."""
-    took = launch(words, folder, hash_seed, counter, case, RAYFOLD_BENCH_SECONDS="0")
+    took = launch(words, folder, hash_seed, counter, case)
     if counter.tool:
         del took["peak memory"]  # valgrind's own
     known = {quantity: took[quantity] for quantity in QUANTITIES if took.get(quantity)}
@@ -158,9 +157,8 @@ def count(words: list[str], folder: Path, hash_seed: int, counter: Counter, case
 
 
 def judge_counts(
-    experiment: Experiment, names: list[str], rule: DecisionRule, measure: Callable[[str, list[str], int], None],
-    decisive: str = "instructions",
-) -> dict[str, dict[str, Verdict]]:  # fmt: skip
+    experiment: Experiment, names: list[str], rule: DecisionRule, measure: Measure, decisive: str = "instructions"
+) -> dict[str, dict[str, Verdict]]:
     """The verdict of each quantity that both arms have, by case and quantity.
 
     The exact signed-rank test of verdict.py on log(head / base), after FIRST_PAIRS pairs (one more for each doubling

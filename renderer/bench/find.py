@@ -16,8 +16,8 @@ def find(args: argparse.Namespace) -> int:
     Commits are those of the first parents of --head. Each step is an experiment against --base with its own level
     --alpha. 0: the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
     """
-    if bool(args.program) == bool(args.case):
-        raise UserError("bench find: wants --case CASE or --command LINE, one of them")
+    if not (args.program or args.case):
+        raise UserError("bench find: wants --case CASE or --command LINE")
     args.cases = [args.case] if args.case else []
     if args.by == "time":
         args.counts = "none"

@@ -168,7 +168,7 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
     case.run()
     case.finish()
     after = [_counters(device) for device in devices]
-    deltas = [{k: last[k] - first[k] for k in last} for first, last in zip(before, after, strict=True)]
+    deltas = [{k: last[k] - first.get(k, 0) for k in last} for first, last in zip(before, after, strict=True)]
     total = {name: sum(delta.get(name, 0) for delta in deltas) for delta in deltas for name in delta}
     return total | (case.counters() if case.counters else {}), not any(any(d.values()) for d in deltas[1:])
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from renderer.bench.conclusions import as_text
+from renderer.bench.conclusions import as_text, badge
 from renderer.bench.experiment import Experiment, is_header, read_experiment
 from renderer.bench.records import are_positive_integers, is_count, is_name, is_rate
 from renderer.bench.report_figures import grouped
@@ -106,15 +106,22 @@ def history(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    """Runs `bench report F... -o report.html`: writes the page and prints its path; --text prints or writes text."""
+    """Runs `bench report F... -o report.html`: writes the page and prints its path; --text prints or writes text.
+
+    --badge writes a badge, too, or alone.
+    """
     records, experiments = read_files(args.files)
-    if args.text and not experiments:
+    if (args.text or args.badge) and not experiments:
         raise InputError(f"{args.files[0]}: holds no experiment of bench ab, so there is no verdict")
+    if args.badge:
+        write_text(args.badge, badge(experiments, args.badge.suffix == ".json"))
     if args.text and args.output is None:
         print(as_text(experiments), end="")
         return 0
+    if args.output is None and args.badge:
+        return 0
     if args.output is None:
-        raise UserError("bench report: wants -o report.html, or --text")
+        raise UserError("bench report: wants -o report.html, --text or --badge F.svg")
     write_text(args.output, as_text(experiments) if args.text else report_page(records, experiments))
     if not args.text:
         print(args.output)

@@ -133,8 +133,8 @@ def main() -> None:
                     counted = ", ".join(f"{labels.count(label)} {label}" for label in sorted(set(labels)))
                     kind = f"{percent} %" if percent else "none (false alarms)"
                     times = f"{statistics.median(wall):.0f} | {statistics.median(cpu):.1f}"
-                    row = f"| {name} | {load} | {args.by} | {kind} | {runs} | {100 * seen / runs:.0f} % | {times} | {counted} |"
-                    print(row, flush=True)
+                    row = f"| {name} | {load} | {args.by} | {kind} | {runs} | {100 * seen / runs:.0f} % | {times}"
+                    print(f"{row} | {counted} |", flush=True)
 
 
 if __name__ == "__main__":
