@@ -3,16 +3,19 @@
 import json
 import sys
 from argparse import Namespace
+from xml.etree import ElementTree
 
 import pytest
 
 from renderer.bench import find
+from renderer.bench.ab import expand_parameters
 from renderer.bench.conclusions import as_text, conclude
 from renderer.bench.experiment import read_experiment
 from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
 from renderer.cli import main
+from renderer.errors import UserError
 from tests.bench.helpers import bench, commit_all, repository
 
 WORK = """import sys
@@ -39,7 +42,21 @@ def slow_down(tree, count):
 def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
     tree, path = foreign(tmp_path / "own", 10), tmp_path / "ab.jsonl"
     (tree / "count.txt").write_text("20")  # not committed, and timed all the same
-    options = ["--repo", tree, "--base", "v1", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--counts", "none", "--json"]
+    options = [
+        "--repo",
+        tree,
+        "--base",
+        "v1",
+        "--pairs",
+        "1",
+        "--max-pairs",
+        "1",
+        "--seconds",
+        "0.01",
+        "--counts",
+        "none",
+        "--json",
+    ]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, "-o", path, code=3).stdout)
     assert facts["verdicts"] == {PYTHON: "UNDECIDED"} and facts["refs"]["dirty"]
     rows = [row for row in map(json.loads, path.read_text().splitlines()) if "arm" in row]
@@ -58,7 +75,11 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
         (["ab", "--command", "a", "--base", "v9"], "git knows no such commit"),
         (["ab", "--command", "a", "--base", "v1", "mirrors"], "cases are not named beside it"),
         (["ab", "--base", "v1"], "--command times any repository's command"),
-        (["find", "--base", "v1", "--command", "a", "--case", "b"], "one of them"),
+        (["find", "--base", "v1"], "--command times any repository's command"),
+        (["ab", "--command", "a", "--base", "v1", "--parameter", "n"], "must be NAME=A,B"),
+        (["ab", "--command", "true", "--base", "v1", "--parameter", "n=1"], "the command has no {n}"),
+        (["ab", "--base", "v1", "--by", "cycles"], "invalid choice: 'cycles'"),
+        (["find", "--base", "v1", "--command", "true", "--case", "b"], "has no commit that v1 lacks"),
         (["find", "--base", "v1", "--command", "a"], "has no commit that v1 lacks"),
     ],
 )
@@ -103,7 +124,7 @@ def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_js
     monkeypatch.setattr(find, "git", lambda *arguments, tree: f"abc Ada: subject {arguments[-1]} {tree}")
     commits = [f"c{k}" for k in range(len(labels))]
     by_commit = dict(zip(commits, map(verdict, labels), strict=True))
-    args = Namespace(json=as_json, repo="tree")
+    args = Namespace(json=as_json, repo="tree", by="time")
     assert print_answer(args, *bisect(commits, by_commit.__getitem__)) == code
     out = capsys.readouterr().out
     if as_json:
@@ -143,7 +164,7 @@ def experiment_of(path, ratio, crash=None, counters=(3, 3)):
 @pytest.mark.parametrize(
     "label,ratio,words",
     [
-        ("SLOWER", 1.05, "bench find --base bbbbbbbbbbbb --case a|b"), ("FASTER", 0.9, "keep the change"),
+        ("SLOWER", 1.05, "bench find --base bbbbbbbbbbbb --case 'a|b'"), ("FASTER", 0.9, "keep the change"),
         ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "more pairs (--max-pairs 20)"),
         ("INVALID", 1.0, "head crashed: exit code 3"),
     ],
@@ -189,3 +210,44 @@ def test_the_commit_that_slowed_a_foreign_project_down_is_found(tmp_path):
     options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--counts", "none", "--json"]
     facts = json.loads(bench("find", "--command", PYTHON, *options, timeout=600).stdout)
     assert facts["commit"] == git("rev-parse", "HEAD~2", tree=tree)
+
+
+def test_a_badge_says_the_worst_verdict(tmp_path):
+    path, svg, shield = tmp_path / "ab.jsonl", tmp_path / "b.svg", tmp_path / "b.json"
+    experiment_of(path, 1.05)
+    assert main(["bench", "report", str(path), "--badge", str(svg)]) == 0
+    assert main(["bench", "report", str(path), "--badge", str(shield)]) == 0
+    texts = [element.text for element in ElementTree.parse(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["bench", "1 SLOWER"]
+    assert json.loads(shield.read_text()) == {
+        "schemaVersion": 1, "label": "bench", "message": "1 SLOWER", "color": "#c0392b",
+    }  # fmt: skip
+
+
+REPORTING = """import json, os, time
+steps = int(open("count.txt").read())
+with open(os.environ["RAYFOLD_BENCH"], "a") as file:
+    for case in ("fit", "save")[: 1 + (steps > 1)]:
+        if os.environ["RAYFOLD_BENCH_CASE"] in ("", case):
+            row = {"case": case, "wall_ns": [1000 * steps, 1001 * steps], "counters": {"steps": steps}}
+            file.write(json.dumps(row) + "\\n")
+    file.write("not JSON\\n" + json.dumps({"case": "bad", "wall_ns": [0.5]}) + "\\n")
+"""
+
+
+def test_a_command_reports_its_own_cases(tmp_path):
+    """Its times are taken as they are; a case that the base lacks is skipped; a counter that rises fails."""
+    tree = repository(tmp_path / "own", work_py=REPORTING, **{"count.txt": "1"})
+    git("tag", "v1", tree=tree)
+    slow_down(tree, 2)
+    options = ["--repo", tree, "--base", "v1", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--json"]
+    facts = json.loads(bench("ab", "--command", PYTHON, *options, code=1).stdout)
+    assert facts["verdicts"] == {"fit": "UNDECIDED"} and facts["percent"]["fit"] == 100
+    assert facts["skipped"] == {"save": "the base has no such case"}
+    assert facts["counter_increases"] == {"fit": {"steps": [1, 2]}} and "reports its cases" in facts["counter"]
+
+
+def test_parameters_make_a_case_each(tmp_path):
+    assert list(expand_parameters("a {n} {m}", [("n", ["1", "2"]), ("m", ["x"])])) == ["a 1 x", "a 2 x"]
+    with pytest.raises(UserError, match="has no {k}"):
+        list(expand_parameters("a {n}", [("k", ["1"])]))
