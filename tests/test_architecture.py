@@ -38,7 +38,7 @@ ROOMS = ["renderer.cdollar", "renderer.flames", "renderer.formats", "renderer.gp
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"},
-    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages"},
+    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages", "raytracing"},
     "pyoidn": {"images"},
     "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"scene"},
     "markdown_it": {"pages"},

@@ -134,7 +134,7 @@ def _read_by_scipy(header: _Header, field: str, chunks: list[bytes]) -> Any:
 
 def _count_words(text: bytes) -> int:
     is_text = np.frombuffer(text, "u1") > 32
-    return np.count_nonzero(is_text[1:] > is_text[:-1]) + int(is_text[:1].any())
+    return int(np.count_nonzero(is_text[1:] > is_text[:-1])) + int(is_text[:1].any())
 
 
 def _has_usual_words(text: bytes) -> bool:

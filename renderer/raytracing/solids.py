@@ -121,10 +121,12 @@ def _revolve(profile: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray, n
 @lru_cache(maxsize=1)
 def _font() -> tuple[Any, Any]:
     """Matplotlib's converter of texts to outlines, and its font; imported with the first text: it takes a second."""
-    from matplotlib.font_manager import FontProperties
+    from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.textpath import text_to_path
 
-    return text_to_path, text_to_path._get_font(FontProperties(family="DejaVu Sans", weight="bold"))
+    font = get_font(findfont(FontProperties(family="DejaVu Sans", weight="bold")))
+    font.set_size(text_to_path.FONT_SCALE, text_to_path.DPI)
+    return text_to_path, font
 
 
 def _check_text(text: str) -> None:
@@ -145,7 +147,7 @@ def text_mesh(text: str) -> MeshPrimitive:
     placed, outlines, _ = converter.get_glyphs_with_font(font, text)
     corners = []
     for glyph, x, y, scale in placed:
-        rings = [ring[:-1] for ring in Path(*outlines[glyph]).to_polygons()]
+        rings = [np.asarray(ring)[:-1] for ring in Path(*outlines[glyph]).to_polygons()]
         if rings:
             corners.append((_prism(rings) * (scale, scale, 1) + (x, y, 0)) / (*(converter.FONT_SCALE,) * 2, 1))
     triangles = np.concatenate(corners)

@@ -10,7 +10,7 @@ from typing import Any
 
 from renderer.paths import ASSETS
 from renderer.pictures import load
-from renderer.raytracing.settings import Settings
+from renderer.raytracing.settings import Material, Settings
 from renderer.scene.scene import Scene
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import reference_fields
@@ -31,7 +31,7 @@ def ball_scene(settings: Settings, index: int) -> Scene:
     Raises ValueError for a material that no surface of its own can show, such as a shadow catcher's.
     """
     stage, material = _stage(), settings.materials[index]
-    named = {getattr(material, key) for key, group in reference_fields(type(material)).items() if group == "textures"}
+    named = {getattr(material, key) for key, group in reference_fields(Material).items() if group == "textures"}
     textures = tuple(texture for texture in settings.textures if texture.name in named)
     materials = (*stage.settings.materials[:-1], replace(material, name=stage.settings.materials[-1].name))
     return replace(stage, settings=replace(stage.settings, materials=materials, textures=textures))
