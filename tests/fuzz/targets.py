@@ -1112,7 +1112,7 @@ def read_records(path: Path) -> None:
 def read_report(path: Path) -> None:
     from renderer.bench import report
 
-    args = SimpleNamespace(files=[path], output=path.with_suffix(".html"), text=False)
+    args = SimpleNamespace(files=[path], output=path.with_suffix(".html"), text=False, badge=None)
     with contextlib.redirect_stdout(io.StringIO()):
         report.report(args)  # type: ignore[arg-type]
 

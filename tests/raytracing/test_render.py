@@ -369,7 +369,7 @@ def test_every_material_has_a_file_and_is_selectable():
 
 
 WRONG = {
-    "shape without material": ({"spheres": [{"material": "gold"}]}, r"spheres\[0\].*gold.*allowed are plain"),
+    "shape without material": ({"spheres": [{"material": "gold"}]}, r"spheres\[0\].*gold.*it must be 'plain'"),
     "two of one name": ({"materials": [{"name": "a"}, {"name": "a"}]}, "two materials"),
     "no such mesh": ({"meshes": [{"material": "plain", "file": "no.obj"}]}, "no.obj"),
     "level": ({"procedural": [{"material": "plain", "kind": "menger", "level": 9}]}, "menger allows 0 to"),

@@ -34,7 +34,7 @@ def test_comparison_with_a_kept_picture(screen):
     frames(screen, 3)
     assert screen.app.current_message(screen.app.now()) == "compare: wipe"
     assert panel.comparison.wipe == pytest.approx(0.5, abs=0.01)
-    window, middle = screen.pixels()[y : y + height, x : x + width], slice(20, height - 120)
+    window, middle = screen.pixels()[y : y + height, x : x + width], slice(90, height - 120)
     assert psnr(window[middle, 4 : width // 2 - 4], panel.display.texture.read()[middle, 4 : width // 2 - 4, :3]) > 45
     assert psnr(window[middle, width // 2 + 4 : -4], kept[middle, width // 2 + 4 : -4, :3]) > 45
     press(screen, "W")

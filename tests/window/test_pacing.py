@@ -121,7 +121,7 @@ def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
         while min(panel.measured.samples for panel in panels) < 40:
             loop(screen, 1, 0.001)
             most = max(most, sum(panel.draw_loop.busy for panel in panels))
-        assert most == MAX_QUEUED
+        assert MAX_IN_FLIGHT < most <= MAX_QUEUED
         assert [batch_size(panels[0].last_frame, DEVICE_SECONDS, count) for count in (1, 2, 3)] == [30, 15, 15]
 
 

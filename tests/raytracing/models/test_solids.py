@@ -100,7 +100,7 @@ def test_a_moved_solid_is_its_mesh_times_its_matrix():
         ({"kind": "box", "sides": 2}, "sides is 2; it must be 3 to 512"),
         ({"kind": "torus", "tube": 0}, "tube is 0.0; it must be 0.01 to 1.0"),
         ({"kind": "box", "scale_xyz": [1, 0, 1]}, "scale_xyz.*0.0; it must be"),
-        ({"kind": "box", "material": "x"}, "material is .x.; allowed are plain"),
+        ({"kind": "box", "material": "x"}, "material is .x.; materials is not given, so it must be 'plain'"),
         ({"kind": "box", "radius": 1}, "unknown key 'radius'"),
         ({}, "the key 'kind' is missing"),
     ],

@@ -15,7 +15,7 @@ from renderer.window.controls.settings import field_help
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import Item
 from renderer.window.panels.measurements import Row
-from renderer.window.panels.panel_view import _statistics
+from renderer.window.panels.panel_view import BAR_HEIGHT, _statistics
 from renderer.window.panels.row_tiles import RowTiles
 from renderer.window.state import open_files, panel_actions
 from renderer.window.state import session as session_files
@@ -227,7 +227,7 @@ def test_messages_and_cards_lie_over_the_pictures_alone(screen, monkeypatch):
     assert (
         corners[0][0] <= left + width < screen.ui.main_window.app.panels.area[2] * 2 and corners[0][1] <= top + height
     )
-    assert boxes[0][:3] == (left + width / 2, top + height, width)
+    assert boxes[0][:3] == (left + width / 2, top + BAR_HEIGHT * screen.ui.main_window.overlays.scale, width)
     press(screen, "Ctrl+J")
 
 
