@@ -1,14 +1,12 @@
 """Draco, Basis Universal and Zstandard, decoded in a child process: a crash costs one file, not the program.
 
 The decoders are C and C++ libraries that may crash, loop or exhaust memory on damaged input. The parent (glTF readers,
-by decode()) writes jobs into a temporary folder; the child (main()) decodes them in order and writes each result before
-it begins the next, so that the parent knows which job ended the child. The child has a time limit and, where the
-operating system supports one, a memory limit.
+by decode()) writes jobs into a temporary folder; the child (decode_jobs(), by renderer.gpu.trial) decodes them in order
+and writes each result before it begins the next, so that the parent knows which job ended the child. The child has a
+time limit and, where the operating system supports one, a memory limit.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError, import_optional
-from renderer.host import die_after, end_process_group, limit_memory
+from renderer.gpu.trial import run_trial
+from renderer.host import limit_memory
 from renderer.paths import temporary_directory
 from renderer.system.install import pip_install
-from renderer.system.process import module_child, shorten
+from renderer.system.process import shorten
 
 SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
 MAX_BYTES = 6 << 30  # limit of the child's memory
@@ -57,27 +56,8 @@ def decode(path: Path, jobs: list[Job]) -> list[dict[str, np.ndarray]]:
         rows = [[job.codec, job.max_items] for job in jobs]
         Path(folder, "jobs.json").write_text(json.dumps(rows), encoding="utf-8")
         seconds = SECONDS + sum(len(job.data) for job in jobs) / (1 << 20)
-        reason = _run_child(Path(folder), seconds)
+        reason = run_trial("renderer.formats.codecs:decode_jobs", folder, seconds=seconds).reason
         return [_result(path, Path(folder), number, job, reason) for number, job in enumerate(jobs)]
-
-
-def _run_child(folder: Path, seconds: float) -> str:
-    """Runs the child; returns why it ended early, or ""."""
-    command, environment = module_child("renderer.formats.codecs")
-    with open(folder / "stderr", "w+b") as stderr:
-        child = subprocess.Popen(
-            [*command, str(folder), str(seconds + 5)], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
-        )  # fmt: skip
-        try:
-            code = child.wait(seconds)
-        except BaseException as error:
-            end_process_group(child)
-            child.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return f"takes longer than {seconds:.0f} seconds to decode"
-            raise
-    return "" if code == 0 else "ends the process that decodes it"
 
 
 def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dict[str, np.ndarray]:
@@ -85,7 +65,7 @@ def _result(path: Path, folder: Path, number: int, job: Job, reason: str) -> dic
     if error_file.exists():
         raise InputError(f"{path}: {job.item} {error_file.read_text(encoding='utf-8')}")
     if not decoded.exists():
-        raise InputError(f"{path}: {job.item} is damaged: it {reason or 'was not decoded'}")
+        raise InputError(f"{path}: {job.item} is damaged: {reason or 'it was not decoded'}")
     with np.load(decoded, allow_pickle=False) as arrays:
         return dict(arrays)
 
@@ -148,9 +128,8 @@ CODECS: dict[str, Callable[[bytes, int], dict[str, np.ndarray]]] = {
 }  # fmt: skip
 
 
-def main(folder: str, seconds: str) -> int:
-    """The child's entry point: decodes the jobs in `folder`; ends after `seconds` even if its parent was killed."""
-    die_after(float(seconds))
+def decode_jobs(folder: str) -> None:
+    """The child's work: decodes the jobs in `folder`."""
     limit_memory(MAX_BYTES)
     rows: list[Any] = json.loads(Path(folder, "jobs.json").read_text(encoding="utf-8"))
     for number, (codec, max_items) in enumerate(rows):
@@ -163,8 +142,3 @@ def main(folder: str, seconds: str) -> int:
         part = Path(folder, f"{number}.part.npz")
         np.savez(part, **arrays)  # type: ignore[arg-type]  # none is named allow_pickle
         part.rename(Path(folder, f"{number}.npz"))  # a file of this name is complete
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -17,6 +17,7 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats import codecs, gltf
 from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MATERIALS, unread
+from renderer.gpu import trial
 from renderer.plain import format_ignored
 
 PEER = json.loads(Path(__file__).with_name("peer_bytes.json").read_text(encoding="utf-8"))
@@ -458,10 +459,10 @@ def test_a_decoder_that_crashes_or_hangs_costs_one_sentence(tmp_path, monkeypatc
     job = codecs.Job("draco", "meshes[0].primitives[0]", b"DRACO", 100)
     for program, words in (
         ("import os; os.abort()", "ends the process"),
-        ("import time; time.sleep(60)", "takes long"),
+        ("import time; time.sleep(60)", "does not answer"),
     ):
         command = [sys.executable, "-c", program]
-        monkeypatch.setattr(codecs, "module_child", lambda name, command=command: (command, {}))
+        monkeypatch.setattr(trial, "module_child", lambda name, command=command: (command, {}))
         monkeypatch.setattr(codecs, "SECONDS", 1.0)
         with pytest.raises(InputError, match=rf"a\.glb: meshes\[0\]\.primitives\[0\] is damaged: it {words}"):
             codecs.decode(Path("a.glb"), [job])
