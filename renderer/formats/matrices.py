@@ -1,6 +1,6 @@
 """Reads band matrices and right-hand sides for `solve`: .npz, .npy, SciPy's sparse .npz, and Matrix Market .mtx.
 
-Before an array is read, its size is checked against the free memory (_check_memory) and against the bytes that the file
+Before an array is read, its size is checked against the free memory (check_memory) and against the bytes that the file
 holds (read_header).
 """
 
@@ -13,14 +13,15 @@ from typing import IO
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError, UserError, reading
+from renderer.errors import InputError, UserError, reading
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, in_double, read_data, read_header
 from renderer.formats.scipy_npz import is_sparse, read_entries
-from renderer.host import available_memory, format_bytes
+from renderer.host import format_bytes
 from renderer.system.files import file_size, open_input
 from renderer.system.outputs import atomic_write
+from renderer.system.trust import check_memory
 
 ONE_NUMBER = "one whole number of at least 0"
 
@@ -104,7 +105,7 @@ def _read_dense(path: Path) -> np.ndarray:
         header = _number_header(f"{path}: the matrix", file, file_size(file))
         if len(header.shape) != 2:
             raise InputError(f"{path}: is {header.shape}; a matrix in a .npy file must be (n, n)")
-        _check_memory(path, "the matrix", header.nbytes)
+        check_memory(header.nbytes, f"{path}: the matrix")
         array = read_data(file, header, str(path))
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
@@ -185,7 +186,7 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str, most: int | No
         header = _number_header(where, file, info.file_size)
         if most is not None and header.count > most:
             raise InputError(f"{where} is an array {header.shape} ({header.dtype}); it must be {ONE_NUMBER}")
-        _check_memory(path, name, header.nbytes)
+        check_memory(header.nbytes, f"{path}: {name}")
         return read_data(file, header, where)
 
 
@@ -203,13 +204,6 @@ def _number_header(where: str, file: IO[bytes], size: int) -> NpyHeader:
     return header
 
 
-def _check_memory(path: Path, name: str, needed: int) -> None:
-    free = available_memory()
-    if needed > free:
-        sizes = f"{format_bytes(needed)} of memory, and {format_bytes(free)} are free here"
-        raise UnavailableError(f"{path}: {name} takes {sizes}")
-
-
 def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) -> None:
     """Checks the size of an array made from a sparse file, whose empty rows or columns take no bytes in the file.
 
@@ -218,7 +212,7 @@ def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) 
     """
     if vectors > entries and needed > TRUSTED_SIZE:
         raise InputError(f"{path}: {name} would take {format_bytes(needed)} for {entries} entries")
-    _check_memory(path, name, needed)
+    check_memory(needed, f"{path}: {name}")
 
 
 def read_rhs(path: Path, n: int) -> np.ndarray:
@@ -251,7 +245,7 @@ def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
         shape = header.shape
         if len(shape) not in (1, 2) or shape[0] != n:
             raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")
-        _check_memory(path, "the right-hand side", header.nbytes)
+        check_memory(header.nbytes, f"{path}: the right-hand side")
         array = read_data(file, header, str(path))
     return in_double(array, str(path)) if array.dtype.kind in "iu" else array
 

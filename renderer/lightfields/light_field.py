@@ -5,6 +5,7 @@ views), or an array in a .npy or .npz file. Views stay 8-bit as recorded; a .npy
 renderer/pictures/lightfield.py calls read_light_field().
 """
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError
+from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
 from renderer.formats.images import read_pixels
 from renderer.formats.npy_views import read_array
-from renderer.host import available_memory
 from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, MAX_POSITION, ViewFile, ViewList, find_views
+from renderer.system.trust import check_memory
 
 MAX_VIEW_PIXELS = 1 << 26
 MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, which bounds their memory
@@ -243,13 +244,9 @@ def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, l
 
 
 def _allocate_views(source: Path, shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Allocates host memory for the views; raises UnavailableError if too little is free."""
-    needed, free = int(np.prod(shape, dtype=np.int64)), available_memory()
-    if needed > free:
-        raise UnavailableError(
-            f"{source}: {shape[0]} views of {shape[2]} x {shape[1]} need {needed / 2**30:.1f} GiB of memory and "
-            f"{free / 2**30:.1f} are free; a .npy of the light field is memory-mapped instead"
-        )
+    """Allocates host memory for the views, if it is there: see check_memory()."""
+    advice = "a .npy of the light field is memory-mapped instead"
+    check_memory(math.prod(shape), f"{source}: {shape[0]} views of {shape[2]} x {shape[1]} ({advice})")
     return np.empty(shape, "u1")
 
 

@@ -28,9 +28,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from renderer import host
 from renderer.errors import UserError
-from renderer.formats import matrices
-from renderer.lightfields import light_field
 from tests.fuzz import draws, mutate, structured
 from tests.fuzz.mutate import TEXT, Mutator, nested
 
@@ -1228,8 +1227,8 @@ def prepare(names: list[str]) -> None:
     for name in names:
         for module in TARGETS[name].modules:
             importlib.import_module(module)
-    for module in (matrices, light_field):  # a machine with room for all that a header claims: it must not be believed
-        module.available_memory = lambda: 1 << 42  # type: ignore[attr-defined]
+    # A machine with room for all that a header claims: it must not be believed.
+    host.available_memory = lambda: 1 << 42
 
 
 # ---- variations of the user's, and formulas of .flame files

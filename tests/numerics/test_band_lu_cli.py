@@ -13,10 +13,10 @@ from scipy.sparse import coo_array, csr_array, save_npz
 
 from renderer.cli import main
 from renderer.errors import UserError
-from renderer.formats import matrices
 from renderer.formats.matrices import read_band
 from renderer.gpu import list_devices
 from renderer.numerics.band_lu import BandedLU, memory
+from renderer.system import trust
 from tests.numerics.band_matrices import dense, random_band
 
 
@@ -187,10 +187,13 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
 
 
 def test_too_little_memory_is_reported_before_it_starts(monkeypatch, tmp_path, capsys):
-    for module in (memory, matrices):
-        monkeypatch.setattr(module, "available_memory", lambda: 100_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
-    assert re.search("take.* MiB of memory", capsys.readouterr().err)
+    assert re.search("the factors take.* MiB of memory", capsys.readouterr().err)
+    monkeypatch.setattr(trust, "SMALL_BYTES", 1 << 18)
+    monkeypatch.setattr(trust.host, "available_memory", lambda: 100_000)
+    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
+    assert re.search("ab: takes about .* MiB of memory", capsys.readouterr().err)
 
 
 MATRIX = """%%MatrixMarket matrix coordinate real general
