@@ -25,11 +25,12 @@ from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.gpu.opencl import icd
 from renderer.gpu.opening import BACKENDS
-from renderer.gpu.trial import Trial, forget_verdicts, run_trial
+from renderer.gpu.trial import forget_verdicts
 from renderer.paths import CACHE_HINT, cache_problems
 from renderer.plain import Json
 from renderer.system.install import GL, OPENCL, pip_install, system_install
 from renderer.system.process import log_internal_error
+from renderer.system.trial import Trial, run_trial
 
 TOTAL_SECONDS = 55.0
 

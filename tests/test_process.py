@@ -213,7 +213,7 @@ def test_a_signal_while_the_program_is_imported_is_one_line(number):
 def test_a_trial_of_a_driver_ends_with_the_process_that_waits_for_it(tmp_path):
     wait = "import os, time\ndef wait(path):\n    open(path, 'w').write(str(os.getpid()))\n    time.sleep(60)\n"
     (tmp_path / "waits.py").write_text(wait)
-    code = f"from renderer.gpu.trial import run_trial\nrun_trial('waits:wait', {str(tmp_path / 'id')!r}, seconds=60)"
+    code = f"from renderer.system.trial import run_trial\nrun_trial('waits:wait', {str(tmp_path / 'id')!r}, seconds=60)"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
         child = _soon(lambda: (tmp_path / "id").read_text())

@@ -11,8 +11,8 @@ import pytest
 from renderer.cli import main
 from renderer.export import render, warm
 from renderer.formats.mesh import load_mesh
-from renderer.gpu.trial import Trial
 from renderer.pictures import load
+from renderer.system.trial import Trial
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from renderer.errors import IncompleteError, UserError
 from renderer.formats.meshes.ply import ply_bytes
 from renderer.gpu import open_context
 from renderer.gpu.cache import cache_folder
-from renderer.gpu.trial import run_trial
 from renderer.host import available_cores, format_bytes
 from renderer.paths import SCENES, find_input, temporary_directory
 from renderer.plain import Json
 from renderer.system import arguments
+from renderer.system.trial import run_trial
 
 SIZES = (96, 64), (640, 480)  # PoCL compiles another function for launches of more than 65,534 work-items
 SUFFIXES = ".toml", ".flame"  # most .cb programs are no pictures

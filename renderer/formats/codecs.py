@@ -1,9 +1,9 @@
 """Draco, Basis Universal and Zstandard, decoded in a child process: a crash costs one file, not the program.
 
 The decoders are C and C++ libraries that may crash, loop or exhaust memory on damaged input. The parent (glTF readers,
-by decode()) writes jobs into a temporary folder; the child (decode_jobs(), by renderer.gpu.trial) decodes them in order
-and writes each result before it begins the next, so that the parent knows which job ended the child. The child has a
-time limit and, where the operating system supports one, a memory limit.
+by decode()) writes jobs into a temporary folder; the child (decode_jobs(), by run_trial()) decodes them in order and
+writes each result before it begins the next, so that the parent knows which job ended the child. The child has a time
+limit and, where the operating system supports one, a memory limit.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError, import_optional
-from renderer.gpu.trial import run_trial
 from renderer.host import limit_memory
 from renderer.paths import temporary_directory
 from renderer.system.install import pip_install
 from renderer.system.process import shorten
+from renderer.system.trial import run_trial
 
 SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
 MAX_BYTES = 6 << 30  # limit of the child's memory

@@ -19,7 +19,6 @@ from renderer.formats.linked import remember_links
 from renderer.gpu import DeviceContext, open_context
 from renderer.gpu.compilation import result, start_thread
 from renderer.gpu.gl import Texture
-from renderer.gpu.trial import run_trial
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.paths import temporary_directory
 from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
@@ -28,6 +27,7 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
 from renderer.system.files import parse_json
+from renderer.system.trial import run_trial
 from renderer.system.trust import trusting
 from renderer.toys.passes import Input, ToyPasses
 from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, Uniform, read_program

@@ -17,8 +17,8 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats import codecs, gltf
 from renderer.formats.gltf import meshopt
 from renderer.formats.gltf.extensions import MATERIALS, unread
-from renderer.gpu import trial
 from renderer.plain import format_ignored
+from renderer.system import trial
 
 PEER = json.loads(Path(__file__).with_name("peer_bytes.json").read_text(encoding="utf-8"))
 DRACO = "KHR_draco_mesh_compression"

@@ -20,6 +20,7 @@ from renderer.gpu.opencl import icd, pocl_cache
 from renderer.gpu.opencl.pocl_cache import PoclCache
 from renderer.gpu.trial import Verdict
 from renderer.paths import ROOT
+from renderer.system.trial import Trial
 from tests.gpu.faults import POCL, driver, library, needs_compiler
 
 FAULTS = {  # code that runs when the library is loaded, and what is said about it
@@ -57,7 +58,7 @@ def vendors(tmp_path, monkeypatch):
 def test_drivers_that_die_or_hang_are_named_and_skipped(vendors, monkeypatch, capsys):
     for name, (code, _) in FAULTS.items():
         driver(vendors, name, code)
-    monkeypatch.setattr(trial, "TIMEOUT_SECONDS", 8.0)
+    monkeypatch.setattr("renderer.system.trial.TIMEOUT_SECONDS", 8.0)
     rejected = icd.select_drivers()
     assert rejected.keys() == {str(vendors / f"{name}.icd") for name in FAULTS}
     printed = capsys.readouterr().err
@@ -165,7 +166,7 @@ def test_a_driver_in_pyopencls_own_folder_is_left_out(vendors, monkeypatch, tmp_
 
 def test_off_linux_all_drivers_are_tried_together(monkeypatch):
     monkeypatch.setattr(icd, "IS_LINUX", False)
-    monkeypatch.setattr(icd, "run_trial", lambda *words, **named: trial.Trial(None, "it ends (SIGABRT)"))
+    monkeypatch.setattr(icd, "run_trial", lambda *words, **named: Trial(None, "it ends (SIGABRT)"))
     monkeypatch.setattr(icd, "recall_verdicts", lambda tests, again: {key: test() for key, test in tests.items()})
     icd._select.cache_clear()
     try:

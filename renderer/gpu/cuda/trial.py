@@ -1,4 +1,4 @@
-"""A script that trial.py runs in a child process: starts NVIDIA's driver and lists its devices.
+"""A script that system/trial.py runs in a child process: starts NVIDIA's driver and lists its devices.
 
 Arguments: the seconds after which the script ends itself, and the file for the answer. A driver that returns an error
 code is harmless. The script imports nothing of the program, which would double its time.

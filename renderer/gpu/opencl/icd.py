@@ -22,8 +22,9 @@ from renderer.errors import UnavailableError
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.gpu.opencl.icd_probe import NO_DEVICE
 from renderer.gpu.opencl.pocl_cache import PoclCache
-from renderer.gpu.trial import Verdict, recall_verdicts, run_trial, state_of_files
+from renderer.gpu.trial import Verdict, recall_verdicts, state_of_files
 from renderer.host import IS_LINUX, processors
+from renderer.system.trial import run_trial
 
 VENDOR_VARIABLES = "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"  # environment variables that replace the system's folder
 SYSTEM_FOLDER = Path("/etc/OpenCL/vendors")

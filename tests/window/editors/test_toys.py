@@ -7,10 +7,10 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
-from renderer.gpu.trial import Trial
 from renderer.paths import SCENES
 from renderer.pictures import load, toy
 from renderer.system import drafts
+from renderer.system.trial import Trial
 from renderer.window.app.code_view import text_files
 from renderer.window.controls.toolkit import imgui
 from tests.window.headless import center, draw_full_sample, finish, frames, hold, point, press, seconds, window
