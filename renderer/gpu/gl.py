@@ -218,10 +218,23 @@ class Texture:
         return np.frombuffer(data, self.dtype).reshape(height, width, self.components).copy()
 
 
+class CubeTexture:
+    """A cube map of six faces (6, side, side, 4) uint8: +x, -x, +y, -y, +z, -z as OpenGL orients them, row 0 on top."""
+
+    def __init__(self, gl: GlContext, faces: np.ndarray) -> None:
+        side = faces.shape[1]
+        if side > gl.max_texture_size:
+            raise UnavailableError(f"{gl.renderer}: no cube map of side {side}; at most {gl.max_texture_size}")
+        self.gl, self.size = gl, (side, side)
+        gl.ctx.enable_direct(0x884F)  # GL_TEXTURE_CUBE_MAP_SEAMLESS: filters reach over edges
+        self.texture = gl.ctx.texture_cube(self.size, 4, np.ascontiguousarray(faces, "u1").tobytes())
+        self.texture.build_mipmaps()
+
+
 class Sampled(NamedTuple):
     """A texture as a pass reads it: with the filter linear, nearest or mipmap (after build_mipmaps()), and a wrap."""
 
-    texture: Texture
+    texture: Texture | CubeTexture
     filter: str = "nearest"
     repeats: bool = False
 

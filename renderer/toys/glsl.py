@@ -36,7 +36,8 @@ def pass_text(program: Program, tab: Tab) -> str:
     number = int(version[1]) if version and version[2] != "es" and int(version[1]) > GLSL_VERSION else GLSL_VERSION
     head = [f"#version {number}", "#extension GL_ARB_shading_language_packing : enable"]
     head += [f"#define {old} {new}" for old, new in zip(OLD_NAMES, NEW_NAMES, strict=True) if old in plain]
-    for name, type_ in BUILTINS.items():
+    cubes = {f"iChannel{k}": "samplerCube" for k, channel in enumerate(program.channels[tab.name]) if channel.is_cube}
+    for name, type_ in (BUILTINS | cubes).items():
         base, _, array = type_.partition("[")
         if re.search(rf"\b{name}\b", plain) and not re.search(rf"\buniform\s+(?:\w+\s+)?\w+\s+{name}\b", plain):
             head.append(f"uniform {base} {name}{'[' if array else ''}{array};")

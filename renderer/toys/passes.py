@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from renderer.errors import InputError
 from renderer.formats.images import read_pixels
-from renderer.gpu.gl import GlContext, Pass, Sampled, Texture
+from renderer.gpu.gl import CubeTexture, GlContext, Pass, Sampled, Texture
 from renderer.images.algorithm_view import AlgorithmView, StepPicture
 from renderer.images.reduction_passes import magnified
 from renderer.plain import Json
@@ -25,6 +26,11 @@ KEYS = 256  # codes of keys, as JavaScript's keyCode
 NOISE_SIDE = 256
 NOISE_SHIFT = (239, 37)  # rows, columns by which red is green: shaders read two layers of 3D noise in one texel
 KEPT_FRAMES = 30  # a window that changes the size draws so few frames again; later it scales the buffers
+# By the faces in a row and a column: the cells (column, row) of +x, -x, +y, -y, +z, -z.
+CUBE_LAYOUTS = {
+    (4, 3): ((2, 1), (0, 1), (1, 0), (1, 2), (1, 1), (3, 1)), (3, 4): ((2, 1), (0, 1), (1, 0), (1, 2), (1, 1), (1, 3)),
+    (6, 1): tuple((k, 0) for k in range(6)), (1, 6): tuple((0, k) for k in range(6)),
+}  # fmt: skip
 WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.1  # most frames, and seconds on software GL, that a draw catches up in a window
 
 
@@ -45,7 +51,8 @@ class ToyPasses:
     def __init__(self, gl: GlContext, program: Program) -> None:
         self.gl, self.program = gl, program
         self._passes: dict[str, Pass] = {name: compile_pass(gl, program, tab) for name, tab in program.passes.items()}
-        self._images = {path: self._read_image(path) for path in program.images}
+        images = {c for row in program.channels.values() for c in row if c.source.split("\n")[0] in program.images}
+        self._images = {(c.source, c.is_cube): self._read_image(c) for c in images}
         self._keyboard: Texture | None = None
         rows = program.channels.values()
         self._mipmapped = {channel.source for row in rows for channel in row if channel.filter == "mipmap"}
@@ -55,8 +62,10 @@ class ToyPasses:
         self._drawn: tuple[Size, Input] | None = None  # size and input of the last draw of the buffers
         self.frame = -1  # the frame to which the buffers are drawn
 
-    def _read_image(self, path: str) -> Texture:
-        pixels = read_pixels(path)[::-1]
+    def _read_image(self, channel: Channel) -> Texture | CubeTexture:
+        if channel.is_cube:
+            return CubeTexture(self.gl, cube_faces(channel.source.split("\n")))
+        pixels = read_pixels(channel.source)[::-1]
         return self.gl.texture(pixels.shape[1::-1], dtype="f1").write(pixels).build_mipmaps()
 
     @cached_property
@@ -159,13 +168,17 @@ class ToyPasses:
             values[f"iChannel{k}"] = Sampled(texture, channel.filter, channel.repeats)
         return values | dict(given.uniforms)
 
-    def _texture(self, channel: Channel, given: Input) -> Texture:
+    def _texture(self, channel: Channel, given: Input) -> Texture | CubeTexture:
         """The texture that a channel reads."""
         if channel.source in BUFFERS:
             return self._buffers[channel.source]
         if channel.source == KEYBOARD:
             return self._keyboard_texture(given)
-        return self._noise if channel.source == NOISE else self._images.get(channel.source) or self._black
+        return (
+            self._noise
+            if channel.source == NOISE
+            else self._images.get((channel.source, channel.is_cube)) or self._black
+        )
 
     def _keyboard_texture(self, given: Input) -> Texture:
         """Keys by their code: row 0 is held, row 1 pressed in this frame, row 2 toggled."""
@@ -199,6 +212,27 @@ class ToyPasses:
             return StepPicture(pixels, values, f"{name}: red, green, blue of its float texture, 0 black to 1 full")
 
         return AlgorithmView("pass", rows, step, len(rows) - 1)
+
+
+def cube_faces(paths: list[str]) -> np.ndarray:
+    """The faces (6, side, side, 4) of a cube map: six square images, or one, a cross or a strip. Raises InputError."""
+    images = [read_pixels(path) for path in paths]
+    height, width = images[0].shape[:2]
+    if len(images) > 1:
+        for path, image in zip(paths, images, strict=True):
+            if image.shape[:2] != (width, width):
+                size = f"{image.shape[1]} x {image.shape[0]}"
+                raise InputError(f"{path}: is a face of {size} pixels; all six must be {width} x {width}")
+        return np.stack(images)
+    layout = next((cells for cells in CUBE_LAYOUTS if width * cells[1] == height * cells[0]), None)
+    if layout is None:
+        shapes = "a cross of 4 x 3 or 3 x 4 faces, or a strip of 6 x 1 or 1 x 6"
+        raise InputError(f"{paths[0]}: is no cube map: {width} x {height} pixels; allowed are {shapes}")
+    side = width // layout[0]
+    faces = [images[0][y * side : (y + 1) * side, x * side : (x + 1) * side] for x, y in CUBE_LAYOUTS[layout]]
+    if layout == (3, 4):  # -z hangs below -y there, upside down
+        faces[5] = faces[5][::-1, ::-1]
+    return np.stack(faces)
 
 
 def _row(name: str, texels: np.ndarray, seconds: float) -> Json:

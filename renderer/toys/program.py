@@ -2,7 +2,8 @@
 
 A file is one tab, or several that begin with a comment of their name alone: `// Common`, `// Buffer A` to D,
 `// Image`. A comment says what a channel is: `// iChannel0: Buffer A`, `// iChannel1: wood.png nearest clamp`,
-`// iChannel2: keyboard`, `// iChannel3: noise`. A uniform is a setting: `uniform float speed = 0.5;  // 0 to 1`.
+`// iChannel2: keyboard`, `// iChannel3: noise`; `cube` behind one picture, or six, makes a cube map. A uniform is a
+setting: `uniform float speed = 0.5;  // 0 to 1`.
 """
 
 import keyword
@@ -27,7 +28,13 @@ BUFFERS = ("Buffer A", "Buffer B", "Buffer C", "Buffer D")
 COMMON, IMAGE = "Common", "Image"
 TABS = (COMMON, *BUFFERS, IMAGE)
 UNUSED_TABS = ("Sound", "Cube A")  # tabs of shadertoy.com that are not drawn
-KEYBOARD, NOISE = "keyboard", "noise"
+KEYBOARD, NOISE, CUBE = "keyboard", "noise", "cube"
+FACES = 6  # pictures of a cube map, in the order +x, -x, +y, -y, +z, -z
+# Channels of shadertoy.com that are not read: a picture of Rayfold repeats.
+MEDIA = re.compile(
+    r"(sounds?|music|soundcloud|audio|videos?|mic(rophone)?|webcam|camera)\b|.*\.(wav|mp3|ogg|opus|m4a|flac|mp4|webm|ogv|mov|avi|mkv)$",
+    re.IGNORECASE,
+)
 FILTERS, WRAPS = ("linear", "nearest", "mipmap"), ("clamp", "repeat")
 CHANNEL_COUNT = 4
 RULER = r"[\s\-=*#<>\[\]:.]*"  # decoration around a tab's name, as in `// ---- Buffer A ----`
@@ -64,11 +71,15 @@ class Tab(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """What a pass reads as iChannel0 to 3: a buffer's name, keyboard, noise, the path of an image, or "" for black."""
+    """What a pass reads as iChannel0 to 3: a buffer's name, keyboard, noise, the path of an image, or "" for black.
+
+    The six paths of a cube map stand on a line each.
+    """
 
     source: str = ""
     filter: Literal["linear", "nearest", "mipmap"] = "linear"
     repeats: bool = False
+    is_cube: bool = False
 
 
 class Uniform(NamedTuple):
@@ -146,7 +157,8 @@ class Program:
     def images(self) -> list[str]:
         """The paths of the images that channels read."""
         known = {"", KEYBOARD, NOISE, *BUFFERS}
-        return sorted({channel.source for row in self.channels.values() for channel in row} - known)
+        sources = {channel.source for row in self.channels.values() for channel in row} - known
+        return sorted({path for source in sources for path in source.split("\n")})
 
 
 def read_program(files: Mapping[str, str], channels: Mapping[str, tuple[str, ...]], context: str) -> Program:
@@ -240,7 +252,7 @@ def parse_channel(text: str, tab: Tab, context: str, passes: Mapping[str, Tab]) 
     """The channel that a text names: a source, then a filter and a wrap mode. Raises InputError."""
     words = text.strip().strip("\"'").split()
     options = []
-    while len(words) > 1 and words[-1].lower() in (*FILTERS, *WRAPS):
+    while len(words) > 1 and words[-1].lower() in (*FILTERS, *WRAPS, CUBE):
         options.append(words.pop().lower())
     source = " ".join(words).removeprefix("file://").removeprefix("buf://")
     short = re.fullmatch(r"(?:buf(?:fer)?[ _]?)?([a-d])", source, re.IGNORECASE)
@@ -248,24 +260,34 @@ def parse_channel(text: str, tab: Tab, context: str, passes: Mapping[str, Tab]) 
     is_image = name not in (*BUFFERS, KEYBOARD, NOISE, "none", "")
     if name in BUFFERS and name not in passes:
         raise InputError(f"{context} is {quoted(name)}, which the toy does not have; it has {format_names(passes)}")
+    is_cube = CUBE in options
+    paths = re.split(r"\s*,\s*", name) if is_cube else [name]
+    if is_cube and (not is_image or len(paths) not in (1, FACES)):
+        raise InputError(
+            f"{context} is {format_value(text)}; a cube map is one image, a cross or a strip, or six images"
+        )
     if is_image:
-        if Path(name).suffix.lower() not in IMAGE_SUFFIXES:
-            allowed = f"{', '.join(BUFFERS)}, keyboard, noise, none, or an image ({', '.join(IMAGE_SUFFIXES)})"
-            raise InputError(f"{context} is {format_value(name)}; allowed are {allowed}")
-        name = str(named_file(name, tab.path.parent, IMAGE_SUFFIXES, context))
+        for path in paths:
+            if Path(path).suffix.lower() not in IMAGE_SUFFIXES:
+                allowed = f"{', '.join(BUFFERS)}, keyboard, noise, none, or an image ({', '.join(IMAGE_SUFFIXES)})"
+                media = "; sound, video, microphone and webcam are not read" if MEDIA.match(path) else ""
+                raise InputError(f"{context} is {format_value(path)}; allowed are {allowed}{media}")
+        name = "\n".join(str(named_file(path, tab.path.parent, IMAGE_SUFFIXES, context)) for path in paths)
     default = "mipmap" if is_image else "nearest" if name == KEYBOARD else "linear"
     filter: Any = next((option for option in options if option in FILTERS), default)
     wrap = next((option for option in options if option in WRAPS), "repeat" if is_image or name == NOISE else "clamp")
-    return Channel("" if name == "none" else name, filter, wrap == "repeat")
+    return Channel("" if name == "none" else name, filter, wrap == "repeat", is_cube)
 
 
 def with_absolute_images(text: str, folder: Path) -> str:
     """The text with the images that its channels name as absolute paths: for a copy of a file of `folder`."""
 
     def absolute(match: re.Match[str]) -> str:
-        name = re.search(rf"\S+({'|'.join(map(re.escape, IMAGE_SUFFIXES))})\b", match[0])
-        path = folder / name[0] if name else folder  # not judged here: the reader of the copy checks it
-        return match[0].replace(name[0], str(resolve(path))) if name and not Path(name[0]).is_absolute() else match[0]
+        return re.sub(
+            rf"[^\s,\"']+(?:{'|'.join(map(re.escape, IMAGE_SUFFIXES))})\b",
+            lambda name: name[0] if Path(name[0]).is_absolute() else str(resolve(folder / name[0])),
+            match[0],
+        )  # paths are not judged here: the reader of the copy checks them
 
     return re.sub(CHANNEL_LINE.pattern, absolute, text, flags=re.MULTILINE)
 

@@ -28,16 +28,20 @@ def test_a_toy_draws_moves_and_shows_its_buffers(gl, tmp_path, name):
     if not program.buffers:
         return
     text = (SCENES / f"{name}.glsl").read_text(encoding="utf-8")
-    entry = r"// ---- (Buffer [A-D]) ----.*?(?=// ---- )"
-    empty = re.sub(entry, r"// ---- \1 ----\nvoid mainImage(out vec4 c, in vec2 p) { c = vec4(0); }\n", text, flags=re.S)
+    entry, blank = (
+        r"// ---- (Buffer [A-D]) ----.*?(?=// ---- )",
+        "void mainImage(out vec4 c, in vec2 p) { c = vec4(0); }",
+    )
+    empty = re.sub(entry, rf"// ---- \1 ----\n{blank}\n", text, flags=re.S)
     (tmp_path / "empty.glsl").write_text(empty, encoding="utf-8")
-    blank = load(tmp_path / "empty.glsl").settings
+    other = load(tmp_path / "empty.glsl").settings
     same = {key: getattr(settings, key) for key in ("mouse", "keys", "toggled")}
-    without = shown(Picture(DeviceContext(gl=gl)), replace(blank, **same), FRAMES.get(name, 6) / settings.rate, SIZE)
+    without = shown(Picture(DeviceContext(gl=gl)), replace(other, **same), FRAMES.get(name, 6) / settings.rate, SIZE)
     assert np.abs(later - without).max() > 0.1
 
 
 def test_the_scenes_use_every_input():
     text = "".join((SCENES / f"{name}.glsl").read_text(encoding="utf-8") for name in TOYS)
-    inputs = ["iTime", "iTimeDelta", "iFrame", "iMouse", "iDate", "iResolution", "iChannelResolution", "keyboard", "noise"]
-    assert len(TOYS) >= 19 and all(name in text for name in [*inputs, "Buffer D", "Common", "mipmap", "// color"])
+    inputs = "iTime iTimeDelta iFrame iMouse iDate iResolution iChannelResolution keyboard noise".split()
+    missing = [name for name in [*inputs, "Buffer D", "Common", "mipmap", "// color"] if name not in text]
+    assert len(TOYS) >= 19 and not missing
