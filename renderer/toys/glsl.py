@@ -88,6 +88,9 @@ def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
             continue
         own, lines = tabs[number], tabs[number].text.split("\n")
         text = lines[line - own.line].strip()[:100] if 0 <= line - own.line < len(lines) else ""
+        channel = re.search(r"\biChannel[0-3]\b", text)
+        if channel and "(sampler2D, vec3" in message:
+            message += f"; `// {channel[0]}: FILE cube` makes the channel a cube map"
         found[number, line] = f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else "")
     if not found:
         words = " ".join(log.split())[:300]

@@ -233,7 +233,7 @@ def check_entry(tab: Tab) -> None:
 
 
 def _channel(tab: Tab, index: int, passes: Mapping[str, Tab], texts: tuple[str, ...], notes: list[str]) -> Channel:
-    """The channel `index` of a tab: by the scene file, by a comment of the tab, or else the buffer of that number."""
+    """The channel `index` of a tab: by the scene file, a comment, or else the buffer of that number, or noise."""
     name = f"iChannel{index}"
     if index < len(texts) and texts[index]:
         return parse_channel(texts[index], tab, f"{tab.path}: {name} of {tab.name}", passes)
@@ -243,9 +243,10 @@ def _channel(tab: Tab, index: int, passes: Mapping[str, Tab], texts: tuple[str, 
             return parse_channel(match[2] or match[4] or "", tab, f"{tab.path}:{number}: {name}", passes)
     if not re.search(rf"\b{name}\b", COMMENT.sub("", tab.text)):
         return Channel()
-    chosen = BUFFERS[index] if BUFFERS[index] in passes else ""
-    notes.append(f"{name} of {tab.name} is {chosen or 'black'}: no comment says, as in `// {name}: noise`, what it is")
-    return Channel(chosen)
+    # Of public toys whose channels nothing names, more read noise than anything else.
+    chosen = Channel(BUFFERS[index]) if BUFFERS[index] in passes else Channel(NOISE, "mipmap", True)
+    notes.append(f"{name} of {tab.name} is {chosen.source}: no comment says, as in `// {name}: keyboard`, what it is")
+    return chosen
 
 
 def parse_channel(text: str, tab: Tab, context: str, passes: Mapping[str, Tab]) -> Channel:

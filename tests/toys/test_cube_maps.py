@@ -110,3 +110,9 @@ def test_six_pictures_have_one_size(opened, tmp_path):
 def test_a_copy_names_all_six_by_absolute_paths(tmp_path):
     copied = with_absolute_images("// iChannel0: a.png, /b.png, c.jpg cube\n", tmp_path)
     assert copied == f"// iChannel0: {tmp_path}/a.png, /b.png, {tmp_path}/c.jpg cube\n"
+
+
+def test_a_direction_into_a_flat_channel_says_how_to_name_a_cube_map(opened):
+    picture, settings = opened("void mainImage(out vec4 c, in vec2 p) { c = texture(iChannel1, vec3(1)); }")
+    with pytest.raises(InputError, match="`// iChannel1: FILE cube` makes the channel a cube map"):
+        picture.draw(settings, SIZE, 0.0)

@@ -73,9 +73,9 @@ def test_channels_by_comment(program, tmp_path):
 def test_a_channel_that_nothing_names_is_the_buffer_of_its_number_and_is_told(program):
     use = ENTRY.replace("vec4(0)", "texture(iChannel0, p) + texture(iChannel1, p)")
     read = program(f"// Buffer A\n{ENTRY}// Image\n{use}")
-    assert [channel.source for channel in read.channels["Image"]] == ["Buffer A", "", "", ""]
+    assert [channel.source for channel in read.channels["Image"]] == ["Buffer A", "noise", "", ""]
     assert [note.split(":")[0] for note in read.notes] == [
-        "iChannel0 of Image is Buffer A", "iChannel1 of Image is black",
+        "iChannel0 of Image is Buffer A", "iChannel1 of Image is noise",
     ]  # fmt: skip
 
 

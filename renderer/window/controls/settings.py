@@ -25,6 +25,7 @@ MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie w
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # items of a list that are displayed
+LABEL_WIDTH, MAX_LABEL_WIDTH = 0.40, 0.65  # of the window, as a fraction: of most labels; where one is longer
 Rows = list[tuple[Field, Any]]  # fields with their types
 # For the slider that was pressed last: Dear ImGui's id of the slider -> the value that it had before the press.
 _pressed: dict[int, Any] = {}
@@ -90,6 +91,7 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
     long lists of settings take little time.
     """
     height, draws_all = imgui.get_frame_height(), _draws_all()
+    column = _label_column(tuple(f.name for f, _ in declared))
     for f, kind in declared:
         field_path = f"{path}.{f.name}" if path else f.name
         if field_path in context.hidden:
@@ -99,7 +101,7 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
             imgui.dummy((1, height))
             continue
         imgui.push_id(f.name)
-        new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, field_path)
+        new = _labeled_control(f, kind, old, getattr(original, f.name, old), context, field_path, column)
         imgui.pop_id()
         if new is old or new == old:
             continue
@@ -128,10 +130,10 @@ def _row_groups(settings_class: Any) -> dict[str, Rows]:
 
 
 def _labeled_control(
-    f: Field, kind: object, value: object, original: object, context: ControlContext, path: str
+    f: Field, kind: object, value: object, original: object, context: ControlContext, path: str, column: float
 ) -> Any:
-    """A label and its control, as wide as the window; returns the edited value."""
-    name = f.name.replace("_", " ")
+    """A label of `column` of the width and its control, as wide as the window; returns the edited value."""
+    name = _label_of(f.name)
     is_list_of_tables = isinstance(value, tuple) and bool(value) and all(map(is_dataclass, value))
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or is_list_of_tables:
         return _tree(name, value, original, context, path)
@@ -139,7 +141,7 @@ def _labeled_control(
     _label_text(name, changed, path in context.tracks)
     _tooltip(f, kind)
     _key_menu(context, path)
-    reset = _begin_control()
+    reset = _begin_control(column)
     value = _control(f, kind, value, context, path)
     _tooltip(f, kind)
     if changed:
@@ -147,6 +149,19 @@ def _labeled_control(
         if theme.button("x", "reset to the scene's value", width=reset):
             value = original
     return value
+
+
+def _label_of(name: str) -> str:
+    """The label of a field; a texture map's is without the word that its fold says: `specular color`."""
+    return name.replace("_", " ").removesuffix(" texture")
+
+
+def _label_column(names: tuple[str, ...]) -> float:
+    """The fraction of the width that the labels of a group of rows need, so that they are whole in a narrow window."""
+    widest = max((imgui.calc_text_size(_label_of(name)).x for name in names), default=0.0)
+    indent = imgui.get_cursor_pos().x - imgui.get_cursor_start_pos().x
+    needed = (indent + widest + imgui.get_style().item_spacing.x) / max(imgui.get_content_region_avail().x, 1.0)
+    return min(max(needed, LABEL_WIDTH), MAX_LABEL_WIDTH)
 
 
 def _draws_all() -> bool:
@@ -188,13 +203,13 @@ def _label_text(text: str, highlighted: bool = False, animated: bool = False) ->
         (imgui.text if highlighted else imgui.text_disabled)(text)
 
 
-def _begin_control() -> float:
+def _begin_control(column: float = LABEL_WIDTH) -> float:
     """Puts the next control beside its label; returns the width that is left for a reset button.
 
     The width is always left, so that a slider does not move under the pointer. This follows the label's tooltip, whose
     text would take the width that is set here.
     """
-    imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
+    imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * column)
     reset = imgui.get_frame_height()
     imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
     return reset
