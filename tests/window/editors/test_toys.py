@@ -13,6 +13,7 @@ from renderer.system import drafts
 from renderer.system.trial import Trial
 from renderer.window.app.code_view import text_files
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state.main_loop import TYPING_SECONDS
 from tests.window.headless import center, draw_full_sample, finish, frames, hold, point, press, seconds, window
 from tests.window.helpers import FRACTAL
 
@@ -189,6 +190,8 @@ def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, monkeypat
     code.save()
     screen.app.dialog._choose(tmp_path / "own.frag")
     screen.app.dialog = None
+    frames(screen)
+    screen.app.now.seconds += TYPING_SECONDS  # software GL waits while one types
     finish(screen)
     assert path.read_bytes() == original and (panel.display.texture.read() == 255).all()
     drafts.copies.clear()
