@@ -44,7 +44,8 @@ DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
 # Constants that aovs.cu, the kernels of layers such as albedo, does not read: they get one value, so that scenes share
 # its kernels.
 UNREAD_BY_AOVS = {
-    "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
+    "CAUSTICS": 0, "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0,
+    "FILM": 0,
     **NO_LIGHT_PASSES,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
 }  # fmt: skip
@@ -190,6 +191,7 @@ def compile_constants(
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(has_environment(settings)),
         "VOLUMES": int(has_volumes(settings)),
+        "CAUSTICS": int(settings.caustics),
         "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         **optional,

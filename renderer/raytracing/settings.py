@@ -18,6 +18,7 @@ from renderer.plain import format_names, quoted
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.instances import Instance, Point, Scattered
+from renderer.raytracing.lights.caustic_balls import MAX_CAUSTIC_BALLS, caustic_balls
 from renderer.raytracing.lights.environment_presets import PresetName
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
 from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile, check_maps
@@ -30,7 +31,7 @@ from renderer.scene.schema import PictureSettings, reference, required_file, set
 
 SHAPE_GROUPS = ("spheres", "quads", "solids", "meshes", "procedural", "attractors")
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes",
-                  "light_groups")  # for LightSampler  # fmt: skip
+                  "light_groups", "caustics")  # for LightSampler  # fmt: skip
 MAX_DEPTH = 128  # rays of a path; Russian roulette ends nearly all paths before
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
 MAX_BALLS = 1 << 21  # spheres of an attractor
@@ -284,7 +285,8 @@ class Settings(PictureSettings):
         "camera": ("view", "projection", "fisheye_degrees", "lens_shift", "lens_radius", "focus_distance",
                    "exposure_seconds"),
         "how it is drawn": ("stencil", "schedule", "bvh", "builder", "integrator", "sampler", "variance",
-                            "clamp_indirect", "rr_depth", "direct_lighting", "light_sampler", "guiding_photons"),
+                            "clamp_indirect", "rr_depth", "direct_lighting", "light_sampler", "guiding_photons",
+                            "caustics"),
     }  # fmt: skip
     view: Camera = Camera()
     projection: Literal["perspective", "equirectangular", "orthographic", "fisheye"] = setting(
@@ -344,6 +346,7 @@ class Settings(PictureSettings):
         help="choice of a light: by power, or by a tree over power, distance and direction; auto: a tree for many",
     )
     guiding_photons: int = setting(0, 0, 1 << 22, "show paths where light comes from; 0: off", logarithmic=True)
+    caustics: bool = setting(False, help="sample lamps through balls of smooth glass, and off such balls and mirrors")
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )
@@ -383,7 +386,9 @@ class Settings(PictureSettings):
                     f"{where}: material {quoted(shape.material)} has maps or an alpha, but a distance field has no "
                     "texture coordinates"
                 )
-        for key in ("guiding_photons", "light_passes"):
+        if self.caustics:
+            self._check_caustics()
+        for key in ("guiding_photons", "light_passes", "caustics"):
             if getattr(self, key) and self.integrator == "whitted":
                 raise ValueError(f"integrator is whitted, which takes no {key}; it must be path, or {key} off")
         if self.light_groups:
@@ -454,6 +459,22 @@ class Settings(PictureSettings):
             )
         if len(self.volumes) > MAX_VOLUMES:
             raise ValueError(f"{len(self.volumes)} volumes are more than the {MAX_VOLUMES} allowed")
+
+    def _check_caustics(self) -> None:
+        """Raises ValueError if caustics cannot be sampled."""
+        lacks = {
+            "a direct_lighting of mis or nee": self.direct_lighting == "bsdf",
+            "no fog or volumes": has_volumes(self),
+            "no light_passes": self.light_passes,
+        }
+        for missing in filter(lacks.__getitem__, lacks):
+            raise ValueError(f"caustics is true, which needs {missing}")
+        balls = len(caustic_balls(self))
+        if not 0 < balls <= MAX_CAUSTIC_BALLS:
+            raise ValueError(
+                f"caustics is true with {balls} balls; it needs 1 to {MAX_CAUSTIC_BALLS} spheres without a name, of a "
+                "mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps"
+            )
 
     def _check_shadow_catchers(self) -> None:
         """Raises ValueError if a shadow catcher is on a shape that is no level quad, or cannot take shadows."""

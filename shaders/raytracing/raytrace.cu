@@ -14,7 +14,7 @@
 // renderer/raytracing/kernels.py generates the text before this file: the types LaunchParams and Material, and the
 // dispatch over all materials (surface.h).
 // Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). From renderer/raytracing/kernels.py, where a
-// feature of the scene is 1: DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
+// feature of the scene is 1: CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
 // INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER,
 // SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
@@ -56,6 +56,10 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, Path 
     return hit;
 }
 
+#if CAUSTICS
+#include "raytracing/lights/caustics.h"
+#endif
+
 #if SHADOW_CATCHER
 #include "raytracing/catch_shadows.h"
 #else
@@ -65,7 +69,8 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, Path 
 // VECTOR_SHADING: CPUs shade eight neighboring hits at once (packets/shade_simd8.h). LEAVES_CATCHERS: that code leaves
 // only shadow catchers to shade_hit, so materials and lights stay out of shade_hit, and the program compiles in a fifth
 // less time.
-#define VECTOR_SHADING (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !VOLUMES && !GUIDING && !LIGHT_PASSES)
+#define VECTOR_SHADING \
+    (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !VOLUMES && !GUIDING && !LIGHT_PASSES && !CAUSTICS)
 #define FUSED_SCALAR (SCHEDULE == SCHEDULE_MEGAKERNEL && SCALAR_THREADS && HAS_MOVEMASK)
 #define LEAVES_CATCHERS \
     (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !(TEXTURED && NORMAL_MAPS) && !SPHERES && !REFRACTION)
@@ -104,6 +109,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
+#if CAUSTICS
+            if (chain_sampled(params, *path, s, hit, cosine, SCENE_ARGS)) m.emission = m.emission * 0.0f;
+#endif
         }
         add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);
     }
@@ -114,6 +122,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     bool non_delta = !material_is_delta(m, s);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
+#if CAUSTICS
+        add_caustic(params, depth, sampler, m, s, path, SCENE_ARGS);
+#endif
         shadow->valid =
             sample_direct(params, m, s, xyz(path->origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, shadow);
         if (shadow->valid) {
@@ -129,6 +140,9 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
         continues = false;
     }
     if (!continues || last_bounce) return false;
+#if CAUSTICS
+    out.pdf = chain_pdf(params, lights, *path, s, hit, bsdf_pdf, out, GEOMETRY_ARGS);
+#endif
     path->direction = with_w(out.direction, out.pdf);
     float4 throughput = path->throughput * with_w(out.weight, 1.0f);
     if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased

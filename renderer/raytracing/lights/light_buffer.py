@@ -14,6 +14,7 @@ from renderer.bvh.primitives import areas
 from renderer.gpu.device import Device
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
 from renderer.raytracing.lights import environment
+from renderer.raytracing.lights.caustic_balls import ball_rows
 from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.material_files import declares
@@ -99,7 +100,8 @@ class LightSampler:
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
         profiled = [light for light in settings.point_lights if light.file]
         group_rows = _group_rows(settings, others)
-        has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups)
+        balls = ball_rows(settings)
+        has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups) or len(balls) > 0
         self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
         irradiance = irradiances.sum(0)
         self.fields: dict[str, Any] = {
@@ -138,6 +140,9 @@ class LightSampler:
             directory[0, 0], directory[0, 3] = next_row(), len(settings.point_lights)
             directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
             parts += rows
+        if len(balls):  # with neither fog nor volumes
+            directory[0, :2] = next_row(), len(balls) // 2
+            parts += [balls]
         buffer_rows = np.concatenate(parts) if next_row() else np.zeros((1, 4), "f4")
         self.buffer = device.buffer(buffer_rows.shape).write(buffer_rows)
 

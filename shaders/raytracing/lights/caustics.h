@@ -1,0 +1,253 @@
+// Caustics of balls: next-event estimation of a light through a ball of smooth glass, by two refractions, or off a ball,
+// by one reflection. It is manifold next-event estimation (J. Hanika, M. Droske and L. Fascione 2015) where the manifold
+// is known: a ray keeps its distance to the ball's center, so that the points where it meets the ball follow from one
+// angle, all solutions are found, and the estimate is unbiased. Where the ball focuses a lamp so much that it fills
+// FOCUS of the directions, and for all other paths, BSDF sampling finds the light: of each path the same function,
+// is_focused, decides which of the two counts. So a path carries, in direction.w in place of DELTA_PDF, the chain that
+// it follows: CHAIN minus an integer, from bit 0 on the distance of the surface to the center (12 bits), the ball (6
+// bits), whether it reflects (1 bit), and whether the ray has left the ball (1 bit).
+// A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_balls.py): center, radius | color, index
+// of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
+#include "raytracing/path.h"
+#include "raytracing/volumes/media.h"
+#include "raytracing/volumes/scatter.h"
+
+#define FIRST_BALL_ROW as_int(DIRECTORY.x)
+#define BALL_COUNT as_int(DIRECTORY.y)
+#define CHAIN -4.0f
+#define CHAIN_REFLECTS (1 << 18)
+#define CHAIN_DONE (1 << 19)
+#define FOCUS 0.5f  // steradians
+#define CAUSTIC_PURPOSE 0x20000u  // of volume_stream
+#define FAR_AWAY 1e15f  // stands for the distance of a sun, in radii
+
+// A chain between two points outside of a ball: their distances to its center, in radii, and the index of refraction; 0
+// for a reflection.
+typedef struct {
+    float x, y, ior;
+} Chain;
+
+DEVICE float arc_sine(float sine) { return angle_of(sine, sqrt(max_nnan(fma(-sine, sine, 1.0f), 0.0f))); }
+
+// Returns the angle at the center that the ray sweeps from one point to the other, for an angle of incidence t.
+DEVICE float swept_angle(const Chain k, float t) {
+    float sine = sine_of(t), swept = 2.0f * t - arc_sine(sine / k.x) - arc_sine(sine / k.y);
+    return k.ior > 0.0f ? swept + PI - 2.0f * arc_sine(sine / k.ior) : swept;
+}
+
+// Returns the derivative of swept_angle. It rises from t = 0 on and is 0 at most once, by u^3 + v^3 <= u + v for u and v
+// up to 1, the inverse distances.
+DEVICE float swept_rate(const Chain k, float t) {
+    Pair cs = circle(t);
+    float s2 = cs.y * cs.y, rate = 2.0f - cs.x / sqrt(fma(k.x, k.x, -s2)) - cs.x / sqrt(fma(k.y, k.y, -s2));
+    return k.ior > 0.0f ? rate - 2.0f * cs.x / sqrt(fma(k.ior, k.ior, -s2)) : rate;
+}
+
+// Returns t in low ... high, where swept_angle is monotonic, with the given swept angle; below 0 if there is none.
+DEVICE float solve_chain(const Chain k, float swept, float low, float high) {
+    bool below = swept_angle(k, low) < swept;
+    if (!(high > low) || (swept_angle(k, high) < swept) == below) return -1.0f;
+    float t = 0.5f * (low + high);
+    NO_UNROLL
+    for (int i = 0; i < 24; i++) {
+        float difference = swept_angle(k, t) - swept;
+        bool is_low = (difference < 0.0f) == below;
+        low = is_low ? t : low;
+        high = is_low ? high : t;
+        float next = t - difference / swept_rate(k, t);  // Newton's step, or the middle
+        if (!(next > low && next < high)) next = 0.5f * (low + high);
+        if (fabs(next - t) < 1e-6f) break;
+        t = next;
+    }
+    return t;
+}
+
+// Returns the integer, 12 bits, of a distance to the center in radii; and about the distance of an integer.
+DEVICE int distance_number(float x) { return clamp((int)(logarithm_of(x) * 128.0f), 0, 4095); }
+DEVICE float numbered_distance(int number) { return max_nnan(exponential_of((float)number / 128.0f), 1.0001f); }
+
+// Returns the solid angle at x over the solid angle that the center of the ball would see of the same light.
+DEVICE float chain_spread(const Chain k, float t) {
+    Pair cs = circle(t);
+    float sine_x = cs.y / k.x, sine_y = cs.y / k.y, turned = fabs(sine_of(swept_angle(k, t)) * swept_rate(k, t));
+    return cs.x * cs.y / (k.x * k.x * turned * sqrt(fma(-sine_x, sine_x, 1.0f) * fma(-sine_y, sine_y, 1.0f)));
+}
+
+// True if BSDF sampling, not add_caustic, samples a lamp by a chain. `number` replaces k.x; `scale` is the lamp's over
+// chain_spread.
+DEVICE bool is_focused(Chain k, int number, float t, float scale) {
+    k.x = numbered_distance(number);
+    return !(chain_spread(k, t) * scale < FOCUS);
+}
+
+// True if nothing is between two points, but for their surroundings of 1 / 10,000 of the way.
+DEVICE bool sees(float3 from, float3 to, float time, GEOMETRY_PARAMS) {
+    float3 way = to - from;
+    float distance = sqrt(dot_fma(way, way));
+    if (!(distance > 0.0f)) return true;
+    float4 origin = with_w(madd(way, 1e-4f, from), time);
+    return !scene_any_hit(GEOMETRY_ARGS, origin, way * (1.0f / distance), distance * 0.9998f);
+}
+
+// True if the path is in no medium, for `throughput` and `radiance` of its state.
+DEVICE bool outside_media(float4 throughput, float4 radiance) {
+    return fabs(throughput.w - 1.0f) < 1e-4f && medium_number(radiance) == 0u;
+}
+
+// Returns the cosine, at the center of a spherical lamp, beyond which its surface does not see a ball; below 0.
+DEVICE float last_cosine(const Primitive p, float4 ball) {
+    float3 to_lamp = xyz(p.v0) - xyz(ball);
+    return -min_nnan((ball.w + p.edge2.w) / sqrt(dot_fma(to_lamp, to_lamp)), 1.0f);
+}
+
+// Returns the pdf with which add_caustic samples a point of a lamp, per solid angle that the center of the ball sees
+// across the ray; 0 for points that it does not sample. `area_pdf`: pdf_per_area of the lamp.
+DEVICE float chain_light_pdf(const Primitive p, float3 point, float4 ball, float area_pdf) {
+    float3 to_ball = xyz(ball) - point, normal = primitive_normal(p, point);
+    if (SPHERES && p.edge2.w > 0.0f) {
+        float last = last_cosine(p, ball), width = 1.0f - last;
+        float z = dot_fma(normal, normalize_fma(xyz(ball) - xyz(p.v0)));
+        bool is_sampled = one_minus_cos_max(xyz(p.v0), p.edge2.w, xyz(ball)) > 0.0f;
+        area_pdf *= is_sampled ? 4.0f * max_nnan(z - last, 0.0f) / (width * width) : 0.0f;
+    } else if (!(dot_fma(normal, to_ball) > 0.0f))
+        return 0.0f;
+    return area_pdf * dot_fma(to_ball, to_ball);
+}
+
+// Adds the light of the chains from the surface s by way of a ball, chosen at random, to a point of a light. Paths
+// find by chance sun discs, the environment, lamps of instances and triangles whose back faces the ball's center.
+DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
+                        Path *path, SCENE_PARAMS) {
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
+    RandomStream stream = volume_stream(sampler, dimension, CAUSTIC_PURPOSE);
+    int ball = min((int)(next_random(&stream) * (float)BALL_COUNT), BALL_COUNT - 1);
+    float4 place = lights[FIRST_BALL_ROW + 2 * ball], glass = lights[FIRST_BALL_ROW + 2 * ball + 1];
+    float3 center = xyz(place), to_x = s.point - center;
+    LightSample light;
+    if (depth + 2 >= params.max_depth || !sample_light(params, center, SCENE_ARGS, sampler, dimension, &light)) return;
+    bool is_area = light.light_id >= 0, is_sun = !(light.distance < FLT_MAX);
+    if (is_area ? light.light_id >= INSTANCED_LIGHT : !light.is_delta) return;
+    float3 factor = light.radiance, point = madd(light.direction, is_sun ? 0.0f : light.distance, center), normal;
+    if (is_area) {
+        Primitive p = primitive_at(primitives, light.light_id);
+        float cone = SPHERES ? one_minus_cos_max(xyz(p.v0), p.edge2.w, center) : 0.0f;
+        float area_pdf = light.pdf * -dot_fma(primitive_normal(p, point), light.direction);
+        area_pdf /= light.distance * light.distance;
+        if (SPHERES && p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
+            float u1 = LIGHT_TREE ? next_random(&stream) : get_1d(sampler, dimension + 2);  // no light depends on it
+            float last = last_cosine(p, place), z = fma(1.0f - last, sqrt(u1), last);
+            float sine = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
+            float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
+            normal = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
+            point = madd(normal, p.edge2.w, xyz(p.v0));
+            area_pdf = light.pdf * cone / (2.0f * p.edge2.w * p.edge2.w);
+            light.distance = sqrt(dot_fma(point - center, point - center));
+            light.direction = (point - center) * (1.0f / light.distance);
+        }
+        normal = primitive_normal(p, point);
+        light.pdf = chain_light_pdf(p, point, place, area_pdf);
+        factor = factor * light_texture_at(params, SCENE_ARGS, light, center);
+    }
+    float distance_x = sqrt(dot_fma(to_x, to_x)), radius = place.w, end = 0.5f * PI, turn = 0.0f;
+    Chain k = {distance_x / radius, is_sun ? FAR_AWAY : light.distance / radius, glass.w};
+    float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, light.direction);
+    float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, light.direction);
+    if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f) || !(light.pdf > 0.0f)) return;
+    float3 side = madd(axis, -cosine_xy, light.direction) * (1.0f / sine_xy);
+    float swept = angle_of(sine_xy, cosine_xy), high = end, time = path->origin.w;
+    bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
+    if (is_glass && swept_rate(k, 0.0f) < 0.0f) {  // the angle of incidence at which the swept angle is least
+        NO_UNROLL
+        for (int i = 0; i < 16; i++) {
+            float middle = 0.5f * (turn + high), rate = swept_rate(k, middle);
+            turn = rate < 0.0f ? middle : turn;
+            high = rate < 0.0f ? high : middle;
+        }
+    }
+    NO_UNROLL
+    for (int solution = is_glass ? 0 : 3; solution < 4; solution++) {  // the last is the reflection
+        bool refracts = solution < 3, first_part = solution == 0, far_side = solution == 2;
+        k.ior = refracts ? glass.w : 0.0f;
+        float t = solve_chain(k, far_side ? 2.0f * PI - swept : swept, first_part || !refracts ? 0.0f : turn,
+                              first_part ? turn : end);
+        if (!(t > 0.0f)) continue;
+        Pair cs = circle(t);
+        float sine_x = cs.y / k.x, cosine_x = sqrt(fma(-sine_x, sine_x, 1.0f));
+        float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = sqrt(fma(-sine_t, sine_t, 1.0f));
+        float3 up = far_side ? -side : side;
+        float c1 = fma(cs.x, cosine_x, cs.y * sine_x), s1 = fma(cs.y, cosine_x, -cs.x * sine_x);
+        float c = refracts ? fma(2.0f * sine_t, sine_t, -1.0f) : 1.0f, sn = refracts ? 2.0f * sine_t * cosine_t : 0.0f;
+        float3 first = madd(axis * c1 + up * s1, radius, center);
+        float3 last = madd(axis * (c1 * c - s1 * sn) + up * (s1 * c + c1 * sn), radius, center);
+        float scale = 1.0f / light.pdf;
+        if (is_area) scale *= dot_fma(normal, normalize_fma(last - point));
+        if (!(scale > 0.0f) || (is_area && is_focused(k, distance_number(k.x), t, scale))) continue;
+        float3 direction = normalize_fma(first - s.point);
+        float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
+        bool crosses = dot_fma(direction, s.normal) < 0.0f;
+        if (crosses) cross_surface(m, s, &throughput, &medium);
+        if (!(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) || !outside_media(throughput, medium))
+            continue;
+        float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
+        float through = 1.0f - fresnel;
+        float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel));
+#if NON_AREA_LIGHTS
+        LightSample lamp;  // as the ball's surface sees it
+        if (!is_area && !sample_non_area_light(params, lights, ~light.light_id, last, 0.0f, 0.0f, &lamp)) continue;
+        if (!is_area) factor = lamp.radiance;
+#endif
+        float3 value = xyz(bsdf) * weight * factor * xyz(throughput);
+        value = value * (chain_spread(k, t) * scale * (float)BALL_COUNT);
+        float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
+        if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) continue;
+        if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) continue;
+        if (is_sun ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), light.direction, FLT_MAX)
+                   : !sees(away, point, time, GEOMETRY_ARGS))
+            continue;
+        path->radiance =
+            add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
+    }
+}
+
+// Returns what direction.w of a path becomes after a bounce: the pdf, or the chain that a path from a surface that called
+// add_caustic follows. `before` was direction.w of the ray that hit the surface s.
+DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, const Path path, const Surface s,
+                       const Hit hit, float before, const BsdfSample out, GEOMETRY_PARAMS) {
+    bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
+    bool leaves = before <= CHAIN && !s.front_face && out.transmits;
+    if (out.pdf > 0.0f || !(enters || leaves)) return out.pdf;
+#if INSTANCES
+    if (hit.instance >= 0) return DELTA_PDF;
+#endif
+    if (hit.primitive >= FIELD_PRIM_BASE) return DELTA_PDF;
+    Primitive p = primitive_of(GEOMETRY_ARGS, hit);
+    int chain = leaves ? (int)(CHAIN - before) : 0;
+    for (int ball = 0; ball < BALL_COUNT; ball++) {
+        float4 place = lights[FIRST_BALL_ROW + 2 * ball];
+        if (p.edge2.w != place.w || p.v0.x != place.x || p.v0.y != place.y || p.v0.z != place.z) continue;
+        if (leaves) return chain >> 12 == ball ? CHAIN - (float)(chain + CHAIN_DONE) : DELTA_PDF;
+        float3 to_x = madd(s.ray_direction, -hit.t, s.point) - xyz(place);  // path.origin is already on the ball
+        chain = ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / place.w);
+        return CHAIN - (float)(out.transmits ? chain : chain + CHAIN_REFLECTS + CHAIN_DONE);
+    }
+    return DELTA_PDF;
+}
+
+// True if add_caustic samples the light at the surface s of an emissive primitive that a path has hit; `cosine` there.
+DEVICE bool chain_sampled(const LaunchParams params, const Path path, const Surface s, const Hit hit, float cosine,
+                          SCENE_PARAMS) {
+    int chain = path.direction.w <= CHAIN ? (int)(CHAIN - path.direction.w) : 0;
+    if (chain < CHAIN_DONE) return false;
+#if INSTANCES
+    if (hit.instance >= 0) return false;
+#endif
+    int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
+    float4 place = lights[row];
+    float3 to_y = s.point - xyz(place), across = cross_fma(to_y, xyz(path.direction));
+    float distance_y = sqrt(dot_fma(to_y, to_y)), sine = min_nnan(sqrt(dot_fma(across, across)) / place.w, 1.0f);
+    Chain k = {0.0f, distance_y / place.w, chain & CHAIN_REFLECTS ? 0.0f : lights[row + 1].w};
+    Primitive p = primitive_of(GEOMETRY_ARGS, hit);
+    float probability = hit_light_probability(params, lights, primitives, hit, xyz(place), &p);
+    float pdf = chain_light_pdf(p, s.point, place, pdf_per_area(params, p, materials[s.material], probability));
+    return k.y > 1.0001f && pdf > 0.0f && !is_focused(k, chain & 4095, arc_sine(sine), cosine / pdf);
+}
