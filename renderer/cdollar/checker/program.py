@@ -21,11 +21,13 @@ from renderer.cdollar.gradients.tangents import TangentFunctions
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
-from renderer.cdollar.ir.types import DomainType, FunctionType, Tuple, Type, component_types
+from renderer.cdollar.ir.types import INT, DomainType, FunctionType, Tuple, Type, component_types
 from renderer.errors import InputError
 from renderer.system.trust import named_file
 
 # Numbers known to the host
+
+FIRST = ir.BoundVariable("i", "int", ir.Range(0, 1))  # the index of a number that is evaluated as an array
 
 
 class HostEvaluator:
@@ -38,6 +40,7 @@ class HostEvaluator:
         self.target = target
         self.abstract_depth = 0
         self.keeps_expressions = False  # while a function is differentiated: an array would hide its inputs
+        self.differentiations = 0  # gradients that were built
         self.statement_count = 0  # statements that ran on the host
         self.scalars_read: set[ir.RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
         self.known: WeakKeyDictionary[ir.Node, float] = WeakKeyDictionary()
@@ -71,23 +74,50 @@ class HostEvaluator:
         return None
 
     def materialize_variables(self, scope: Scope) -> None:
-        """Evaluates the functions that variables hold, so that the DAG of a long loop stays small."""
+        """Evaluates what variables hold, together, so that the DAG of a long loop stays small.
+
+        Functions with finite domains and numbers become arrays, which stay on the device.
+        """
         if self.abstract_depth or self.keeps_expressions:
             return
-        for _, variable in scope.variables():
-            if variable.value is not None:
-                variable.value = self.materialized(variable.value)
+        variables = [variable for _, variable in scope.variables() if variable.value is not None]
+        wanted: dict[Value, FunctionValue] = {}
+        values = [variable.value for variable in variables]
+        for value in values:  # the fields of tuples are appended
+            if isinstance(value, TupleValue):
+                values += value.fields
+            elif value is not None and (function := self.to_evaluate(value)) is not None:
+                wanted[value] = function
+        arrays = dict(zip(wanted, self.target.materialize_all(list(wanted.values())), strict=True))
+        for variable in variables:
+            assert variable.value is not None
+            variable.value = self.materialized(variable.value, arrays)
 
-    def materialized(self, value: Value) -> Value:
-        """A value whose functions are evaluated, if they have finite domains."""
-        if isinstance(value, TupleValue):
-            return TupleValue(value.type, tuple(map(self.materialized, value.fields)))
-        if not isinstance(value, FunctionValue):
-            return value
+    def to_evaluate(self, value: Value) -> FunctionValue | None:
+        """The function whose evaluation gives a value: of one index, 0, for numbers; None for what stays as it is."""
+        if isinstance(value, DataValue):
+            node = value.node.inputs[0] if isinstance(value.node.attribute, ir.Component) else value.node
+            is_read = isinstance(node.attribute, ir.Access) and isinstance(node.inputs[0].attribute, ir.ArraySource)
+            if is_read or not value.is_closed or not any(n.needs_evaluation for n in value.nodes):
+                return None
+            type_ = FunctionType(value.type, (INT,))
+            return FunctionValue(type_, self.target.dag.function((FIRST,), value.nodes, type_))
+        if not isinstance(value, FunctionValue) or value.node.free_variables:
+            return None
         is_finite = all(isinstance(r, ir.Range) for r in value.domain) and not value.borders
-        if value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite:
-            return self.target.materialize(value)
-        return value
+        is_computed = value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite
+        return value if is_computed else None
+
+    def materialized(self, value: Value, arrays: dict[Value, FunctionValue]) -> Value:
+        """A value with its evaluated parts."""
+        if isinstance(value, TupleValue):
+            return TupleValue(value.type, tuple(self.materialized(field, arrays) for field in value.fields))
+        array = arrays.get(value)
+        if array is None or isinstance(value, FunctionValue):
+            return array or value
+        assert isinstance(value, DataValue), "to_evaluate() takes functions and data"
+        dag = self.target.dag
+        return DataValue(value.type, dag.components(dag.access(array.node, (dag.constant(0, "int"),))))
 
 
 def has_unknown(node: ir.Node) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.checker.values import FunctionValue
-from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.ir.dag import Dag, Node
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Target(ABC):
 
     name: str
     device_name = "NumPy"
+    dag: Dag  # the program's
 
     def __init__(self) -> None:
         """Start without trace and with all counters 0."""
@@ -43,8 +44,8 @@ class Target(ABC):
         """The numbers of nodes without free variables."""
 
     @abstractmethod
-    def materialize(self, function: FunctionValue) -> FunctionValue:
-        """A function evaluated over its domain, as an array."""
+    def materialize_all(self, functions: Sequence[FunctionValue]) -> list[FunctionValue]:
+        """Functions evaluated over their domains, as arrays; what several of them need is computed once."""
 
     def evaluate(self, node: Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, one array each."""

@@ -204,6 +204,7 @@ def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value
     if program.host.abstract_depth and not body.in_device_code:
         return program.abstract_value(function.name, function.result_type)
     marked = {k: marked_argument(program, inner.parameter_names[k], values[k], span) for k in function.positions}
+    program.host.differentiations += 1
     outer, program.host.keeps_expressions = program.host.keeps_expressions, True
     try:
         arguments = [marked.get(k, value) for k, value in enumerate(values)]

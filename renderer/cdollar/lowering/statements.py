@@ -282,6 +282,7 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
     """Runs the iterations of a loop."""
     program, expansions = body.program, body.dag.expansions
     for iteration in count(1):
+        differentiations = program.host.differentiations
         program.called, body.dag.expansions = {}, expansions  # no iteration keeps the arrays of another one
         count_statement(body, tree)
         if (iteration > 1 or tree.test_first) and loop_condition(body, tree, scope) is False:
@@ -295,7 +296,9 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
         run(body, tree.step)
         if body.program.host.abstract_depth:
             break  # one iteration of the loop checks its body
-        if iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
+        # The next gradient would differentiate through this one, so what depends on it is evaluated at once.
+        is_step = program.host.differentiations > differentiations
+        if is_step or iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
             body.program.host.materialize_variables(scope)
     return None
 

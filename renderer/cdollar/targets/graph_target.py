@@ -185,16 +185,15 @@ class GraphTarget(Target):
             return self.numpy.evaluate_scalars(nodes)
         return [array.item() for array in self.evaluate(self.dag.abstraction((), tuple(nodes)))]
 
-    def materialize(self, function: FunctionValue) -> FunctionValue:
-        """Evaluate a function over its domain; return it as an array that stays on the device."""
-        node = function.node
-        if isinstance(node.attribute, ir.ArraySource):
-            return function
-        representation, domain = self.run(node), tuple(function.domain)
-        type_ = function.type.as_array_type
-        array = self.dag.array(type_, "array", DeviceArray(self, representation), domain)
-        self.representations[array] = representation
-        return FunctionValue(type_, array, domain)
+    def materialize_all(self, functions: Sequence[FunctionValue]) -> list[FunctionValue]:
+        """Evaluate functions over their domains; return them as arrays that stay on the device."""
+        arrays = []
+        for function, representation in zip(functions, self.run_all([f.node for f in functions]), strict=True):
+            domain, type_ = tuple(function.domain), function.type.as_array_type
+            array = self.dag.array(type_, "array", DeviceArray(self, representation), domain)
+            self.representations[array] = representation
+            arrays.append(FunctionValue(type_, array, domain))
+        return arrays
 
     def evaluate_all(self, nodes: Sequence[ir.Node]) -> list[list[np.ndarray]]:
         """The components of each functional node; what several nodes need is computed once."""

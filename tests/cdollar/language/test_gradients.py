@@ -9,6 +9,7 @@ import pytest
 
 from renderer import cdollar
 from renderer.cdollar.frontend.diagnostics import ArgumentError
+from renderer.cdollar.gradients.reverse import ReverseMode
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
@@ -306,3 +307,65 @@ def test_functions_of_arrays_take_rows(device, gl, body, wanted):
     """.replace("BODY", body)
     for make in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device"), lambda dag: GlslTarget(dag, gl)):
         assert np.array_equal(value_of(text, make, m=ROWS), wanted)
+
+
+TRAINING = """
+    double loss(double[,] w, double[] v, double2 c, double[,] x, double[] t) {
+        var h(n, k) = tanh(sum(x(n, i) * w(i, k)));
+        var o(n) = sum(h(n, k) * v(k)) + c.x + c.y * c.y;
+        return sum((o - t) * (o - t)) / size(t);
+    }
+    (double loss, double[,] w, double[] v, double2 c)
+    main(double[,] w, double[] v, double2 c, double[,] x, double[] t, int steps) {
+        for (int s = 0; s < steps; s++) {
+            let g = grad(loss, w, v, c)(w, v, c, x, t);
+            w = w - 0.1 * g.w;
+            v = v - 0.1 * g.v;
+            c = c - 0.1 * g.c;
+        }
+        return (loss(w, v, c, x, t), w, v, c);
+    }"""
+
+
+def trained(w, v, c, x, t, steps):
+    """The same descent with the derivatives written by hand."""
+    for step in range(steps + 1):
+        h = np.tanh(x @ w)
+        error = h @ v + c[0] + c[1] ** 2 - t
+        if step == steps:
+            return np.mean(error * error), w, v, c
+        at = 2 * error / len(t)
+        slopes = x.T @ (np.outer(at, v) * (1 - h * h)), h.T @ at, np.array([at.sum(), 2 * c[1] * at.sum()])
+        w, v, c = w - 0.1 * slopes[0], v - 0.1 * slopes[1], c - 0.1 * slopes[2]
+
+
+def random_training():
+    rng = np.random.default_rng(8)
+    return [rng.standard_normal(shape) for shape in ((3, 4), 4, 2, (6, 3), 6)]
+
+
+def test_each_step_of_a_training_loop_costs_what_the_first_steps_cost(monkeypatch):
+    given, visited = random_training(), []
+    monkeypatch.setattr(ReverseMode, "visit", lambda *a, visit=ReverseMode.visit: visited.append(a) or visit(*a))
+    train = cdollar.function(TRAINING, target="numpy")
+    counts = []
+    for steps in (3, 12):
+        for found, right in zip(train(*given, steps), trained(*given, steps), strict=True):
+            assert np.allclose(np.asarray(found), right, rtol=1e-12)
+        counts.append(len(visited))
+        visited.clear()
+    assert counts[1] <= 4 * counts[0]
+
+
+@pytest.mark.slow
+def test_a_training_loop_compiles_the_kernels_of_its_first_steps_only(device):
+    given, compiled = random_training(), []
+    for steps in (3, 8):
+        train = cdollar.function(TRAINING)
+        target = DeviceTarget(train._compilation.dag, device, "device")  # noqa: SLF001
+        train.target = train._compilation.target = train._compilation.program.host.target = target  # noqa: SLF001
+        for arguments in (given, random_training()[:3] + [given[3] + 1, given[4]]):  # the second repeats the launches
+            for found, right in zip(train(*arguments, steps), trained(*arguments, steps), strict=True):
+                assert np.allclose(np.asarray(found), right, rtol=1e-9)
+        compiled.append(target.counters.compiled)
+    assert compiled[0] == compiled[1] > 0

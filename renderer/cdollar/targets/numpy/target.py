@@ -71,10 +71,10 @@ class NumpyTarget(Target):
             numbers.append(np.asarray(value).reshape(-1)[0].item())
         return numbers
 
-    def materialize(self, function: FunctionValue) -> FunctionValue:
-        """Evaluate a function over its domain; return it as an array."""
-        components = self.evaluate(function.node)
-        return evaluated_array(self.dag, components, tuple(function.domain), function.type, "array")
+    def materialize_all(self, functions: Sequence[FunctionValue]) -> list[FunctionValue]:
+        """Evaluate functions over their domains; return them as arrays."""
+        made = zip(functions, self.evaluate_all([function.node for function in functions]), strict=True)
+        return [evaluated_array(self.dag, parts, tuple(f.domain), f.type, "array") for f, parts in made]
 
     def evaluate_all(self, nodes: Sequence[ir.Node]) -> list[list[np.ndarray]]:
         """The components of each functional node; what several nodes need is computed once."""
