@@ -7,6 +7,7 @@ The picture passes width, height, time and mouse to main. The other numbers of m
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
+from keyword import iskeyword
 from pathlib import Path
 from types import GenericAlias
 from typing import Any
@@ -58,6 +59,8 @@ def settings_class(compilation: Compilation, program: str) -> type:
     ):
         if name in ("x", "y", *PICTURE_PARAMETERS):
             continue
+        if iskeyword(name):
+            raise InputError(f"{program}: the parameter `{name}` cannot be a setting: a keyword of Python; rename it")
         if isinstance(type_, FunctionType):
             fields.append((name, str, setting("", help=f"{type_} from a .npy file", file=(".npy",))))
             continue

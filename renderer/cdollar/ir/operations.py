@@ -162,8 +162,8 @@ def kernel_argument(number: Number, type_: str) -> np.generic:
 
 def evaluate_numbers(name: str, type_: str, numbers: list[Number], types: list[str]) -> Number:
     """evaluate() for Python numbers of scalar types; returns a Python number."""
-    operands = [DTYPES[t](wrap_int32(number, t)) for number, t in zip(numbers, types, strict=True)]
     with np.errstate(all="ignore"):
+        operands = [DTYPES[t](wrap_int32(number, t)) for number, t in zip(numbers, types, strict=True)]
         number: Number = np.asarray(evaluate(name, type_, operands)).item()
     return number
 

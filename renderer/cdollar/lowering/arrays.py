@@ -185,7 +185,8 @@ def _scalar(value: FunctionValue, name: str, tree: ast.AstNode) -> str:
     """The scalar type of a function's elements; raises CS0319 for other elements."""
     result = value.type.result
     if not isinstance(result, ty.Scalar) or result.name not in SUMMED:
-        raise ProgramError("CS0319", tree.span, f"{name} takes elements of {', '.join(SUMMED)}, not {result}")
+        hint = f"call {name} once for each component, as for `.x`" if isinstance(result, ty.Vector) else ""
+        raise ProgramError("CS0319", tree.span, f"{name} takes elements of {', '.join(SUMMED)}, not {result}", hint)
     return result.name
 
 

@@ -233,7 +233,10 @@ def lower_fold(body: Body, tree: ast.Call) -> DataValue:
     """fold(step, start, operand): state = step(state, element) over the reduced variables, in order."""
     if len(tree.arguments) != 3 or not isinstance(tree.arguments[0], ast.Name):
         message = "fold takes a function's name, a start and what is folded"
-        raise ProgramError("CS0313", tree.span, message, "`fold(step, start, a(i))`")
+        hint = "`fold(step, start, a(i))`"
+        if tree.arguments and isinstance(tree.arguments[0], ast.Lambda):
+            hint = "declare a function, `float step(float state, float element) { ... }`, and write " + hint
+        raise ProgramError("CS0313", tree.span, message, hint)
     _, start_tree, operand = tree.arguments
     start = resolve(body, lower(body, start_tree), start_tree.span)
     if not isinstance(start, DataValue):

@@ -25,7 +25,7 @@ from renderer.errors import UserError
 
 HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
 var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
-:names what is declared   :q leave"""
+:names what is declared   :q leave   assets/guides/cdollar.md is the guide"""
 COMMANDS = (":d", ":h", ":names", ":q", ":t")
 WAITING = ("=>", "..", *"=,+-*/%&|^<>?", "&&", "||", "<=", ">=", "==", "!=")  # tokens after which a line goes on
 MAX_SHOWN_ELEMENTS = 1_000_000  # elements above which a value is not evaluated to be shown

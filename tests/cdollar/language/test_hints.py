@@ -5,8 +5,11 @@ import time
 import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.runtime.evaluate import load_text, main_function
+from renderer.cdollar.runtime.repl import Repl
 from renderer.cdollar.targets.numpy.target import NumpyTarget
+from renderer.cli import main
 from tests.cdollar.evaluate import error_of, value_of
 
 HINTS = {
@@ -35,6 +38,11 @@ HINTS = {
     "def main(x): return x": "a function starts with the type",
     "float main(float x) => math.sin(x);": "`sin(x)`",
     "float main(float[] a) => len(a);": "`size(a)`",
+    "float[] main(float[] a) => scan(+, a);": "the running sum is `scan(a)`",
+    "float main(float a) => where(a > 0, a, 0);": "`c ? a : b`",
+    "float[] main(int n) => zeros(n);": "`var z(i : 0..n) = 0.0;`",
+    "float main(float[] a) => fold((x, y) => x + y, 0, a(i));": "declare a function, `float step(",
+    "float2[] main(int[] k, float2[] v) => scatter_add(k, v, 5);": "once for each component",
     "float main(float[] a) => summ(a);": "did you mean `sum`?",
     "float main() => “x”;": "quotes are straight",
     "float main() => π;": "it is `pi`",
@@ -148,3 +156,16 @@ def test_carets_stand_below_what_they_mark(before, columns):
         value_of(f"{before} float main() => oops;")
     caret = str(caught.value).splitlines()[2]
     assert caret.index("^") == 4 + columns + len(" float main() => ") and caret.count("^") == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_for_their_type_are_infinite_without_a_warning():
+    assert evaluate_numbers("+", "float", [1e60, 1.0], ["float", "float"]) == float("inf")
+
+
+def test_the_help_of_the_prompt_and_of_the_commands_name_the_guide(capsys):
+    Repl(NumpyTarget, print).handle(":help")
+    for command in ("run", "cdollar"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+    assert capsys.readouterr().out.count("assets/guides/cdollar.md") == 3
