@@ -69,6 +69,11 @@ def _pairs(text: str) -> int:
 def _check_repository(args: argparse.Namespace) -> None:
     """Sets the default of --repo; UserError for a repository without cases, unless a command is timed."""
     program = getattr(args, "program", None)
+    for script in (
+        case for case in getattr(args, "cases", ()) if not program and case.partition("::")[0].endswith(".py")
+    ):
+        line = f'--command "python {script}" times it, --command "pytest {script}" its tests that call benchmark(...)'
+        raise UserError(f"bench {args.action} {script}: is no case; {line}, by this program's plugin of pytest")
     if "repo" in args and args.repo is None:
         args.repo = resolve(Path.cwd()) if program else ROOT
     if "repo" in args and not program and not any((args.repo / name).is_dir() for name in ("scenes", "tests/fps")):

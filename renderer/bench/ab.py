@@ -164,8 +164,8 @@ def print_verdicts(
     """Prints the verdicts, with the further keys `extra`, and appends them to the file; returns the exit code.
 
     1: a case is slower, by its instructions where its time is undecided, a counter increased, the head's picture
-    differs, or the head's check fails. 70: the head crashes. 3: a case is undecided, or only the base is invalid (1
-    with `fail_on_undecided`). 0: otherwise.
+    differs, the head's check fails, the base crashes, or a command fails in one arm. 70: the head's case crashes. 3: a
+    case is undecided (1 with `fail_on_undecided`). 0: otherwise.
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
@@ -197,8 +197,8 @@ def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) ->
 
     Counters that increased also give 1, and so do undecided cases with `fail_on_undecided`. The instructions decide
     that a case is slower where its time does not.
-    An INVALID case has one of four outcomes. The results differ: 1. The head ended with a wrong result: 1. The head
-    crashed otherwise: INTERNAL_ERROR. The base crashed: undecided, since the head is not judged.
+    An INVALID case gives 1, since CI must not pass what was not judged; but INTERNAL_ERROR if the head's case crashed.
+    A command is not this program, so that its failure is never an internal error.
     """
     labels = set(answer["verdicts"].values())
     for name, label in answer["verdicts"].items():
@@ -207,10 +207,11 @@ def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) ->
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]
     differs = any(experiment.invalid(name) and not experiment.crash(name) for name in invalid)
-    wrong = any(row["arm"] == "head" and "wrong" in row for row in crashes)
+    is_command = "program" in experiment.header.get("settings", {})
+    wrong = any(is_command or row["arm"] == "base" or "wrong" in row for row in crashes)
     if "SLOWER" in labels or answer["counter_increases"] or differs or wrong:
         return 1
-    if any(row["arm"] == "head" for row in crashes):
+    if crashes:
         return INTERNAL_ERROR
     if labels & {"UNDECIDED", "INVALID"} or not labels:
         return 1 if fail_on_undecided else 3
@@ -450,12 +451,17 @@ class CommandRunner(Runner):
         for arm in ARMS if options.setup else ():
             launch(split_command(str(options.setup), "--setup"), self._trees[arm])
         for line in expand_parameters(str(options.program), options.parameter):
-            words, reported = split_command(line, "--command"), {}
-            for arm in ARMS:
-                for _ in range(max(options.warmup, arm == "head")):
-                    with suppress(UserError):  # measured processes report it
+            words, reported, failures = split_command(line, "--command"), {}, {}
+            for arm in reversed(ARMS):  # the head always, and the base if the head fails
+                for _ in range(max(options.warmup, arm == "head" or bool(failures))):
+                    try:
                         took = launch(words, self._trees[arm])
-                        slowest, reported = max(slowest, took["cpu_ns"]), took["cases"]
+                        slowest = max(slowest, took["cpu_ns"])
+                        reported = took["cases"] if arm == "head" else reported
+                    except UserError as error:
+                        failures[arm] = error  # of one arm: measured processes report it
+            if len(failures) == len(ARMS):
+                raise UserError(f"--command: fails in both commits: {failures['head']}")
             more = f" ({line})" if options.parameter else ""
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
@@ -651,7 +657,7 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
     commit, and of an installed program, which has none; UnavailableError if git cannot add the worktree.
     """
     if tree == PACKAGE:
-        raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}")
+        raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}; or time any command by --command LINE")
     sha = commit_hash(tree, ref)
     for folder in (tree / ".bench").glob("*-*"):
         owner = folder.name.rpartition("-")[2]

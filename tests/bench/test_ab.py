@@ -87,7 +87,7 @@ CRASH = {"case": "a", "arm": "head", "stage": "screen", "pair": 0, "attempt": 0,
     [
         (CRASH, 70),
         (CRASH | {"wrong": True}, 1),
-        (CRASH | {"arm": "base"}, 3),
+        (CRASH | {"arm": "base"}, 1),
         ({"case": "a", "equal": False, "message": "m"}, 1),
     ],
 )

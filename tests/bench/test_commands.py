@@ -63,7 +63,7 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
     assert len(rows) == 2 and all(row["wall_ns"][0] > 1e6 and row["cpu_ns"][0] > 1e6 for row in rows)
     assert not list((tree / ".bench").glob("*")) and git("worktree", "list", tree=tree).count("\n") == 0
     slow_down(tree, "ten")
-    answer = bench("ab", "--command", PYTHON, *options, code=70)
+    answer = bench("ab", "--command", PYTHON, *options, code=1)
     assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][PYTHON]
 
 
@@ -73,6 +73,12 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
         (["ab", "--command", "a 'b", "--base", "v1"], "No closing quotation"),
         (["ab", "--command", " ", "--base", "v1"], "must name a program"),
         (["ab", "--command", "a", "--base", "v9"], "git knows no such commit"),
+        (["ab", "test_perf.py", "--base", "v1"], '--command "pytest test_perf.py" its tests'),
+        (["ab", "--command", f"{sys.executable} missing.py", "--base", "v1"], "fails in both commits: "),
+        (
+            ["ab", "--command", f"{sys.executable} no.py", "--base", "v1", "--warmup", "0"],
+            "no.py': [Errno 2] No such file",
+        ),
         (["ab", "--command", "a", "--base", "v1", "mirrors"], "cases are not named beside it"),
         (["ab", "--base", "v1"], "--command times any repository's command"),
         (["find", "--base", "v1"], "--command times any repository's command"),
