@@ -293,7 +293,7 @@ class Runner:
     def run(self) -> int:
         """Measures until every case is decided or has --max-pairs pairs; prints the verdicts, returns the exit code."""
         options, verdicts = self._options, self.verdicts()
-        extra: Json = {"alpha": options.rule.alpha, "min_effect": options.rule.min_effect}
+        extra: Json = self._limits()
         extra |= self._harness_errors() if options.action == "aa" else {}
         return print_verdicts(self._experiment, verdicts, options.rule, options.json, options.fail_on_undecided, extra)
 
@@ -303,7 +303,12 @@ class Runner:
         verdicts = compute_verdicts(experiment, self._names, rule, self._measure)
         if experiment.by == "time" and self._counter.works:
             judge_counts(experiment, list(verdicts), rule, self._measure)
+        if self._options.action == "find":
+            experiment.file.add({"verdict": self._limits() | {"midpoint": rule.midpoint}})  # for bench report
         return verdicts
+
+    def _limits(self) -> Json:
+        return {"alpha": self._options.rule.alpha, "min_effect": self._options.rule.min_effect}
 
     def _harness_errors(self) -> Json:
         """Estimates the false alarm rate and each case's smallest detectable effect on this machine from A/A pairs."""

@@ -78,10 +78,12 @@ def _rule(experiment: Experiment) -> DecisionRule:
     if type(pairs) is not int or type(most) is not int or not 1 <= pairs <= most <= MAX_PAIRS:
         pairs, most = LIMITS.pairs, LIMITS.max_pairs
     alpha, effect = answer.get("alpha"), answer.get("min_effect")
+    midpoint = answer.get("midpoint")
     return DecisionRule(
         pairs, most,
         alpha if isinstance(alpha, float) and 0 < alpha < 1 else LIMITS.alpha,
         effect if isinstance(effect, float) and 0 < effect < 1 else LIMITS.min_effect,
+        midpoint if isinstance(midpoint, float) and abs(midpoint) < 100 else LIMITS.midpoint,
     )  # fmt: skip
 
 
@@ -92,13 +94,15 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
         is_whole = name == printable(str(program), MAX_NAME)
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
     by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
-    reason = f"{verdict.reason}: " if verdict.reason else ""
+    reason, more = f"{verdict.reason}: " if verdict.reason else "", min(MAX_PAIRS, 2 * rule.max_pairs)
     return {
         "SLOWER": f"`rayfold bench find --base {base} {case}{by}` names the commit",
         "FASTER": "keep the change, and name this case and device where the speed is claimed",
-        "SAME": f"nothing: a change of {smallest} or more is ruled out",
-        "UNDECIDED": f"{reason}measure again on an idle machine, with more pairs (--max-pairs {2 * rule.max_pairs}) "
-        f"or a larger --min-effect than {smallest}",
+        "SAME": "nothing: it has less than half of the slowdown that was searched for"
+        if rule.midpoint
+        else f"nothing: a change of {smallest} or more is ruled out",
+        "UNDECIDED": f"{reason}measure again on an idle machine, with more pairs (--max-pairs {more}, and the same -o "
+        f"to keep these) or a larger --min-effect than {smallest}",
         "INVALID": f"{reason}mend this first, its times mean nothing",
     }[verdict.label]
 

@@ -2,7 +2,7 @@
 
 The first line is the header. Then follow a line for each process ("case", "arm", "stage", "pair", "attempt", and its
 record, its counts, or the reason why there is none), a line for each comparison of pictures, and a last line with the
-verdicts.
+verdicts. Another header begins another experiment (a step of `bench find`), or continues one with other limits.
 """
 
 import os
@@ -23,6 +23,7 @@ from renderer.system.files import read_json_lines
 ARMS = ("base", "head")
 STAGES = ("screen", "confirm", "count")
 QUANTITIES = ("instructions", "cycles", "cache misses", "peak memory", "device memory")  # of a process: its "counts"
+LIMITS = ("pairs", "max_pairs")  # settings that may change while an experiment goes on
 SAME_HOST = ("cpu", "cores", "os")  # keys of the header's "host" that must agree for an experiment to resume
 
 
@@ -160,34 +161,53 @@ def batches(row: Json, key: str) -> list[np.ndarray]:
 def open_experiment(path: Path | None, header: Json) -> Experiment:
     """Resumes the experiment of a file, or begins a new one in an empty or missing file; None keeps no file.
 
+    The steps of `bench find` are experiments of one file. Limits may differ from those that the file was begun with.
     UserError for a file that holds an experiment with other commits, settings or machine than `header`.
     """
     file = RecordFile(path)  # first: nobody else may add rows from here on
-    if path and os.path.exists(path) and path.stat().st_size:
-        resumed = read_experiment(path)
-        for key in ("refs", "settings"):
-            if resumed.header.get(key) != header[key]:
-                raise UserError(f"-o {path}: holds another experiment: its {key} differ; name another file")
+    known = read_experiments(path) if path and os.path.exists(path) and path.stat().st_size else []
+    for other in known:
+        refs, settings = _identity(other.header)
+        if settings != _identity(header)[1]:
+            raise UserError(f"-o {path}: holds another experiment: its settings differ; name another file")
+        if refs != header["refs"] and header["settings"]["action"] != "find":
+            raise UserError(f"-o {path}: holds another experiment: its refs differ; name another file")
         for key in SAME_HOST:
-            if dict(resumed.header.get("host") or {}).get(key) != header["host"][key]:
+            if dict(other.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-        resumed.file = file
-        return resumed
-    experiment = Experiment(header, file=file)
-    experiment.file.add(header)
+    same = [experiment for experiment in known if experiment.header["refs"] == header["refs"]]
+    experiment = same[0] if same else Experiment(header)
+    last, experiment.header, experiment.file = known[-1].header if known else {}, header, file
+    if any(last.get(key) != header[key] for key in ("refs", "settings")):
+        file.add(header)
     return experiment
+
+
+def _identity(header: Json) -> tuple[Json, Json]:
+    """The commits and the settings that make an experiment what it is."""
+    return header["refs"], {key: value for key, value in header.get("settings", {}).items() if key not in LIMITS}
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads the experiment of a file, without malformed rows; InputError if no line is a header."""
-    rows = read_json_lines(path)
-    headers = [row for row in rows if is_header(row)]
-    if not headers:
+    """Reads the last experiment of a file, without malformed rows; InputError if no line is a header."""
+    return read_experiments(path)[-1]
+
+
+def read_experiments(path: Path) -> list[Experiment]:
+    """Reads the experiments of a file, without malformed rows; InputError if no line is a header."""
+    rows, found = read_json_lines(path), list[Experiment]()
+    for row in [*filter(is_header, rows)][:1] + rows:  # rows above the first header are its own, too
+        if is_header(row):
+            same = [other for other in found if _identity(other.header) == _identity(row)]
+            found = [other for other in found if other not in same] + (same or [Experiment(row)])
+            found[-1].header = row
+        elif found and _is_valid(row):
+            found[-1].rows.append(row)
+        if found and isinstance(row.get("verdict"), dict):
+            found[-1].answer = row["verdict"]
+    if not found:
         raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
-    answers = [row["verdict"] for row in rows if isinstance(row.get("verdict"), dict)]
-    experiment = Experiment(headers[-1], [row for row in rows if not is_header(row) and _is_valid(row)])
-    experiment.answer = answers[-1] if answers else {}
-    return experiment
+    return found
 
 
 def is_header(row: Json) -> bool:

@@ -3,18 +3,23 @@
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
+from renderer.bench import MAX_PAIRS
 from renderer.bench.ab import ExperimentOptions, commit_hash, open_runner, worktree
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
 from renderer.errors import UserError
+
+MOST_SHOWN = 20  # commits that are left
 
 
 def find(args: argparse.Namespace) -> int:
     """Runs `bench find`: prints the first commit at which the case is slower than at --base; returns the exit code.
 
     Commits are those of the first parents of --head. Each step is an experiment against --base with its own level
-    --alpha. 0: the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
+    --alpha. The head's slowdown is the measure of the others: one that has less than half of it is not slower.
+    0: the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
     """
     if not (args.program or args.case):
         raise UserError("bench find: wants --case CASE or --command LINE")
@@ -28,10 +33,11 @@ def find(args: argparse.Namespace) -> int:
         if not commits:
             raise UserError(f"bench find: {args.head} has no commit that {args.base} lacks")
 
-        def judge(sha: str) -> Verdict:
+        def judge(sha: str, midpoint: float) -> Verdict:
             with worktree(args.repo, sha, "head") as (head, _sha):
-                refs = {"base": base_sha, "head": sha, "dirty": False}
-                verdicts = open_runner(options, {"base": base, "head": head}, refs).verdicts()
+                refs, rule = {"base": base_sha, "head": sha, "dirty": False}, replace(options.rule, midpoint=midpoint)
+                runner = open_runner(replace(options, rule=rule), {"base": base, "head": head}, refs)
+                verdicts = runner.verdicts()
             if len(verdicts) != 1:
                 raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
             return next(iter(verdicts.values()))
@@ -39,18 +45,19 @@ def find(args: argparse.Namespace) -> int:
         return print_answer(args, *bisect(commits, judge))
 
 
-def bisect(commits: list[str], judge: Callable[[str], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
+def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
     """The commits, oldest first, among which the first slower one is, and the verdict of each commit judged.
 
-    One commit: it is the first slower one. No commit: the last one is not slower than the base.
+    One commit: it is the first slower one. No commit: the last one is not slower than the base. judge(commit, midpoint)
+    gets half of the last commit's log ratio to the base, or 0 for the last one itself.
     """
-    verdicts = {commits[-1]: judge(commits[-1])}
+    verdicts = {commits[-1]: judge(commits[-1], 0.0)}
     if verdicts[commits[-1]].label in ("SAME", "FASTER"):
         return [], verdicts
     fast, slow = -1, len(commits) - 1
     while slow - fast > 1 and verdicts[commits[slow]].label == "SLOWER":
         middle = (fast + slow) // 2
-        verdicts[commits[middle]] = judge(commits[middle])
+        verdicts[commits[middle]] = judge(commits[middle], verdicts[commits[-1]].shift / 2)
         label = verdicts[commits[middle]].label
         if label == "SLOWER":
             slow = middle
@@ -77,4 +84,19 @@ def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, 
             print(f"first slower commit: {git('log', '-1', '--format=%h %an: %s', left[0], tree=args.repo)}")
         else:
             print(f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower")
+            for sha in left[:MOST_SHOWN]:
+                print(f"  {git('log', '-1', '--format=%h %an: %s', sha, tree=args.repo)}")
+            if left:
+                print(_advice(args, *list(verdicts.items())[-1]))
     return 0 if is_found else 3 if left else 1
+
+
+def _advice(args: argparse.Namespace, sha: str, verdict: Verdict) -> str:
+    """What to do after a step that ended the search."""
+    if verdict.label == "INVALID":
+        return f"next: {sha[:12]} cannot be judged: name a --base after it, or a --head before it"
+    if args.by != "time":
+        return f"next: {sha[:12]} varies too much by its {args.by}: try --by time"
+    more = f"--max-pairs {min(MAX_PAIRS, 2 * args.max_pairs)}"
+    kept = f"-o {args.output}, which keeps the pairs so far" if args.output else "-o F.jsonl, which keeps pairs"
+    return f"next: the same command with {more} and {kept}; or on an idle machine, or with --clock cpu"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from renderer.bench.conclusions import as_text, badge
-from renderer.bench.experiment import Experiment, is_header, read_experiment
+from renderer.bench.experiment import Experiment, is_header, read_experiments
 from renderer.bench.records import are_positive_integers, is_count, is_name, is_rate
 from renderer.bench.report_figures import grouped
 from renderer.bench.report_page import report_page
@@ -43,7 +43,7 @@ def read_files(paths: list[Path]) -> tuple[list[Json], list[Experiment]]:
             found = list(_records(rows))
             records += found
             if any(is_header(row) for row in rows):
-                experiments.append(read_experiment(file))
+                experiments += read_experiments(file)
             elif not found and file == path:
                 raise InputError(f"{path}: holds no records of bench run")
     return records, experiments

@@ -118,12 +118,17 @@ class DecisionRule:
     `pairs`, ... up to `max_pairs` pairs; its level is split equally over these looks and corrected over the cases by
     Holm. A case called SLOWER or FASTER is tested again on `pairs` fresh pairs. The random orders of the two stages are
     independent, so a false SLOWER passes both with probability at most alpha / 2, and so does a false FASTER.
+
+    With a `midpoint`, a log ratio, SLOWER means above it and SAME below it, whatever the least effect: the two are told
+    apart by one stage of looks, each error with probability at most alpha / 2. A slowdown that is known to be there or
+    not takes few pairs, as in Wald's test of two simple hypotheses ("Sequential analysis", 1947).
     """
 
     pairs: int = 10
     max_pairs: int = 40
     alpha: float = 0.01
     min_effect: float = 0.02
+    midpoint: float = 0.0
 
     @property
     def looks(self) -> list[int]:
@@ -137,17 +142,21 @@ class DecisionRule:
         return float(np.sqrt(self.alpha / 2))
 
 
-def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, min_effect: float = 0.02) -> dict[str, Verdict]:
+def judge(
+    cases: dict[str, np.ndarray], alpha: float = 0.01, min_effect: float = 0.02, midpoint: float = 0.0
+) -> dict[str, Verdict]:
     """Returns the verdict of each case from its log time ratios, one a pair; `alpha` holds for all cases together."""
     names = [name for name, d in cases.items() if len(d)]
-    slower = holm([signed_rank_p(cases[name]) for name in names])
-    faster = holm([signed_rank_p(-cases[name]) for name in names])
+    slower = holm([signed_rank_p(cases[name] - midpoint) for name in names])
+    faster = holm([signed_rank_p(midpoint - cases[name]) for name in names])
     bound = float(np.log1p(min_effect))
     verdicts = {}
     for name, p_slower, p_faster in zip(names, slower, faster, strict=True):
         shift, low, high = shift_and_interval(cases[name])
         label = "UNDECIDED"
-        if p_slower < alpha and shift > bound:
+        if midpoint:
+            label = "SLOWER" if p_slower < alpha else "SAME" if p_faster < alpha else label
+        elif p_slower < alpha and shift > bound:
             label = "SLOWER"
         elif p_faster < alpha and shift < -bound:
             label = "FASTER"
@@ -173,10 +182,11 @@ def decide(
             break
         screened |= measure_pairs("screen", undecided, pairs)
         # Decided cases are judged again but keep their verdicts: Holm's correction needs the p-values of all cases.
-        judged = judge(screened, rule.stage_alpha / len(rule.looks), rule.min_effect)
+        alpha = rule.alpha / 2 if rule.midpoint else rule.stage_alpha
+        judged = judge(screened, alpha / len(rule.looks), rule.min_effect, rule.midpoint)
         verdicts |= {name: judged[name] for name in undecided if name in judged}
     changed = {name: verdict for name, verdict in verdicts.items() if verdict.label in ("SLOWER", "FASTER")}
-    if changed:
+    if changed and not rule.midpoint:
         verdicts |= confirmed(changed, screened, measure_pairs("confirm", list(changed), rule.pairs), rule)
     return verdicts
 

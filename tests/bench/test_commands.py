@@ -10,7 +10,7 @@ import pytest
 from renderer.bench import find
 from renderer.bench.ab import expand_parameters
 from renderer.bench.conclusions import as_text, conclude
-from renderer.bench.experiment import read_experiment
+from renderer.bench.experiment import read_experiment, read_experiments
 from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
@@ -108,10 +108,10 @@ def test_bisection_finds_the_first_slower_commit(first):
     """Against a search from the start; and an undecided commit leaves a range that holds the first one."""
     commits = [f"c{k}" for k in range(8)]
     labels = {commit: "SLOWER" if k >= first else "SAME" for k, commit in enumerate(commits)}
-    found, judged = bisect(commits, lambda commit: verdict(labels[commit]))
+    found, judged = bisect(commits, lambda commit, _midpoint: verdict(labels[commit]))
     assert found == commits[first : first + 1] and len(judged) <= 4
     labels |= {"c3": "UNDECIDED"}
-    left, _judged = bisect(commits, lambda commit: verdict(labels[commit]))
+    left, _judged = bisect(commits, lambda commit, _midpoint: verdict(labels[commit]))
     assert first >= 8 and not left or commits[first] in left if first < 8 else True
 
 
@@ -130,8 +130,8 @@ def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_js
     monkeypatch.setattr(find, "git", lambda *arguments, tree: f"abc Ada: subject {arguments[-1]} {tree}")
     commits = [f"c{k}" for k in range(len(labels))]
     by_commit = dict(zip(commits, map(verdict, labels), strict=True))
-    args = Namespace(json=as_json, repo="tree", by="time")
-    assert print_answer(args, *bisect(commits, by_commit.__getitem__)) == code
+    args = Namespace(json=as_json, repo="tree", by="time", max_pairs=40, output="f.jsonl")
+    assert print_answer(args, *bisect(commits, lambda commit, _midpoint: by_commit[commit])) == code
     out = capsys.readouterr().out
     if as_json:
         facts = json.loads(out)
@@ -140,7 +140,9 @@ def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_js
         )
         assert facts["steps"][commits[-1]] == {"verdict": labels[-1], "percent": 0.0, "pairs": 10, "reason": ""}
     else:
-        assert words in out and ("c1 tree" in out) == (code == 0)
+        assert words in out and ("c1 tree" in out) == (code == 0 or "UNDECIDED" in labels)
+        advice = "--max-pairs 80 and -o f.jsonl" if "UNDECIDED" in labels else "c0 cannot be judged"
+        assert (advice in out) == (code == 3)
         assert f"{labels[-1]:10s}  +0.00% of the time, 10 pairs" in out
 
 
@@ -171,7 +173,7 @@ def experiment_of(path, ratio, crash=None, counters=(3, 3)):
     "label,ratio,words",
     [
         ("SLOWER", 1.05, "bench find --base bbbbbbbbbbbb --case 'a|b'"), ("FASTER", 0.9, "keep the change"),
-        ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "more pairs (--max-pairs 20)"),
+        ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "(--max-pairs 20, and the same -o"),
         ("INVALID", 1.0, "head crashed: exit code 3"),
     ],
 )  # fmt: skip
@@ -251,6 +253,42 @@ def test_a_command_reports_its_own_cases(tmp_path):
     assert facts["verdicts"] == {"fit": "UNDECIDED"} and facts["percent"]["fit"] == 100
     assert facts["skipped"] == {"save": "the base has no such case"}
     assert facts["counter_increases"] == {"fit": {"steps": [1, 2]}} and "reports its cases" in facts["counter"]
+
+
+def test_find_keeps_its_steps_in_one_file_and_goes_on_with_other_limits(tmp_path, capsys):
+    """Steps of a find, the last with a docs commit before it; the same file again takes no process; nor do reports."""
+    tree, path = repository(tmp_path / "own", work_py=REPORTING, **{"count.txt": "1"}), tmp_path / "find.jsonl"
+    git("tag", "v1", tree=tree)
+    (tree / "docs").write_text("docs")
+    commit_all(tree)
+    slow_down(tree, 2)
+    options = [
+        "--repo",
+        str(tree),
+        "--base",
+        "v1",
+        "--case",
+        "fit",
+        "--seconds",
+        "0.01",
+        "--alpha",
+        "0.6",
+        "--json",
+        "--warmup",
+        "0",
+    ]
+    command = ["bench", "find", "--command", PYTHON, *options, "-o", str(path), "--pairs", "2", "--max-pairs"]
+    sizes = []
+    for most in ("2", "3"):
+        assert main([*command, most]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert facts["commit"] == git("rev-parse", "HEAD", tree=tree)
+        sizes.append(sum("arm" in json.loads(line) for line in path.read_text().splitlines()))
+    assert [step["verdict"] for step in facts["steps"].values()] == ["SLOWER", "SAME"] and len(set(sizes)) == 1
+    assert [row.header["refs"]["head"] for row in read_experiments(path)] == list(facts["steps"])
+    assert main(["bench", "report", str(path), "--text"]) == 0
+    text = capsys.readouterr().out
+    assert ": 1 SLOWER" in text and ": 1 SAME" in text and "less than half of the slowdown" in text
 
 
 def test_parameters_make_a_case_each(tmp_path):

@@ -163,6 +163,23 @@ def test_more_pairs_are_taken_while_undecided():
     assert DecisionRule(10, 40).looks == [10, 20, 40] and DecisionRule(7, 7).looks == [7]
 
 
+def test_a_known_slowdown_is_told_from_none_where_the_same_noise_leaves_both_undecided(rng):
+    """Noise of 10 % a pair: commits with all of a slowdown of 30 % and with none are told apart, without an error."""
+    midpoint, labels = np.log(1.3) / 2, {}
+    for slower in (0.0, 0.3):
+        series = lambda n: rng.normal(0, 0.07, n)  # noqa: E731
+        known = [simulated(rng, series, 1, DecisionRule(midpoint=midpoint), slower)[0] for _ in range(100)]
+        labels[slower] = {label: known.count(label) for label in set(known)}
+        if not slower:
+            alone = [simulated(rng, series, 1, DecisionRule(), slower)[0] for _ in range(20)]
+    assert labels == {0.0: {"SAME": 100}, 0.3: {"SLOWER": 100}} and alone.count("UNDECIDED") >= 15
+    wrong = [
+        simulated(rng, lambda n: rng.normal(0, 0.07, n), 1, DecisionRule(midpoint=midpoint), np.expm1(midpoint))[0]
+        for _ in range(200)
+    ]  # on the midpoint itself both are errors
+    assert wrong.count("UNDECIDED") >= 190
+
+
 def test_slower_rate_of_noise_is_low_and_of_a_rigged_rule_is_not(rng):
     noise = {"a": rng.normal(0, 0.1, 10), "b": rng.normal(0, 0.1, 10)}
     assert slower_rate(noise, DecisionRule(10, 10), simulations=200) <= 0.03
