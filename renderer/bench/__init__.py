@@ -130,7 +130,7 @@ LIMITS = (
 EXPERIMENT = (
     CASES, *MEASURING, OUTPUT, *LIMITS, JSON,
     _option("--pairs", type=_pairs, default=10, help="pairs of processes for each case, at first (default 10)"),
-    _option("--max-pairs", type=_pairs, default=40, help="pairs of processes while undecided (default 40)"),
+    _option("--max-pairs", type=_pairs, default=40, help="of each of two stages, while undecided (default 40)"),
     _option("--seconds", type=duration, default=0.3, help="timed in each process (default 0.3)"),
     _option("--seed", type=seed, default=0, help="of the random orders of pairs"),
 )  # fmt: skip

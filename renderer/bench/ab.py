@@ -241,7 +241,8 @@ def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
     for name, verdict in verdicts.items():
         text = f"{verdict.percent:+6.2f}% of the {answer['by']} ({_bounds(answer['interval'][name])})"
-        print(f"{verdict.label:10s} {name:38s} {verdict.reason or f'{text}, {verdict.pairs} pairs'}")
+        text = "" if verdict.label == "INVALID" else f"{text}, {verdict.pairs} pairs"
+        print(f"{verdict.label:10s} {name:38s} {'; '.join(filter(None, (text, verdict.reason)))}")
         for quantity, judged in answer["counts"][name].items():
             if quantity != answer["by"]:
                 change = f"{judged['percent']:+6.2f}% of the {quantity} ({_bounds(judged['interval'])})"
@@ -254,6 +255,8 @@ def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
         print(f"skipped    {name:38s} {reason}")
     if not any("instructions" in judged for judged in answer["counts"].values()) and answer.get("counter"):
         print(f"no instructions were counted: {answer['counter']}")
+    if "UNDECIDED" in answer["verdicts"].values():
+        print("undecided: take more pairs by --max-pairs (the same -o keeps these), or measure on an idle machine")
     if "false_positive_rate" in answer:
         print(f"false alarms of these pairs under random order: {100 * answer['false_positive_rate']:.2f}%")
         for name, effect in answer["detectable_percent"].items():
@@ -456,7 +459,8 @@ class CommandRunner(Runner):
         for arm in ARMS if options.setup else ():
             launch(split_command(str(options.setup), "--setup"), self._trees[arm])
         for line in expand_parameters(str(options.program), options.parameter):
-            words, reported, failures = split_command(line, "--command"), {}, {}
+            words, reported = split_command(line, "--command"), Json()
+            failures: dict[str, UserError] = {}
             for arm in reversed(ARMS):  # the head always, and the base if the head fails
                 for _ in range(max(options.warmup, arm == "head" or bool(failures))):
                     try:

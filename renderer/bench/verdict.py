@@ -116,8 +116,8 @@ class DecisionRule:
 
     A group-sequential test in two stages, each at level sqrt(alpha / 2). Screening tests after `pairs`, 2 `pairs`, 4
     `pairs`, ... up to `max_pairs` pairs; its level is split equally over these looks and corrected over the cases by
-    Holm. A case called SLOWER or FASTER is tested again on `pairs` fresh pairs. The random orders of the two stages are
-    independent, so a false SLOWER passes both with probability at most alpha / 2, and so does a false FASTER.
+    Holm. A case called SLOWER or FASTER is tested again on fresh pairs, by the same looks. The random orders of the two
+    stages are independent, so a false SLOWER passes both with probability at most alpha / 2, and a false FASTER too.
 
     With a `midpoint`, a log ratio, SLOWER means above it and SAME below it, whatever the least effect: the two are told
     apart by one stage of looks, each error with probability at most alpha / 2. A slowdown that is known to be there or
@@ -132,7 +132,7 @@ class DecisionRule:
 
     @property
     def looks(self) -> list[int]:
-        """Returns the numbers of pairs after which the screening stage tests."""
+        """Returns the numbers of pairs after which a stage tests."""
         doublings = (self.max_pairs // self.pairs).bit_length()
         return [self.pairs << doubling for doubling in range(doublings)]
 
@@ -186,8 +186,15 @@ def decide(
         judged = judge(screened, alpha / len(rule.looks), rule.min_effect, rule.midpoint)
         verdicts |= {name: judged[name] for name in undecided if name in judged}
     changed = {name: verdict for name, verdict in verdicts.items() if verdict.label in ("SLOWER", "FASTER")}
-    if changed and not rule.midpoint:
-        verdicts |= confirmed(changed, screened, measure_pairs("confirm", list(changed), rule.pairs), rule)
+    fresh: Differences = {}
+    left = [] if rule.midpoint else list(changed)
+    for pairs in rule.looks:
+        if not left:
+            break
+        fresh |= measure_pairs("confirm", left, pairs)
+        tested = confirmed(changed, screened, fresh, rule)
+        verdicts |= {name: tested[name] for name in left}
+        left = [name for name in left if tested[name].label == "UNDECIDED"]
     return verdicts
 
 
@@ -207,7 +214,7 @@ def confirmed(
     for name, verdict in verdicts.items():
         d = np.concatenate([screened[name], fresh.get(name, [])])
         shift, low, high = shift_and_interval(d)
-        is_confirmed = name in ps and ps[name] < rule.stage_alpha and signs[name] * shift > bound
+        is_confirmed = name in ps and ps[name] < rule.stage_alpha / len(rule.looks) and signs[name] * shift > bound
         label = verdict.label if is_confirmed else "UNDECIDED"
         reason = "" if is_confirmed else f"{verdict.label} at first, not confirmed with fresh pairs"
         answer[name] = Verdict(label, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)

@@ -10,7 +10,7 @@ import pytest
 from renderer.bench import find
 from renderer.bench.ab import expand_parameters
 from renderer.bench.conclusions import as_text, conclude
-from renderer.bench.experiment import read_experiment, read_experiments
+from renderer.bench.experiment import SAME_HOST, open_experiment, read_experiment, read_experiments
 from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
 from renderer.bench.verdict import Verdict
@@ -167,6 +167,25 @@ def experiment_of(path, ratio, crash=None, counters=(3, 3)):
                 )
     path.write_text("\n".join(map(json.dumps, lines)) + "\n")
     return read_experiment(path)
+
+
+def test_an_undecided_experiment_says_its_figures_and_goes_on_with_other_limits(tmp_path, capsys):
+    experiment_of(tmp_path / "ab.jsonl", 1.02)
+    assert main(["bench", "reanalyze", str(tmp_path / "ab.jsonl")]) == 3
+    out = capsys.readouterr().out
+    assert "+2.00% of the time (+" in out and "pairs\n" in out and "the same -o keeps these" in out
+    refs, kept = {"base": "b", "head": "h"}, tmp_path / "kept.jsonl"
+    header = {"schema": "bench/1", "refs": refs, "host": dict.fromkeys(SAME_HOST),
+              "settings": {"action": "ab", "pairs": 10, "max_pairs": 40, "seed": 0}}  # fmt: skip
+    row = {"case": "a", "arm": "head", "stage": "screen", "pair": 0, "attempt": 0, "clock": "wall", "wall_ns": [1]}
+    open_experiment(kept, header).add(row)
+    more = header | {"settings": header["settings"] | {"max_pairs": 80}}
+    assert open_experiment(kept, more).rows == [row]
+    assert read_experiment(kept).rows == [row] and read_experiment(kept).header["settings"]["max_pairs"] == 80
+    for wrong, key in ((header | {"refs": {"base": "b", "head": "i"}}, "refs"),
+                       (header | {"settings": header["settings"] | {"seed": 1}}, "settings")):  # fmt: skip
+        with pytest.raises(UserError, match=f"another experiment: its {key} differ"):
+            open_experiment(kept, wrong)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,20 @@ def test_a_change_that_fresh_pairs_do_not_confirm_is_undecided():
     assert verdict.label == "UNDECIDED" and verdict.reason == "SLOWER at first, not confirmed with fresh pairs"
 
 
+def test_a_confirmation_that_fails_goes_on_to_the_limit():
+    """Fresh pairs that fail after ten and hold after twenty; and asked for up to the limit if they never hold."""
+    good = np.full(40, 0.1) + np.arange(40) / 1e3
+    for doubtful, label, looks in ((5, "SLOWER", [10, 20]), (40, "UNDECIDED", [10, 20, 40])):
+        asked, d = [], {"screen": good, "confirm": np.where(np.arange(40) < doubtful, -0.01, good)}
+
+        def take(stage, names, pairs, asked=asked, d=d):
+            asked.append((stage, pairs))
+            return {"x": d[stage][:pairs]}
+
+        verdict = decide(["x"], take, DecisionRule(10, 40))["x"]
+        assert verdict.label == label and asked == [("screen", 10), *(("confirm", pairs) for pairs in looks)]
+
+
 def test_more_pairs_are_taken_while_undecided():
     asked, swing = [], 0.2 * (1 + np.arange(40) / 100) * (-1) ** np.arange(40)
 
