@@ -8,6 +8,7 @@ reads and writes record files (JSON lines with every raw time), `report` plots t
 """
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
@@ -69,9 +70,7 @@ def _pairs(text: str) -> int:
 def _check_repository(args: argparse.Namespace) -> None:
     """Sets the default of --repo; UserError for a repository without cases, unless a command is timed."""
     program = getattr(args, "program", None)
-    for script in (
-        case for case in getattr(args, "cases", ()) if not program and case.partition("::")[0].endswith(".py")
-    ):
+    for script in () if program else filter(re.compile(r"\.py(::|$)").search, getattr(args, "cases", ())):
         line = f'--command "python {script}" times it, --command "pytest {script}" its tests that call benchmark(...)'
         raise UserError(f"bench {args.action} {script}: is no case; {line}, by this program's plugin of pytest")
     if "repo" in args and args.repo is None:

@@ -264,6 +264,11 @@ def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
             print(f"detected with 80% power: {name:38s} {detected}")
 
 
+def shown_interval(verdict: Verdict) -> str:
+    """The bounds of the verdict's interval in percent of the base's time, in words."""
+    return _bounds(_interval(verdict)).replace("%", " %")
+
+
 def _bounds(interval: list[float | None]) -> str:
     return " to ".join("unbounded" if x is None else f"{x:+.2f}%" for x in interval)
 

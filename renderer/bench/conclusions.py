@@ -7,10 +7,8 @@ import json
 import shlex
 from typing import NamedTuple
 
-import numpy as np
-
 from renderer.bench import MAX_PAIRS
-from renderer.bench.ab import compute_verdicts, count_facts
+from renderer.bench.ab import compute_verdicts, count_facts, shown_interval
 from renderer.bench.experiment import Experiment, shown_label
 from renderer.bench.records import MAX_NAME
 from renderer.bench.verdict import DecisionRule, Verdict
@@ -52,9 +50,7 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
     for name, verdict in verdicts.items():
         change = interval = ""
         if verdict.label != "INVALID":
-            bounds = (verdict.low, verdict.high)
-            low, high = (f"{100 * np.expm1(x):+.2f} %" if np.isfinite(x) else "unbounded" for x in bounds)
-            change, interval = f"{verdict.percent:+.2f} % of the {experiment.by}", f"{low} to {high}"
+            change, interval = f"{verdict.percent:+.2f} % of the {experiment.by}", shown_interval(verdict)
         increases = experiment.counter_increases(name)
         rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
         has_counters = any(row.get("counters") for row in experiment.processes(name))
@@ -94,13 +90,12 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
         is_whole = name == printable(str(program), MAX_NAME)
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
     by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
+    same = f"a change of {smallest} or more is ruled out"
     reason, more = f"{verdict.reason}: " if verdict.reason else "", min(MAX_PAIRS, 2 * rule.max_pairs)
     return {
         "SLOWER": f"`rayfold bench find --base {base} {case}{by}` names the commit",
         "FASTER": "keep the change, and name this case and device where the speed is claimed",
-        "SAME": "nothing: it has less than half of the slowdown that was searched for"
-        if rule.midpoint
-        else f"nothing: a change of {smallest} or more is ruled out",
+        "SAME": f"nothing: {'less than half of the slowdown that was searched for' if rule.midpoint else same}",
         "UNDECIDED": f"{reason}measure again on an idle machine, with more pairs (--max-pairs {more}, and the same -o "
         f"to keep these) or a larger --min-effect than {smallest}",
         "INVALID": f"{reason}mend this first, its times mean nothing",

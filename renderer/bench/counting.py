@@ -174,7 +174,9 @@ def judge_counts(
             is_memory = quantity.endswith("memory")
             values = {name: experiment.count_differences(name, quantity)[: multiple * first] for name in names}
             effect = rule.min_effect if is_memory else rule.min_effect / FINER
-            for name, verdict in judge(values, part * rule.alpha / 2, effect, rule.midpoint).items():
+            for name, verdict in judge(
+                values, part * rule.alpha / 2, effect, rule.midpoint * (quantity == decisive)
+            ).items():
                 if quantity not in verdicts[name] or verdicts[name][quantity].label == "UNDECIDED":
                     verdicts[name][quantity] = verdict
     return verdicts

@@ -5,6 +5,7 @@ record, its counts, or the reason why there is none), a line for each comparison
 verdicts. Another header begins another experiment (a step of `bench find`), or continues one with other limits.
 """
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -168,10 +169,10 @@ def open_experiment(path: Path | None, header: Json) -> Experiment:
     known = read_experiments(path) if path and os.path.exists(path) and path.stat().st_size else []
     for other in known:
         refs, settings = _identity(other.header)
-        if settings != _identity(header)[1]:
-            raise UserError(f"-o {path}: holds another experiment: its settings differ; name another file")
-        if refs != header["refs"] and header["settings"]["action"] != "find":
-            raise UserError(f"-o {path}: holds another experiment: its refs differ; name another file")
+        is_step = refs == header["refs"] or header["settings"]["action"] == "find"
+        if not is_step or settings != _identity(header)[1]:
+            key = "settings" if is_step else "refs"
+            raise UserError(f"-o {path}: holds another experiment: its {key} differ; name another file")
         for key in SAME_HOST:
             if dict(other.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
@@ -195,19 +196,19 @@ def read_experiment(path: Path) -> Experiment:
 
 def read_experiments(path: Path) -> list[Experiment]:
     """Reads the experiments of a file, without malformed rows; InputError if no line is a header."""
-    rows, found = read_json_lines(path), list[Experiment]()
+    rows, found = read_json_lines(path), dict[str, Experiment]()
     for row in [*filter(is_header, rows)][:1] + rows:  # rows above the first header are its own, too
         if is_header(row):
-            same = [other for other in found if _identity(other.header) == _identity(row)]
-            found = [other for other in found if other not in same] + (same or [Experiment(row)])
-            found[-1].header = row
+            key = json.dumps(_identity(row), sort_keys=True)
+            last = found[key] = found.pop(key, Experiment(row))  # in the order of their last headers
+            last.header = row
         elif found and _is_valid(row):
-            found[-1].rows.append(row)
+            last.rows.append(row)
         if found and isinstance(row.get("verdict"), dict):
-            found[-1].answer = row["verdict"]
+            last.answer = row["verdict"]
     if not found:
         raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
-    return found
+    return [*found.values()]
 
 
 def is_header(row: Json) -> bool:

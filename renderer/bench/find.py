@@ -35,9 +35,9 @@ def find(args: argparse.Namespace) -> int:
 
         def judge(sha: str, midpoint: float) -> Verdict:
             with worktree(args.repo, sha, "head") as (head, _sha):
-                refs, rule = {"base": base_sha, "head": sha, "dirty": False}, replace(options.rule, midpoint=midpoint)
-                runner = open_runner(replace(options, rule=rule), {"base": base, "head": head}, refs)
-                verdicts = runner.verdicts()
+                refs = {"base": base_sha, "head": sha, "dirty": False}
+                step = replace(options, rule=replace(options.rule, midpoint=midpoint))
+                verdicts = open_runner(step, {"base": base, "head": head}, refs).verdicts()
             if len(verdicts) != 1:
                 raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
             return next(iter(verdicts.values()))
