@@ -162,7 +162,7 @@ def batches(row: Json, key: str) -> list[np.ndarray]:
 def open_experiment(path: Path | None, header: Json) -> Experiment:
     """Resumes the experiment of a file, or begins a new one in an empty or missing file; None keeps no file.
 
-    The steps of `bench find` are experiments of one file. Limits may differ from those that the file was begun with.
+    The steps of `bench find` are experiments of one file. The limits may differ from the limits at first.
     UserError for a file that holds an experiment with other commits, settings or machine than `header`.
     """
     file = RecordFile(path)  # first: nobody else may add rows from here on
