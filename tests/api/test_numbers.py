@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -37,6 +38,50 @@ def test_wrong_sums_are_sentences(tmp_path):
         renderer.sum(["one", "two"])
     with pytest.raises(renderer.UserError, match="column="):
         renderer.sum("a.parquet")
+
+
+def test_what_has_no_columns_takes_no_column(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    for numbers in (np.ones((3, 2)), [1.0, 2.0], tmp_path / "a.npy"):
+        with pytest.raises(renderer.UserError, match="^column is 'v'; .* has no named columns"):
+            renderer.sum(numbers, column="v")
+    assert renderer.sum(tmp_path / "a.npy") == 6
+
+
+def test_columns_of_arrow_and_parquet_are_added_alone_and_exactly(tmp_path):
+    """The expected sums are Python's, of integers, fractions and decimals; nulls are left out of each."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    prices = [Decimal("12345678901234567.10"), None, Decimal("2.25")]
+    columns = {"v": [1.0, None, 2.5], "k": [2**62, None, 2**62 + 1], "name": ["a", "b", "c"]}
+    table = arrow.table({**columns, "price": arrow.array(prices, arrow.decimal128(20, 2))})
+    path = tmp_path / "sales.parquet"
+    parquet.write_table(table, path)
+    for source in (table, table.to_batches()[0], table.to_reader, path):
+        for column, wanted in (("v", 3.5), ("k", 2**63 + 1), ("price", Decimal("12345678901234569.35"))):
+            found = renderer.sum(source() if callable(source) else source, column=column)
+            assert found == wanted and type(found) is type(wanted), (source, column)
+        for column, sentence in (("nope", "'nope' is not there; the columns are v, k"), ("name", "holds string")):
+            with pytest.raises(renderer.InputError, match=sentence):
+                renderer.sum(source() if callable(source) else source, column=column)
+    assert renderer.sum(table["k"]) == renderer.sum(arrow.array(columns["k"])) == 2**63 + 1
+    assert renderer.sum(table.select(["v"])) == 3.5
+    path.write_bytes(b"PAR1" + bytes(50))
+    for source, options, sentence in (
+        (table, {}, "the table has the columns v, k, name, price; column= names"),
+        (table["v"], {"column": "v"}, "has no named columns"),
+        (table, {"column": "v", "mode": "fast"}, "added in mode 'exact'"),
+        (path, {"column": "v"}, "sales.parquet: .*[Pp]arquet"),
+        (tmp_path / "none.parquet", {"column": "v"}, "none.parquet: .*No such file"),
+    ):
+        with pytest.raises(renderer.UserError, match=sentence):
+            renderer.sum(source, **options)
+
+
+def test_a_result_of_duckdb_is_added():
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    relation = duckdb.sql("select range * 3 as k, 1.5::double as v from range(5)")
+    assert renderer.sum(relation, column="k") == 30 and renderer.sum(relation, column="v") == 7.5
 
 
 def test_systems_are_solved(tmp_path, rng):

@@ -10,14 +10,53 @@ batches. The sums of several readers can be added with +, in any order.
 
 import itertools
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError
+from renderer.errors import InputError, UserError, import_optional, reading
 from renderer.gpu import Device
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
+
+
+def is_arrow(numbers: object) -> bool:
+    """True for an array or table in Arrow's format, of any library but pandas, in which missing numbers are NaN."""
+    has_arrow = hasattr(numbers, "__arrow_c_stream__") or hasattr(numbers, "__arrow_c_array__")
+    return has_arrow and type(numbers).__module__.partition(".")[0] != "pandas"
+
+
+def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
+    """The record batches of a table in Arrow's format, or of an array without columns, and the name of the column.
+
+    UserError if `column` is missing in a table of several, or given for an array.
+    """
+    arrow = import_optional("pyarrow", "Arrow tables need PyArrow")
+    if hasattr(numbers, "schema") or hasattr(numbers, "columns"):
+        reader = arrow.RecordBatchReader.from_stream(numbers)
+        names = reader.schema.names
+        if column is None and len(names) != 1:
+            raise UserError(f"the table has the columns {', '.join(names)}; column= names the one that is added")
+        return reader, names[0] if column is None else column
+    if column is not None:
+        raise UserError(f"column is {column!r}; an Arrow array has no named columns, as tables have")
+    array = arrow.chunked_array(numbers) if hasattr(numbers, "__arrow_c_stream__") else arrow.array(numbers)
+    return [arrow.table({"array": array})], "array"
+
+
+def parquet_total(devices: list[Device], path: Path, column: str) -> ExactSum | DecimalSum:
+    """batches_total() of one column of a Parquet file; InputError for a file that is none."""
+    arrow, parquet = (import_optional(name, "Parquet files need PyArrow") for name in ("pyarrow", "pyarrow.parquet"))
+    try:
+        with reading(path), parquet.ParquetFile(path) as file:
+            schema, is_there = file.schema_arrow, column in file.schema_arrow.names
+            batches = file.iter_batches(columns=[column] if is_there else None)
+            schema = arrow.schema([schema.field(column)]) if is_there else schema
+            return batches_total(devices, arrow.RecordBatchReader.from_batches(schema, batches), column)
+    except (InputError, arrow.ArrowException) as error:
+        known = str(error).startswith(f"{path}: ")
+        raise InputError(f"{error}" if known else f"{path}: {error}") from error
 
 
 def batches_total(
@@ -31,7 +70,7 @@ def batches_total(
     total: Any = None
     schema = getattr(batches, "schema", None)
     for batch in batches if schema is None else itertools.chain(batches, [schema.empty_table()]):
-        if y is None and column in batch.schema.names and "decimal" in str(batch.column(column).type):
+        if y is None and column in batch.schema.names and str(batch.column(column).type).startswith("decimal"):
             batch_sum = _decimal_sum(batch.column(column))
             total = batch_sum if total is None else total + batch_sum
             continue

@@ -176,6 +176,8 @@ def sum_files(request: SumRequest) -> dict[str, Any]:
 def _open_sources(path: str | Path) -> list[ArraySource]:
     if str(path) == "-":
         return [open_pipe(sys.stdin.buffer, "stdin", SUMMABLE, REAL + COMPLEX)]
+    if str(path).lower().endswith(".parquet"):
+        raise UserError(f"{path}: .parquet files are added in Python: renderer.sum({str(path)!r}, column='NAME')")
     if str(path).lower().endswith(".npz"):
         return open_npz(path, SUMMABLE, REAL + COMPLEX)
     return [open_npy(path, SUMMABLE, True, REAL + COMPLEX)]
