@@ -109,8 +109,26 @@ def test_no_enclosure_of_what_may_be_singular(tmp_path, capsys, rng):
     np.savez(tmp_path / "band.npz", ab=hilbert(14), kl=13, ku=13)
     np.save(tmp_path / "rhs.npy", b)
     where = [str(tmp_path / name) for name in ("band.npz", "rhs.npy", "x.npy", "radius.npy")]
-    assert main(["solve", *where[:2], "-o", where[2], "--certified", where[3]]) == 3
-    assert "no enclosure" in capsys.readouterr().err and not (tmp_path / "radius.npy").exists()
+    np.savez(tmp_path / "easy.npz", ab=np.full((1, 14), 2.0), kl=0, ku=0)
+    for matrix, code in (("easy.npz", 0), ("band.npz", 3)):  # the radii of the first do not stay beside the second
+        assert main(["solve", str(tmp_path / matrix), where[1], "-o", where[2], "--certified", where[3]]) == code
+        assert (tmp_path / "radius.npy").exists() == (code == 0)
+    err = capsys.readouterr().err
+    assert "no enclosure" in err and f"{where[2]} is written without {where[3]}" in err
+    assert not np.array_equal(np.load(where[2]), b / 2)
+
+
+@pytest.mark.parametrize("option", ["-o", "--certified"])
+@pytest.mark.parametrize("name", ["band.npz", "rhs.npy", "./rhs.npy"])
+def test_no_output_replaces_an_input(tmp_path, capsys, option, name):
+    np.savez(tmp_path / "band.npz", ab=np.full((1, 3), 2.0), kl=0, ku=0)
+    np.save(tmp_path / "rhs.npy", np.ones(3))
+    before = (tmp_path / "band.npz").read_bytes(), (tmp_path / "rhs.npy").read_bytes()
+    options = {"-o": f"{tmp_path}/x.npy"} | {option: f"{tmp_path}/{name}"}
+    words = [word for pair in options.items() for word in pair]
+    assert main(["solve", str(tmp_path / "band.npz"), str(tmp_path / "rhs.npy"), *words]) == 2
+    assert "is an input file" in capsys.readouterr().err or name.endswith(".npz")
+    assert ((tmp_path / "band.npz").read_bytes(), (tmp_path / "rhs.npy").read_bytes()) == before
 
 
 def badly_scaled(rng, n=30):

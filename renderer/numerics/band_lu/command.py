@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError, UserError
+from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
 from renderer.formats import matrices
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
@@ -26,7 +26,7 @@ from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
 from renderer.system import arguments, trust
 from renderer.system.files import resolve
-from renderer.system.outputs import check_output, claimed
+from renderer.system.outputs import check_output, claimed, writing
 from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
@@ -95,6 +95,9 @@ class SolveRequest:
             matrices.check_npy_name(Path(self.certified), "--certified")
             if resolve(Path(self.certified)) == resolve(Path(self.output)):
                 raise UserError(f"--certified {self.certified}: the same file as -o; the radii need another file")
+        for option, output in (("-o", self.output), ("--certified", self.certified)):
+            if output is not None and resolve(Path(output)) in (resolve(Path(self.band)), resolve(Path(self.rhs))):
+                raise UserError(f"{option} {output}: is an input file, which it would replace; name another file")
         if self.refine == "none" and (self.extended or self.certified is not None):
             raise UserError("--refine none goes with neither --extended nor --certified, which prove or refine x")
         if self.least_squares and (self.trans or self.cholesky or self.natural_order):
@@ -159,7 +162,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     If the matrix is singular nothing is written, and `info` in the report is LAPACK's: 1 + the column whose pivot is
     zero. For least squares (least_squares.py) the report is about the augmented system; for complex systems
     (complex_systems.py) kl, ku and growth belong to the real form. InputError for bad files; IncompleteError, after the
-    solution was written, if the radii of --certified cannot be proven.
+    solution was written and old radii were removed, if the radii of --certified cannot be proven.
     """
     began = time.perf_counter()
     request.check()
@@ -201,6 +204,9 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     solved = time.perf_counter() - began
     transformation = least_squares or form
     x, radius = transformation.solution(y, refined.error) if transformation else (y, refined.error)
+    if request.certified is not None:  # old radii do not belong to the new solution, whatever becomes of the proof
+        with writing(request.certified):
+            resolve(Path(request.certified)).unlink(missing_ok=True)
     matrices.write_npy(Path(request.output), x)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
@@ -218,7 +224,10 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         shape = {"rows": least_squares.rows, "columns": least_squares.columns}
         result["least_squares"] = {**shape, "residual_norm": norm}
     if request.certified is not None:
-        result["certified"] = _certify(system, b, refined, request.certified, transformation)
+        try:
+            result["certified"] = _certify(system, b, refined, request.certified, transformation)
+        except IncompleteError as error:
+            raise IncompleteError(f"{error}; {request.output} is written without {request.certified}") from error
     return result, lu.step_seconds
 
 
