@@ -154,6 +154,19 @@ def test_a_doubtful_solution_warns_and_a_report_says_its_bounds():
     assert found.shape == radius.shape == (3, 2)
 
 
+def test_scales_of_columns_cost_no_bound(rng):
+    """Columns 24 decades apart, too far for an estimate: the proof replaces it. The exact solution is in fractions."""
+    n = 80
+    dense = np.diag(np.full(n, 8.0)) + np.diag(rng.standard_normal(n - 1), 1) + np.diag(rng.standard_normal(n - 2), -2)
+    dense *= 10.0 ** rng.permutation(np.linspace(-12, 12, n))
+    b = rng.standard_normal(n)
+    with warnings.catch_warnings(action="error"):
+        x, report = renderer.solve(dense, b, report=True)
+    exact = rational_solution(dense, b)
+    error = max(abs(Fraction(f) - e) for f, e in zip(x.tolist(), exact, strict=True)) / max(map(abs, exact))
+    assert error <= Fraction(report["forward_bound"]) < Fraction(1, 10**14) and report["correct_digits"] >= 14
+
+
 @pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array", "dia_array"])
 def test_a_sparse_matrix_of_scipy_is_solved(form, rng):
     sparse = pytest.importorskip("scipy.sparse")

@@ -141,7 +141,7 @@ def doubt(result: dict[str, Any], option: str) -> str:
     if result["forward_bound"] is None:
         sentence = f"no bound of the error can be shown, so no digit is certain; {option} may prove some"
     else:
-        reason = "the condition of the matrix or the growth of its factors costs the others"
+        reason = "the condition of the matrix, the growth of its factors or the spread of its scales costs the others"
         sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
     return f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
 

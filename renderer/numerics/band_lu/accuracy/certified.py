@@ -59,11 +59,13 @@ def enclose(
     b: np.ndarray,
     progress: Callable[[int], None] | None = None,
     uncertainty: float = 0.0,
+    may_invert: bool = True,
 ) -> Enclosure:
     """The Enclosure around the refined solution of A x = b, with A the matrix of `lu` and b (n,) or (n, m).
 
     progress(count) is called after `count` rows each. Elements of A and b may be wrong by `uncertainty`, an absolute
-    error: of an equilibrated system (system.py), the rounding error of the scaling.
+    error: of an equilibrated system (system.py), the rounding error of the scaling. Without `may_invert` only the proofs
+    that take about one solution are tried.
     IncompleteError, with the digits lost to the condition number, if no enclosure can be proven.
     """
     matrix, n = lu.matrix.astype("f8", copy=False), lu.n
@@ -76,6 +78,8 @@ def enclose(
     if not (largest < MAX_SPLIT and np.isfinite(doubt).all()):
         raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
     cheap = None if n <= ROWS else _without_inverse(lu, matrix, residual.values, doubt, uncertainty)
+    if not (cheap or may_invert):
+        raise IncompleteError("no enclosure can be proven without an inverse of the matrix")
     proof, norm, radius = cheap or ("inverse", *_by_inverse(lu, refined, matrix, residual.values, doubt, progress))
     radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, proof)

@@ -21,6 +21,7 @@ from renderer.numerics.band_lu.solver import BandedLU, shaped_band
 from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration, rhs_exponents, unscaled
 
 SMALL_ORDER = 64  # up to this order a proof of all errors costs milliseconds
+MAX_PROVEN = 1 << 24  # elements of the largest band for which a missing estimate of errors is replaced by a proof
 # The largest magnitude of right-hand sides that are not scaled; float32 has 1e38.
 USUAL_RHS = 1e-20, 1e20
 
@@ -68,7 +69,8 @@ class System:
     def solve(self, b: np.ndarray, extended: bool = False, refines: bool = True) -> tuple[np.ndarray, RefinedSolution]:
         """The solution x, (n,) or (n, m) as b, and its RefinedSolution, in the order and scale of the file.
 
-        The errors of systems of order SMALL_ORDER or less are proven. With `extended` the matrix, float64, is factored
+        The errors of systems of order SMALL_ORDER or less are proven; so are those of larger ones that refinement cannot
+        estimate, as where the columns' scales spread widely, if that takes no inverse. With `extended` the matrix, float64, is factored
         again in twice the precision; InputError if it is too large. Without `refines` x is computed once, and its
         errors are NaN. SolutionOverflows if x is beyond the largest number of its dtype.
         """
@@ -81,8 +83,10 @@ class System:
             refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), rhs, units)
         else:
             refined = solve_refined(self.lu, rhs, self.residual_device, units)
-            if self.lu.n <= SMALL_ORDER:
-                refined = refined._replace(error=self._proven_error(b, refined))
+            is_unknown = ~np.isfinite(refined.error) | (self.lu.n <= SMALL_ORDER)
+            if is_unknown.any() and self._scaled.size <= MAX_PROVEN:
+                error = np.where(is_unknown, self._proven_error(b, refined), refined.error)
+                refined = refined._replace(error=error)
         x, error = self._in_file(refined.x, refined.error, shift)
         return x, refined._replace(x=x, error=error)
 
@@ -105,7 +109,8 @@ class System:
         """The radii of enclose() in the scale of the factors; infinity if they cannot be proven."""
         rhs, shift = self.scaled_rhs(b)
         try:
-            return enclose(self.lu, refined, rhs, None, self._scaling_error(b, rhs, shift)).radius
+            scaling_error = self._scaling_error(b, rhs, shift)
+            return enclose(self.lu, refined, rhs, None, scaling_error, self.lu.n <= SMALL_ORDER).radius
         except IncompleteError:
             return np.where(rhs.any(axis=0) | refined.x.any(axis=0), np.full(rhs.shape, np.inf), 0.0)
 
