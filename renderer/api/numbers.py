@@ -87,6 +87,7 @@ def solve(
     *,
     device: str | None = None,
     certified: bool = False,
+    extended: bool = False,
     report: bool = False,
     progress: OnProgress | None = None,
 ) -> Any:
@@ -99,6 +100,7 @@ def solve(
 
     With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component. The
     proof takes n solutions: `progress` is called with the rows proven and all rows, and cancels by returning False.
+    `extended` computes in twice the precision of float64, for conditions up to 1e30, on the host and slowly.
     With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
     side or None, `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or
     fewer than 6 digits (2 in float32) are certain, a UserWarning says so.
@@ -119,16 +121,16 @@ def solve(
     form = real_form(band, given, is_transposed=False)
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
     is_complex = form is not None and form.is_matrix
-    system = System(real, False, devices, in_double=certified, is_complex_form=is_complex)
+    system = System(real, False, devices, in_double=certified or extended, is_complex_form=is_complex)
     if system.lu.info:
         raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
-    y, refined = system.solve(b)
+    y, refined = system.solve(b, extended)
     x, error = form.solution(y, refined.error) if form else (y, refined.error)
     bounds = relative_bounds(x, error)
     is_doubtful = not certified and digits_of(float(bounds.max(initial=0.0))) < DIGITS_EXPECTED[str(system.lu.dtype)]
     facts = accuracy(system.lu, refined, bounds) | {"growth": system.lu.pivot_growth} if report or is_doubtful else {}
     if is_doubtful:
-        warnings.warn(f"solve: {doubt(facts, 'certified=True')}", stacklevel=2)
+        warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
     result = [x]
     if certified:
         with Progress(system.lu.n, "rows certified") as bar:

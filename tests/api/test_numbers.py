@@ -104,12 +104,12 @@ def test_systems_are_solved(tmp_path, rng):
     assert np.array_equal(renderer.solve(tmp_path / "band.npz", str(tmp_path / "b.npy")), renderer.solve(ab, b, 2, 1))
 
 
-def rational_solution(matrix, b):
-    """Gaussian elimination in rational numbers."""
+def rational_solution(matrix, b, kl=2):
+    """Gaussian elimination in rational numbers, of kl subdiagonals."""
     rows = [[*map(Fraction, row), Fraction(value)] for row, value in zip(matrix.tolist(), b.tolist(), strict=True)]
     n = len(rows)
     for k in range(n):
-        for i in range(k + 1, min(n, k + 3)):
+        for i in range(k + 1, min(n, k + kl + 1)):
             factor = rows[i][k] / rows[k][k]
             rows[i] = [u - factor * v if v else u for u, v in zip(rows[i], rows[k], strict=True)]
     x = [Fraction(0)] * n
@@ -140,8 +140,13 @@ def test_wrong_systems_are_sentences(arguments, error, sentence):
 
 def test_a_doubtful_solution_warns_and_a_report_says_its_bounds():
     hilbert = 1 / (np.arange(14)[:, None] + np.arange(14) + 1.0)
-    with pytest.warns(UserWarning, match="no digit is certain; certified=True may prove some"):
+    with pytest.warns(UserWarning, match=r"no digit is certain \(rcond.*; extended=True computes with twice"):
         renderer.solve(hilbert, np.ones(14))
+    with warnings.catch_warnings(action="error"):  # the way out that the warning names is one
+        x, report = renderer.solve(hilbert, np.ones(14), extended=True, report=True)
+    exact = np.array(rational_solution(hilbert, np.ones(14), 13))
+    error = max(abs(Fraction(f) - e) for f, e in zip(x.tolist(), exact, strict=True)) / max(map(abs, exact))
+    assert error <= Fraction(report["forward_bound"]) < Fraction(1, 10**10)
     with pytest.warns(UserWarning, match="no digit is certain"):
         _, report = renderer.solve(hilbert, np.ones(14), report=True)
     assert report["forward_bounds"] == [None] and report["correct_digits"] == 0 and report["rcond"] < 1e-15

@@ -60,6 +60,7 @@ def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
     out, err = capsys.readouterr()
     summary = json.loads(out.splitlines()[-1])
     assert summary["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
+    assert "--certified" not in err
     assert (
         summary["forward_bound"] is None and summary["forward_bounds"] == [None] and summary["backward_error"] < 1e-14
     )

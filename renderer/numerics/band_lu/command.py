@@ -56,6 +56,7 @@ FLAGS = {
     "--natural-order": "keep the order of rows and columns where another one makes the band narrower",
     "--json": "print exactly one JSON object",
 }
+LEAST_PROVEN_RCOND = 1e-15  # no proof of --certified, in float64, is to be expected for smaller ones
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
 
@@ -116,8 +117,7 @@ def command(args: argparse.Namespace) -> int:
         sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
         _warn(args, f"the matrix is singular: {sentence}; {args.output} is not written")
     elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]] and not args.certified:
-        advice = "" if args.extended else "; --extended computes with twice as many"
-        _warn(args, doubt(result, "--certified") + advice)
+        _warn(args, doubt(result, "--certified", "" if args.extended else "--extended"))
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
@@ -136,21 +136,27 @@ def _warn(args: argparse.Namespace, sentence: str) -> None:
     print(f"rayfold: {args.band}: {sentence}", file=sys.stderr)
 
 
-def doubt(result: dict[str, Any], option: str) -> str:
-    """Says how few digits of the solution of a report are certain; `option` is the spelling of what may prove more."""
+def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
+    """Says how few digits of the solution of a report are certain, and which options may help.
+
+    `certified` and `extended` are their spellings, `extended` "" where it was given. Near a singular matrix there is no
+    proof in float64.
+    """
+    advice = f"; {extended} computes with twice as many" if extended else ""
     if result["forward_bound"] is None:
-        sentence = f"no bound of the error can be shown, so no digit is certain; {option} may prove some"
+        proof = f"; {certified} may prove some" if result["rcond"] > LEAST_PROVEN_RCOND else ""
+        sentence = f"no bound of the error can be shown, so no digit is certain{proof}"
     else:
         reason = "the condition of the matrix, the growth of its factors or the spread of its scales costs the others"
         sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
-    return f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e})"
+    return f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e}){advice}"
 
 
 def _verdict(result: dict[str, Any]) -> str:
     """The figures of a solution's accuracy in one line."""
     if result["refine"] == "none":
         return "solved once, without a bound of the error"
-    bound = "error below {forward_bound:.1e}"
+    bound = "error below {forward_bound:.1e} of the largest component"
     if result["forward_bound"] is None:
         bound = "no estimate of the error beside the proof" if "certified" in result else "no bound of the error"
     return ("residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, " + bound).format(**result)

@@ -64,7 +64,7 @@ def enclose(
     """The Enclosure around the refined solution of A x = b, with A the matrix of `lu` and b (n,) or (n, m).
 
     progress(count) is called after `count` rows each. Elements of A and b may be wrong by `uncertainty`, an absolute
-    error: of an equilibrated system (system.py), the rounding error of the scaling. Without `may_invert` only the proofs
+    error: of an equilibrated system (system.py), the rounding error of the scaling. Without `may_invert` only proofs
     that take about one solution are tried.
     IncompleteError, with the digits lost to the condition number, if no enclosure can be proven.
     """

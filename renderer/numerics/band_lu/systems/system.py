@@ -69,10 +69,10 @@ class System:
     def solve(self, b: np.ndarray, extended: bool = False, refines: bool = True) -> tuple[np.ndarray, RefinedSolution]:
         """The solution x, (n,) or (n, m) as b, and its RefinedSolution, in the order and scale of the file.
 
-        The errors of systems of order SMALL_ORDER or less are proven; so are those of larger ones that refinement cannot
-        estimate, as where the columns' scales spread widely, if that takes no inverse. With `extended` the matrix, float64, is factored
-        again in twice the precision; InputError if it is too large. Without `refines` x is computed once, and its
-        errors are NaN. SolutionOverflows if x is beyond the largest number of its dtype.
+        The errors of systems of order SMALL_ORDER or less are proven. In larger ones a proof without an inverse
+        replaces estimates that refinement cannot give, as where the columns' scales spread widely. With `extended` the
+        matrix, float64, is factored again in twice the precision; InputError if it is too large. Without `refines` x
+        is computed once, and its errors are NaN. SolutionOverflows if x is beyond the largest number of its dtype.
         """
         rhs, shift = self.scaled_rhs(b)
         units = self.scaling.units if self.scaling else None
