@@ -153,36 +153,38 @@ def draw(
     waited = time.monotonic()
     drawn, first = 0, None
     queued, max_queued = 0, 1  # samples launched since the last wait; most before the next, SYNC_SECONDS of work
-    while drawn < job.samples:
-        arguments = (settings, job.size, job.time)
-        picture.shows_each = False
-        try:
-            frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
-        finally:
-            picture.shows_each = True
-        drawn, queued = drawn + 1, queued + 1
-        progress.advance()
-        if queued >= max_queued or time.monotonic() > job.deadline:
-            frame.device.finish()
-            if job.stop is not None:
-                job.stop.has_drawn = True
-            took, waited = time.monotonic() - waited, time.monotonic()
-            queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
-            if waited > job.deadline:
+    with drawing():
+        while drawn < job.samples:
+            arguments = (settings, job.size, job.time)
+            picture.shows_each = False
+            try:
+                frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
+            finally:
+                picture.shows_each = True
+            drawn, queued = drawn + 1, queued + 1
+            progress.advance()
+            if queued >= max_queued or time.monotonic() > job.deadline:
+                frame.device.finish()
+                if job.stop is not None:
+                    job.stop.has_drawn = True
+                took, waited = time.monotonic() - waited, time.monotonic()
+                queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
+                if waited > job.deadline or first and waited + took > job.deadline + GRACE_SECONDS / 2:
+                    break  # the next sample would not end within the grace, and all would be lost
+                if first is None:  # the first draw may include compilation and warm-up
+                    first = waited, picture.fraction_done(drawn, job.samples)
+                elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
+                    done = picture.fraction_done(drawn, job.samples)
+                    print_eta(job, waited - first[0], first[1], done, rounds)
+                    needed = (waited - first[0]) * ((1 - first[1]) * rounds - done + first[1])
+                    if job.gives_up and needed > (done - first[1]) * (job.deadline - waited):
+                        break
+                    first = (0.0, 0.0)
+            if job.stop is not None and job.stop.requested:
                 break
-            if first is None:  # the first draw may include compilation and warm-up
-                first = waited, picture.fraction_done(drawn, job.samples)
-            elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
-                done = picture.fraction_done(drawn, job.samples)
-                print_eta(job, waited - first[0], first[1], done, rounds)
-                needed = (waited - first[0]) * ((1 - first[1]) * rounds - done + first[1])
-                if job.gives_up and needed > (done - first[1]) * (job.deadline - waited):
-                    break
-                first = (0.0, 0.0)
-        if job.stop is not None and job.stop.requested:
-            break
-        if job.noise is not None and job.noise.is_reached(picture):
-            break
+            if job.noise is not None and job.noise.is_reached(picture):
+                break
+        frame.device.finish()
     frame = picture.developed(first_part) if first_part else picture.current_frame(frame)
     frame.device.finish()
     return frame, drawn
@@ -219,7 +221,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     if at_once := picture.keeps_samples(job.settings(), job.size):
         tiles = [*tiles_of(job.size, job.tile or TILE)]
     for count, tile in enumerate(tiles):
-        with stage("rendering"), about(job.scene.path), drawing():
+        with stage("rendering"), about(job.scene.path):
             if at_once and count:
                 frame = picture.developed(tile or (0, 0, *job.size))
                 progress.advance(job.samples if len(job.tiles()) > 1 else 0)

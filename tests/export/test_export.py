@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +20,9 @@ from renderer.cli import main
 from renderer.export import render as render_module
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
+from renderer.pictures import load
+from renderer.pictures.picture import Picture
+from renderer.system.progress import Progress
 from tests.export.export_helpers import SCENE, export
 
 pytestmark = pytest.mark.usefixtures("shared_gl")
@@ -166,6 +171,20 @@ def test_a_time_limit_ends_films_of_one_sample_and_pictures_of_many_tiles(scene,
     assert main(["export", str(scene), "-o", str(tmp_path / "a.png"), *size]) == 3
     assert " tiles are drawn at --time-limit; nothing is written of a part\n" in capsys.readouterr().err
     assert not (tmp_path / "a.png").exists()
+
+
+def test_no_sample_begins_that_would_end_after_the_grace(scene, monkeypatch):
+    """It was ended from outside, and with it what was drawn: a poster of 5 samples of 16 s, 10 s late at most."""
+    now, frame = [0.0], SimpleNamespace(device=SimpleNamespace(finish=lambda: None))
+    monkeypatch.setattr(render_module.time, "monotonic", lambda: now[0])
+
+    class Slow(Picture):
+        draw = staticmethod(lambda *_: now.__setitem__(0, now[0] + 16) or frame)
+
+    job = render_module.RenderJob(load(scene), (4, 4), 9, deadline=60.0)
+    assert render_module.draw(Slow(None), job, None, Progress(0, ""))[1] == 4  # at 64 s: within the grace
+    job, now[0] = replace(job, deadline=55.0), 0.0
+    assert render_module.draw(Slow(None), job, None, Progress(0, ""))[1] == 3  # at 48 s, not at 64 s
 
 
 def test_dry_run_writes_nothing(scene, tmp_path):
