@@ -14,7 +14,7 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.fractals.bilinear import STEP, StepTable, step_table
 from renderer.fractals.formula import compile_formula
-from renderer.fractals.reference import Orbit, precision_bits, reference_orbit
+from renderer.fractals.reference import Orbit, Point, precision_bits, reference_orbit
 from renderer.fractals.settings import COLORINGS, PALETTES, Settings
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
@@ -53,7 +53,7 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4)
 def reference_of(
-    settings: Settings, julia_c: tuple[float, float], corner_distance: float, with_steps: bool = True,
+    settings: Settings, julia_c: Point, corner_distance: float, with_steps: bool = True,
     deadline: float = math.inf,
 ) -> Reference:  # fmt: skip
     """Computes the reference of a view; `corner_distance` is the distance of its corners from its center, in heights.
@@ -61,12 +61,12 @@ def reference_of(
     There are steps for analytic formulas, and for colorings that do not look at every iterate.
     """
     view, formula = settings.view, FORMULAS[settings.kind][0]
-    zero, bits = (Decimal(0), Decimal(0)), precision_bits(view.height, view.center)
+    numbers = *view.center, *(julia_c if settings.kind == "julia" else ())
+    zero, bits = (Decimal(0), Decimal(0)), precision_bits(view.height, *numbers)
     count, restart, log2_c = settings.max_iterations, 0, -math.inf
     if settings.kind == "julia":
-        c = Decimal(julia_c[0]), Decimal(julia_c[1])
         first, critical = (
-            reference_orbit(formula, settings.power, z, c, bits, count, deadline) for z in (view.center, zero)
+            reference_orbit(formula, settings.power, z, julia_c, bits, count, deadline) for z in (view.center, zero)
         )
         restart = len(first.mantissas)
         orbit = Orbit(*map(np.concatenate, zip(first, critical, strict=True)))
@@ -97,7 +97,7 @@ class KernelPass:
         self._kernel: Kernel | None = None
 
     def begin(
-        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: tuple[float, float],
+        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: Point,
         deadline: float = math.inf,
     ) -> None:  # fmt: skip
         """Compute the reference and upload it; compile the kernel. `deadline`: see reference_orbit()."""
@@ -120,9 +120,7 @@ class KernelPass:
         self._kernel(tile[2] * tile[3], self._frame, *self._arguments, view.copy()[()])
         return self._frame
 
-    def _begin_perturbation(
-        self, settings: Settings, size: tuple[int, int], julia_c: tuple[float, float], deadline: float
-    ) -> None:
+    def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: Point, deadline: float) -> None:
         distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
         reference = reference_of(settings, julia_c, distance, self._with_steps, deadline)
         orbit, steps, view = reference.orbit, reference.steps, self._view

@@ -33,13 +33,13 @@ class Orbit(NamedTuple):
     exponents: np.ndarray
 
 
-def precision_bits(view_height: Decimal, center: Point) -> int:
+def precision_bits(view_height: Decimal, *numbers: Decimal) -> int:
     """Bits after the binary point for a view, and for every view of less depth about the same center.
 
-    All digits of the center count, so that the frames of a zoom to it share one orbit.
+    All digits of `numbers` (the center, a Julia set's c) count, so that the frames of a zoom share one orbit.
     """
     depth = -float(view_height.log10())
-    digits = max(-int(value.as_tuple().exponent) for value in center)
+    digits = max(-int(value.as_tuple().exponent) for value in numbers)
     return 32 * math.ceil((max(depth, digits, 0) * math.log2(10) + GUARD_BITS) / 32)
 
 

@@ -19,7 +19,7 @@ class Settings(PictureSettings):
     kind: Literal["mandelbrot", "julia", "tricorn", "burning_ship", "formula"] = setting(
         "mandelbrot", help="which set is drawn"
     )
-    c: tuple[float, float] = setting((-0.8, 0.156), help="c of the Julia set z^n + c")
+    c: tuple[Decimal, Decimal] = setting((Decimal("-0.8"), Decimal("0.156")), help="c of the Julia set z^n + c")
     c_path_radius: float = setting(
         0.0,
         0.0,
@@ -52,6 +52,7 @@ class Settings(PictureSettings):
     view: DeepView = DeepView((Decimal("-0.6"), Decimal(0)), Decimal("2.6"))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "c", tuple(Decimal(str(value)) for value in self.c))  # as in DeepView
         if self.kind == "burning_ship" and self.power != 2:
             raise ValueError(f"power is {self.power}; it must be 2 where kind is 'burning_ship'")
         if self.kind == "formula":

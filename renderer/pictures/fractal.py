@@ -14,6 +14,7 @@ from typing import Self
 
 from renderer.errors import UnavailableError, UserError
 from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
+from renderer.fractals.reference import Point
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
@@ -131,12 +132,14 @@ class Picture(AccumulatingPicture[Settings]):
             center=tuple(map(float, view.center)), right=right, down=down, resolution=size,
             sample_index=float(self.samples), max_iterations=settings.max_iterations,
             color_density=settings.color_density, color_offset=settings.color_offset, relief=settings.relief,
-            julia_c=_julia_c(settings, time),
+            julia_c=tuple(map(float, _julia_c(settings, time))),
         )  # fmt: skip
 
 
-def _julia_c(settings: Settings, time: float) -> tuple[float, float]:
-    """c at a time in seconds."""
+def _julia_c(settings: Settings, time: float) -> Point:
+    """c at a time in seconds, with all its digits where it is still."""
     angle = 2 * math.pi * time / REVOLUTION_SECONDS
     (x, y), radius = settings.c, settings.c_path_radius
-    return x + radius * math.cos(angle), y + radius * math.sin(angle)
+    if not radius:
+        return x, y
+    return Decimal(str(float(x) + radius * math.cos(angle))), Decimal(str(float(y) + radius * math.sin(angle)))

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -261,6 +262,27 @@ def test_a_precision_too_coarse_is_refused(gpu):
 def test_a_center_may_be_a_complex_number_and_counts_have_exponents(text, center):
     settings = from_table(Settings, {"view": {"center": text}, "max_iterations": 1e5}, "x", None)
     assert settings.view.center == tuple(map(Decimal, center)) and settings.max_iterations == 100_000
+
+
+def test_all_digits_of_a_julia_constant_count(gpu):
+    """Around a point of the plane that float64 rounds, the Julia set of c was flat: its orbit was another c's."""
+    digits = ("-0.10109636384562216103", "0.95628651080914150077")
+    settings = set_from_text(Settings(kind="julia", max_iterations=4000, palette="raw"), "c", ",".join(digits))
+    assert settings.c == tuple(map(Decimal, digits)) and to_table(settings)["c"] == list(digits)
+    assert from_table(Settings, to_table(settings), "x", None) == settings
+    settings = replace(settings, view=DeepView(digits, Decimal("3e-19")))  # about c: the orbit of 0 goes through it
+    drawn = Picture(gpu).draw(settings, (16, 9), 0.0).read()[..., 2]
+    for x, y in ((0, 0), (7, 4), (15, 8)):
+        z, c = ([Fraction(value) for value in digits] for _ in range(2))
+        z[0] += Fraction(2 * x - 15, 18) * Fraction("3e-19")
+        z[1] -= Fraction(2 * y - 8, 18) * Fraction("3e-19")
+        (a, b), (u, v) = ([round(value * 2**300) for value in pair] for pair in (z, c))
+        n = 0
+        while a * a + b * b <= 10**6 << 600 and n < 4000:
+            a, b, n = ((a * a - b * b) >> 300) + u, (a * b >> 299) + v, n + 1
+        assert drawn[y, x] == n, (x, y)
+    rounded = replace(settings, c=tuple(map(float, digits)))
+    assert not np.array_equal(Picture(gpu).draw(rounded, (16, 9), 0.0).read()[..., 2], drawn)
 
 
 def test_powers_that_fit_a_formula_are_accepted():
