@@ -10,6 +10,10 @@ from renderer.system import arguments, trust
 
 INPUT_HELP = "scene .toml, mesh, .flame, .cb program, light field, or a PNG that Rayfold wrote"
 OUTPUT_HELP = ".png, .exr, a video, or frames as out_####.png"
+SAMPLES_HELP = (
+    "samples to accumulate (default: from the scene file); of a flame, batches of up to 16 million points or a 64th of"
+    " its points: --quality says how many it has"
+)
 NOISE_HELP = (
     "draw until the noise is below this: 1%% of white in a flame, of each pixel's luminance in a ray traced picture"
 )
@@ -35,7 +39,8 @@ class ExportOptions:
     input: Path = field(metadata={"metavar": "INPUT", "type": Path, "help": INPUT_HELP})
     output: Path = field(metadata={"metavar": "OUT", "type": arguments.output, "required": True, "help": OUTPUT_HELP})
     size: tuple[int, int] | None = _option("in pixels (default: from the scene file)", "WxH", arguments.size)
-    samples: int | None = _option("samples to accumulate (default: from the scene file)", "N", arguments.positive)
+    samples: int | None = _option(SAMPLES_HELP, "N", arguments.positive)
+    quality: str | None = _option("samples per pixel of a flame (default: from its file)", "Q")
     time: float | None = _option("seconds into an animated scene (default 0)", "T", arguments.seconds)
     frames: str | None = _option("frame numbers of a video or of out_####.png, as 1-48; the first shows --time", "A-B")
     fps: int = _option("frames a second of scene time (default 24)", "FPS", arguments.positive, 24)

@@ -251,11 +251,28 @@ def load_scene(options: ExportOptions) -> Scene:
         else:
             settings = set_from_text(settings, key, text)
             scene = without_tracks(scene, key)
+    if options.quality is not None:
+        settings = _with_quality(options, scene, settings)
     if options.seed is not None:
         if "seed" not in [f.name for f in fields(settings)]:
             raise UserError(f"--seed {options.seed}: a {scene.picture} picture has no random numbers")
         settings = set_from_text(settings, "seed", str(options.seed), "--seed")
     return replace(scene, settings=settings, tone=tone)
+
+
+def _with_quality(options: ExportOptions, scene: Scene, settings: Any) -> Any:
+    """The settings of a flame, and of its key frames, with the samples per pixel of --quality. Raises UserError."""
+    if scene.picture not in ("flame", "flame3d"):
+        allowed = "flame, flame3d; others take --samples N"
+        raise UserError(f"--quality {options.quality}: a {scene.picture} picture has none; allowed are {allowed}")
+    if options.samples is not None:
+        raise UserError(f"--quality {options.quality}: not together with --samples, the batches to draw of it")
+    settings = set_from_text(settings, "quality", str(options.quality), "--quality")
+    keys = []
+    for key in settings.keyframes:
+        quality = max(settings.quality / math.pow(4.0, key.zoom), 1e-3)  # KeyFrame.quality multiplies it again
+        keys.append(replace(key, flame=replace(key.flame, quality=quality)))
+    return replace(settings, keyframes=tuple(keys))
 
 
 def with_environment(scene: Scene, name: str) -> Any:

@@ -305,7 +305,7 @@ def print_plan(plan: ExportPlan) -> int:
         "size": list(plan.size),
         "frames": 1 if plan.numbers is None else len(plan.numbers),
         "tiles": len(tiles),
-        "samples": options.samples or "from the scene file",
+        "samples": plan.samples or picture.planned_samples(settings, plan.size) or "from the scene file",
         "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
         "disk_bytes": 0 if untiled else 16 * width * height,
         "device_bytes_per_frame": picture.device_bytes(settings, tile),

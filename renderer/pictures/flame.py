@@ -313,6 +313,11 @@ class Picture(AccumulatingPicture[Settings]):
 
     def sample_count(self, settings: Settings, size: Size) -> int:
         """Batches of all passes."""
+        return self.planned_samples(settings, size)
+
+    @classmethod
+    def planned_samples(cls, settings: Settings, size: Size) -> int:
+        """Batches of all passes."""
         samples, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
         return middle_sample(samples).flame.passes * make_schedule(samples, size).batches
 

@@ -92,6 +92,11 @@ class Picture(Generic[AnySettings]):
         return 16 * size[0] * size[1]
 
     @classmethod
+    def planned_samples(cls, settings: AnySettings, size: Size) -> int | None:
+        """sample_count() without a device; None for pictures that do not know it then."""
+        return getattr(settings, "samples", None)
+
+    @classmethod
     def check_tiles(cls, scene: Scene, size: Size) -> None:
         """Raises UnavailableError if a scene's picture of `size` cannot be drawn in tiles."""
         if cls.drawn_whole:

@@ -17,7 +17,10 @@ import pytest
 
 from assets.makers.gltf_builder import Maker, square
 from renderer.cli import main
+from renderer.errors import UserError
 from renderer.export import render as render_module
+from renderer.export.options import ExportOptions
+from renderer.export.plan import load_scene
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
 from renderer.pictures import load
@@ -25,6 +28,7 @@ from renderer.pictures.picture import Picture
 from renderer.system.progress import Progress
 from tests.export.export_helpers import SCENE, export
 
+FLAME = 'size="40 30" scale="9" temporal_samples="1"><xform weight="1" linear="1" coefs=".5 0 0 .5 .2 .1"/>'
 pytestmark = pytest.mark.usefixtures("shared_gl")
 
 
@@ -191,6 +195,33 @@ def test_dry_run_writes_nothing(scene, tmp_path):
     answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
     facts = json.loads(answer.stdout)
     assert facts["tiles"] == 100 and facts["disk_bytes"] == 16 * 20000**2 and not (tmp_path / "a.png").exists()
+
+
+def test_quality_is_the_samples_per_pixel_of_a_flame(scene, tmp_path, capsys):
+    """--samples 200 was 40 times the work of quality 200, and --quality an unknown option."""
+    text = f"""<flames><flame name="a" time="0" zoom="1" quality="7" {FLAME}</flame>
+        <flame name="b" time="2" quality="9" {FLAME}</flame></flames>"""
+    path = tmp_path / "two.flame"
+    path.write_text(text)
+    one, film, wrong = (
+        ExportOptions(path, tmp_path / "a.png", quality=q, film=f) for q, f in (("20", 0), ("20", 1), ("0", 0))
+    )
+    assert load_scene(one).settings.quality == 20
+    assert [key.quality for key in load_scene(film).settings.keyframes] == [20, 20]
+    with pytest.raises(UserError, match="--quality quality is 0.0; it must be 0.001 to"):
+        load_scene(wrong)
+    counts = []
+    for quality in (1, 200):
+        words = [path, "-o", tmp_path / "a.png", "--flame", "b", "--size", "640x480", "--quality", quality, "--dry-run"]
+        assert main(["export", *map(str, words), "--json"]) == 0
+        counts.append(json.loads(capsys.readouterr().out)["samples"])
+    assert counts[0] == 1 and 11 <= counts[1] <= 14  # 0.3 million points; 61 in batches of 1, 0.4, 0.6 to 16 million
+    for words, said in (
+        ([scene], "a fractal picture has none; allowed are flame"),
+        ([path, "--samples", 3], "together"),
+    ):
+        assert main(["export", *map(str, words), "-o", str(tmp_path / "b.png"), "--quality", "20"]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_a_dry_run_tells_what_a_file_lacks_and_offers(tmp_path, capsys):
