@@ -14,6 +14,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from renderer.errors import InputError
 from renderer.scene.schema import to_decimal
 from renderer.window.controls import theme
@@ -311,12 +313,18 @@ def _number(f: Field, value: Any) -> Any:
             changed, new = imgui.input_int("##", _int_shown(value))
     elif bounded and high - low < MAX_SLIDER_RANGE:
         changed, new = _slider(imgui.slider_float, value, low, high, "%.4g", flags)
+        new = shortest(new) if changed else new
     else:
         changed, new = imgui.input_double("##", value, 0.0, 0.0, "%.10g")
     if not (changed and _is_usable(new)):
         return value
     new = max(new, low) if low is not None else new
     return min(new, high) if high is not None else new
+
+
+def shortest(number: float) -> float:
+    """The shortest decimal of a control's float32: 0.9 as typed, which files would have as 0.8999999761581421."""
+    return float(str(np.float32(number)))
 
 
 def _slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any) -> tuple[bool, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
+from renderer.paths import is_bundled
 from renderer.pictures import SCENE_KEYS, scene_of_table, tone_table
 from renderer.scene import toml_text
 from renderer.scene.animation import write_animation
@@ -276,6 +277,9 @@ def _with_row(text: str, index: int, old: dict[str, Any], new: dict[str, Any]) -
 def moved_to(before: SceneText, scene: Scene, path: Path) -> SceneText:
     """The text of a scene for another file: paths are relative to that file's folder."""
     text = with_scene(before, scene).text
+    if is_bundled(before.path) and not is_bundled(path):
+        for name in ("test", "bench"):  # of this program's own tests and measurements
+            text = toml_text.remove_value(text, (name,)) if name in parse_toml(text) else text
     if resolve(path.parent) != resolve(before.path.parent):
         named = [*_file_values(scene.settings, ("settings",)), *_file_values(scene.tone, ("tone",))]
         for at, f, value in named:

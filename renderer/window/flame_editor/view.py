@@ -15,6 +15,7 @@ from renderer.flames.genome import IDENTITY_2D, Flame
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
+from renderer.window.controls.settings import shortest
 from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
@@ -186,7 +187,7 @@ class FlameEditor(Editor):
             self._label(name)
             changed, new = imgui.slider_float(f"##{name}", getattr(xform, name), low, high, "%.4g", flags)
             if changed and np.isfinite(new):
-                self.change_xform(**{name: float(min(max(new, lowest), 1e9))})
+                self.change_xform(**{name: min(max(shortest(new), lowest), 1e9)})
 
     def _label(self, name: str) -> None:
         """A label, with the next control in the column beside it."""
@@ -362,4 +363,4 @@ def _drag(
 ) -> float | None:
     """A number that is dragged or typed: the new value, or None if it was not changed to a finite one."""
     changed, new = imgui.drag_float(label, value, speed, low, high, text)
-    return float(new) if changed and np.isfinite(new) else None
+    return shortest(new) if changed and np.isfinite(new) else None

@@ -152,6 +152,13 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         assert screen.app.panel.scene.settings.max_iterations == wanted
 
 
+def test_a_typed_number_is_the_decimal_that_was_typed(rng):
+    """0.9 was saved as 0.8999999761581421, the float32 of the control."""
+    for text in ("0.9", "-0.1", "1e-06", "123.456", *(f"{x:.4g}" for x in rng.normal(0, 9, 40))):
+        shown = float(np.float32(text))
+        assert settings.shortest(shown) == float(text) and np.float32(settings.shortest(shown)) == shown
+
+
 def test_a_decimal_number_of_any_length_can_be_typed(gl, scene_files, places, monkeypatch):
     opened, digits = imgui.tree_node, "0.1" + "234567890" * 12
     monkeypatch.setattr(imgui, "tree_node", lambda label: (imgui.set_next_item_open(True), opened(label))[1])

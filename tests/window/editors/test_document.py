@@ -295,8 +295,24 @@ def test_saving_elsewhere_rewrites_paths_and_only_these(tmp_path):
     (tmp_path / "deep").mkdir()
     after = before.text_for(tmp_path / "deep" / "still.toml")
     old = (SCENES / "still_life.toml").read_text()
-    assert [line[:8] for line in changes(old, after.text)] == ["-file = ", "+file = "]
+    moved, rest = (lines := changes(old, after.text))[:2], lines[2:]
+    assert [line[:8] for line in moved] == ["-file = ", "+file = "] and all(line[0] == "-" for line in rest)
+    tables = [f"-{line}" for line in old[old.index("[bench]") :].splitlines()]
+    assert sorted(rest) == sorted([*tables, "-"]), "what only tests and measurements read"
     assert after.scene.settings == before.scene.settings
+
+
+def test_a_copy_of_a_bundled_scene_has_nothing_of_its_tests(tmp_path):
+    """The copy had its [test] with a comment on a test's file, and an empty [bench]."""
+    file = next(
+        each for each in sorted(SCENES.glob("*.toml")) if "[test]" in (text := each.read_text()) and "[bench]" in text
+    )
+    before = Document(scene := load(file), scene_text.opened(scene))
+    after = before.text_for(tmp_path / "mine.toml")
+    assert scene.test and not {"test", "bench"} & tomllib.loads(after.text).keys()
+    assert "tests/" not in after.text and not after.text.endswith("\n\n") and after.scene.settings == scene.settings
+    again = Document(mine := replace(after.scene, test={"compare": "twin"}), scene_text.written(mine))
+    assert "[test]" in again.text_for(tmp_path / "other.toml").text, "tables of one's own stay"
 
 
 def test_a_new_scene_has_every_addition_and_a_careful_text(tmp_path):
