@@ -14,3 +14,10 @@ def test_commands_write_lines_into_a_pipe_and_scripts_none(monkeypatch, capsys):
                 now[0] += 4.0
                 steps.advance()
         assert capsys.readouterr().err == wanted
+    with Progress(2, "box") as steps:
+        steps.parts = 8
+        for _ in range(11):
+            now[0] += 4.0
+            steps.advance()
+    lines = "rayfold: box: 0.375 of 2 in 12 s\nrayfold: box: 0.75 of 2 in 24 s\nrayfold: box: 1.125 of 2 in 36 s\n"
+    assert capsys.readouterr().err == lines

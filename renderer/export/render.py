@@ -34,6 +34,7 @@ from renderer.system.trust import GRACE_SECONDS, about, check_memory, drawing
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
+PART = 256  # side of the parts in which a picture of one sample is drawn, which may take minutes, for its progress
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
 SYNC_SECONDS = 0.15  # seconds of work between waits for the device: the delay of Ctrl-C and deadlines
@@ -166,7 +167,7 @@ def draw(
             if queued >= max_queued or time.monotonic() > job.deadline:
                 frame.device.finish()
                 if job.stop is not None:
-                    job.stop.has_drawn = True
+                    job.stop.has_drawn = tile is None  # of a picture in tiles nothing is kept
                 took, waited = time.monotonic() - waited, time.monotonic()
                 queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
                 if waited > job.deadline or first and waited + took > job.deadline + GRACE_SECONDS / 2:
@@ -216,10 +217,14 @@ def format_duration(seconds: float) -> str:
 def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples
+    picture.exported = None  # frees the last one
     picture.prepare_export(job.scene.tone)
     tiles = job.tiles()
     if at_once := picture.keeps_samples(job.settings(), job.size):
         tiles = [*tiles_of(job.size, job.tile or TILE)]
+    elif tiles == [None] and job.samples == 1 and picture.can_split:
+        tiles = [*tiles_of(job.size, PART)]
+        progress.parts = len(tiles)
     for count, tile in enumerate(tiles):
         with stage("rendering"), about(job.scene.path):
             if at_once and count:
@@ -237,6 +242,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
             image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
     rendered = image.result(fewest, frame.device.name, frame)
+    picture.exported = rendered.linear
     if job.denoise:
         with stage("developing"):
             _denoise(rendered)

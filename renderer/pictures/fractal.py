@@ -12,6 +12,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Self
 
+import numpy as np
+
 from renderer.errors import UnavailableError, UserError
 from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
 from renderer.fractals.reference import Point
@@ -25,6 +27,8 @@ R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: even
 REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
 # Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
 # of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
+MOSTLY_INSIDE = 0.99  # fraction of a picture's pixels that are black, above which an export says so
+MAX_ROWS = 64  # in which they are counted
 UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
 FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
 
@@ -36,17 +40,18 @@ class Picture(AccumulatingPicture[Settings]):
     tone = ToneMapping("manual")
     passes = ("images/fractal.frag",)
     max_side = MAX_TEXTURE_SIDE
-    can_clone = True
+    can_clone = can_split = True
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._targets: tuple[Texture, ...] = ()
         self._kernels: KernelPass | None = None
         self._arithmetic = "float"
+        self._settings = Settings()
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Allocate the two targets that samples are averaged in, or compute the reference orbit."""
-        self._arithmetic = self._choose_arithmetic(settings, size)
+        self._arithmetic, self._settings = self._choose_arithmetic(settings, size), settings
         if self._arithmetic == "kernel":
             self._kernels = self._kernels or KernelPass(self.gpu.device)
             self._kernels.begin(settings, size, tile, _julia_c(settings, time), self.deadline)
@@ -83,6 +88,20 @@ class Picture(AccumulatingPicture[Settings]):
         """Samples and arithmetic."""
         kernels = self._kernels if self._arithmetic == "kernel" else None
         return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
+
+    def hints(self) -> list[str]:
+        """A sentence where almost all pixels of the last export reached max_iterations."""
+        if self.exported is None:
+            return []
+        settings, height = self._settings, len(self.exported)
+        pixels = np.concatenate([self.exported[y : y + 1] for y in range(0, height, -(-height // MAX_ROWS))])
+        inside = (pixels[..., 0] < 0 if settings.palette == "raw" else ~pixels[..., :3].any(-1)).mean()
+        if inside < MOSTLY_INSIDE:
+            return []
+        limit = settings.max_iterations
+        return [
+            f"{100 * inside:.3g} % of the pixels reached max_iterations, {limit}, and are black; raise max_iterations"
+        ]
 
     def _render_pass(self, settings: Settings) -> Callable[..., None]:
         real2 = {"double": "dvec2", "float": "vec2"}[self._arithmetic]

@@ -51,9 +51,11 @@ class Picture(Generic[AnySettings]):
     max_side = 1 << 17  # pixels of a side that are drawn at once; exports draw a longer picture in tiles
     drawn_whole = False  # True for a kind of picture that is never drawn in tiles
     can_clone = False
+    can_split = False  # a sample may take minutes, and as long in tiles: exports draw one alone in parts
     can_pick = False
     can_open = False
     shows_each = True  # False: nobody looks at a frame before current_frame(), so that draw() may return an earlier one
+    exported: Any = None  # the linear values (height, width, 4) of the last export, whose rows are read, for hints()
     # On time.monotonic()'s clock: from then on, work before the first sample may raise IncompleteError.
     deadline = math.inf
 

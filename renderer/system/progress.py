@@ -35,6 +35,7 @@ class Progress:
     def __init__(self, total: int, title: str):
         self._total, self._title = total, title
         self.done = 0
+        self.parts, self._part = 1, 0  # of a step: a sample that is drawn in parts advances once for each
         self._start = self._line = time.monotonic()
         self._bar: Any = None
         self._watched = sys.stderr.isatty()
@@ -47,13 +48,15 @@ class Progress:
             self._bar.stop()
 
     def advance(self, steps: int = 1) -> None:
-        """Adds `steps` to the steps done, and updates the bar."""
-        self.done += steps
+        """Adds `steps` to the steps done, or to the parts of one, and updates the bar."""
+        whole, self._part = divmod(self._part + steps, self.parts)
+        self.done += whole
+        done = self.done + round(self._part / self.parts, 3) if self._part else self.done
         if not self._watched:
             if self.writes_lines and time.monotonic() - self._line > LINE_SECONDS:
                 self._line = time.monotonic()
                 seconds = self._line - self._start
-                print(f"rayfold: {self._title}: {self.done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
+                print(f"rayfold: {self._title}: {done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
             from rich.console import Console  # slow to import, and most work is short or unwatched
@@ -65,4 +68,4 @@ class Progress:
             self._task = self._bar.add_task(self._title, total=self._total)
             self._bar.start()
         if self._bar:
-            self._bar.update(self._task, completed=self.done)
+            self._bar.update(self._task, completed=done)

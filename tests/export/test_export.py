@@ -24,6 +24,7 @@ from renderer.export.plan import load_scene
 from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
 from renderer.pictures import load
+from renderer.pictures.fractal import Picture as FractalPicture
 from renderer.pictures.picture import Picture
 from renderer.system.progress import Progress
 from tests.export.export_helpers import SCENE, export
@@ -189,6 +190,17 @@ def test_no_sample_begins_that_would_end_after_the_grace(scene, monkeypatch):
     assert render_module.draw(Slow(None), job, None, Progress(0, ""))[1] == 4  # at 64 s: within the grace
     job, now[0] = replace(job, deadline=55.0), 0.0
     assert render_module.draw(Slow(None), job, None, Progress(0, ""))[1] == 3  # at 48 s, not at 64 s
+
+
+def test_a_picture_of_one_sample_tells_its_progress_in_parts(scene, gpu, monkeypatch):
+    """It was one step: 304 s of a deep zoom without a line. Its bits are those of the picture drawn at once."""
+    job, steps = render_module.RenderJob(load(scene), (70, 46), 1), Progress(1, "")
+    whole, seen, advance = render_module.render(FractalPicture(gpu), job, steps), [], steps.advance
+    assert steps.done == 1
+    monkeypatch.setattr(render_module, "PART", 32)
+    monkeypatch.setattr(steps, "advance", lambda *_: advance() or seen.append(steps.done))
+    parts = render_module.render(FractalPicture(gpu), job, steps)
+    assert seen == [1, 1, 1, 1, 1, 2] and np.array_equal(parts.linear, whole.linear)
 
 
 def test_dry_run_writes_nothing(scene, tmp_path):

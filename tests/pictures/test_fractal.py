@@ -1,15 +1,19 @@
 """Escape-time fractals: equal to an iteration in NumPy, and to what algebra says where it says something."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError
+from renderer.export.render import RenderJob, render
 from renderer.gpu import DeviceContext
 from renderer.pictures.fractal import Picture, Settings
 from renderer.scene.cameras import DeepView
+from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table
+from renderer.system.progress import Progress
 
 BAILOUT2 = 65536.0
 
@@ -160,6 +164,19 @@ def test_colors_are_finite_and_the_inside_is_black(picture, rng):
         count = raw(picture, settings)[..., 0]
         assert np.isfinite(colors).all() and (colors[..., 3] == 1).all() and colors.min() >= 0
         assert not colors[count < 0][:, :3].any() and colors[count >= 0][:, :3].max() > 0.05
+
+
+@pytest.mark.parametrize("precision", ["single", "perturbation"])
+def test_a_black_picture_names_max_iterations(gpu, precision):
+    view = DeepView(("-0.7432702229233837", "0.1313571361114832"), "1e-5")
+    settings, said = Settings(max_iterations=20, view=view, precision=precision), []
+    for change in ({}, {"palette": "raw"}, {"max_iterations": 4000}):
+        picture = Picture(gpu)
+        scene = Scene(Path("a.toml"), "a", "fractal", replace(settings, **change), Picture.tone)
+        render(picture, RenderJob(scene, (48, 27), 2, tile=32), Progress(0, ""))
+        said += [picture.hints()]
+    text = "100 % of the pixels reached max_iterations, 20, and are black; raise max_iterations"
+    assert said == [[text], [text], []]
 
 
 def test_mistakes_are_told():
