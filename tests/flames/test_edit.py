@@ -122,6 +122,22 @@ def test_a_fitted_view_holds_the_flame(gpu, rng):
     assert picture.report()["in_frame"] > 0.95
 
 
+def test_a_fitted_view_holds_a_wide_halo(gpu):
+    """A flame of julian and spherical, of symmetry 3, overflowed all edges: seen is the logarithm of the density."""
+    halo = Xform(
+        (0.9, -0.1, 0.3, 0.1, 0.9, 0.3), color=0.5, variations={"julian": 0.9}, parameters={"julian_power": 3.0}
+    )
+    xforms = (
+        Xform((0.8, -0.3, 0.4, 0.3, 0.8, -0.2), variations={"linear": 0.4, "spherical": 0.6}), halo,
+        Xform((0.5, 0.0, 0.7, 0.0, 0.5, 0.0), weight=0.6),
+    )  # fmt: skip
+    flame = evolve.add_symmetry(Flame(xforms), 3)
+    view = framing.fit_view(ChaosGame(gpu.device), flame)
+    picture = Picture(gpu)
+    picture.draw(Settings(xforms=flame.xforms, view=view), (64, 64), 0.0)
+    assert picture.report()["in_frame"] > 0.98
+
+
 def test_a_chance_flame_can_be_seen(gpu):
     rng = np.random.default_rng(3)
     flame, view, _ = next(
