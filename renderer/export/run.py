@@ -265,7 +265,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
     with Progress(len(wanted) * samples * len(plan.job().tiles()), plan.title) as progress:
         for number in wanted:
-            start = time.monotonic()
+            start, progress.title = time.monotonic(), f"{plan.title}, frame {number}"
             job = plan.job(samples, plan.time_of(number), deadline)
             rendered = render.render(picture, job, progress)
             if rendered.samples < samples:

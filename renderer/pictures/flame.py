@@ -28,7 +28,7 @@ from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.settings import Settings, settings_from_keyframe
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
-from renderer.flames.xml.read import FileEntry, read_library
+from renderer.flames.xml.read import FLAM3_DEFAULTS, FileEntry, read_library
 from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
@@ -37,6 +37,7 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.system.trust import check_memory
 
 KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
+MANY_TEMPORAL_SAMPLES = FLAM3_DEFAULTS["temporal_samples"]  # of which a film's note says what they cost
 DEVELOPED_SIDE = 2048  # of the tiles in which a larger picture is developed
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
@@ -123,7 +124,11 @@ def _open_film(path: Path, entries: list[FileEntry]) -> Scene:
     settings = settings_from_keyframe(keyframes[0], tuple(keyframes) if len(keyframes) > 1 else ())
     title = entries[0].name or Path(path).stem
     settings = replace(settings, ignored=read_only(dict(ignored)))
-    return Scene(Path(path), title, "flame", settings, Picture.tone, keyframes[0].size, part="film")
+    most, notes = max(key.flame.temporal_samples for key in keyframes), ()
+    if len(keyframes) > 1 and most >= MANY_TEMPORAL_SAMPLES:
+        cost = f"a frame interpolates the flames {most} times for its motion blur"
+        notes = (f'{cost}; temporal_samples="60" in <flame> costs less, and without it flam3 takes {most}',)
+    return Scene(Path(path), title, "flame", settings, Picture.tone, keyframes[0].size, part="film", notes=notes)
 
 
 # ---- the picture

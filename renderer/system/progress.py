@@ -33,7 +33,7 @@ class Progress:
     writes_lines = False
 
     def __init__(self, total: int, title: str):
-        self._total, self._title = total, title
+        self._total, self.title = total, title
         self.done = 0
         self.parts, self._part = 1, 0  # of a step: a sample that is drawn in parts advances once for each
         self._start = self._line = time.monotonic()
@@ -56,7 +56,7 @@ class Progress:
             if self.writes_lines and time.monotonic() - self._line > LINE_SECONDS:
                 self._line = time.monotonic()
                 seconds = self._line - self._start
-                print(f"rayfold: {self._title}: {done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
+                print(f"rayfold: {self.title}: {done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
             return
         if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
             from rich.console import Console  # slow to import, and most work is short or unwatched
@@ -65,7 +65,7 @@ class Progress:
 
             columns = *Bar.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._title, total=self._total)
+            self._task = self._bar.add_task(self.title, total=self._total)
             self._bar.start()
         if self._bar:
-            self._bar.update(self._task, completed=done)
+            self._bar.update(self._task, completed=done, description=self.title)

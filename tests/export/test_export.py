@@ -236,6 +236,21 @@ def test_quality_is_the_samples_per_pixel_of_a_flame(scene, tmp_path, capsys):
         assert said in capsys.readouterr().err
 
 
+def test_a_film_says_what_flam3_s_temporal_samples_cost_and_names_the_frame(tmp_path, monkeypatch):
+    """A .flame without the attribute takes 1000 of them, and each frame took long without a word."""
+    path, flame = tmp_path / "two.flame", FLAME.replace(' temporal_samples="1"', "")
+    notes, titles = [], []
+    for body in (flame, FLAME):
+        path.write_text(f'<flames><flame time="0" {body}</flame><flame time="2" {body}</flame></flames>')
+        notes += [load(path, film=True).notes, load(path).notes]
+    assert "interpolates the flames 1000 times" in notes[0][0] and notes[1:] == [(), (), ()]
+    advance = Progress.advance
+    monkeypatch.setattr(Progress, "advance", lambda self, *n: titles.append(self.title) or advance(self, *n))
+    words = ["--film", "--size", "16x12", "--quality", "1", "-o", str(tmp_path / "f_##.png"), "--frames", "0-1"]
+    assert main(["export", str(path), *words]) == 0
+    assert [title.partition(", ")[2] for title in dict.fromkeys(titles)] == ["16 x 12, frame 0", "16 x 12, frame 1"]
+
+
 def test_a_dry_run_tells_what_a_file_lacks_and_offers(tmp_path, capsys):
     maker = Maker()
     maker.tree |= {"extensionsUsed": ["ACME_glow"], "extensions": {"ACME_glow": {"a": 1}}}
