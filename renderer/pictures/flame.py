@@ -37,7 +37,7 @@ from renderer.scene.scene import Scene, ToneMapping
 from renderer.system.trust import check_memory
 
 KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
-MANY_TEMPORAL_SAMPLES = FLAM3_DEFAULTS["temporal_samples"]  # of which a film's note says what they cost
+MANY_TEMPORAL_SAMPLES = FLAM3_DEFAULTS["temporal_samples"]  # a film with so many has a note on their cost
 DEVELOPED_SIDE = 2048  # of the tiles in which a larger picture is developed
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
@@ -124,7 +124,8 @@ def _open_film(path: Path, entries: list[FileEntry]) -> Scene:
     settings = settings_from_keyframe(keyframes[0], tuple(keyframes) if len(keyframes) > 1 else ())
     title = entries[0].name or Path(path).stem
     settings = replace(settings, ignored=read_only(dict(ignored)))
-    most, notes = max(key.flame.temporal_samples for key in keyframes), ()
+    most = max(key.flame.temporal_samples for key in keyframes)
+    notes: tuple[str, ...] = ()
     if len(keyframes) > 1 and most >= MANY_TEMPORAL_SAMPLES:
         cost = f"a frame interpolates the flames {most} times for its motion blur"
         notes = (f'{cost}; temporal_samples="60" in <flame> costs less, and without it flam3 takes {most}',)
