@@ -204,8 +204,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
         if (is_sun ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), light.direction, FLT_MAX)
                    : !sees(away, point, time, GEOMETRY_ARGS))
             continue;
-        path->radiance =
-            add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
+        path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
     }
 }
 
