@@ -65,8 +65,8 @@ def test_frames_and_events_over_http(served, tmp_path):
     assert request(address, "events", key_events("KeyH"))[0] == 204  # hides the controls
     status, headers, body = request(address, f"frame?after={first}")
     assert status == 200 and headers["X-Frame"] != first
-    drag = [{"kind": "move", "x": 200, "y": 200}, {"kind": "button", "button": 0, "down": True}]
-    drag += [{"kind": "move", "x": 280, "y": 200}, {"kind": "button", "button": 0, "down": False}]
+    drag = [{"kind": "move", "x": 200, "y": 130}, {"kind": "button", "button": 0, "down": True}]
+    drag += [{"kind": "move", "x": 280, "y": 130}, {"kind": "button", "button": 0, "down": False}]
     request(address, "events", drag)
     request(address, "events", key_events("F12"))
     wait_for(lambda: (tmp_path / "first-001.png").exists(), process)

@@ -124,16 +124,22 @@ def test_a_glsl_pass_is_edited_beside_its_picture(screen, tmp_path, monkeypatch)
     code.editor.set_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
     frames(screen)
     code.save()
+    frames(screen)
+    screen.app.now.seconds += main_loop.TYPING_SECONDS  # software GL waits while one types
     finish(screen)
     assert error_line(panel.update_error, path.name) == line and code.editor.has_markers()
     assert np.array_equal(panel.display.texture.read(), good) and not panel.error
     code.editor.set_text(text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;"))
     frames(screen)
     code.save()
+    frames(screen)
+    screen.app.now.seconds += main_loop.TYPING_SECONDS  # software GL waits while one types
     finish(screen)
     assert (panel.display.texture.read() == 255).all() and not panel.update_error and not code.editor.has_markers()
     code.editor.set_text(text)
     code.save()
+    frames(screen)
+    screen.app.now.seconds += main_loop.TYPING_SECONDS  # software GL waits while one types
     finish(screen)
     assert np.array_equal(panel.display.texture.read(), good)
 

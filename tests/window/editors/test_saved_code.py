@@ -89,7 +89,7 @@ def test_a_slider_alone_saves_a_copy_of_the_shader_of_the_program(opened, tmp_pa
     screen = opened(SCENES / "globe.glsl")
     (tmp_path / "mine.glsl").write_text("not to be replaced")
     save_files.save_to(screen.app, screen.app.panel, tmp_path / "mine.toml")
-    finish(screen)
+    frames(screen, 5)
     assert (tmp_path / "mine-001.glsl").is_file() and (tmp_path / "mine.glsl").read_text() == "not to be replaced"
     again = load(tmp_path / "mine.toml")
     assert again.settings == screen.app.panel.scene.settings and not screen.app.panel.has_unsaved_work
