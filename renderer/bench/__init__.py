@@ -162,7 +162,7 @@ FIND = (
     *EXPERIMENT[1:], *COMMAND, BY,
     _option("--base", required=True, metavar="REF", help="a commit that is fast enough"),
     _option("--head", default="HEAD", metavar="REF", help="a commit that is slower (default: HEAD)"),
-    _option("--case", metavar="CASE", help="the one case; with --command, of those that it reports"),
+    _option("--case", metavar="CASE", help="the one case; with --command, a case that the command reports"),
 )  # fmt: skip
 RUN = (
     CASES, *MEASURING, OUTPUT, JSON,

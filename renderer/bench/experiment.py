@@ -76,7 +76,7 @@ class Experiment:
         return by if by in QUANTITIES else "time"
 
     def outliers(self, case: str) -> int:
-        """Returns the number of pairs whose time ratio is an outlier among those of the first stage."""
+        """Returns the number of pairs whose time ratio is an outlier among all ratios of the first stage."""
         return outliers(self.differences(case, "screen"))
 
     def count_differences(self, case: str, quantity: str) -> np.ndarray:

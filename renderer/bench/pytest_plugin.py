@@ -15,7 +15,7 @@ import pytest
 
 SHORTEST_ROUND = 100_000  # ns: a faster function is called several times in a round
 MAX_ROUNDS = 1000
-PER_CALLS = 1000  # times are those of so many calls, so that whole ns are fine enough for the fastest functions
+PER_CALLS = 1000  # calls that one time covers: a whole number of ns is then precise enough for the fastest functions
 Function = Callable[..., Any]
 
 

@@ -146,7 +146,7 @@ def draw(
     """Draws the job's samples until the deadline, Ctrl-C or the noise target; returns the frame and the samples drawn.
 
     Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late. `tile`: None draws the picture at
-    once; then the frame is that of `first_part`, if given, and the picture's developed() makes the others.
+    once; then the frame shows the rectangle `first_part`, if given, and the picture's developed() makes the others.
     """
     settings, rounds = job.settings(), 1 if tile is None else len(job.tiles())
     picture.deadline = job.deadline

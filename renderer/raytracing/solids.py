@@ -2,7 +2,7 @@
 
 Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A solid touches the sides of the cube from
 -1/2 to 1/2, as far as it reaches there, so `scale` times `scale_xyz` are its width, height and depth. A text has
-letters of an em of 1, TEXT_DEPTH deep; its outlines are those of DejaVu Sans Bold, which comes with matplotlib.
+letters of an em of 1, TEXT_DEPTH deep; the outlines come from the font DejaVu Sans Bold, which is part of matplotlib.
 """
 
 from dataclasses import dataclass, field

@@ -278,7 +278,7 @@ DEVICE void mbarrier_wait(ulong *barrier, uint parity) {
                  : "memory");
 }
 // Copies `bytes` bytes, a multiple of 16, from global to local memory while threads compute (cp.async.bulk); both begin
-// at multiples of 16. The bytes count for the mbarrier, as those of DSMEM_STORE do.
+// at multiples of 16. The mbarrier counts the bytes, as it does for DSMEM_STORE.
 DEVICE void bulk_copy(void *to, const void *from, uint bytes, ulong *barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                  :

@@ -50,7 +50,7 @@ DEVICE void cross_surface(const Material m, const Surface s, float4 *throughput,
 }
 
 // Returns the transmittance of the path's medium along `distance` (Beer and Lambert), in xyz; w is 1. In a medium that
-// scatters it is that of unscattered light.
+// scatters, only the light that does not scatter counts.
 DEVICE float4 medium_transmittance(GLOBAL const Material *materials, float4 radiance, float distance) {
     uint number = medium_number(radiance);
     if (!MEDIA || number == 0u || !(distance < FLT_MAX)) return make_float4(1.0f, 1.0f, 1.0f, 1.0f);

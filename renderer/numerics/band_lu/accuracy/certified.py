@@ -7,9 +7,9 @@ computation are added to the bounds. A row of Z is a solution with A^T; rows are
 n solves but little memory.
 
 Systems of more than ROWS unknowns are first tried without Z (inverse_bounds.py). With y the computed correction of x,
-an array of float64, and s = b - A (x + y) = r - A y, the error is y + A^-1 s, and so at most |y| + |A^-1| |s|. The
-roundings of s are those of r, of at most kl + ku + 1 products and sums of A y, and of the difference: (kl + ku + 4)
-EPSILON (|r| + |A|_inf max |y|) bounds the latter two. As s is about EPSILON^2 |A| |x|, a coarse bound of A^-1 costs no
+an array of float64, and s = b - A (x + y) = r - A y, the error is y + A^-1 s, and so at most |y| + |A^-1| |s|. Three
+roundings enter s: of r, of at most kl + ku + 1 products and sums of A y, and of the difference; (kl + ku + 4) EPSILON
+(|r| + |A|_inf max |y|) bounds the last two. As s is about EPSILON^2 |A| |x|, a coarse bound of A^-1 costs no
 digit.
 """
 
