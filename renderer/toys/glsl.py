@@ -19,6 +19,8 @@ OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT",
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
 FILE_LINES = 1_000_000  # tab k has the lines from k x FILE_LINES: Mesa ignores the file's number in #line
 MAX_ERRORS = 5
+# A cube map's direction given to a flat texture, in the words of Mesa and of NVIDIA.
+FLAT_TEXTURE_OF_DIRECTION = re.compile(r'\(sampler2D, vec3|cast from "vec3" to "vec2"')
 
 
 class ToyError(InputError):
@@ -89,7 +91,7 @@ def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
         own, lines = tabs[number], tabs[number].text.split("\n")
         text = lines[line - own.line].strip()[:100] if 0 <= line - own.line < len(lines) else ""
         channel = re.search(r"\biChannel[0-3]\b", text)
-        if channel and "(sampler2D, vec3" in message:
+        if channel and FLAT_TEXTURE_OF_DIRECTION.search(message):
             message += f"; `// {channel[0]}: FILE cube` makes the channel a cube map"
         found[number, line] = f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else "")
     if not found:

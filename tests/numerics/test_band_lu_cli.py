@@ -193,12 +193,13 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
 
 
 def test_too_little_memory_is_reported_before_it_starts(monkeypatch, tmp_path, capsys):
+    on_host = ["--device", "cpu"]
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
-    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
+    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000)), *on_host]) == 4
     assert re.search("the factors take.* MiB of memory", capsys.readouterr().err)
     monkeypatch.setattr(trust, "SMALL_BYTES", 1 << 18)
     monkeypatch.setattr(trust.host, "available_memory", lambda: 100_000)
-    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
+    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000)), *on_host]) == 4
     assert re.search("ab: takes about .* MiB of memory", capsys.readouterr().err)
 
 

@@ -122,7 +122,8 @@ def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
             loop(screen, 1, 0.001)
             most = max(most, sum(panel.draw_loop.busy for panel in panels))
         assert MAX_IN_FLIGHT < most <= MAX_QUEUED
-        assert [batch_size(panels[0].last_frame, DEVICE_SECONDS, count) for count in (1, 2, 3)] == [30, 15, 15]
+        alone, two, three = (batch_size(panels[0].last_frame, DEVICE_SECONDS, count) for count in (1, 2, 3))
+        assert alone > 4 and two == three == alone // 2
 
 
 def test_the_last_batch_ends_at_the_last_sample_and_is_displayed(gl, gpu, fast_device):
