@@ -15,6 +15,7 @@ from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
 from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
 from renderer.gpu.device import Buffer, Device
+from renderer.gpu.dlpack import import_tensor
 from renderer.raytracing.distance_fields import FIELD, bounding_radius, field_records
 from renderer.raytracing.instances import InstanceTransforms, instance_matrix, scatter
 from renderer.raytracing.material_files import declares
@@ -159,8 +160,9 @@ class Geometry:
             self._texture_constants = textures.constants | {
                 "FLOAT4S_PER_PRIMITIVE": attributes.shape[1], "SPHERE_TEXTURES": int(has_maps and self.has_spheres)
             }  # fmt: skip
-            arrays = textures.material_textures, textures.textures, textures.texels
-            self._textures = tuple(_upload(self.device, array) for array in arrays)
+            arrays = textures.material_textures, textures.textures
+            texels = self.device.borrow(import_tensor(textures.texels)) or _upload(self.device, textures.texels)
+            self._textures = (*(_upload(self.device, array) for array in arrays), texels)
         rows = attributes if len(attributes) else default_attributes(1, BASE_FLOAT4S)
         self._attributes = (_upload(self.device, rows.reshape(-1, 4 * rows.shape[1])),)
 

@@ -5,6 +5,7 @@ geometry.py uploads the arrays of TextureArrays; shapes.py and models/gltf_shape
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +27,7 @@ WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
 LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM = 16, 5, 128
 SRGB_WORDS = 256  # words of the table of the sRGB curve, which precedes the texels
 TRANSFORM_WORDS = 6
-MaterialTextures = tuple[Sequence[gltf.Material], Sequence[gltf.Texture]]  # slots index these textures
+MaterialTextures = tuple[Sequence[gltf.Material], list[gltf.Texture]]  # slots index these textures
 
 
 def drawn_slots(material: gltf.Material) -> dict[str, gltf.TextureSlot]:
@@ -90,6 +91,8 @@ def write_colors(attributes: np.ndarray, colors: np.ndarray, faces: np.ndarray) 
 class TextureArrays:
     """The texture slots of all materials of a scene, and their textures, as arrays for the device.
 
+    The textures' pixels move to `texels`: their arrays are views of it from then on.
+
     `groups` are materials with their textures: first of the scene file, then of each model. `material_textures` (m,) is
     a record for each material, `textures` (n, 4) int32 offset, width, height and bits of each used texture, `texels`
     uint32 words. `constants` are the kernels' compile-time constants.
@@ -102,18 +105,20 @@ class TextureArrays:
         self._dtype = _record_dtype(extras)
         # Rows of `textures` by offset, width, height, bits and transform.
         self._slots: dict[tuple[int, int, int, int, object], int] = {}
-        self._texels, self._size = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")], 0
+        self._size = 0  # words of the images
         offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
         records = [self._record(m, textures, extras, offsets) for group, textures in groups for m in group]
         self.material_textures = np.array(records, self._dtype)
         transforms = np.array([slot[-1] for slot in self._slots], "f4").reshape(-1, TRANSFORM_WORDS)
         self.has_transforms = any(slot[-2] & HAS_TRANSFORM for slot in self._slots)
-        if self.has_transforms:
-            self._texels.insert(1, transforms.view("u4").ravel())
         begin = SRGB_WORDS + self.has_transforms * transforms.size
         rows = [(slot[0] + begin, *slot[1:4]) for slot in self._slots]
         self.textures = np.array(rows or [(0, 1, 1, 0)], "i4")
-        self.texels = np.concatenate(self._texels)
+        self.texels = np.empty(begin + self._size, "u4")
+        self.texels[:SRGB_WORDS] = srgb_to_linear(np.arange(256, dtype="u1")).view("u4")
+        if self.has_transforms:
+            self.texels[SRGB_WORDS:begin] = transforms.view("u4").ravel()
+        _move_images([textures for _, textures in groups], offsets, self.texels[begin:])
         set_counts = [len(texcoord_sets(material)) for material in materials]
         self.constants: dict[str, object] = {
             **{f"HAS_SLOT_{word}": int(word in extras) for word in EXTRA_SLOTS},
@@ -141,14 +146,33 @@ class TextureArrays:
         """Returns the row in `textures` of a slot's texture; adds the texels of an image once."""
         if id(texture.pixels) not in offsets:
             offsets[id(texture.pixels)] = self._size
-            self._texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
-            self._size += self._texels[-1].size
+            self._size += texture.pixels.size // 4
         height, width = texture.pixels.shape[:2]
         bits = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2 | set_index << SET_SHIFT
         bits |= LINEAR_FILTER if texture.linear_filter else 0
         bits |= HAS_TRANSFORM if slot.transform != gltf.TextureSlot(0).transform else 0
         key = (offsets[id(texture.pixels)], width, height, bits, slot.transform)
         return self._slots.setdefault(key, len(self._slots))
+
+
+def _move_images(groups: Sequence[list[gltf.Texture]], offsets: dict[int, int], texels: np.ndarray) -> None:
+    """Copies the images at `offsets`, by identity, to `texels`, where their textures have their pixels from now on.
+
+    So each image is freed before the next one is copied: a gigabyte of textures is never twice in memory.
+    """
+    users: dict[int, list[tuple[list[gltf.Texture], int]]] = {}
+    for textures in groups:
+        for index, texture in enumerate(textures):
+            users.setdefault(id(texture.pixels), []).append((textures, index))
+    for identity, offset in offsets.items():
+        textures, index = users[identity][0]
+        pixels = textures[index].pixels
+        moved = texels[offset : offset + pixels.size // 4].view("u1").reshape(pixels.shape)
+        moved[...] = pixels
+        moved.flags.writeable = False
+        for textures, index in users[identity]:
+            textures[index] = replace(textures[index], pixels=moved)
+        del pixels
 
 
 def _record_dtype(extras: list[str]) -> np.dtype:

@@ -1,5 +1,6 @@
 """Reads the textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs."""
 
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +97,28 @@ def _images(file: Container, wanted: list[int]) -> tuple[dict[int, np.ndarray], 
     return out, reduced
 
 
+def _in_own_pages(pixels: np.ndarray) -> np.ndarray:
+    """A copy outside the heap, so that a halved image leaves the whole space of its large one to the next image."""
+    pages = mmap.mmap(-1, pixels.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages.madvise(mmap.MADV_HUGEPAGE)  # else the first write to each 4 KiB costs as much as decoding them
+    own = np.frombuffer(pages, "u1").reshape(pixels.shape)
+    own[...] = pixels
+    return own
+
+
 def _make_room(images: dict[int, np.ndarray], reduced: set[int]) -> None:
     """Halves the largest images until all have at most MAX_TOTAL_PIXELS; adds their indices to `reduced`."""
     while sum(pixels.size // 4 for pixels in images.values()) > MAX_TOTAL_PIXELS:
         largest = max(images, key=lambda index: images[index].size)
         height, width = (max(1, side // 2) for side in images[largest].shape[:2])
-        quarters = images[largest][: 2 * height, : 2 * width].astype("u2")
-        rows = quarters[::2] + quarters[1::2] if len(quarters) > 1 else 2 * quarters
-        pairs = rows[:, ::2] + rows[:, 1::2] if rows.shape[1] > 1 else 2 * rows
-        images[largest] = ((pairs + 2) // 4).astype("u1")
+        fine = images[largest][: 2 * height, : 2 * width]
+        below, right = int(fine.shape[0] > 1), int(fine.shape[1] > 1)
+        sums = fine[::2, ::2].astype("u2")
+        for y, x in ((0, right), (below, 0), (below, right)):
+            sums += fine[y::2, x::2]
+        sums += 2
+        sums //= 4
+        images[largest] = _in_own_pages(sums.astype("u1"))
         reduced.add(largest)
 
 

@@ -13,6 +13,7 @@ from renderer.raytracing.instances import Instance
 from renderer.raytracing.material_maps import TextureFile, projected_texcoords, texture_slots
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import Material, MeshShape, Quad, Settings, Sphere
+from renderer.raytracing.textures import TextureArrays
 from renderer.scene.cameras import Camera
 
 SIZE = (60, 60)
@@ -285,3 +286,36 @@ def test_all_maps_of_the_principled_surface_equal_plain_numbers(picture, tmp_pat
     for word in ("clearcoat", "sheen_color", "specular", "anisotropy"):
         other = draw(replace(mapped, **{word: getattr(plain, word)}))
         assert np.quantile(np.abs(other - wanted), 0.8) > 1e-5, word
+
+
+def test_each_image_is_once_in_memory(rng):
+    """Textures show their pixels in the words for the device, also when materials and groups share an image."""
+    images = [rng.integers(0, 256, (h, w, 4), "u1") for h, w in ((3, 5), (1, 7), (4, 4))]
+    first = [gltf.Texture(images[1]), gltf.Texture(images[0]), gltf.Texture(images[2])]  # the last one has no slot
+    second = [gltf.Texture(images[1], ("clamp", "clamp"))]
+    slots = {"base_color": gltf.TextureSlot(1), "normal": gltf.TextureSlot(0)}
+    shared = gltf.Material(textures={"base_color": gltf.TextureSlot(0)})
+    arrays = TextureArrays([([gltf.Material(textures=slots)], first), ([shared], second)])
+    shown = [texture.pixels for texture in [*first, *second]]
+    assert all(np.array_equal(shown[k], images[image]) for k, image in enumerate((1, 0, 2, 1)))
+    inside = [np.shares_memory(pixels, arrays.texels) for pixels in shown]
+    assert inside == [True, True, False, True]
+    assert arrays.texels.size == 256 + 15 + 7, "the table of the sRGB curve, and two images"
+    for offset, width, height, _ in arrays.textures:
+        words = arrays.texels[offset : offset + width * height].view("u1").reshape(height, width, 4)
+        assert any(np.array_equal(words, image) for image in images[:2])
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (12, 1), (5, 7)])
+def test_halved_images_have_the_means_of_their_texels(rng, shape, monkeypatch):
+    image, reduced = rng.integers(0, 256, (*shape, 4), "u1"), set()
+    monkeypatch.setattr(gltf.textures, "MAX_TOTAL_PIXELS", 6)
+    images = {0: image}
+    gltf.textures._make_room(images, reduced)
+    height, width = (max(1, side // 2) for side in shape)
+    rows, columns = (
+        [(k, min(k + 1, side - 1)) for k in range(0, 2 * half, 2)]
+        for side, half in zip(shape, (height, width), strict=True)
+    )
+    means = [[image[np.ix_(row, column)].reshape(4, 4).mean(0) for column in columns] for row in rows]
+    assert reduced == {0} and np.array_equal(images[0], np.floor(np.array(means) + 0.5))
