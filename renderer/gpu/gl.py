@@ -210,12 +210,16 @@ class Texture:
         self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
 
-    def read_region(self, x: int, y: int, width: int, height: int) -> np.ndarray:
-        """Reads the texels of a rectangle as a new array (height, width, components) after earlier work."""
+    def read_region(self, x: int, y: int, width: int, height: int, components: int = 0) -> np.ndarray:
+        """Reads the texels of a rectangle as a new array (height, width, components) after earlier work.
+
+        `components` are the first ones that are read, all by default.
+        """
         self.gl.ctx.finish()
+        components = components or self.components
         dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]
-        data = self.framebuffer.read((x, y, width, height), self.components, dtype=dtype, alignment=1)
-        return np.frombuffer(data, self.dtype).reshape(height, width, self.components).copy()
+        data = self.framebuffer.read((x, y, width, height), components, dtype=dtype, alignment=1)
+        return np.frombuffer(data, self.dtype).reshape(height, width, components).copy()
 
 
 class CubeTexture:

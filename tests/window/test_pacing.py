@@ -126,6 +126,18 @@ def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
         assert alone > 4 and two == three == alone // 2
 
 
+def test_a_picture_that_goes_on_without_an_end_is_drawn_in_batches(gl, gpu, fast_device):
+    """Also where each draw is done before the next one, so that all samples of the scene are drawn and none is due."""
+    with window([mirrors(4)], gpu, gl, SIZE) as screen:
+        screen.app.panel.free_run = True
+        refined(screen, 16)
+        before = screen.app.panel.measured.samples
+        for _ in range(20):
+            screen.app.panel.draw_loop.wait_idle()
+            loop(screen, 1)
+        assert screen.app.panel.measured.samples - before > 60
+
+
 def test_the_last_batch_ends_at_the_last_sample_and_is_displayed(gl, gpu, fast_device):
     with window([mirrors(13)], gpu, gl, SIZE) as screen:
         refined(screen, 13)

@@ -161,6 +161,7 @@ class FlickeringWindow:
 
     def __init__(self):
         self.frames, self.size = 0, (64, 48)
+        self.gl = SimpleNamespace(software=False)
         self.app = SimpleNamespace(
             loop=SimpleNamespace(quit_requested=False),
             wake=None,

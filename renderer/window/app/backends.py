@@ -55,7 +55,8 @@ def render(framebuffer: Any) -> None:
 
 def read_pixels(texture: Texture) -> np.ndarray:
     """A rendered frame, (height, width, 3) uint8, the top row first; in GL the bottom row is first."""
-    return np.ascontiguousarray(texture.read()[::-1, :, :3])
+    height, width = texture.shape[:2]
+    return np.ascontiguousarray(texture.read_region(0, 0, width, height, 3)[::-1])
 
 
 class Contexts:

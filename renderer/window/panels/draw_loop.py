@@ -112,6 +112,12 @@ class DrawLoop:
         return not self.busy and not self.panel.work.is_waiting and self.panel.measured.has_all_samples
 
     @property
+    def refines(self) -> bool:
+        """True if the panel shares the compute device: samples are left, or it goes on without an end."""
+        panel = self.panel
+        return panel.uses_compute_device and (not self.is_finished or panel.free_run and not panel.paused)
+
+    @property
     def shows_full_sample(self) -> bool:
         """True if complete samples of the current settings are displayed: none outdated, none partly drawn."""
         panel = self.panel

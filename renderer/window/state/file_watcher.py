@@ -100,6 +100,7 @@ class FileWatcher:
 
     def __init__(self):
         self._stamps: dict[Path, tuple[int, int] | None] = {}  # of the files of the last poll; None: does not exist
+        self._folders: set[Path] = set()  # of these files: is_notified is asked in each turn of the main loop
         self._polled_at = 0.0  # time of the last poll, in seconds of the caller's clock
         self._listed: dict[Path, tuple[float, set[Path]]] = {}  # by folder: time of its listing, and its files
         self._subject: Hashable = None  # the subject of the last is_due()
@@ -114,7 +115,7 @@ class FileWatcher:
     def is_notified(self) -> bool:
         """True if the system reports changes of all files, and has reported none since the last poll."""
         events = self._events
-        return events is not None and not events.changed and events.covers({path.parent for path in self._stamps})
+        return events is not None and not events.changed and events.covers(self._folders)
 
     def close(self) -> None:
         """Ends the reports."""
@@ -147,12 +148,13 @@ class FileWatcher:
         """
         if now - self._polled_at < POLL_SECONDS:
             return set()
-        self._polled_at = now
+        self._polled_at, self._folders = now, {path.parent for path in paths}
         if self._events is not None:
-            self._events.watch({path.parent for path in paths})
+            self._events.watch(self._folders)
         before, self._stamps = self._stamps, {path: file_stamp(path) for path in paths}
         return {path for path, stamp in self._stamps.items() if stamp and path in before and stamp != before[path]}
 
     def accept(self, path: Path) -> None:
         """Ignores the changes of a file so far: the window has written it."""
         self._stamps[path] = file_stamp(path)
+        self._folders.add(path.parent)

@@ -141,7 +141,7 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
-            panels = 0 if interacts else sum(o.uses_compute_device and not o.draw_loop.is_finished for o in app.panels)
+            panels = 0 if interacts else sum(other.draw_loop.refines for other in app.panels)
             panel.draw_loop.draw(size, now, panels, app.loop.display_interval)
 
 
