@@ -8,12 +8,16 @@ GLFW's is. The peer is the same picture headless in the same process, in turns w
 without waiting for each. `live/demo` has the demo's four panels; its rate is the sum over the panels of the window's
 rate as a fraction of the headless rate, which would be 1 if the window cost nothing and the panels shared one device.
 On a processor the clock is the processor time of all threads, which other work on the machine changes little.
+`served/NAME` is the same panel in the loop of `rayfold serve`, while a viewer reads each frame by HTTP.
 """
 
 import threading
 import time
+import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from http.client import HTTPException
 from statistics import median
 
 import numpy as np
@@ -27,6 +31,7 @@ from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import Item
 from renderer.window.panels.measurements import Measurements
+from renderer.window.remote.server import RemoteServer, Shown
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
 
@@ -34,6 +39,7 @@ SIZE = (1600, 900)
 LAYOUT = "cornell", "mandelbrot", "julia", "mandelbrot", "julia", "mandelbrot"  # the first is active
 ITEMS = 2000  # of the long list
 LIVE = "mirrors", "cornell", "menger", "glassware", "jewels", "terrace", "mandelbrot"
+SERVED = "mirrors", "cornell", "glassware"
 DEMO = "mirrors", "fern", "mandelbrot", "reduction"
 TURN_SECONDS = 1.0  # of the window, then of the headless picture
 QUEUED_SAMPLES = 64  # headless draws between two waits for the device
@@ -45,7 +51,8 @@ open_windows: list[OffscreenWindow] = []  # at most one
 def cases(gpu) -> list[Case]:
     """Six panels, the active one a scene with a selected item; the same with a long list of items; refining panels."""
     own = [six_panels(gpu, "six panels", 0), six_panels(gpu, f"six panels, {ITEMS} items", ITEMS)]
-    return [*own, *(live(gpu, name, (name,)) for name in LIVE), live(gpu, "demo", DEMO)]
+    served = [live(gpu, name, (name,), "served") for name in SERVED]
+    return [*own, *(live(gpu, name, (name,)) for name in LIVE), live(gpu, "demo", DEMO), *served]
 
 
 class ProcessorClock:
@@ -274,6 +281,43 @@ class LiveWindow:
         self.facts["answer ms"] = round(1000 * float(np.percentile(self._answers, ANSWER_PERCENTILE)), 2)
 
 
+class ServedWindow(LiveWindow):
+    """The same with the loop of `rayfold serve`, and a viewer on another thread that reads each frame."""
+
+    def _loop_until(self, is_done) -> None:
+        server = RemoteServer("127.0.0.1", 0)
+        shown, wake = Shown(self._screen, server.viewers.first), server.viewers.wake
+        before, self._screen.app.wake = self._screen.app.wake, wake.set
+        viewer, until = threading.Thread(target=_view, args=(server.address,)), time.perf_counter() + OPEN_SECONDS
+        viewer.start()
+        try:
+            while not is_done():
+                wake.wait(shown.wait(1))
+                wake.clear()
+                began = time.perf_counter()
+                assert began < until, "the window does not refine"
+                drawn_at = shown._drawn_at
+                shown.step(1)
+                self._frames += shown._drawn_at != drawn_at
+                self._answers.append(time.perf_counter() - began)
+        finally:
+            self._screen.app.wake = before
+            server.close()
+            viewer.join()
+
+
+def _view(address: str) -> None:
+    """Reads the frames of a served window until the server ends."""
+    base, _, token = address.partition("?token=")
+    number, headers = "0", {"Authorization": f"Bearer {token}"}
+    with suppress(OSError, HTTPException):
+        while True:
+            asked = urllib.request.Request(f"{base}frame?after={number}", None, headers)
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                answer.read()
+                number = answer.headers.get("X-Frame", number)
+
+
 def _works(panel) -> bool:
     loop, is_whole = panel.draw_loop, panel.tiles.done == 0
     return loop.busy or not is_whole or not loop.shows_full_sample or loop.displayed_samples != panel.measured.samples
@@ -284,24 +328,24 @@ def _progress(panel) -> float:
     return panel.measured.drawn + panel.tiles.done / panel.tiles.count
 
 
-def live(gpu, name: str, names) -> Case:
+def live(gpu, name: str, names, group: str = "live") -> Case:
     """The window's rate of samples, with the headless rate as its peer."""
-    window = LiveWindow(gpu, names)
+    window = ServedWindow(gpu, names) if group == "served" else LiveWindow(gpu, names)
     unit = "samples/s" if len(names) == 1 else "of headless"
-    case = Case(f"live/{name}", unit, 1.0, window.run, window.check, window, window.peer, "headless", window.facts)
+    case = Case(f"{group}/{name}", unit, 1.0, window.run, window.check, window, window.peer, "headless", window.facts)
     return case
 
 
 def table(records) -> str:
     """The rates of the refining panels beside the headless ones."""
-    head = f"{'refining':12s} {'samples/s':>24s} {'headless':>24s} {'by wall':>8s} {'by processor':>13s}"
+    head = f"{'refining':16s} {'samples/s':>24s} {'headless':>24s} {'by wall':>8s} {'by processor':>13s}"
     lines = [f"{head} {'frames/s':>9s} {'answer ms':>10s}"]
     for record in records:
         if "headless samples/s" not in record:
             continue
         own, alone = (" ".join(f"{x:,.4g}" for x in record[key]) for key in ("samples/s", "headless samples/s"))
         lines.append(
-            f"{record['case'].rpartition('/')[2]:12s} {own:>24s} {alone:>24s} {record['fraction by wall']:8.2f} "
+            f"{record['case'].removeprefix('window/'):16s} {own:>24s} {alone:>24s} {record['fraction by wall']:8.2f} "
             f"{record['fraction by processor']:13.2f} {record['displayed frames/s']:9.1f} {record['answer ms']:10.1f}"
         )
     return "\n".join(lines) if len(lines) > 1 else ""
