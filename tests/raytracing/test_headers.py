@@ -6,8 +6,9 @@ from renderer.formats import gltf
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import GeneratedSource, preprocess
 from renderer.paths import SHADERS
-from renderer.raytracing import microfacet
-from renderer.raytracing.kernels import compile_constants, material_source
+from renderer.raytracing import microfacet, schedules
+from renderer.raytracing.kernels import compile_constants, kernel_source, material_source
+from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.material_files import SIMD8_KINDS
 from renderer.raytracing.settings import Material, Settings
 from renderer.raytracing.textures import TextureArrays
@@ -58,3 +59,13 @@ def test_a_header_compiles_alone(header):
     source = GeneratedSource("alone", f'{before}#include "{header}"\n')
     textured = header in ("raytracing/textures/texture.h", "raytracing/textures/alpha_test.h")
     nvrtc.compile_cubin(preprocess(source, **constants(textured)), "sm_90", strict=True)
+
+
+def test_bounces_of_a_plain_scene_compile_for_cuda():
+    """The kernel of GPUs that traces, shades and connects; `make test-all` compiles programs of richer scenes."""
+    if missing := nvrtc.why_missing():
+        pytest.skip(missing)
+    settings = Settings(schedule="wavefront", materials=(Material("m"),))
+    more = LightSampler.usual_constants | {"PART": schedules.PARTS[schedules.BOUNCES], "GROUP_SIZE": 128}
+    text = preprocess(kernel_source(), **compile_constants(settings, True) | more)
+    assert nvrtc.compile_cubin(text, "sm_90", strict=True)
