@@ -11,7 +11,7 @@ from renderer.errors import InputError
 from renderer.formats.ies import read_ies
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.lights.light_profiles import profile_axes, profile_rows
 from renderer.raytracing.settings import PointLight
@@ -72,7 +72,8 @@ def test_candela_by_direction_are_those_of_numpy_and_sum_to_the_lumens(device, r
     rows.view("i4")[0, 2] = 2
     settings = floor_scene(point_lights=(light,), schedule="wavefront")
     source = GeneratedSource("materials", kernel_source().text + PROBE)
-    kernel = device.kernel(source, "candela", group_size=64, **compile_constants(settings, False))
+    constants = compile_constants(settings, False) | NO_SCHEDULE
+    kernel = device.kernel(source, "candela", group_size=64, **constants)
     given = device.buffer((len(k), 4)).write(np.pad(directions, ((0, 0), (0, 1))).astype("f4"))
     found, lights = device.buffer(len(k)), device.buffer(rows.shape).write(rows)
     kernel(len(k), launch_params(settings, (8, 8), (0, 0, 8, 8), {"non_area_lights": 1})[()], lights, given, found)

@@ -10,7 +10,7 @@ from scipy import stats
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import microfacet
-from renderer.raytracing.kernels import compile_constants, kernel_source
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source
 from renderer.raytracing.materials import material_rows
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.scene.cameras import Camera
@@ -72,7 +72,7 @@ class Probe:
         """compiled_for: the material whose lobes the kernels have; None for `material`."""
         text = GeneratedSource("materials", kernel_source().text + PROBES)
         settings = Settings(schedule="wavefront", materials=(compiled_for or material,))
-        constants = compile_constants(settings, spheres=False)
+        constants = compile_constants(settings, spheres=False) | NO_SCHEDULE
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
         self.sampler = device.kernel(text, "sample_directions", group_size=64, **constants)

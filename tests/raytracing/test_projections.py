@@ -8,7 +8,7 @@ import pytest
 
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
 from renderer.raytracing.settings import Material, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
 
@@ -86,7 +86,7 @@ def test_camera_rays_are_those_of_numpy(device, rng, projection):
     film = np.zeros((256, 4), "f4")
     film[:, :2] = rng.uniform(-1, 1, (256, 2))
     film[0, :2] = 0
-    constants = compile_constants(replace(settings, schedule="wavefront"), False)
+    constants = compile_constants(replace(settings, schedule="wavefront"), False) | NO_SCHEDULE
     source = GeneratedSource("materials", kernel_source().text + PROBE)
     kernel = device.kernel(source, "camera_rays", group_size=64, **constants)
     origins, directions = device.buffer((256, 4)), device.buffer((256, 4))

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.settings import Environment, Quad, Sky, Sphere, Sun
 from tests.raytracing.lights.test_lights import exr, floor_scene, light_samples, many_lights
@@ -132,7 +132,7 @@ def environment_pdfs(device, settings, directions):
     lights = LightSampler(
         device, settings, SimpleNamespace(rows=nothing, none=nothing, bounds={}), material_rows(settings)
     )
-    constants = compile_constants(replace(settings, schedule="wavefront"), False)
+    constants = compile_constants(replace(settings, schedule="wavefront"), False) | NO_SCHEDULE
     text = GeneratedSource("materials", kernel_source().text + DENSITY)
     kernel = device.kernel(text, "environment_pdfs", group_size=64, **constants)
     count = len(directions)

@@ -9,7 +9,7 @@ import pytest
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights.light_buffer import MIN_TREE_LIGHTS, MIN_TREE_POINTS, uses_tree
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
@@ -107,7 +107,7 @@ def test_lights_too_bright_for_float32_together_keep_finite_intensities(rng):
 def test_choices_follow_the_probability_and_both_that_of_numpy(device, rng, count):
     lights = scattered_lights(rng, count)
     tree = build_light_tree(lights, np.arange(count))
-    constants = compile_constants(Settings(schedule="wavefront"), True) | {"LIGHT_TREE": 1}
+    constants = compile_constants(Settings(schedule="wavefront"), True) | NO_SCHEDULE | {"LIGHT_TREE": 1}
     kernel = device.kernel(GeneratedSource("materials", kernel_source().text + PROBE), "choose", group_size=64,
                            **constants)  # fmt: skip
     ids, told, of_leaves = device.buffer(COUNT, "i4"), device.buffer(COUNT), device.buffer(count)

@@ -16,7 +16,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance, rotation_matrix
-from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights.environment import environment_cdf, read_hdr, sky_map, sun_direction, sun_radiance
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.materials import material_rows
@@ -394,7 +394,7 @@ def light_samples(device, settings, point, count, seed):
     picture._update_geometry(settings, 0)
     geometry, materials = picture._geometry, material_rows(settings)
     lights = LightSampler(device, settings, geometry.primitives, materials)
-    constants = compile_constants(settings, geometry.has_spheres)
+    constants = compile_constants(settings, geometry.has_spheres) | NO_SCHEDULE  # no kernel but the probe
     source = GeneratedSource("materials", kernel_source().text + PROBE)
     kernel = device.kernel(source, "aim", group_size=64, **constants)
     found, arrivals = device.buffer((count, 4)), device.buffer((count, 4))
