@@ -1,7 +1,6 @@
 """Files of strangers: kept inputs that once failed, and short random runs, end in an answer or in one sentence."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import sys
 import pytest
 
 from renderer.paths import ROOT
-from tests.children import python_path
+from tests.children import run_here
 from tests.fuzz.known import KNOWN
 from tests.fuzz.large import LARGE
 from tests.fuzz.run import CORPUS, corpus_names
@@ -125,12 +124,6 @@ MISTAKES = {
 }  # fmt: skip
 
 
-def run_command(folder, *words: str) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHONPATH": python_path()}
-    command = [sys.executable, "-m", "renderer", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
-
-
 def assert_one_sentence(result: subprocess.CompletedProcess, code: int) -> None:
     assert result.returncode == code, (result.returncode, result.stderr[-2000:])
     assert "Traceback" not in result.stderr
@@ -144,9 +137,10 @@ def command_case(name: str, known: str):
 
 
 @pytest.mark.parametrize("name", [command_case(name, f"command: {name}") for name in COMMANDS])
-def test_commands_refuse_kept_inputs_in_one_sentence(name, tmp_path):
+def test_commands_refuse_kept_inputs_in_one_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     words = [word.format(CORPUS / name) for word in COMMANDS[name]]
-    result = run_command(tmp_path, *words)
+    result = run_here(*words)
     if name.endswith(".cb"):  # C$ shows the line of the source too
         assert result.returncode == 5 and ": error CS0105: " in result.stderr and "Traceback" not in result.stderr
     else:
@@ -154,6 +148,7 @@ def test_commands_refuse_kept_inputs_in_one_sentence(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [command_case(name, f"command: {name}") for name in MISTAKES])
-def test_commands_refuse_mistakes_in_one_sentence(name, tmp_path):
+def test_commands_refuse_mistakes_in_one_sentence(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     words, code = MISTAKES[name]
-    assert_one_sentence(run_command(tmp_path, *words), code)
+    assert_one_sentence(run_here(*words), code)
