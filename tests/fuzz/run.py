@@ -463,8 +463,9 @@ def main() -> int:
             args.folder.mkdir(parents=True, exist_ok=True)
             (args.folder / f"{name}_{args.show}{suffix}").write_bytes(data)
         else:
-            least = 5 if TARGETS[name].generate else 20
-            inputs = max(least, round(args.inputs * TARGETS[name].weight)) if args.names == ["all"] else args.inputs
+            inputs = args.inputs
+            if args.names == ["all"]:
+                inputs = max(TARGETS[name].least, round(inputs * TARGETS[name].weight))
             report = fuzz(name, inputs, args.seed, args.first)
         failed |= bool(report.findings)
         answer[name] = {"line": report.line(), "findings": as_json(report.findings.values())}

@@ -48,6 +48,7 @@ class Target:
     modules: tuple[str, ...] = ()
     one_line: bool = True  # an error is one line; C$ shows the source line and a caret too
     weight: float = 1.0  # of the inputs of a quick run, 1 for 1,000 inputs a second
+    least: int = 20  # inputs of a run over all targets
     generate: Callable[[Random], bytes] | None = None  # makes inputs instead of mutations; their suffix is `suffix`
     suffix: str = ""
 
@@ -826,7 +827,13 @@ def compressed_model(draco: bytes, ktx2: bytes) -> bytes:
 
 
 @target(
-    "native", native_seeds, (mutate.glb_json, *BYTES), "renderer.formats.codecs", "renderer.formats.gltf", weight=0.01
+    "native",
+    native_seeds,
+    (mutate.glb_json, *BYTES),
+    "renderer.formats.codecs",
+    "renderer.formats.gltf",
+    weight=0.01,
+    least=10,
 )
 def read_native(path: Path) -> None:
     from renderer.formats import gltf
@@ -1051,7 +1058,7 @@ def lesson_seeds() -> dict[str, bytes]:
     return out
 
 
-@target("lesson", lesson_seeds, nested(TEXT), "renderer.lessons.page", *SCENE_MODULES, weight=0.05)
+@target("lesson", lesson_seeds, nested(TEXT), "renderer.lessons.page", *SCENE_MODULES, weight=0.05, least=12)
 def read_lesson(path: Path) -> None:
     """Reads a lesson, and writes its page without what devices draw and measure."""
     from renderer.lessons.lesson import read_lesson
@@ -1107,7 +1114,7 @@ def read_records(path: Path) -> None:
         ab.reanalyze(args)  # type: ignore[arg-type]
 
 
-@target("bench_report", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.005)
+@target("bench_report", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.005, least=6)
 def read_report(path: Path) -> None:
     from renderer.bench import report
 
@@ -1281,7 +1288,9 @@ def good_files() -> Path:
     return folder
 
 
-def structured_target(name: str, suffix: str, generate: Callable[[Random], bytes], *modules: str, **more):
+def structured_target(
+    name: str, suffix: str, generate: Callable[[Random], bytes], *modules: str, least: int = 3, **more
+):
     """Enters a reader of generated inputs, which are read beside the files that they name, and drawn."""
 
     def enter(read: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -1291,7 +1300,7 @@ def structured_target(name: str, suffix: str, generate: Callable[[Random], bytes
             return read(path)
 
         TARGETS[name] = Target(
-            read_beside_files, dict, (), modules, weight=0.01, generate=generate, suffix=suffix, **more
+            read_beside_files, dict, (), modules, weight=0.01, least=least, generate=generate, suffix=suffix, **more
         )
         return read
 
@@ -1310,7 +1319,7 @@ DRAWN = ("band_lu", "flame", "flame3d", "flame_sheet", "focus", "fractal", "lapl
 for kind in DRAWN:
     structured_target(
         f"draw_{kind}", ".toml", lambda rng, kind=kind: structured.scene_text(kind, rng, good_files()),
-        f"renderer.pictures.{kind}",
+        f"renderer.pictures.{kind}", least=1 if kind == "ink" else 3,  # ink factors a matrix on the host
     )(read_and_draw)  # fmt: skip
 structured_target("draw_flames", ".flame", structured.flame_text, "renderer.pictures.flame")(read_and_draw)
 structured_target("draw_models", ".glb", structured.model_bytes, "renderer.pictures.raytrace")(read_and_draw)

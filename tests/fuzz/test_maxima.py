@@ -10,7 +10,7 @@ from renderer.scene.schema import field_types
 from tests.fuzz import maxima, targets
 from tests.fuzz.run import ROOT
 
-DEAR = ("flame", "flame3d", "layout", "raytrace")  # 5 to 25 CPU-s each
+DEAR = ("flame", "flame3d", "ink", "layout", "raytrace")  # 3 to 25 CPU-s each
 
 
 @pytest.mark.parametrize(
