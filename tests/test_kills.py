@@ -1,4 +1,4 @@
-"""Six kills of tests/kills.py at random moments; `python -m tests.kills` makes as many as are wanted."""
+"""Three kills of tests/kills.py at random moments; `python -m tests.kills` makes as many as are wanted."""
 
 import os
 import random
@@ -11,7 +11,7 @@ from tests import kills
 from tests.bench.helpers import in_git
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals and process groups")
-QUICK = ("still", "film", "light field", "solve", "run", "session")
+QUICK = ("still", "film", "session")
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,16 @@ def tracked() -> list[str]:
 def python_lines(text: str) -> int:
     """Lines of Python that hold code: no blank lines, comments or docstrings."""
     docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    nodes: list[ast.AST] = [ast.parse(text)]
+    for node in nodes:  # which grows: the statements alone
+        nodes += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if ast.get_docstring(node, clean=False) is not None:
                 docstrings |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = text.splitlines()
+    outside = [line for number, line in enumerate(lines, 1) if number not in docstrings]
+    if not any('"""' in line or "'''" in line for line in outside):  # no blank line or # lies in a text
+        return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in outside)
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in LAYOUT:

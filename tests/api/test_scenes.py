@@ -20,12 +20,12 @@ LIT = {"materials": [{"name": "gray"}], "zenith": (1, 1, 1), "horizon": (1, 1, 1
 
 
 def test_a_table_makes_the_scene_of_its_file():
-    table = tomllib.loads((SCENES / "veach.toml").read_text(encoding="utf-8"))
-    scene, file = renderer.Scene(table), renderer.load("veach")
+    table = tomllib.loads((SCENES / "cornell.toml").read_text(encoding="utf-8"))
+    scene, file = renderer.Scene(table), renderer.load("cornell")
     assert (scene.settings, scene.tone, scene.size, scene.title) == (file.settings, file.tone, file.size, file.title)
     keywords = renderer.Scene(**table["settings"], tone=table.get("tone", {}))
     assert keywords.settings == file.settings and keywords.picture == "raytrace"
-    assert np.array_equal(renderer.render(table, **DRAW), renderer.render("veach", **DRAW))
+    assert np.array_equal(renderer.render(table, **DRAW), renderer.render("cornell", **DRAW))
 
 
 def test_a_scene_is_a_value():
@@ -79,9 +79,9 @@ def test_a_mesh_draws_as_its_file(tmp_path):
     (tmp_path / "m.obj").write_text("\n".join(lines))
     file, mesh = tmp_path / "m.obj", renderer.Mesh(VERTICES, FACES)
     assert np.array_equal(renderer.render(mesh, **DRAW), renderer.render(file, **DRAW))
-    shapes = [{"meshes": [{"material": "gray", "file": given}]} for given in (mesh, file, str(file))]
-    pictures = [renderer.render(renderer.Scene(**LIT, **shape), **DRAW) for shape in shapes]
-    assert np.array_equal(pictures[0], pictures[1]) and np.array_equal(pictures[1], pictures[2])
+    for given in (mesh, file, str(file)):
+        part = load_part(renderer.Scene(**LIT, meshes=[{"material": "gray", "file": given}]).settings.meshes[0].file)
+        assert np.array_equal(part.vertices, VERTICES) and np.array_equal(part.faces, FACES)
     trimesh_like = SimpleNamespace(vertices=VERTICES, faces=FACES)
     pyvista_like = SimpleNamespace(points=VERTICES, faces=np.insert(FACES, 0, 3, axis=1).ravel(), regular_faces=FACES)
     for other in (trimesh_like, pyvista_like):
@@ -123,23 +123,31 @@ def test_textures_environments_and_instances_are_arrays(tmp_path):
     assert albedo[:, 0].max() > 0.7 and ((albedo[:, 0] > 0.7) & (albedo[:, 1] < 0.05)).any()
     sky = renderer.render(renderer.Scene(environment={"file": np.full((4, 8, 3), 0.5)}), **DRAW)
     assert np.allclose(sky[..., :3], 0.5, rtol=1e-3)
-    shift = np.eye(4)[None].repeat(2, 0)
-    shift[1, 0, 3] = 1.5
-    named = {
-        "meshes": [{"material": "gray", "file": mesh, "name": "one"}],
-        "instances": renderer.instances("one", shift),
-    }
-    both = renderer.Scene(**LIT, **named)
-    assert both.settings.instances[1].matrix == (1, 0, 0, 1.5, 0, 1, 0, 0, 0, 0, 1, 0)
-    moved = {"meshes": [{"material": "gray", "file": mesh, "position": [x, 0, 0]} for x in (0, 1.5)]}
-    ids = [
-        renderer.render(renderer.Scene(**LIT, **s), camera=camera, layers=True, **DRAW).layers for s in (named, moved)
-    ]
-    assert np.allclose(ids[0]["depth"], ids[1]["depth"], rtol=1e-5)
+    assert shifted(mesh).settings.instances[1].matrix == (1, 0, 0, 1.5, 0, 1, 0, 0, 0, 0, 1, 0)
     with pytest.raises(renderer.UserError, match="matrices are"):
         renderer.instances("one", np.eye(4))
     with pytest.raises(renderer.UserError, match="environment.file is an array"):
         renderer.Scene(environment={"file": np.zeros(5)})
+
+
+def shifted(mesh):
+    """A scene of two instances of a mesh, the second one 1.5 to the right."""
+    matrices = np.eye(4)[None].repeat(2, 0)
+    matrices[1, 0, 3] = 1.5
+    named = {"meshes": [{"material": "gray", "file": mesh, "name": "one"}]}
+    return renderer.Scene(**LIT, **named, instances=renderer.instances("one", matrices))
+
+
+@pytest.mark.slow  # two programs; tests/bvh and tests/raytracing draw instances in every run
+def test_instances_by_matrices_lie_where_meshes_by_positions_do():
+    mesh = renderer.Mesh(VERTICES, FACES)
+    moved = {"meshes": [{"material": "gray", "file": mesh, "position": [x, 0, 0]} for x in (0, 1.5)]}
+    camera = {"position": [3, 2, 3], "target": [0.3, 0.3, 0.3], "fov_degrees": 25}
+    depths = [
+        renderer.render(scene, camera=camera, layers=True, **DRAW).layers["depth"]
+        for scene in (shifted(mesh), renderer.Scene(**LIT, **moved))
+    ]
+    assert np.allclose(*depths, rtol=1e-5)
 
 
 def test_a_pickled_picture_of_a_mesh_finds_it_again():

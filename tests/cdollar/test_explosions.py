@@ -110,7 +110,7 @@ def error_line(text: str, **arrays) -> int:
     return error.span.source.line_and_column(error.span.start)[0]
 
 
-@pytest.mark.parametrize("kind", [*DISTINCT, *DISTINCT_ARRAYS])
+@pytest.mark.parametrize("kind", [*DISTINCT, "arrays", "branches", *(pytest.param("scans", marks=pytest.mark.slow),)])
 def test_programs_that_are_too_large_have_one_error_at_a_line(kind):
     is_array = kind in DISTINCT_ARRAYS and kind not in DISTINCT
     first, level = (DISTINCT_ARRAYS if is_array else DISTINCT)[kind]
@@ -170,6 +170,6 @@ def test_drivers_that_inline_every_call_have_a_smaller_budget(gl):
         value_of(chain(*STATEMENT, 14), lambda dag: GlslTarget(dag, gl), a=A)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(5), pytest.param(5, marks=pytest.mark.slow)])
 def test_random_explosions_end_and_targets_agree(device, seed):
     check(Explosions(Random(f"quick {seed}")).text(), device)

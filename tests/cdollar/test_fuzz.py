@@ -24,7 +24,7 @@ from tests.cdollar.random_programs import MAX_PARTS, RandomPrograms, arguments, 
 
 STRICT = partial(NumpyTarget, strict=True)
 NOT_IN_PROGRAMS = {"file"}
-SEEDS = [1, 2]  # of texts of MAX_PARTS programs each
+SEEDS = [1, pytest.param(2, marks=pytest.mark.slow)]  # of texts of MAX_PARTS programs each
 
 
 def programs_of(seed, for_glsl=False):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from assets.makers.gltf_builder import Maker, ball
-from renderer.paths import ASSETS, SCENES
+from renderer.paths import SCENES
 from tests.formats.test_gltf_animation import animate
 
 
@@ -16,9 +16,9 @@ def write_inputs(folder: Path) -> None:
     faces = [(1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4)]
     lines = ["v {} {} {}".format(*corner) for corner in corners] + ["f {} {} {} {}".format(*face) for face in faces]
     (folder / "teapot.obj").write_text("\n".join(lines) + "\n")
-    (folder / "lantern.glb").write_bytes((ASSETS / "still_life.glb").read_bytes())
     fox = Maker()
     fox.node(mesh=ball(fox, 4))
+    (folder / "lantern.glb").write_bytes(fox.glb())
     animation = animate(fox, 0, "translation", (0.0, 0.1), [[0, 0, 0], [1, 0, 0]])
     fox.tree["animations"][animation]["name"] = "Run"
     (folder / "fox.glb").write_bytes(fox.glb())

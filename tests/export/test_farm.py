@@ -159,7 +159,7 @@ def test_a_film_goes_on_without_a_worker_that_is_stopped_and_ends_without_the_sc
     scene, folders, monkeypatch, capsys
 ):
     """A stopped process keeps its connections, so that dask waits for it for ever."""
-    words = ["--frames", "1-30", "--samples", "20", "--size", "160x100"]
+    words = ["--frames", "1-12", "--samples", "20", "--size", "160x100"]
     export(scene, "-o", folders / "here" / "f_##.png", *words)
     results, halt = farm.results, contextlib.ExitStack()
     film = [scene, "-o", folders / "farm" / "f_##.png", *words]
@@ -179,13 +179,13 @@ def test_a_film_goes_on_without_a_worker_that_is_stopped_and_ends_without_the_sc
         monkeypatch.setattr(farms, "POLL_SECONDS", 0.25)
         monkeypatch.setattr(farm, "results", stopping(workers[0]))
         assert exported(*film, "--farm", address, "--insecure") == 0
-        same_frames(folders, 30)
+        same_frames(folders, 12)
         capsys.readouterr()
         monkeypatch.setattr(farm, "results", stopping(scheduler))
         assert exported(*film, "--farm", address, "--insecure", "--overwrite") == 3
         out, err = capsys.readouterr()
     assert err.count("\n") == 1 and "the scheduler has not answered for " in err and "resumes" in err and not out
-    same_frames(folders, 30)
+    same_frames(folders, 12)
 
 
 @pytest.mark.slow

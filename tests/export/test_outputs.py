@@ -142,7 +142,9 @@ def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypat
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-@pytest.mark.parametrize(("name", "numbers"), [("film.gif", "1-60"), ("f_##.png", "1-60"), ("a.png", "")])
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("film.gif", "1-60"), ("f_##.png", "1-60"), pytest.param("a.png", "", marks=pytest.mark.slow)]
+)
 def test_two_runs_of_one_output(scene, tmp_path, name, numbers):
     """One film exited with 5 and the other with 70; frames of two scenes replaced each other in silence."""
     frames = ["--frames", numbers] if numbers else []

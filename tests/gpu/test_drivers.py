@@ -58,7 +58,7 @@ def vendors(tmp_path, monkeypatch):
 def test_drivers_that_die_or_hang_are_named_and_skipped(vendors, monkeypatch, capsys):
     for name, (code, _) in FAULTS.items():
         driver(vendors, name, code)
-    monkeypatch.setattr("renderer.system.trial.TIMEOUT_SECONDS", 8.0)
+    monkeypatch.setattr("renderer.system.trial.TIMEOUT_SECONDS", 5.0)
     rejected = icd.select_drivers()
     assert rejected.keys() == {str(vendors / f"{name}.icd") for name in FAULTS}
     printed = capsys.readouterr().err

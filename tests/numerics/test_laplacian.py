@@ -28,11 +28,14 @@ def some_image(rng, dtype, shape) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", ["naive", "shared_tiles", "register_rows", "cpu_rows"])
-@pytest.mark.parametrize("dtype", ["f4", pytest.param("u1", marks=pytest.mark.slow)])
-def test_every_way_equals_the_laplacian_reference(device, rng, method, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "step"), [("f4", 3), *(pytest.param(dtype, 1, marks=pytest.mark.slow) for dtype in ("f4", "u1"))]
+)
+def test_every_way_equals_the_laplacian_reference(device, rng, method, dtype, step):
+    """Each case is a program; every third case has every border and both stencils."""
     fresh = (dtype, tuple(int(n) for n in rng.integers(1, 70, 2)))
     for number, (kind, shape) in enumerate([*CASES, fresh]):
-        if kind != dtype:
+        if kind != dtype or number % step:
             continue
         image = some_image(rng, dtype, shape)
         border = list(BORDERS)[number % 4]

@@ -38,7 +38,7 @@ for page, blocks in json.load(open("blocks.json")).items():
         exec(compile(block, f"{page}, block {number}", "exec"), names)
     print("page", round(time.process_time() - start, 2), page, flush=True)
 """
-# What makes a command small enough; the last word of an option wins.
+# What makes a command small enough; the last word of an option wins. Cornell's kernels are compiled once for all.
 SMALL = {
     "gallery": ["mandelbrot", "--samples", "1"],
     "export": ["--size", "16x12", "--samples", "1"],
@@ -46,7 +46,7 @@ SMALL = {
     "lesson sums": ["--seconds", "0.01", "--width", "16", "--samples", "1"],
 }
 FEWER = {
-    "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2", "1-100": "1-2", "17x17": "2x2",
+    "menger": "cornell", "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2", "1-100": "1-2", "17x17": "2x2",
 }  # fmt: skip
 # What needs a display, waits for a browser, compares commits or draws for minutes is tested elsewhere.
 ELSEWHERE = {
@@ -77,6 +77,7 @@ def commands() -> list[list[str]]:
 
 def small(words: list[str]) -> list[str]:
     """The command at a small size."""
+    assert "menger" not in words or (SCENES / "menger.toml").exists()
     words = [FEWER.get(word, word) for word in words]
     if words[:2] == ["bench", "run"]:  # one case of the scene's six
         words = [f"{word}/max_depth=1" if word == "mirrors" else word for word in words]

@@ -19,12 +19,12 @@ from tests.raytracing.witnesses.foreign_material import FUNCTIONS, NAME, TEXT
 
 
 @cache
-def run_checks(device_id: str, folder: Path) -> dict:
+def run_checks(device_id: str, folder: Path, *only: str) -> dict:
     """The results of foreign_material.py, which checks the material's samples itself."""
-    shaders = folder / device_id.replace(":", "_") / "shaders"
+    shaders = folder / "_".join([device_id.replace(":", "_"), *only]) / "shaders"
     shutil.copytree(SHADERS, shaders)
     (shaders / "raytracing" / "materials" / f"{NAME}.h").write_text(TEXT)
-    command = [sys.executable, "-m", "tests.raytracing.witnesses.foreign_material", str(shaders), device_id]
+    command = [sys.executable, "-m", "tests.raytracing.witnesses.foreign_material", str(shaders), device_id, *only]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -65,7 +65,9 @@ def test_it_conserves_energy(results):
     assert all(0 < value <= 1 for value in results["colored"])
 
 
-def test_path_guiding_draws_the_same_picture_of_it(results):
+@pytest.mark.slow
+def test_path_guiding_draws_the_same_picture_of_it(request, device, folder):
+    results = run_checks(request.node.callspec.params["device"], folder, "guided")
     assert results["guided"] == pytest.approx(results["plain"], rel=0.02)
 
 

@@ -1,6 +1,7 @@
 """The sampler: nets in base 2, a NumPy reference bit for bit, less error than with independent numbers."""
 
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +23,13 @@ KERNEL draw_numbers(uint seed, uint pixel, uint first, uint dimension, uint coun
 """
 
 
+@cache
+def probe(device, sampler):
+    return device.kernel(GeneratedSource("sampler", PROBE), "draw_numbers", group_size=64, SAMPLER=sampler)
+
+
 def draw(device, seed, pixel, dimension, count, first=0, sampler=1):
-    kernel = device.kernel(GeneratedSource("sampler", PROBE), "draw_numbers", group_size=64, SAMPLER=sampler)
+    kernel = probe(device, sampler)
     bits = device.buffer(count, "u4")
     kernel(count, *(np.uint32(x) for x in (seed, pixel, first, dimension, count)), bits)
     return bits.read()

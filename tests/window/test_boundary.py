@@ -409,7 +409,7 @@ def test_a_lost_device_ends_the_window_at_once(screen):
 
 
 @pytest.mark.parametrize(
-    ("seed", "events"), [(17, 250), *(pytest.param(*run, marks=pytest.mark.slow) for run in ((17, 1500), (18, 5000)))]
+    ("seed", "events"), [(17, 100), *(pytest.param(*run, marks=pytest.mark.slow) for run in ((17, 1500), (18, 5000)))]
 )
 def test_monkey(gl, tmp_path, seed, events):
     """Seeded events over all scenes: no exit, no internal error, and the session can be restored."""

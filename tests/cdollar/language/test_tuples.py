@@ -65,7 +65,7 @@ def kmeans(points, centers):
     return labels, centers
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["numpy", *(pytest.param(name, marks=pytest.mark.slow) for name in TARGETS[1:])])
 def test_lu_with_pivots(target, rng):
     a = rng.standard_normal((6, 6)).astype("f4")
     make = target_factory(target, None, False)

@@ -106,7 +106,10 @@ def test_camera_rays_pass_by_the_analytic_transmittance(picture, rng, tmp_path):
         assert abs(values.mean() - np.exp(-depth)) < 5 * error + 1e-4, (chosen, values.mean(), np.exp(-depth))
 
 
-def test_shadow_rays_pass_by_the_analytic_transmittance(picture, rng, tmp_path):
+@pytest.mark.parametrize(
+    "fields", [("constant", "cloud"), pytest.param((), marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_shadow_rays_pass_by_the_analytic_transmittance(picture, rng, tmp_path, fields):
     """Ratio tracking between a floor and a point light: irradiance times the transmittance."""
     light, below = np.array([0.3, 2.5, 0.2]), np.zeros(3)
     view = Camera((0.0, 0.01, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), fov_degrees=1.0)
@@ -114,6 +117,8 @@ def test_shadow_rays_pass_by_the_analytic_transmittance(picture, rng, tmp_path):
     base = Settings(view=view, materials=MATERIALS, quads=(FLOOR,), max_depth=2, seed=int(rng.integers(1 << 30)),
                     point_lights=(PointLight(tuple(light), (7.0, 7.0, 7.0)),))  # fmt: skip
     for volume, grid in volumes_of(rng, tmp_path):
+        if fields and volume.field not in fields:
+            continue
         above = replace(volume, position=(0.15, 1.3, 0.1), albedo=0.0)
         above = replace(above, size=(1.5, 2.0, 1.8))
         passed = np.exp(-optical_depth(above, below, light, grid))

@@ -1,6 +1,7 @@
 """Dead ends that a new user met, each closed: views of the last scene, new flames, names of files, an empty palette."""
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
 from renderer.window.state import edit_actions, open_files, save_files
 from tests.window.headless import drag, finish, frames, point, press, seconds, window
+from tests.window.monkey import noop_device
 
 
 def test_the_previous_view_of_a_scene_without_the_last_scenes_view(screen):
@@ -138,10 +140,11 @@ def test_a_preset_and_a_texture_leave_the_other_users_of_a_material_alone():
     assert unselected.scene.settings.materials == before.materials and unselected.selection.group == "textures"
 
 
-def test_a_preset_is_one_click_and_one_undo_and_the_world_is_in_the_list(gl, gpu, tmp_path, monkeypatch):
+def test_a_preset_is_one_click_and_one_undo_and_the_world_is_in_the_list(gl, tmp_path, monkeypatch):
     pressed, button, selectable = [""], imgui.button, imgui.selectable
     monkeypatch.setattr(imgui, "button", lambda name, *a: button(name, *a) or name == pressed[0])
     monkeypatch.setattr(imgui, "selectable", lambda name, *a: (selectable(name, *a)[0] or name == pressed[0], False))
+    gpu = SimpleNamespace(device=noop_device())
     with window([creation.new_scene(tmp_path)], gpu, gl, (900, 900)) as screen:
         app = screen.app
         frames(screen, 3)
