@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.flames import palettes
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.settings import Settings
@@ -135,11 +134,6 @@ def with_palette(flame: AnyFlame, name: str) -> AnyFlame:
 def with_palette_colors(flame: AnyFlame, colors: np.ndarray) -> AnyFlame:
     """The flame with the palette `colors` (256, 3), 0 to 255."""
     return replace(flame, colors=tuple(map(tuple, np.clip(colors, 0, 255).tolist())))
-
-
-def rotate_palette(colors: np.ndarray, entries: int = 0, hue: float = 0.0) -> np.ndarray:
-    """A palette (256, 3) rotated by a number of entries, and its hues by `hue` revolutions."""
-    return np.roll(palettes.rotate_hue(colors, hue) if hue else colors, entries, 0)
 
 
 # ---- key frames, of a picture's settings

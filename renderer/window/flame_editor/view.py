@@ -5,7 +5,6 @@ Edits are in editor.py, the geometry of triangles in triangles.py.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -19,12 +18,12 @@ from renderer.window.controls.settings import shortest
 from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
+from renderer.window.flame_editor.gradients import GradientEditor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 
-GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
 
@@ -34,7 +33,7 @@ class FlameEditor(Editor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         super().__init__(app, panel, fonts, scale)
         self._filter = ""  # typed text that filters the variations to add
-        self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
+        self.gradient = GradientEditor(self, self._label)
 
     # Over the picture
 
@@ -114,7 +113,7 @@ class FlameEditor(Editor):
             "affine": lambda: self._affine("affine", self.xform.affine),
             "post-affine": lambda: self._affine("post", self.xform.post),
             "xaos": lambda: self._xaos(flame),
-            "palette": lambda: self._palette(flame),
+            "palette": self.gradient.draw,
         }
         for name, section in sections.items():
             if imgui.tree_node_ex(name, imgui.TreeNodeFlags_.default_open if name == "variations" else 0):
@@ -289,69 +288,6 @@ class FlameEditor(Editor):
                 if new is not None and new >= 0:
                     self.change(edit.with_xaos, before, after, new)
         imgui.end_table()
-
-    def _palette(self, flame: Flame) -> None:
-        """The flame's gradient, sliders that rotate it and its hue, and all built-in palettes."""
-        self._gradient("the flame's colors", flame.palette_colors)
-        self._palette_slider("rotate", -128, 128)
-        self._palette_slider("hue", -180, 180)
-        for label, run in {
-            "Reverse": self._reverse,
-            "Open...": self.open_gradients,
-            "Save...": self.save_gradient,
-        }.items():
-            if imgui.button(f"{label}##gradient"):
-                run()
-            imgui.same_line(0, 4 * self.scale)
-        imgui.new_line()
-        for number, (name, colors) in enumerate(self.gradients):
-            if self._gradient(f"{name}##{number}", colors):
-                self.change(edit.with_palette_colors, colors)
-        for name in palettes.builtin_names():
-            if self._gradient(name, palettes.builtin(name), not flame.colors and flame.palette == name):
-                self.change(edit.with_palette, name)
-        imgui.dummy((0, 2 * self.scale))
-
-    def _reverse(self) -> None:
-        self.change(edit.with_palette_colors, self.flame.palette_colors[::-1])
-
-    def _palette_slider(self, name: str, low: int, high: int) -> None:
-        """A slider that returns to 0; while held, it rotates the palette as it was when pressed."""
-        held = self._held_slider if self._held_slider and self._held_slider[0] == name else None
-        self._label(name)
-        changed, value = imgui.slider_int(f"##{name}", held[1] if held else 0, low, high)
-        base = held[2] if held else self.flame.palette_colors
-        if changed:
-            entries, hue = (value, 0.0) if name == "rotate" else (0, value / 360)
-            self.change(edit.with_palette_colors, edit.rotate_palette(base, entries, hue))
-        if imgui.is_item_active():
-            self._held_slider = name, value, base
-        elif held:
-            self._held_slider = None
-
-    def _gradient(self, name: str, colors: np.ndarray, selected: bool = False) -> bool:
-        """Draws a palette from left to right; returns true if it was clicked."""
-        scale = self.scale
-        size = imgui.ImVec2(imgui.get_content_region_avail().x, GRADIENT_HEIGHT * scale)
-        low = imgui.get_cursor_screen_pos()
-        clicked = imgui.invisible_button(f"gradient {name}", size)
-        imgui.set_item_tooltip(name)
-        draw, packed = imgui.get_window_draw_list(), _packed_colors(colors.tobytes())
-        step = size.x / GRADIENT_SEGMENTS
-        for k in range(GRADIENT_SEGMENTS):
-            left, right = (low.x + k * step, low.y), (low.x + (k + 1) * step, low.y + size.y)
-            draw.add_rect_filled_multi_color(left, right, packed[k], packed[k + 1], packed[k + 1], packed[k])
-        if selected or imgui.is_item_hovered() or imgui.is_item_focused():
-            draw.add_rect(low, low + size, theme.color_u32(theme.ACCENT if selected else theme.TEXT), 0, 1.5 * scale)
-        return clicked
-
-
-@lru_cache(maxsize=64)
-def _packed_colors(palette: bytes) -> list[int]:
-    """The colors at the ends of a gradient's segments as draw lists take them; `palette` is (256, 3) float64."""
-    entries = np.linspace(0, 255, GRADIENT_SEGMENTS + 1).astype(int)
-    colors = np.frombuffer(palette).reshape(256, 3)[entries] / 255
-    return [theme.color_u32((*rgb, 1.0)) for rgb in colors.tolist()]
 
 
 def _xform_label(index: int) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.flames import edit, palettes
+from renderer.flames import edit, gradient, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
 from renderer.paths import SCENES
@@ -23,6 +23,7 @@ from tests.flames.games import read_flames
 from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
 
 WIDTH, HEIGHT = 900, 460
+STOPS = [(0, (0.0, 20.0, 60.0)), (80, (200.0, 20.0, 10.0)), (255, (250.0, 240.0, 200.0))]
 
 
 @pytest.fixture
@@ -325,6 +326,52 @@ def test_gradients_are_opened_reversed_and_saved(screen, places, tmp_path):
     assert "none.ase" in screen.app.message
 
 
+@pytest.mark.slow
+def test_stops_are_added_dragged_colored_and_deleted(screen, places, monkeypatch):
+    screen.resize((WIDTH, 1800))
+    frames(screen)
+    click(screen, middle(places["palette"]))
+    editor(screen).put(edit.with_palette_colors(settings(screen), gradient.from_stops(STOPS)))
+    wait_for_undo_step(screen)
+    before, bar = settings(screen), places["gradient the flame's colors; a click adds a stop"]
+
+    def at(entry: int) -> float:
+        return bar[0] + (bar[2] - bar[0]) * entry / 255
+
+    click(screen, (at(40), middle(bar)[1]))
+    assert settings(screen).palette_colors.tolist() == before.palette_colors.tolist(), "a new stop changes no color"
+    start = middle(places["stop 1"])
+    drag(screen, start, (at(60), start[1]))
+    moved = settings(screen).palette_colors
+    wanted = [  # a pixel of the bar is about an entry
+        gradient.from_stops([STOPS[0], (60 + k, tuple(before.palette_colors[40 + j])), *STOPS[1:]])
+        for k in (-1, 0, 1)
+        for j in (-1, 0, 1)
+    ]
+    assert any(np.array_equal(moved, palette) for palette in wanted)
+    press(screen, "Ctrl+Z")
+    assert settings(screen) == before, "a drag is one step of undo"
+    press(screen, "Ctrl+Y")
+    assert np.array_equal(settings(screen).palette_colors, moved)
+    with monkeypatch.context() as picker:
+        picker.setattr(imgui, "color_edit3", lambda label, color: (True, [0.2, 0.4, 0.6]))
+        frames(screen, 1)
+    assert [51, 102, 153] in settings(screen).palette_colors.tolist()
+    place = middle(places["stop 1"])
+    imgui.get_io().add_mouse_pos_event(*place)
+    frames(screen)
+    for is_down in (True, False):
+        imgui.get_io().add_mouse_button_event(1, is_down)
+        frames(screen)
+    assert np.array_equal(settings(screen).palette_colors, before.palette_colors)
+    for label in ("Smooth##gradient", "Random##gradient"):
+        colors = settings(screen).palette_colors
+        click(screen, middle(places[label]))
+        assert not np.array_equal(settings(screen).palette_colors, colors)
+    (key,) = keyframes_for_file(settings(screen), (64, 48), "a")
+    assert np.array_equal(key.flame.palette_colors, settings(screen).palette_colors)
+
+
 def test_a_variant_is_selected_by_click(screen):
     finish(screen)
     before = settings(screen)
@@ -414,13 +461,6 @@ def test_a_flame_file_round_trips():
     assert again == replace(scene.settings, view=again.view)
     assert again.view.center == pytest.approx(scene.settings.view.center)
     assert again.view.height == pytest.approx(scene.settings.view.height)
-
-
-def test_rotated_palettes_keep_their_colors(rng):
-    colors = np.round(rng.uniform(0, 255, (256, 3)))
-    assert np.array_equal(edit.rotate_palette(colors, 10)[10:], colors[:-10])
-    assert np.allclose(edit.rotate_palette(edit.rotate_palette(colors, 0, 0.3), 0, -0.3), colors, atol=1e-6)
-    assert np.allclose(edit.rotate_palette(colors, 0, 0.3).max(1), colors.max(1)), "a turned hue keeps the value"
 
 
 def test_key_frames_are_sorted_by_time(rng):
