@@ -45,8 +45,8 @@ class GradientEditor:
         for label, run in buttons.items():
             if imgui.button(f"{label}##gradient"):
                 run()
-            imgui.same_line(0, 4 * self.scale)
-        imgui.new_line()
+            if label not in ("Random", "Save..."):
+                imgui.same_line(0, 4 * self.scale)
         for number, (name, colors) in enumerate(editor.gradients):
             if self._gradient(f"{name}##{number}", colors):
                 self._put(colors)
