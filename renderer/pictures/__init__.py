@@ -67,7 +67,9 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
         return scene_of_table(read_toml(path), path)
     if suffix == ".png":
         return _of_recipe(read_recipe(path), path)
-    kind = "lightfield" if path.is_dir() else PICTURE_OF_SUFFIX.get(suffix)
+    kind = PICTURE_OF_SUFFIX.get(suffix)
+    if path.is_dir():
+        kind = "flame_sheet" if _module("flame_sheet").holds_flames(path) else "lightfield"
     if kind is None or kind not in picture_kinds():
         known = ", ".join([".toml", ".png", *(s for s, k in PICTURE_OF_SUFFIX.items() if k in picture_kinds())])
         advice = next((f"; {text}" for names, text in CONVERTERS.items() if suffix in names.split()), "")

@@ -1,17 +1,20 @@
 """The picture `flame_sheet`: a contact sheet of a file of flames, with a thumbnail, number and name of each flame.
 
-A draw adds the next flame, which flame.py draws at the size of its cell with few samples. A flame that cannot be read
-has a crossed cell.
+Of a folder, each file has a cell with its first flame, so that a file is read when its cell is drawn. A draw adds the
+next flame, which flame.py draws at the size of its cell with few samples. A flame that cannot be read or drawn has a
+crossed cell.
 """
 
+import hashlib
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from renderer.errors import UserError
 from renderer.flames.settings import settings_from_keyframe
 from renderer.flames.xml.read import FileEntry, read_library
 from renderer.formats.text import text_mask
@@ -29,29 +32,56 @@ MARGIN, LABEL = 0.03, 0.09  # fractions of a cell's smaller side
 TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear
 MIN_LABEL = 9  # height in pixels; smaller labels are left out
 MAX_FLAMES = 4096
+KEPT_BYTES = 128 << 20  # of all thumbnails that later sheets of this process show again
+SUFFIXES = (".flame", ".flam3")
+_kept: OrderedDict[str, np.ndarray] = OrderedDict()  # a hash of what is drawn -> its thumbnail
 
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
     """The file, and the layout of the sheet."""
 
-    file: str = required_file((".flame", ".flam3"), "the .flame file")
+    file: str = required_file((*SUFFIXES, ""), "the .flame file, or a folder of them")
     columns: int = setting(0, 0, 1024, "flames in a row; 0 chooses for the picture's shape")
     quality: float = setting(50.0, 1e-3, 1e5, "samples per pixel", logarithmic=True)
     labels: bool = setting(True, help="number and name under each flame")
     seed: int = 0
 
 
+def holds_flames(folder: Path) -> bool:
+    """True if a file of flames lies in the folder."""
+    return any(file.suffix.lower() in SUFFIXES for file in folder.iterdir())
+
+
 def open_file(path: Path) -> Scene:
-    """The Scene of the contact sheet of a .flame file."""
-    entries, warnings = read_library(path)
-    flame.print_problems(path, entries, warnings)
-    columns = math.ceil(math.sqrt(len(entries)))
-    shape = columns * CELL[0], math.ceil(len(entries) / columns) * CELL[1]
+    """The Scene of the contact sheet of a .flame file, or of a folder of them."""
+    if not Path(path).is_dir():
+        flame.print_problems(path, *read_library(path))
+    settings = Settings(str(resolve(Path(path))), quality=50.0)
+    count = len(_cells(settings))
+    columns = math.ceil(math.sqrt(count))
+    shape = columns * CELL[0], math.ceil(count / columns) * CELL[1]
     shrink = min(1.0, MAX_SHEET / max(shape))
     size = round(shape[0] * shrink), round(shape[1] * shrink)
-    settings = Settings(str(resolve(Path(path))), quality=50.0)
     return Scene(Path(path), Path(path).stem, "flame_sheet", settings, Picture.tone, size)
+
+
+def _cells(settings: Settings) -> list[tuple[Path, FileEntry | None]]:
+    """The file and the flame of each cell; None for the first flame of a folder's file."""
+    path = Path(settings.file)
+    if path.is_dir():
+        return [(file, None) for file in sorted(path.iterdir()) if file.suffix.lower() in SUFFIXES][:MAX_FLAMES]
+    return [(path, entry) for entry in read_library(path)[0][:MAX_FLAMES]]
+
+
+def _first_entry(file: Path) -> FileEntry:
+    """The first readable flame of a file, under the file's name."""
+    try:
+        entries = read_library(file)[0]
+    except UserError as error:
+        return FileEntry(-1, file.name, None, str(error))
+    name = file.name + (f" ({len(entries)} flames)" if len(entries) > 1 else "")
+    return replace(next(entry for entry in entries if entry.keyframe), index=-1, name=name)
 
 
 def cell_rectangle(settings: Settings, count: int, size: Size, index: int) -> Tile:
@@ -86,23 +116,23 @@ class Picture(AccumulatingPicture[Settings]):
         self._flame = flame.Picture(gpu)
         self._pixels = np.zeros((1, 1, 4), "f4")
         self._buffer: Buffer
-        self._entries: list[FileEntry] = []
+        self._entries: list[tuple[Path, FileEntry | None]] = []
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:
         """Counts of the attributes of all flames of the file that are not drawn."""
         total = Counter[str]()
-        for entry in read_library(Path(settings.file))[0]:
-            total.update(entry.ignored)
+        for file, entry in _cells(settings):
+            total.update((entry or _first_entry(file)).ignored)
         return dict(total)
 
     def sample_count(self, settings: Settings, size: Size) -> int:
-        """The number of flames."""
-        return min(len(read_library(Path(settings.file))[0]), MAX_FLAMES)
+        """The number of cells."""
+        return len(_cells(settings))
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
-        """Read the file and clear the sheet."""
-        self._entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
+        """Read the file or list the folder, and clear the sheet."""
+        self._entries = _cells(settings)
         self._flame.prefer_generic(len(self._entries))
         self._pixels = np.full((size[1], size[0], 4), PAPER, "f4")
         self._pixels[..., 3] = 1.0
@@ -112,7 +142,8 @@ class Picture(AccumulatingPicture[Settings]):
         """Draw the next flame into its cell; further draws leave the sheet as it is."""
         if self.samples < len(self._entries):
             cell = cell_rectangle(settings, len(self._entries), size, self.samples)
-            self._draw_cell(settings, self._entries[self.samples], cell)
+            file, entry = self._entries[self.samples]
+            self._draw_cell(settings, entry or _first_entry(file), cell)
         return self._buffer.write(self._pixels)
 
     def _draw_cell(self, settings: Settings, entry: FileEntry, cell: Tile) -> None:
@@ -123,12 +154,15 @@ class Picture(AccumulatingPicture[Settings]):
         room = width - 2 * margin, height - 2 * margin - label
         if min(room) < 1:
             return
-        thumbnail = self._thumbnail(settings, entry, room) if entry.keyframe else _crossed(room)
+        try:
+            thumbnail = self._thumbnail(settings, entry, room) if entry.keyframe else _crossed(room)
+        except (UserError, ValueError):  # a number that no picture can have
+            thumbnail = _crossed(room)
         rows, columns = thumbnail.shape[:2]
         x, y = left + (width - columns) // 2, top + margin + (room[1] - rows) // 2
         self._pixels[y : y + rows, x : x + columns, :3] = thumbnail[..., :3]
         if label:
-            text = printable(f"{entry.index} {entry.name}", 80)
+            text = printable(entry.name if entry.index < 0 else f"{entry.index} {entry.name}", 80)
             mask = text_mask(text, label, room[0])[..., None]
             y, x = top + height - margin - label, left + margin
             paper = self._pixels[y : y + label, x : x + room[0], :3]
@@ -142,17 +176,26 @@ class Picture(AccumulatingPicture[Settings]):
         size = max(1, int(wide * scale)), max(1, int(high * scale))
         one = settings_from_keyframe(entry.keyframe)
         one = replace(one, quality=settings.quality, seed=settings.seed, passes=1, temporal_samples=1)
-        for _ in range(self._flame.sample_count(one, size)):
-            frame = self._flame.draw(one, size, 0.0)
-        return frame.read()
+        key = hashlib.sha256(repr((self.gpu.device.name, size, one)).encode()).hexdigest()
+        thumbnail = _kept.pop(key, None)
+        if thumbnail is None:
+            for _ in range(self._flame.sample_count(one, size)):
+                frame = self._flame.draw(one, size, 0.0)
+            thumbnail = frame.read()
+        _kept[key] = thumbnail
+        while sum(kept.nbytes for kept in _kept.values()) > KEPT_BYTES:
+            _kept.popitem(last=False)
+        return thumbnail
 
     def scene_at(self, settings: Settings, size: Size, x: float, y: float) -> Scene | None:
         """The flame whose cell contains the pixel (x, y); None outside of cells, and if the flame cannot be read."""
-        entries = read_library(Path(settings.file))[0][:MAX_FLAMES]
-        for index, entry in enumerate(entries):
-            left, top, width, height = cell_rectangle(settings, len(entries), size, index)
-            if left <= x < left + width and top <= y < top + height and entry.keyframe:
-                return flame.scene_of_entry(Path(settings.file), entry)
+        cells = _cells(settings)
+        for index, (file, entry) in enumerate(cells):
+            left, top, width, height = cell_rectangle(settings, len(cells), size, index)
+            if left <= x < left + width and top <= y < top + height:
+                if entry is None:
+                    return open_file(file) if flame.flame_count(file) > 1 else flame.open_file(file)
+                return flame.scene_of_entry(file, entry) if entry.keyframe else None
         return None
 
 

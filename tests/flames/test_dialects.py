@@ -369,6 +369,33 @@ def test_a_sheet_shows_every_flame_and_opens_the_clicked_one(gpu, tmp_path):
     assert load_again(scene).picture == "flame_sheet"
 
 
+def test_a_folder_of_flames_is_a_sheet_that_survives_hostile_files(gpu, tmp_path, capsys):
+    """Each file is a cell, read when it is drawn; one that cannot be read or drawn is crossed out."""
+    (tmp_path / "x").mkdir()
+    for name in ("a", "d"):
+        library(tmp_path / "x", PACK[0]).rename(tmp_path / "x" / f"{name}.flame")
+    library(tmp_path / "x", *PACK).rename(tmp_path / "x" / "b.flame")
+    (tmp_path / "x" / "c.flame").write_bytes(b"<flame" * 1000)
+    scene = load_for_window(tmp_path / "x")
+    assert (scene.picture, scene.size) == ("flame_sheet", (480, 400)) and load_again(scene).settings == scene.settings
+    size, picture = (240, 200), flame_sheet.Picture(gpu)
+    settings = replace(scene.settings, labels=False, quality=5.0)
+    for _ in range(picture.sample_count(settings, size)):
+        pixels = picture.draw(settings, size, 0.0).read()
+    cells = [pixels[y : y + 100, x : x + 120] for y in (0, 100) for x in (0, 120)]
+    assert np.array_equal(cells[0], cells[3]) and (cells[2][..., 0] > 4 * cells[2][..., 1]).sum() > 50
+    drawn, flame_draw = [], picture._flame.draw
+    picture._flame.draw = lambda *arguments: drawn.append(arguments) or flame_draw(*arguments)
+    picture.restart()
+    for _ in range(4):
+        again = picture.draw(settings, size, 0.0).read()
+    assert np.array_equal(again, pixels) and not drawn, "thumbnails are kept"
+    assert picture.scene_at(settings, size, 30.0, 30.0).picture == "flame"
+    assert picture.scene_at(settings, size, 150.0, 30.0).picture == "flame_sheet", "a file of several flames"
+    with pytest.raises(InputError):
+        picture.scene_at(settings, size, 30.0, 130.0)
+
+
 def test_a_small_picture_of_a_sheet_is_the_flame_at_that_size(gpu, tmp_path):
     path = library(tmp_path, PACK[0], PACK[2])
     settings = flame_sheet.Settings(str(path), labels=False, quality=9.0)

@@ -278,6 +278,10 @@ class Editor(PanelEditor):
         self.app.recent.add(path)
         self.app.show_message(f"saved {path.name}")
 
+    def open_library(self) -> None:
+        """Shows the thumbnails of all files of flames in the folder of this flame's file."""
+        open_files.open_path(self.app, open_files.scene_folder(self.app))
+
     def open_gradients(self) -> None:
         """Asks for a file of gradients; shows its first, and lists all below the palette."""
         self.app.ask_file("Open gradients", open_files.scene_folder(self.app), SUFFIXES, self._open_gradients)
@@ -383,4 +387,5 @@ class Editor(PanelEditor):
             action("Shift+J", "previous key frame of the flame", lambda: self.step_keyframe(-1)),
             action("Y", "play key frames", self.play),
             action("Ctrl+E", "save as .flame", self.save),
+            action("Ctrl+H", "thumbnails of the folder's flames", self.open_library),
         ]

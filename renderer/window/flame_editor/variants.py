@@ -1,6 +1,7 @@
-"""The grid of variants: mutants of the current flame as thumbnails, one drawn a frame; a click selects one.
+"""Thumbnails of the flame editor, one drawn a frame: the grid of variants, and pictures of variations.
 
-As in Electric Sheep and Apophysis, the selected mutant becomes the parent of the next ones.
+The grid shows mutants of the current flame; as in Electric Sheep and Apophysis, the selected mutant becomes the parent
+of the next ones.
 """
 
 from dataclasses import replace
@@ -8,11 +9,14 @@ from functools import partial
 from typing import Any
 
 from renderer.flames import evolve
-from renderer.flames.genome import Flame
+from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.settings import Settings
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures.flame import Picture
+from renderer.scene.cameras import View2D
+from renderer.scene.scene import ToneMapping
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
@@ -21,19 +25,65 @@ SIDE = 3  # thumbnails in a row and in a column
 PARENT = SIDE * SIDE // 2  # the cell of the current flame, in the middle
 KINDS = ("any change", *evolve.MUTATIONS)
 QUALITY = 12.0  # samples per pixel of a thumbnail
+GRID_SIDE, GRID_VIEW = 180, View2D((0.0, 0.0), 3.0, 0.0)  # of the picture of a variation, at scale 1
+GRID_LINES = [k / 4 for k in range(-4, 5)]
 
 
-class Variants:
-    """A Dear ImGui window of thumbnails, opened by toggle(); draw() returns a flame that was clicked."""
+class Thumbnails:
+    """Draws flames of many structures to textures, without waiting for their kernels."""
 
     def __init__(self, app: AppState, scale: float):
         self.app, self.scale = app, scale
+        self._picture: Picture | None = None
+        self._interop, self._tone_mapper = GlInterop(app.gpu.gl), GlToneMapper(app.gpu.gl)
+
+    def draw_flame(self, settings: Settings, size: tuple[int, int], tone: ToneMapping) -> Texture:
+        """A new texture of the flame; runs as the window's work."""
+        if self._picture is None:
+            self._picture = Picture(self.app.gpu)
+            self._picture.never_block()
+        texture: Texture = self.app.gpu.gl.texture(size, 4, "f1")
+        self._tone_mapper(self._interop.texture(self._picture.draw(settings, size, 0.0)), tone, texture)
+        return texture
+
+
+class VariationPictures(Thumbnails):
+    """Pictures of variations: each is the final xform of a flame that draws a square grid of lines."""
+
+    def __init__(self, app: AppState, scale: float):
+        super().__init__(app, scale)
+        self._textures: dict[str, Texture] = {}
+
+    def tooltip(self, name: str) -> None:
+        """Shows the variation's picture beside the pointer, as soon as it is drawn."""
+        size = (round(GRID_SIDE * self.scale),) * 2
+        if name not in self._textures and not self.app.work.is_waiting:
+            self.app.work.start(partial(self._draw, name, size))
+        if name in self._textures and imgui.begin_tooltip():
+            imgui.image(imgui.ImTextureRef(self._textures[name].texture.glo), size)
+            imgui.end_tooltip()
+
+    def _draw(self, name: str, size: tuple[int, int]) -> None:
+        lines = [
+            Xform(IDENTITY_2D, color=0.15 + 0.5 * down, variations={"square": 1.0},
+                  post=(0.01, 0.0, at, 0.0, 2.0, 0.0) if down else (2.0, 0.0, 0.0, 0.0, 0.01, at))
+            for down in (0, 1) for at in GRID_LINES
+        ]  # fmt: skip
+        final = Xform(IDENTITY_2D, color_speed=0.0, variations={name: 1.0})
+        flame = Settings(xforms=tuple(lines), final_xform=final, palette="spectrum", quality=20.0, view=GRID_VIEW)
+        self._textures[name] = self.draw_flame(flame, size, Picture.tone)
+        self._interop.release()
+
+
+class Variants(Thumbnails):
+    """A Dear ImGui window of thumbnails, opened by toggle(); draw() returns a flame that was clicked."""
+
+    def __init__(self, app: AppState, scale: float):
+        super().__init__(app, scale)
         self.is_open, self.kind, self.strength = False, 0, 0.4
         self.flames: list[Flame] = []
         self.textures: list[Texture] = []
         self._parent: tuple[Flame, int, float] | None = None  # the flame, kind and strength of the mutants
-        self._picture: Picture | None = None
-        self._interop, self._tone_mapper = GlInterop(app.gpu.gl), GlToneMapper(app.gpu.gl)
 
     def toggle(self) -> None:
         """Opens the grid with new mutants, or closes it."""
@@ -97,17 +147,12 @@ class Variants:
 
     def _draw_next(self, editor: Any, size: tuple[int, int]) -> None:
         """Draws the next thumbnail to a new texture."""
-        gpu, flame, textures = self.app.gpu, self.flames[len(self.textures)], self.textures
-        if self._picture is None:
-            self._picture = Picture(gpu)
-            self._picture.never_block()
+        flame, textures = self.flames[len(self.textures)], self.textures
         names = flame.__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {"keyframes", "view"}
         changes = {name: getattr(flame, name) for name in names}
         changes |= {"quality": QUALITY, "temporal_samples": 1, "supersample": 1}
         settings = replace(editor.settings, **changes, keyframes=(), view=editor.view())
-        texture = gpu.gl.texture(size, 4, "f1")
-        frame = self._picture.draw(settings, size, 0.0)
-        self._tone_mapper(self._interop.texture(frame), editor.panel.scene.tone, texture)
+        texture = self.draw_flame(settings, size, editor.panel.scene.tone)
         textures.append(texture)  # not to self.textures: new mutants may have come while kernels were compiled
         if not self.pending:
             self._interop.release()  # it must not outlive the GL context

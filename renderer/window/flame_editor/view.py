@@ -20,6 +20,7 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.gradients import GradientEditor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
+from renderer.window.flame_editor.variants import VariationPictures
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
@@ -34,6 +35,7 @@ class FlameEditor(Editor):
         super().__init__(app, panel, fonts, scale)
         self._filter = ""  # typed text that filters the variations to add
         self.gradient = GradientEditor(self, self._label)
+        self.variation_pictures = VariationPictures(app, scale)
 
     # Over the picture
 
@@ -119,7 +121,7 @@ class FlameEditor(Editor):
             if imgui.tree_node_ex(name, imgui.TreeNodeFlags_.default_open if name == "variations" else 0):
                 section()
                 imgui.tree_pop()
-        self._action_buttons({"Save as .flame": "Ctrl+E"})
+        self._action_buttons({"Save as .flame": "Ctrl+E", "Folder": "Ctrl+H"})
 
     def _action_buttons(self, keys: dict[str, str]) -> None:
         action_buttons(self.app, self.actions(), keys, 4 * self.scale)
@@ -260,6 +262,8 @@ class FlameEditor(Editor):
                 for v in members:
                     if imgui.selectable(v.name, False)[0]:
                         chosen = v.name
+                    if imgui.is_item_hovered(imgui.HoveredFlags_.delay_short):
+                        self.variation_pictures.tooltip(v.name)
             imgui.end_list_box()
         if chosen:
             self.change(edit.with_variation, self.index, chosen, 0.5)

@@ -238,7 +238,7 @@ def places(monkeypatch):
         return noted
 
     for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
-                 "invisible_button", "tree_node", "tree_node_ex"):  # fmt: skip
+                 "invisible_button", "tree_node", "tree_node_ex", "selectable"):  # fmt: skip
         monkeypatch.setattr(imgui, name, noting(getattr(imgui, name)))
     return places
 
@@ -284,6 +284,25 @@ def test_sliders_and_the_variation_search_edit_the_selected_xform(screen, places
     assert settings(screen).xforms[0].parameters["juliascope_power"] > 1.2
     click(screen, middle(places["4##symmetry"]))
     assert len(settings(screen).xforms) == 7
+
+
+@pytest.mark.slow
+def test_a_variation_in_the_list_shows_its_picture(screen, places):
+    """The grid's lines lie where the variation puts them: sphericals of x = 1 pass through (1/2, 1/2) and (1, 0)."""
+    screen.resize((WIDTH, 1400))
+    frames(screen)
+    click(screen, middle(places["##search"]))
+    imgui.get_io().add_input_characters_utf8("inversion spherical")
+    frames(screen, 3)
+    imgui.get_io().add_mouse_pos_event(*middle(places["spherical"]))
+    pictures = editor(screen).variation_pictures
+    until(screen, lambda: pictures._textures)
+    (texture,) = pictures._textures.values()
+    lit = texture.read()[..., :3].max(2) > 60
+    side = len(lit)
+    pixels = [(side / 2 + x * side / 3, side / 2 + y * side / 3) for x, y in ((1, 0), (0.5, 0.5), (-0.5, 0.5))]
+    assert all(lit[round(y) - 2 : round(y) + 3, round(x) - 2 : round(x) + 3].any() for x, y in pixels)
+    assert not lit[: side // 8, : side // 8].any(), "no point of the square comes from so far away"
 
 
 def test_palettes_are_chosen_by_gradient_and_rotated(screen, places):
@@ -497,3 +516,6 @@ def test_a_file_of_flames_is_a_sheet_and_a_click_opens_one(gpu, gl, tmp_path, mo
         x, y, width, height = screen.app.panels.image_rects[0]
         click(screen, (x + 0.75 * width, y + 0.75 * height))
         assert (screen.app.panel.scene.picture, screen.app.panel.scene.title) == ("flame", "f3")
+        press(screen, "Ctrl+H")
+        shown = screen.app.panel.scene
+        assert (shown.picture, shown.settings.file) == ("flame_sheet", str(tmp_path)), "the folder of the flame's file"
