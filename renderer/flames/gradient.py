@@ -48,7 +48,7 @@ def move_stops(palette: np.ndarray, before: Sequence[Stop], after: Sequence[Stop
         return from_stops(after)
     source = np.interp(ENTRIES, [entry for entry, _ in after], [entry for entry, _ in before])
     moved = np.stack([np.interp(source, ENTRIES, detail[:, k]) for k in range(3)], 1)
-    return np.clip(np.round(from_stops(after) + moved), 0, 255)
+    return np.asarray(np.clip(np.round(from_stops(after) + moved), 0, 255))
 
 
 def delete_stop(palette: np.ndarray, stops: Sequence[Stop], index: int) -> np.ndarray:
@@ -75,7 +75,8 @@ def adjust(palette: np.ndarray, name: str, value: float) -> np.ndarray:
 def smooth(palette: np.ndarray) -> np.ndarray:
     """The palette with each entry a weighted mean of 5, the outer entries repeated beyond the ends."""
     padded = np.pad(palette, ((2, 2), (0, 0)), "edge")
-    return sum(weight * padded[k : k + 256] for k, weight in enumerate(SMOOTHING)) / np.float64(sum(SMOOTHING))
+    weighted = [weight * padded[k : k + 256] for k, weight in enumerate(SMOOTHING)]
+    return np.asarray(np.sum(weighted, 0) / sum(SMOOTHING))
 
 
 def random_palette(rng: np.random.Generator) -> np.ndarray:

@@ -8,6 +8,7 @@ crossed cell.
 import hashlib
 import math
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -66,7 +67,7 @@ def open_file(path: Path) -> Scene:
     return Scene(Path(path), Path(path).stem, "flame_sheet", settings, Picture.tone, size)
 
 
-def _cells(settings: Settings) -> list[tuple[Path, FileEntry | None]]:
+def _cells(settings: Settings) -> Sequence[tuple[Path, FileEntry | None]]:
     """The file and the flame of each cell; None for the first flame of a folder's file."""
     path = Path(settings.file)
     if path.is_dir():
@@ -116,7 +117,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._flame = flame.Picture(gpu)
         self._pixels = np.zeros((1, 1, 4), "f4")
         self._buffer: Buffer
-        self._entries: list[tuple[Path, FileEntry | None]] = []
+        self._entries: Sequence[tuple[Path, FileEntry | None]] = []
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 from renderer.flames import evolve
+from renderer.flames.camera import FlameView
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.settings import Settings
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures.flame import Picture
-from renderer.scene.cameras import View2D
 from renderer.scene.scene import ToneMapping
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
@@ -25,7 +25,7 @@ SIDE = 3  # thumbnails in a row and in a column
 PARENT = SIDE * SIDE // 2  # the cell of the current flame, in the middle
 KINDS = ("any change", *evolve.MUTATIONS)
 QUALITY = 12.0  # samples per pixel of a thumbnail
-GRID_SIDE, GRID_VIEW = 180, View2D((0.0, 0.0), 3.0, 0.0)  # of the picture of a variation, at scale 1
+GRID_SIDE, GRID_VIEW = 180, FlameView((0.0, 0.0), 3.0, 0.0)  # of the picture of a variation, at scale 1
 GRID_LINES = [k / 4 for k in range(-4, 5)]
 
 
