@@ -447,3 +447,33 @@ VARIATION(mobiusN, re_a = 1, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, r
     real n = floor_of(uniform(random) * p), r = power_of(vnorm(q.x, q.y), (real)(1.0f / (4.0f * dist / p)));
     return from_polar(weight * r, (angle_of(q.y, q.x) + n * TWO_PI) / floor(p));
 }
+
+// Origin: Apophysis
+
+VARIATION(curl2, c1 = 0, c2 = 0, c3 = 0) {
+    real x2 = x * x, y2 = y * y, re = c3 * x * (x2 - 3.0f * y2) + c2 * (x2 - y2) + c1 * x + 1.0f;
+    real im = c3 * y * (x2 - y2) + 2.0f * c2 * x * y + c1 * y;
+    return scaled_pair(weight, complex_quotient(pair(x, y), pair(re, im)));
+}
+
+VARIATION(xcurl2, c1 = 0, c2 = 0, c3 = 0) {
+    real re = c3 * x * (x * x - 3.0f) + c2 * (x * x - y * y) + c1 * x + 1.0f;
+    real im = c3 * (3.0f * x * y - 1.0f) + 2.0f * c2 * x * y + c1 * y;
+    return scaled(weight / (re * re + im * im), x * re + y * im, y * re + x * im);
+}
+
+REPLACING(xhyperbol, m00 = 1, m01 = 0, m10 = 0, m11 = 1, m20 = 0, m21 = 0) {
+    real k = 1.0f / (x * x + y * y), u = k * (m00 * x + m01 * y) + m20, v = k * (m10 * x + m11 * y) + m21;
+    real n = u * u + v * v;
+    return scaled(weight / (n * sqrt(n)), u, v);
+}
+
+// Origin: JWildfire
+
+VARIATION(glynnia3, rscale = 1, dscale = 1, rthresh = 0, ythresh = 0) {
+    real r = rscale * vnorm(x, y), side = r > rthresh && y > ythresh ? (real)(1.0f) : (real)(-1.0f);
+    real root = dscale * sqrt(r + x), d = dscale * (r + x), n = sqrt(r * (y * y + d * d)), k = 0.70710678f * weight;
+    mask first = uniform(random) > 0.5f, none = first ? root == 0.0f : n == 0.0f;
+    real u = side * (first ? k * root : weight / n * d), v = first ? -k / root * y : weight / n * y;
+    return pair(none ? zero_real() : u, none ? zero_real() : v);
+}

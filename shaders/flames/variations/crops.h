@@ -259,3 +259,26 @@ VARIATION_3D(curl_sp, pow = 1, c1 = 0, c2 = 0, sx = 0, sy = 0, dc = 0) {
     *color = clamped(*color + 0.1f * dc * c, zero_real(), (real)(1.0f));
     return scaled3(weight / c, u * re + v * im, v * re - u * im, w);
 }
+
+// Origin: JWildfire
+
+// The random point of a square of side 1, or with mode 0 the chain's, if it is kept; `invert` keeps the others.
+DEVICE Pair cut_out(float weight, Pair p, mask kept, float invert, mask *hidden) {
+    return cropped(weight, p.x, p.y, invert == 0.0f ? !kept : kept, hidden);
+}
+
+REPLACING(cut_sqcir, mode = 1, zoom = 2, power = 2, invert = 0) {
+    real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
+    Pair p = mode == 0.0f ? pair(x, y) : pair(u, v);
+    real sum =
+        power_of(magnitude(zoom * (p.x - p.y)), (real)(power)) + power_of(magnitude(zoom * (p.x + p.y)), (real)(power));
+    return cut_out(weight, p, sum <= 1.0f, invert, hidden);
+}
+
+REPLACING(cut_x, mode = 1, zoom = 1, size = 0.1, invert = 0) {
+    real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
+    Pair p = mode == 0.0f ? pair(x, y) : pair(u, v);
+    real t = magnitude(zoom * 0.70710678f * (magnitude(p.x) - magnitude(p.y))) - size;
+    t = clamped(t / 0.009f, zero_real(), (real)(1.0f));
+    return cut_out(weight, p, t * t * (3.0f - 2.0f * t) >= 0.1f, invert, hidden);
+}

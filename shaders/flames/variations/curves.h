@@ -287,3 +287,21 @@ VARIATION(maurer_rose, kn = 2, kd = 1, c = 0, line_offset_degrees = 71, line_cou
     real cx = p.x + 0.01f * curve_thickness * jx, cy = p.y + 0.01f * curve_thickness * jy;
     return scaled(weight, line ? lx : dot ? dx : cx, line ? ly : dot ? dy : cy);
 }
+
+// Origin: JWildfire
+
+VARIATION_3D(conicalSpiral, turns = 8, radius = 1.2, height = 1, mode = 0, z_wave_freq = 0, z_wave_amp = 0, twist = 0,
+             thickness = 0, solid = 0, colorize = 0, colorMode = 0, colorSpeed = 1, colorOffset = 0) {
+    real a = uniform(random), b = uniform(random), c = uniform(random);
+    real t = wrap_unit(magnitude(mode == 1.0f ? y : mode == 2.0f ? z : x)), angle = TWO_PI * turns * t;
+    real h = t * height + z_wave_amp * sine_of(TWO_PI * z_wave_freq * t);
+    Pair p = from_polar(t * radius, angle + twist * h);
+    float thick = fmax(thickness, 0.0f);
+    if (colorize > 0.0f) {
+        real by = colorMode == 0.0f ? t : colorMode == 1.0f ? t * radius : h;
+        if (colorMode == 2.0f) by = fraction_of(turns * t);
+        *color = wrap_unit(magnitude(by * colorSpeed + colorOffset));
+    }
+    if (solid > 0.0f) return scaled3(weight, p.x + a * thick, p.y + b * thick, h + c * thick);
+    return scaled3(weight, p.x + x * thick, p.y + y * thick, h + z * thick);
+}

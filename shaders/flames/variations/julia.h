@@ -198,3 +198,28 @@ VARIATION_3D(juliascope3Db, power = 3, dist = 1, type = 0, warp = 0, za = 1, zb 
     real up = weight * zamount * power_of(za * x * x + zb * y * y + h * h, (real)(n * zdist));
     return triple(p.x, p.y, up * h * waves);
 }
+
+// Origin: Apophysis
+
+// The random root of julian3 and juni, by the angle of the point (u, v) after the affine, times k.
+DEVICE Pair affine_root(GLOBAL const float *affine, real u, real v, real turn, float power, real k) {
+    real a = affine[0] * u + AFFINE_B * v + AFFINE_C, b = AFFINE_D * u + AFFINE_E * v + AFFINE_F;
+    return from_polar(k, (angle_of(b, a) + TWO_PI * turn) / power);
+}
+
+VARIATION_3D(julian3, power = 2, dist = 1, real = 0, imag = 0) {
+    real h = z / fabs(power), r2 = x * x + y * y;
+    real k = weight * power_of(r2 + h * h, (real)(0.5f * (dist / power - 1.0f)));
+    Pair m = complex_quotient(pair(x, y), pair(julian3_real * x - imag * y + 1.0f, julian3_real * y + imag * x));
+    Pair p = affine_root(affine, m.x, m.y, random_index(uniform(random), fabs(power)), power, k * sqrt(r2));
+    return triple(p.x, p.y, k * h);
+}
+
+VARIATION_3D(juni, power = 2, invert = 0, stretch = 1) {
+    real h = z / fabs(power), r2 = x * x + y * y;
+    real k = weight * power_of(r2 + h * h, (real)(0.5f * (stretch / power - 1.0f)));
+    Pair p = affine_root(affine, x, y, random_index(uniform(random), fabs(power)), power, k * sqrt(r2));
+    mask kept = r2 > weight * weight || r2 == 0.0f;
+    if (invert != 0.0f) kept = r2 < weight * weight && r2 != 0.0f;
+    return triple(kept ? weight * x : p.x, kept ? weight * y : p.y, k * h);
+}

@@ -148,3 +148,179 @@ VARIATION_3D(checkerboard_wf, position = 3, size = 10, axis = 2, checker_size = 
     if (axis == 1.0f) return triple(c, a, b);
     return triple(b, c, a);
 }
+
+VARIATION_3D(onion, centre_x = 0, centre_y = 0) {
+    float r = weight == 0.0f ? 1.0f : weight, rim = r / 1.41421356f;
+    real u = x - centre_x, v = y - centre_y, d = vnorm(u, v), k = d <= r ? (real)(1.0f) : (2.0f * r - d) / d;
+    real top = exponential_of(d - 2.0f * r + rim) - 1.0f + rim,
+         high = sqrt(greatest(r * r - square(k * d), zero_real()));
+    real h = d <= r ? -high : 2.0f * r - d > rim ? high : top;
+    return triple(k * u + centre_x, k * v + centre_y, h + z);
+}
+
+// Whether p is inside a solid of I. Quilez's distance functions; its numbers are a to g in the order of JWildfire's
+// parameters, and `kind` is the solid's place in the list of variations below.
+DEVICE mask in_solid(int kind, Triple p, float a, float b, float c, float d, float e, float f, float g) {
+    real u = magnitude(p.x), v = magnitude(p.y), w = magnitude(p.z), r = vnorm(p.x, p.z), none = zero_real();
+    if (kind == 0) return vnorm(r - a, p.y) < b;
+    if (kind == 1) return u < a && v < b && w < c;
+    if (kind == 2) return square(p.x / a) + square(p.y / b) + square(p.z / c) < 1.0f;
+    if (kind == 3) {
+        real over = square(greatest(u - a, none)) + square(greatest(v - b, none)) + square(greatest(w - c, none));
+        return over < d * d || u < a && v < b && w < c;
+    }
+    if (kind == 4) return r < a && v < b;
+    if (kind == 5) {  // a torus of the angle (a, b)
+        real k = b * u > a * p.y ? u * a + p.y * b : vnorm(p.x, p.y);
+        return u * u + v * v + w * w + c * c - 2.0f * c * k < d * d;
+    }
+    if (kind == 6) return vnorm(r, p.y) < c && b * r < a * p.y;
+    if (kind == 7) {  // the edges of a box, d thick
+        real x = u - a, y = v - b, z = w - c, fx = magnitude(x + d) - d, fy = magnitude(y + d) - d,
+             fz = magnitude(z + d) - d;
+        return x < 0.0f && fy < 0.0f && fz < 0.0f || fx < 0.0f && y < 0.0f && fz < 0.0f ||
+               fx < 0.0f && fy < 0.0f && z < 0.0f;
+    }
+    if (kind == 8) {  // a cone of the slope a / b and the height c below the origin
+        float x = a * c / b, side = -c > 0.0f ? 1.0f : c > 0.0f ? -1.0f : 0.0f;
+        return side * (r * -c - p.y * x) < 0.0f && side * (p.y + c) < 0.0f;
+    }
+    if (kind == 9) return v - least(v - 1.7320508f * u, none) * 0.5f < a && w < b;
+    if (kind == 10) {  // a capsule from (a, b, c) to (d, e, f) of the radius g
+        float bx = d - a, by = e - b, bz = f - c, n = bx * bx + by * by + bz * bz;
+        real x = p.x - a, y = p.y - b, z = p.z - c;
+        real t = clamped((x * bx + y * by + z * bz) / n, none, (real)(1.0f));
+        return square(x - bx * t) + square(y - by * t) + square(z - bz * t) < g * magnitude((real)(g));
+    }
+    if (kind == 11) return u + v + w < a;
+    if (kind == 12) {  // a triangle of the size a
+        float k = 0.8660254f * a;
+        real x = u / k - 1.0f, y = p.y / k + 0.57735027f;
+        return (x + 1.7320508f * y > 0.0f ? -1.7320508f * x - y : y) > 0.0f && w < b;
+    }
+    if (kind == 13) {
+        real t = 2.0f * least(-0.92387953f * u + 0.38268343f * v, none), x = u + 0.92387953f * t;
+        real y = v - 0.38268343f * t, q = 2.0f * least(0.92387953f * x + 0.38268343f * y, none);
+        return y - 0.38268343f * q < a && w < b;
+    }
+    if (kind == 14) {  // a rhombus of the diagonals a and b, rounded by d
+        float n = a * a + b * b;
+        real t = clamped((a * (a - 2.0f * u) - b * (b - 2.0f * w)) / n, (real)(-1.0f), (real)(1.0f));
+        real far = vnorm(u - 0.5f * a * (1.0f - t), w - 0.5f * b * (1.0f + t));
+        return far * sign_of(u * b + w * a - a * b) < d && v < c;
+    }
+    if (kind == 15) {  // a cone of the half height a and the radii b below, c above
+        float x = c - b, n = x * x + 4.0f * a * a;
+        real t = clamped(((c - r) * x + (a - p.y) * 2.0f * a) / n, none, (real)(1.0f));
+        return r - c + x * t < 0.0f && v < a;
+    }
+    float bx = d - a, by = e - b, bz = f - c, n = bx * bx + by * by + bz * bz;  // a cylinder between two points
+    real x = p.x - a, y = p.y - b, z = p.z - c, t = x * bx + y * by + z * bz;
+    real far = square(x * n - bx * t) + square(y * n - by * t) + square(z * n - bz * t);
+    return far < square((real)(g * n)) && magnitude(t - 0.5f * n) < 0.5f * n;
+}
+
+// A random point of the cube of side 1 inside a solid; the point is hidden if none of 50 tries is.
+DEVICE Triple random_in_solid(int kind, float weight, real one, real two, mask *hidden, float a, float b, float c,
+                              float d, float e, float f, float g) {
+    Random many = stream_of(one, two);
+    Triple found = triple(zero_real(), zero_real(), zero_real());
+    mask is_found = (mask)(0);
+    for (int k = 0; k < 50; k++) {
+        real x = uniform(&many) - 0.5f, y = uniform(&many) - 0.5f, z = uniform(&many) - 0.5f;
+        mask taken = !is_found && in_solid(kind, triple(x, y, z), a, b, c, d, e, f, g);
+        found.x = taken ? x : found.x;
+        found.y = taken ? y : found.y;
+        found.z = taken ? z : found.z;
+        is_found = is_found || taken;
+    }
+    *hidden = !is_found;
+    return scaled3(weight, found.x, found.y, found.z);
+}
+
+VARIATION_3D(torus3D, r1 = 0.5 [0, 0.5], r2 = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(0, weight, u, v, hidden, r1, r2, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(box3D, dx = 0.5, dy = 0.5, dz = 0.5) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(1, weight, u, v, hidden, dx, dy, dz, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(ellipsoid3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(2, weight, u, v, hidden, dx, dy, dz, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(rbox3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(3, weight, u, v, hidden, dx, dy, dz, r, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(cylinder3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(4, weight, u, v, hidden, d, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(cappedtorus3D, p1 = 0.866025 [0, 1], p2 = -0.5 [-5, 5], p3 = 0.25 [0, 0.5], p4 = 0.15 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(5, weight, u, v, hidden, p1, p2, p3, p4, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(solidangle3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5], p3 = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(6, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(bbox3D, dx = 0.3 [0, 0.5], dy = 0.25 [0, 0.5], dz = 0.2 [0, 0.5], r = 0.05 [0, 0.25]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(7, weight, u, v, hidden, dx, dy, dz, r, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(cone3D, p1 = 0.25 [0, 1], p2 = 0.25 [0, 1], p3 = 0.1 [-1, 1]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(8, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(hexprism3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(9, weight, u, v, hidden, d, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(capsule3D, p1 = 0.1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-1, 1], p5 = 0 [-1, 1],
+             p6 = 0 [-1, 1], p7 = 0.05 [-1, 1]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(10, weight, u, v, hidden, p1, p2, p3, p4, p5, p6, p7);
+}
+
+VARIATION_3D(octahedron3D, h = 0.25 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(11, weight, u, v, hidden, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(triprism3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(12, weight, u, v, hidden, p1, p2, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(octogonprism3D, r = 0.25 [0, 0.5], h = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(13, weight, u, v, hidden, r, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(rhombus3D, la = 0.5 [0, 0.5], lb = 0.5 [0, 0.5], h = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(14, weight, u, v, hidden, la, lb, h, r, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(cappedcone3D, p1 = 0.5 [-1, 1], p2 = 0.1 [-1, 1], p3 = 0.3 [-1, 1]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(15, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+VARIATION_3D(ocylinder3D, p1 = 1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-0.5, 0.5], p5 = 0 [-0.5, 0.5],
+             p6 = 0 [-0.5, 0.5], p7 = 0.5 [0, 0.5]) {
+    real u = uniform(random), v = uniform(random);
+    return random_in_solid(16, weight, u, v, hidden, p1, p2, p3, p4, p5, p6, p7);
+}

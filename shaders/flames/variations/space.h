@@ -176,3 +176,12 @@ VARIATION_3D(petal3D, mode = 1 [0, 4], x1 = 0, x2 = 0, x3 = 0, x4 = 0, x5 = 0, x
     return triple(k * petal_product(x, y, x1, x2, x3, x4, x5, x6, 1.0f),
                   k * petal_product(x, y, y1, y2, y3, y4, y5, y6, 0.0f), mode < 1.0f ? weight * z : k * h);
 }
+
+// Origin: Apophysis
+
+POST_3D(post_stun, power = 1, r_min = 0, r_max = 1) {
+    real r2 = x * x + y * y, far = square(sqrt(r2) * (1.0f + fabs(power) * uniform(random)));
+    real k = 1.0f / (far > fmax(r_min, r_max) ? far : r2) - 1.0f;
+    k = r2 > fmin(r_min, r_max) ? k : (real)(1.0f);
+    return scaled3(weight, k * x, k * y, z);
+}

@@ -650,3 +650,68 @@ VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
     Pair p = from_polar(far, TWO_PI * uniform(random));
     return scaled(weight, p.x + across, p.y + down);
 }
+
+// Origin: Apophysis
+
+VARIATION(dc_boarders) {
+    real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
+    mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
+    real su = 0.25f * sign_nonnegative(u), sv = 0.25f * sign_nonnegative(v);
+    real bx = flat ? su : sv * u / v, by = flat ? su * v / u : sv;
+    return scaled(weight, 0.5f * u + cx + (inner ? zero_real() : bx), 0.5f * v + cy + (inner ? zero_real() : by));
+}
+
+VARIATION(dc_gridout) {
+    Pair p = grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f);
+    *color = fraction_of(*color + (p.y == y ? (real)(0.25f) : (real)(0.75f)));
+    return scaled_pair(weight, p);
+}
+
+// Origin: JWildfire
+
+// One of the numbers of the eight sectors of a grid: a and b right below, c and d left below, e to h above.
+DEVICE real of_sector(mask along, mask right, mask low, float a, float b, float c, float d, float e, float f, float g,
+                      float h) {
+    real below = right ? (along ? (real)(a) : (real)(b)) : along ? (real)(c) : (real)(d);
+    real above = right ? (along ? (real)(e) : (real)(f)) : along ? (real)(g) : (real)(h);
+    return low ? below : above;
+}
+
+VARIATION_3D(gridout3D, xx = 1, yy = 1, xa = 1, xb = 0, xc = 1, xd = 0, xe = 1, xf = 0, xg = 1, xh = 0, ya = 0, yb = 1,
+             yc = 0, yd = 1, ye = 0, yf = 1, yg = 0, yh = 1, za = 0, zb = 0, zc = 0, zd = 0, ze = 1, zf = 1, zg = 1,
+             zh = 1) {
+    real rx = nearest(x) * xx, ry = nearest(y) * yy;
+    mask low = ry <= 0.0f, right = rx > 0.0f;
+    mask along = low ? (right ? -ry >= rx : ry <= rx) : (right ? ry >= rx : ry > -rx);
+    real u = of_sector(along, right, low, xa, xb, xc, xd, -xe, xf, -xg, xh);
+    real v = of_sector(along, right, low, ya, yb, yc, -yd, ye, yf, yg, -yh);
+    real w = of_sector(along, right, low, za, zb, zc, zd, ze, zf, zg, zh);
+    return scaled3(weight, x + u, y + v, low ? z + w : z * w);
+}
+
+VARIATION(bwraps7, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0) {
+    if (cellsize == 0.0f) return scaled(weight, x, y);
+    float radius = 0.5f * cellsize / (1.0f + space * space), g = gain * gain + 1e-6f, most = g * radius;
+    float bubble = most > 2.0f ? 1.0f : most / (0.25f * most * most + 1.0f);
+    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
+    real u = x - cx, v = y - cy;
+    mask outside = u * u + v * v > radius * radius;
+    real k = g * (radius / bubble) / (0.25f * g * g * (u * u + v * v) + 1.0f);
+    u = u * k;
+    v = v * k;
+    real r = (u * u + v * v) / (radius * radius);
+    Pair c = circle(inner_twist * (1.0f - r) + outer_twist * r);
+    return scaled(weight, outside ? x : cx + c.x * u + c.y * v, outside ? y : cy - c.y * u + c.x * v);
+}
+
+VARIATION(circular2, angle = 90, seed = 0, xx = 12.9898, yy = 78.233) {
+    real aux = fraction_of(sine_hash(x, y, xx, 0.0f, yy, 0.0f, seed));
+    real turn = 2.0f * (uniform(random) + aux) - 2.0f;
+    return from_polar(weight * vnorm(x, y), angle_of(y, x) + turn * (angle * (PI / 180.0f)));
+}
+
+VARIATION(circular, angle = 90, seed = 0) {
+    real aux = fraction_of(sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed));
+    real turn = 2.0f * (uniform(random) + aux) - 2.0f;
+    return from_polar(weight * vnorm(x, y), angle_of(y, x) + turn * (angle * (PI / 180.0f)));
+}

@@ -336,3 +336,14 @@ VARIATION(dragonfire, c1 = 0.5, c2 = 0.25, fuzzyMode = 0, fuzzyRadius = 1, fuzzy
         t = (1.0f - cosine_of(at)) * adjustedFuzzyScalar;
     return pair(blend(u, p, t), blend(v, q, t));
 }
+
+// Origin: JWildfire
+
+VARIATION(whirligig, Mode = 0 [0, 15]) {
+    Pair c = circle(x), h = hyperbola(y);
+    float kind = floor(Mode / 4.0f), signs = Mode - 4.0f * kind;
+    real u = kind == 0.0f || kind == 3.0f ? c.x : c.y, v = kind == 0.0f || kind == 3.0f ? c.y : c.x;
+    u = kind < 2.0f ? u / h.x : u / h.y;
+    v = kind < 2.0f ? v / h.y : v / h.x;
+    return scaled(weight, signs == 0.0f || signs == 2.0f ? u : -u, signs == 1.0f || signs == 2.0f ? v : -v);
+}
