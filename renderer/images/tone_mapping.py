@@ -21,6 +21,7 @@ CURVES = {
     name: number for number, name in enumerate(get_args(get_type_hints(ToneMapping)["curve"]))
 }  # numbered as in images/tone_mapping.h
 MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
+METERED_ROWS = 128  # at once: the temporary arrays of a whole tile would be the peak of a large picture's memory
 KERNEL_FILE, KERNEL_GROUP = "images/tonemap.cu", 64
 GRADE_WIDTH = 4096  # texels in a row of a grading's table, as in images/color_grade.h
 LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
@@ -34,11 +35,12 @@ class ExposureMeter:
 
     def add(self, linear: np.ndarray) -> "ExposureMeter":
         """Adds the pixels of (..., 3 or 4) linear values; returns the meter."""
-        red, green, blue = (linear[..., k] * LUMINANCE_WEIGHTS[k] for k in range(3))
-        luminance = red + green + blue
-        lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
-        self._sum += int(np.rint(np.log2(lit, dtype="f8") * (1 << 20)).astype("i8").sum())
-        self._count += lit.size
+        for k in range(0, len(linear), METERED_ROWS):
+            red, green, blue = (linear[k : k + METERED_ROWS, ..., c] * LUMINANCE_WEIGHTS[c] for c in range(3))
+            luminance = red + green + blue
+            lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
+            self._sum += int(np.rint(np.log2(lit, dtype="f8") * (1 << 20)).astype("i8").sum())
+            self._count += lit.size
         return self
 
     def exposure(self, tone: ToneMapping) -> float:
