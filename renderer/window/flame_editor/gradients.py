@@ -67,15 +67,15 @@ class GradientEditor:
     def _edit_stops(self, colors: np.ndarray) -> None:
         """The palette, and the handles of its stops: a click adds one, a drag moves it, a right click deletes it."""
         if colors.tobytes() != self._palette:  # another flame, an undo, or an edit of all entries
-            self._stops, self._palette = gradient.fit_stops(colors), colors.tobytes()
-        stops, scale = self._stops, self.scale
-        self.selected = min(self.selected, len(stops) - 1)
+            self._stops, self._palette, self._pressed = gradient.fit_stops(colors), colors.tobytes(), None
+        scale = self.scale
         low, width = imgui.get_cursor_screen_pos(), imgui.get_content_region_avail().x
         entry = round(min(max((imgui.get_mouse_pos().x - low.x) / width, 0.0), 1.0) * 255)
-        if self._gradient("the flame's colors; a click adds a stop", colors) and entry not in dict(stops):
-            self._stops = sorted([*stops, (entry, tuple(colors[entry].tolist()))])
+        if self._gradient("the flame's colors; a click adds a stop", colors) and entry not in dict(self._stops):
+            self._stops = sorted([*self._stops, (entry, tuple(colors[entry].tolist()))])
             self.selected = [at for at, _ in self._stops].index(entry)
-            return
+        stops = self._stops
+        self.selected = min(self.selected, len(stops) - 1)
         below, draw, deleted = imgui.get_cursor_screen_pos(), imgui.get_window_draw_list(), None
         for index, (at, color) in enumerate(stops):
             x, radius = low.x + at / 255 * width, HANDLE * scale
