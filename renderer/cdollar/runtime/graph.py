@@ -6,7 +6,7 @@ it; runtime/costs.py measures their costs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape
+from html import escape
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.runtime.costs import Ceilings, KernelCost, is_separate, table

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,17 +14,16 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, TupleValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import element_type
-from renderer.cdollar.runtime.costs import Ceilings, device_ceilings, kernel_costs
 from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function, save
-from renderer.cdollar.runtime.explain import explain
-from renderer.cdollar.runtime.graph import layered_graph, svg
 from renderer.cdollar.runtime.parameters import parse_assignments
 from renderer.cdollar.runtime.pictures import write_picture
-from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
 from renderer.formats.tables import table_text
 from renderer.system.outputs import check_output, write_text
+
+if TYPE_CHECKING:
+    from renderer.cdollar.runtime.costs import Ceilings
 
 OUTPUT_SUFFIXES = (".npy", ".npz", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
@@ -64,12 +63,17 @@ def run_program(
     for warning in compilation.dag.warnings.values():
         print(warning, file=sys.stderr)
     if tune:
+        from renderer.cdollar.targets.autotuner import write_schedule
+
         write_schedule(compilation.target, schedule_file(program))
     if output:
         if result.array is None and not result.items:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no file holds")
         write_result(Path(output), result)
     if explained or drawn:
+        from renderer.cdollar.runtime.costs import device_ceilings
+        from renderer.cdollar.runtime.explain import explain
+
         roots = roots_of(value)
         ceilings = device_ceilings(compilation.target)
         if explained:
@@ -92,8 +96,11 @@ def roots_of(value: Value) -> list[Node]:
     return [value.node] if isinstance(value, DataValue | FunctionValue) else []
 
 
-def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceilings: Ceilings | None) -> None:
+def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceilings: "Ceilings | None") -> None:
     """Draw the graph of a run: after the passes, if the target has some."""
+    from renderer.cdollar.runtime.costs import kernel_costs
+    from renderer.cdollar.runtime.graph import layered_graph, svg
+
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-len(roots) :] or roots, kernel_costs(target)), title, ceilings)
     write_text(path, text)

@@ -12,7 +12,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,7 +34,9 @@ from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
-from renderer.gpu.gl import Texture
+
+if TYPE_CHECKING:
+    from renderer.gpu.gl import Texture  # OpenGL is loaded for GLSL alone
 
 MAX_TIMED, MAX_TIMED_SECONDS = 5, 0.5  # the most launches of a kernel that --explain times, and their total time
 MAX_KERNEL_CHARS = 160_000  # characters of the longest kernel text, whose compilation takes PoCL a second
@@ -161,7 +163,7 @@ class GraphTarget(Target):
     # What a subclass implements
 
     @abstractmethod
-    def upload(self, array: np.ndarray, type_: str) -> Buffer | Texture:
+    def upload(self, array: np.ndarray, type_: str) -> "Buffer | Texture":
         """Return a new buffer with one component of an array; `type_` is its scalar type."""
 
     @abstractmethod

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir.dag import Dag
-from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError, UserError
@@ -46,6 +45,8 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
 
         gl = GlContext.headless()
         return lambda dag: GlslTarget(dag, gl, strict)
+    from renderer.cdollar.targets.device_target import DeviceTarget  # what devices need is not imported for NumPy
+
     reasons: list[str] = []
     for info in _candidates(name, reasons):
         try:
