@@ -12,11 +12,13 @@ from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.array import Array
+    from renderer.cdollar.runtime.autograd import jax_function, torch_function
     from renderer.cdollar.runtime.decorator import function
-    from renderer.cdollar.runtime.function import Function, grad, value_and_grad
+    from renderer.cdollar.runtime.function import Function, grad, value_and_grad, vjp
 
-__all__ = ["Array", "Function", "function", "grad", "value_and_grad"]
-_HOMES = dict.fromkeys(("Function", "grad", "value_and_grad"), "runtime.function")
+__all__ = ["Array", "Function", "function", "grad", "jax_function", "torch_function", "value_and_grad", "vjp"]
+_HOMES = dict.fromkeys(("Function", "grad", "value_and_grad", "vjp"), "runtime.function")
+_HOMES |= dict.fromkeys(("jax_function", "torch_function"), "runtime.autograd")
 _HOMES |= {"Array": "runtime.array", "function": "runtime.decorator"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any

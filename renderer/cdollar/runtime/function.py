@@ -33,6 +33,7 @@ from renderer.plain import format_value
 
 MAX_RECORDINGS = 64  # recorded calls of a function, which differ in shapes, types and values of integers
 FLOATS = ("half", "float", "double")
+VJP = "vjp_of_result"  # a name that no program has, of the function that vjp() adds to it
 # The scalar types of tensors, by NumPy's kind and size.
 SCALARS = {"f2": "half", "f4": "float", "f8": "double", "u1": "byte", "i4": "int", "u4": "uint", "i8": "long"}
 
@@ -54,18 +55,52 @@ def value_and_grad(function: "Function", *parameters: str) -> "Function":
     return _gradient(value_and_grad, function, parameters)
 
 
+def vjp(function: "Function", *parameters: str) -> "Function":
+    """The product of a vector with the Jacobian of a function that returns a number or an array of float or double.
+
+    It takes the vector, which is like the result, then the function's arguments, and returns what grad() returns: the
+    derivatives of sum(vector * result).
+    """
+    return _gradient(vjp, function, parameters)
+
+
 def _gradient(called: Callable[..., "Function"], function: "Function", parameters: tuple[str, ...]) -> "Function":
     name = f"cdollar.{called.__name__}"
     if not isinstance(function, Function):
         raise ArgumentError(f"{name}: needs a C$ function, but {format_value(function)} is given")
+    if function._made_by[0] is not Function:  # noqa: SLF001  # `function` is of this class
+        raise ArgumentError(f"{name}: {function!r} is a gradient, and second derivatives are not available")
     for parameter in parameters:
         if not isinstance(parameter, str):
             raise ArgumentError(f"{name}: parameter is a name, but {format_value(parameter)} is given")
-    made = Function(*function._given)  # noqa: SLF001  # `function` is of this class
+    text, target, strict, given = function._given  # noqa: SLF001
+    added = vector_product(function) if called is vjp else ""
+    made = Function(text + added, target, strict, given or function.declaration.name)
     made._made_by = called, (function, *parameters)  # noqa: SLF001
-    span = made.declaration.declaration.name_span
-    made._call(gradient_function(made.declaration, parameters, span, called is value_and_grad))  # noqa: SLF001
+    declared, span = made.declaration, function.declaration.declaration.name_span
+    if called is vjp:
+        declared = next(f for f in made._compilation.program.functions.all() if f.name == VJP)  # noqa: SLF001
+        parameters = parameters or function.names[:1]
+    made._call(gradient_function(declared, parameters, span, called is value_and_grad))  # noqa: SLF001
     return made
+
+
+def vector_product(function: "Function") -> str:
+    """The text of a function, to be added to a program: the sum of a function's result times a vector."""
+    if not isinstance(function, Function):
+        raise ArgumentError(f"cdollar: needs a C$ function, but {format_value(function)} is given")
+    declared, result = function.declaration, function.declaration.result_type
+    if not isinstance(result, FunctionType | Scalar):
+        raise ArgumentError(f"cdollar.vjp: {function!r} returns {result}, which has no gradient by one vector")
+    heads = ", ".join([f"{result} {VJP}_vector", *(p.span.text for p in declared.declaration.parameters)])
+    value = f"{VJP}_result * {VJP}_vector"
+    if isinstance(result, FunctionType):  # the vector's indices start at 0, also where those of the result do not
+        indices = [f"{VJP}_{k}" for k in range(len(result.parameters))]
+        places = ", ".join(f"{index} - low({VJP}_result, {k})" for k, index in enumerate(indices))
+        each = ", ".join(indices)
+        value = f"sum({VJP}_result({each}) * {VJP}_vector({places}), ({each}) : {VJP}_result)"
+    call = f"var {VJP}_result = {declared.name}({', '.join(function.names)});"
+    return f"\n{element_type(result)} {VJP}({heads}) {{ {call} return {value}; }}"
 
 
 class Function:
@@ -109,7 +144,7 @@ class Function:
 
     def __call__(self, *arguments: object, **named: object) -> Any:
         """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
-        values = [self._prepare(k, value) for k, value in enumerate(self._arranged(arguments, named))]
+        values = [self._prepare(k, value) for k, value in enumerate(self.arranged(arguments, named))]
         with self._lock:
             key = tuple(map(self._signature, self._is_float, values))
             recorded = self._recorded.get(key)
@@ -145,7 +180,7 @@ class Function:
         assert result.array is not None
         return Array.of_host(result.type, result.array)
 
-    def _arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[Any]:
+    def arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[Any]:
         """A value for each parameter; None for parameters that keep their defaults."""
         if not named and len(arguments) == len(self.names) and not any(a is None for a in arguments):
             return list(arguments)
@@ -274,7 +309,7 @@ class Function:
         compilation, name, type_ = self._compilation, self.names[position], self._types[position]
         if value is None:
             default = self.declaration.declaration.parameters[position].default
-            assert default is not None, "_arranged() has asked for it"
+            assert default is not None, "arranged() has asked for it"
             return default_value(compilation, default, type_, name)
         if isinstance(type_, Data):
             return runtime_value(compilation.dag, _numbers(value, type_, name), type_, name)
