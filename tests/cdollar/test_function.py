@@ -304,3 +304,20 @@ def test_every_wrong_argument_is_an_error_of_the_program(parameter):
         ):
             with pytest.raises(UserError):
                 call()
+
+
+def test_errors_notes_and_warnings_are_about_the_users_own_line(capsys):
+    with pytest.raises(ProgramError) as caught:
+        cdollar.function("float main() => x;", target="numpy")
+    assert len(caught.traceback) == 2  # this function and cdollar.function()
+    f = cdollar.function("float f(float[] x) => x(7);", target="numpy", name="f")
+    with pytest.raises(ProgramError) as caught:
+        f(np.ones(3, "f4"))
+    assert len(caught.traceback) == 2
+    twice = cdollar.function("float f(float[] x) => sum(x);", target="numpy", name="f")
+    assert [twice(np.ones(3)).item() for _ in range(3)] == [3, 3, 3]
+    assert capsys.readouterr().err.count("it is rounded to float32") == 1
+    far = cdollar.function("float f(float[] x) { var d(i, j) = sqrt((x(i) - x(j)) * (x(i) - x(j))); return + d; }")
+    with pytest.warns(UserWarning, match="CS0702") as warned:
+        far.grad(np.ones(3, "f4"))
+    assert warned[0].filename == __file__

@@ -151,7 +151,7 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
     if is_structured:
         paths = record_paths(array.dtype, result, shown)
     else:
-        check_element(element, types[0], array.dtype, shown, wanted)
+        check_element(dag, element, types[0], array.dtype, shown, wanted)
         paths = [(k,) for k in range(len(types))] if has_components else [()]
     data = InputArray(shown, array, types, tuple(paths))
     ranges, type_ = tuple(Range(0, size) for size in array.shape[:rank]), wanted.as_array_type
@@ -173,10 +173,10 @@ def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: Steps = ()
     return [path for name, field in type_.fields for path in record_paths(dtype[name], field, shown, (*prefix, name))]
 
 
-def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
+def check_element(dag: Dag, element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
     """Raises InputError unless the element type of a file converts to the wanted scalar type.
 
-    Widening is silent; rounding to a narrower float prints a note. int, uint and byte convert into each other: whether
+    Widening is silent; rounding to a narrower float prints a note, once for a program. int, uint and byte convert into each other: whether
     the numbers fit is checked when they are read.
     """
     if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} <= {"int", "uint", "byte"}:
@@ -184,4 +184,7 @@ def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted
     if (element, scalar) not in (("double", "float"), ("double", "half"), ("float", "half")):
         raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(ty.DTYPES[scalar])}")
     rounded = np.dtype(ty.DTYPES[scalar])
-    print(f"note: {shown} holds {dtype}; it is rounded to {rounded} for {wanted}", file=sys.stderr)
+    note = f"note: {shown} holds {dtype}; it is rounded to {rounded} for {wanted}"
+    if note not in dag.notes:
+        dag.notes.add(note)
+        print(note, file=sys.stderr)

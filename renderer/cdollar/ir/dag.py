@@ -253,6 +253,7 @@ class Dag:
         self.spans: WeakKeyDictionary[Node, Span] = WeakKeyDictionary()
         self.span, self.expansions = Span(SourceFile("", ""), 0, 0), 0
         self.warnings: dict[tuple[str, Span], ProgramWarning] = {}
+        self.notes: set[str] = set()  # printed notes
 
     def warn(self, code: str, span: Span, message: str, hint: str) -> None:
         """Add a warning, once for a code and span."""

@@ -111,7 +111,7 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
             fail_unknown(body, first)
         if not common:
             message = f"the bound variable `{text}` is neither declared on the left nor reduced"
-            hint = f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses reduces it"
+            hint = f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses or `sum(..., int {text})` reduces it"
             raise ProgramError("CS0302", first.span, message, hint)
         context.binders.setdefault(id(common[-1]), []).append(text)
 

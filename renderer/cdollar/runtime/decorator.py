@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from renderer.cdollar.frontend.diagnostics import ArgumentError
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
 from renderer.gpu.cuda.ahead import start_driver
 from renderer.plain import format_value
 
@@ -53,7 +53,10 @@ def function(
         start_gpu()
     from renderer.cdollar.runtime.function import Function  # imports while the driver starts: both take as long
 
-    made = Function(text, target, strict, name)
+    try:
+        made = Function(text, target, strict, name)
+    except ProgramError as error:  # the compiler's frames say nothing about the program
+        raise error.with_traceback(None) from None
     if not isinstance(source, str):
         functools.update_wrapper(made, source)
     return made

@@ -148,9 +148,12 @@ class Function:
         with self._lock:
             key = tuple(map(self._signature, self._is_float, values))
             recorded = self._recorded.get(key)
-            if recorded is None:
+            if recorded is not None:
+                return recorded.repeat(values)
+            try:
                 return self._first_call(key, values)
-            return recorded.repeat(values)
+            except ProgramError as error:  # the compiler's frames say nothing about the program
+                raise error.with_traceback(None) from None
 
     def picture(self, width: int, height: int, **named: object) -> Array:
         """The picture of a program whose main takes int x and int y: (height, width), or with the channels last.
@@ -285,7 +288,7 @@ class Function:
             if isinstance(target, DeviceTarget):
                 target.recording = None
         for warning in compilation.dag.warnings.values():
-            warnings.warn(str(warning), stacklevel=4)
+            warnings.warn(str(warning), stacklevel=3)
         compilation.dag.warnings.clear()
         arrays = list(result) if isinstance(result, Results) else [result]
         is_on_device = all(isinstance(a, Array) and a.representation is not None for a in arrays)
