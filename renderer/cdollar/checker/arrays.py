@@ -176,8 +176,8 @@ def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: Steps = ()
 def check_element(dag: Dag, element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
     """Raises InputError unless the element type of a file converts to the wanted scalar type.
 
-    Widening is silent; rounding to a narrower float prints a note, once for a program. int, uint and byte convert into each other: whether
-    the numbers fit is checked when they are read.
+    Widening is silent; rounding to a narrower float prints a note, once for a program. int, uint and byte convert into
+    each other: whether the numbers fit is checked when they are read.
     """
     if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} <= {"int", "uint", "byte"}:
         return

@@ -6,7 +6,7 @@ constraint for each index. When the expression is lowered, its variables are sol
 outer expression move to the context of that expression.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -106,6 +106,10 @@ class IndexConstraint:
     span: Span
     guarded: bool = False
     has_border: bool = False  # a border mode makes every index valid
+    function: Node | None = None  # the function that the index is of
+
+
+Warn = Callable[[str, Span, str, str], None]  # Dag.warn
 
 
 @dataclass
@@ -121,9 +125,10 @@ class InferenceContext:
 class InferenceStack:
     """The contexts of the expressions around the current one; `log` says how each range was inferred."""
 
-    def __init__(self) -> None:
+    def __init__(self, warn: Warn) -> None:
         self.contexts: list[InferenceContext] = []
         self.log: list[str] = []
+        self.warn = warn
 
     @property
     def current(self) -> InferenceContext | None:
@@ -155,10 +160,10 @@ class InferenceStack:
         if self.current is not None:
             self.current.constraints.append(constraint)
         else:
-            Inference(InferenceContext(constraints=[constraint])).run()
+            Inference(InferenceContext(constraints=[constraint]), self.warn).run()
 
     def _solve(self, context: InferenceContext, outer: InferenceContext | None) -> None:
-        inference = Inference(context)
+        inference = Inference(context, self.warn)
         inference.run()
         self.log += inference.log
         solved = context.variables.keys()
@@ -182,8 +187,8 @@ class InferenceStack:
 class Inference:
     """Solves the bound variables of one context."""
 
-    def __init__(self, context: InferenceContext):
-        self.context = context
+    def __init__(self, context: InferenceContext, warn: Warn):
+        self.context, self.warn = context, warn
         self.forms = [(constraint, affine(constraint.index)) for constraint in context.constraints]
         self.log: list[str] = []
 
@@ -249,8 +254,21 @@ class Inference:
         if result is None:
             return False
         variable.range = result
+        self._warn_of_dropped(variable, result, uses)
         self.log.append(f"{variable.name} is {result} from {result.provenance}")
         return True
+
+    def _warn_of_dropped(
+        self, variable: BoundVariable, result: Range, uses: list[tuple[IndexConstraint, Affine]]
+    ) -> None:
+        """Warns where a(i) is not read as a whole because of another function; shifts of a itself are a stencil."""
+        for use, form in uses:
+            is_direct = form.terms == ((variable, 1),) and form.constant == 0 and not use.has_border
+            if not is_direct or not isinstance(use.range, Range) or use.range.narrowed or use.range.size <= result.size:
+                continue
+            if any(u.function is use.function and not f == form for u, f in uses):
+                continue
+            self.warn(*dropped(f"`{variable.name}` is {result}", result.provenance, use.span, use.range))
 
     def _violations(self) -> Iterator[tuple[IndexConstraint, Affine, Range, tuple[int, int]]]:
         """The constraints whose index can leave its range, with the index's least and greatest value."""
@@ -302,6 +320,12 @@ def intersect(a: Range, b: Range) -> Range:
     low, high = max(a.low, b.low), min(a.high, b.high)
     tighter = a if (a.low, a.high) == (low, high) else b
     return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance, a.extends and b.extends)
+
+
+def dropped(range_: str, origin: str, span: Span, whole: Range) -> tuple[str, Span, str, str]:
+    """The warning CS0703 of a range that leaves elements out."""
+    message = f"{range_}, the range of {origin}, so {span.excerpt} leaves out a part of {whole}"
+    return "CS0703", span, message, "write the range, `var c(i : 0..n) = ...`, if it is meant, or use a border mode"
 
 
 def fail_range_conflict(name: str, first: Range, second: Range, span: Span) -> NoReturn:

@@ -158,7 +158,7 @@ class Program:
         self.types = TypeTable()
         self.functions = FunctionTable(self.types)
         self.globals = Scope()
-        self.inference = InferenceStack()
+        self.inference = InferenceStack(self.dag.warn)
         self.host = HostEvaluator(make_target(self.dag))
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered

@@ -6,7 +6,7 @@ Promotion applies an operation on data to functions, point by point: `a + b` of 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from renderer.cdollar.checker.domains import IndexConstraint, unify_ranges
+from renderer.cdollar.checker.domains import IndexConstraint, dropped, unify_ranges
 from renderer.cdollar.checker.program import Body
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend import ast
@@ -70,7 +70,7 @@ def apply_at(
         is_free = index.op == "variable" and index.attribute in free
         if not is_free and index.type in INTEGERS and range_ is not ir.NOT_INFERRED:
             has_border = bool(function.borders and function.borders[position]) or extends[position]
-            constraint = IndexConstraint(index, range_, span, body.guard_depth > 0, has_border)
+            constraint = IndexConstraint(index, range_, span, body.guard_depth > 0, has_border, function.node)
             body.program.inference.add_constraint(constraint)
     return access(body, function, arguments, span)
 
@@ -147,7 +147,10 @@ def promote(body: Body, values: Sequence[Operand], operation: PointOperation, sp
     shared: SharedVariables = {}
     data = [eta_expand_shared(body, v, shared, span) if isinstance(v, FunctionValue) else v for v in values]
     for (_, position), (variable, dimensions) in shared.items():
-        variable.range = unify_ranges(position, dimensions, span)
+        variable.range = result = unify_ranges(position, dimensions, span)
+        whole = [d for d in dimensions if isinstance(d, ir.Range) and not d.narrowed]
+        if isinstance(result, ir.Range) and any(d.size > result.size for d in whole):
+            body.program.inference.warn(*dropped(str(result), "the shorter operand", span, whole[0]))
     return make_function(body.dag, [variable for variable, _ in shared.values()], operation(data))
 
 

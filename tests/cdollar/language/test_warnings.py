@@ -44,6 +44,40 @@ def test_a_gradient_without_a_value(rng, distance, expected):
     assert np.isnan(value_of(text, p=p)).any() == bool(expected)
 
 
+DIFFERENCES = "float[] main(float[] a, float[] b) {{ var d(i) = b(i + 1) - b(i); {} return r; }}"
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("var r(i) = a(i) - d(i);", 1),
+        ("var r = a - d;", 1),
+        ("var r(i) = a(i) + b(i + 2);", 1),
+        ("var r(i : 0..size(d)) = a(i) - d(i);", 0),
+        ("var r(i) = a.wrap(i) - d(i);", 0),
+        ("var r(i) = a(i) - d.clamp(i);", 0),
+        ("var r(i) = 2 * d(i);", 0),
+        ("var r(i) = a(i - 1) + a(i + 1) - 2 * a(i);", 0),
+        ("var r(i : a) = i < size(d) ? a(i) - d(i) : 0;", 0),
+    ],
+)
+def test_a_range_that_leaves_elements_out(text, expected):
+    given = {"a": np.arange(5, dtype="f4"), "b": np.ones(5, "f4")}
+    warnings = warnings_of(DIFFERENCES.format(text), **given)
+    assert [w.code for w in warnings] == ["CS0703"] * expected
+    assert all("part of 0..5" in str(w) for w in warnings)
+    if expected:
+        assert value_of(DIFFERENCES.format(text), **given).size < 5
+
+
+def test_a_loop_that_shortens_its_array_is_warned_of_by_the_command(tmp_path, capsys):
+    text = "float[] main() { float[] u = [1, 2, 3, 4]; var r(i) = u(i) - 0.5 * d(i); return r; }"
+    (tmp_path / "a.cb").write_text(text.replace("var r", "var d(i) = u(i + 1) - u(i); var r"))
+    assert main(["run", str(tmp_path / "a.cb"), "--target", "numpy"]) == 0
+    shown = capsys.readouterr()
+    assert "warning CS0703" in shown.err and "[0.5 1.5 2.5]" in shown.out
+
+
 def test_python_warns():
     f = cdollar.function("float f(float2[] p) => sum(length(p(i) - p(j)));", target="numpy", name="f")
     with pytest.warns(UserWarning, match="CS0702"):
