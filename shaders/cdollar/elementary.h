@@ -33,17 +33,11 @@ DEVICE Pair large_quarter_turns(float angle) {
 
 // (cos, sin) of quarter turns as in point_at(), by the bits of the integer `turns.x`.
 DEVICE Pair point_at_turns(Pair turns) {
-    const float r = turns.y * 1.57079637f, r2 = r * r;
+    const Pair near = point_near_0(turns.y);
     const uint quadrant = (uint)(int)turns.x;
-    float s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
-    s = FUSED(s, r2, -1.6666654611e-1f);
-    s = FUSED(s * r2, r, r);
-    float c = FUSED(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
-    c = FUSED(c, r2, 4.166664568298827e-2f);
-    c = FUSED(c * r2, r2, FUSED(r2, -0.5f, 1.0f));
     const bool odd = (quadrant & 1u) != 0u;
-    return pair(as_float(as_uint(odd ? s : c) ^ ((quadrant + 1u) & 2u) << 30),
-                as_float(as_uint(odd ? c : s) ^ (quadrant & 2u) << 30));
+    return pair(as_float(as_uint(odd ? near.y : near.x) ^ ((quadrant + 1u) & 2u) << 30),
+                as_float(as_uint(odd ? near.x : near.y) ^ (quadrant & 2u) << 30));
 }
 
 // (cos, sin) of an angle in radians: within 2.6 ulp for |angle| <= 100, within 2^-23 for any other.

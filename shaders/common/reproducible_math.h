@@ -59,19 +59,24 @@ DEVICE Pair quarter_turns(real angle) {
     return pair(whole_quarters + carry, fraction - carry);
 }
 
-// (cos, sin) of quarter turns: `turns.x` is an integer, `turns.y` the fraction beside it.
-DEVICE Pair point_at(Pair turns) {
-    real r = turns.y * 1.57079637f, n = turns.x;
-    real quadrant = n - 4.0f * floor_of(n * 0.25f);
-    real r2 = r * r;
+// (cos, sin) of -1/2..1/2 of a quarter turn.
+DEVICE Pair point_near_0(real quarters) {
+    real r = quarters * 1.57079637f, r2 = r * r;
     real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
     s = FUSED(s, r2, -1.6666654611e-1f);
     s = FUSED(s * r2, r, r);
     real c = FUSED(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
     c = FUSED(c, r2, 4.166664568298827e-2f);
     c = FUSED(c * r2, r2, FUSED(r2, -0.5f, 1.0f));
+    return pair(c, s);
+}
+
+// (cos, sin) of quarter turns: `turns.x` is an integer, `turns.y` the fraction beside it.
+DEVICE Pair point_at(Pair turns) {
+    const Pair near = point_near_0(turns.y);
+    real n = turns.x, quadrant = n - 4.0f * floor_of(n * 0.25f);
     mask odd = quadrant == 1.0f || quadrant == 3.0f;
-    real cosine = odd ? s : c, sine = odd ? c : s;
+    real cosine = odd ? near.y : near.x, sine = odd ? near.x : near.y;
     cosine = quadrant == 1.0f || quadrant == 2.0f ? -cosine : cosine;
     sine = quadrant >= 2.0f ? -sine : sine;
     return pair(cosine, sine);

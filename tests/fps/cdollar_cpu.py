@@ -2,7 +2,7 @@
 
     python -m tests.fps.cdollar_cpu [--jax PYTHON] [--only NAME]
 
-Times are the least of many runs, of kernels alone: arrays lie where the kernels read them. Every result is checked
+JAX's column is numba's for nbody. Times are the least of many runs, of kernels alone: arrays lie where the kernels read them. Every result is checked
 against NumPy first. The rounds of the three alternate, so that a busy machine slows all of them; the processor time of
 all threads beside them (the least of the rounds' means) hardly depends on it.
 """
@@ -76,6 +76,18 @@ CASES = {
         "float[] main(float[] a, float[] b) => sin(a) * exp(-b * b) + a / (1 + b * b);", ((1 << 21,), (1 << 21,)),
         "np.sin(a) * np.exp(-b * b) + a / (1 + b * b)", "jnp.sin(a) * jnp.exp(-b * b) + a / (1 + b * b)",
     ),
+    "MLP gradient": (
+        "float loss(float[,] a, float[,] b) { var h(i, j) = tanh(sum(b(i, k) * a(k, j))); var o(i) = sum(h(i, j)); "
+        "return sum(o * o); } float[,] main(float[,] a, float[,] b) => grad(loss)(a, b);", ((64, 64), (4096, 64)),
+        "(lambda h: b.T @ (2 * h.sum(1, keepdims=True) * (1 - h * h)))(np.tanh(b @ a))",
+        "jax.grad(lambda a: (jnp.tanh(b @ a).sum(1) ** 2).sum())(a)",
+    ),
+    "nbody": (
+        "float3 pull(float3 p, float3 q) { float3 d = q - p; float s = dot(d, d) + 0.01; return d / (s * sqrt(s)); } "
+        "float[] main(float3[] a) { let r(i) = sum(pull(a(i), a(j)), int j); var t(i) = r(i).x + r(i).y + r(i).z; return t; }",
+        ((4096, 3),),
+        "(lambda d: (d.sum(-1) / ((d * d).sum(-1) + 0.01) ** 1.5).sum(1))(a[None] - a[:, None])", "numba nbody",
+    ),
     "histogram": (
         "int[] main(int[] k) => histogram(k, 256);", ((1 << 22,),),
         "np.bincount(k, minlength=256)", "jnp.bincount(k, length=256)",
@@ -111,6 +123,23 @@ def least_ms(call) -> tuple[float, float]:
     return min(times) * 1e3, (time.process_time() - used) / len(times) * 1e3
 
 
+prange = range
+
+
+def nbody(a):
+    """The row nbody for numba, which compiles it."""
+    total = np.zeros(len(a), np.float32)
+    for i in prange(len(a)):
+        x = y = z = np.float32(0)
+        for j in range(len(a)):
+            dx, dy, dz = a[j, 0] - a[i, 0], a[j, 1] - a[i, 1], a[j, 2] - a[i, 2]
+            s = dx * dx + dy * dy + dz * dz + np.float32(0.01)
+            f = np.float32(1) / (s * np.sqrt(s))
+            x, y, z = x + f * dx, y + f * dy, z + f * dz
+        total[i] = x + y + z
+    return total
+
+
 def jax_worker() -> None:
     """Answers each line, a case's name, with its least time: run by the interpreter that has JAX."""
     import jax
@@ -122,7 +151,16 @@ def jax_worker() -> None:
         if name not in functions:
             given = arrays_of(name)
             text = f"lambda {', '.join(given)}: {CASES[name][3]}"
-            function = jax.jit(eval(text, {"jnp": jnp}))
+            if name == "nbody":
+                from numba import njit, prange
+
+                globals()["prange"] = prange
+                compiled = njit(parallel=True, fastmath=True)(nbody)
+                compiled(given["a"])
+                functions[name] = lambda f=compiled, a=given["a"]: f(a)
+                print(json.dumps(least_ms(functions[name])), flush=True)
+                continue
+            function = jax.jit(eval(text, {"jax": jax, "jnp": jnp}))
             arrays = [jnp.asarray(v) for v in given.values()]
             function(*arrays).block_until_ready()
             functions[name] = lambda f=function, arrays=arrays: f(*arrays).block_until_ready()

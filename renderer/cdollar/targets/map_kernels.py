@@ -19,7 +19,7 @@ from renderer.cdollar.targets.reduction_kernels import GroupShape, plan_reductio
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
 
-MAX_REDUCTION_OUTPUTS = 4096  # several threads share a long reduction if there are at most so many outputs
+MAX_REDUCTION_OUTPUTS = 4096  # several threads share a column that a function reduces if there are at most so many
 MIN_REDUCTION_LENGTH = 512  # the fewest elements of a long reduction
 MIN_GROUP_ROW_LENGTH = 32  # the fewest elements of a row that several threads share for any number of rows
 THREADS_PER_UNIT = 1024  # several threads share a column if a compute unit has fewer outputs than this
@@ -74,9 +74,11 @@ def group_shape(node: ir.Node, reduction: ir.Node, context: PlanContext) -> Grou
         return GroupShape.for_rows(elements, group_size)
     if elements < MIN_REDUCTION_LENGTH:
         return None
-    if along_outputs and operator.function is None and outputs < THREADS_PER_UNIT * context.properties.compute_units:
+    threads = THREADS_PER_UNIT * context.properties.compute_units
+    if along_outputs and operator.function is None and outputs < threads:
         return GroupShape.for_columns(group_size)
-    return GroupShape.for_rows(elements, group_size) if outputs <= MAX_REDUCTION_OUTPUTS else None
+    limit = MAX_REDUCTION_OUTPUTS if along_outputs else threads  # without reads along outputs, nothing is read apart
+    return GroupShape.for_rows(elements, group_size) if outputs <= limit else None
 
 
 def reads_rows(reduction: ir.Node, variable: ir.BoundVariable) -> bool:
