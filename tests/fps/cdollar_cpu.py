@@ -85,7 +85,7 @@ CASES = {
     "nbody": (
         "float3 pull(float3 p, float3 q) { float3 d = q - p; float s = dot(d, d) + 0.01; return d / (s * sqrt(s)); } "
         "float[] main(float3[] a) { let r(i) = sum(pull(a(i), a(j)), int j); var t(i) = r(i).x + r(i).y + r(i).z; return t; }",
-        ((4096, 3),),
+        ((2048, 3),),
         "(lambda d: (d.sum(-1) / ((d * d).sum(-1) + 0.01) ** 1.5).sum(1))(a[None] - a[:, None])", "numba nbody",
     ),
     "histogram": (

@@ -302,9 +302,10 @@ class GraphTarget(Target):
     def infer_required_regions(self, roots: list[ir.Node]) -> None:
         """Find the region of each host array that accesses under `roots` can read; only this region is uploaded.
 
-        A region that has grown since the last run drops the uploaded one.
+        An array that is a result itself is uploaded as a whole. A region that has grown since the last run drops the
+        uploaded one.
         """
-        regions: dict[ir.Node, list[ir.Ranges]] = {}
+        regions = {root: [root.attribute.ranges] for root in roots if is_host_array(root)}
         for node in ir.topological_order(roots):
             if node.op == "apply" and isinstance(node.attribute, ir.Access):
                 function = ir.without_lets(node.inputs[0])

@@ -225,3 +225,10 @@ def test_the_text_of_cuda_on_an_emulated_gpu(rng):
     )
     assert np.array_equal(items["pivots"].array, expected["pivots"].array)
     assert np.allclose(items["lu"].array, expected["lu"].array, rtol=1e-4)
+
+
+def test_an_array_beside_a_part_of_it_is_returned_as_a_whole(device):
+    a = np.arange(6, dtype="f4")
+    text = "(float[] a, float[] b, float[] c) main(float[] a) { float[] b = a[1:4:2]; return (a, b, a); }"
+    items = result_of(text, lambda dag: DeviceTarget(dag, device, "device"), a=a).items
+    assert [item.array.tolist() for item in items.values()] == [a.tolist(), [1, 3], a.tolist()]
