@@ -10,14 +10,14 @@ from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.function import Function, vector_product, vjp
 
 
-def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]], Sequence[Array]]:
-    """The derivatives by the parameters at some positions, for a vector and the arguments."""
+def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]], dict[int, Array]]:
+    """A function of positions of parameters, a vector and the arguments: the derivatives by position."""
     vector_product(function)  # an error of a wrong function comes before the first call
     made = functools.cache(lambda *names: vjp(function, *names))
 
-    def derivatives(positions: Sequence[int], values: Sequence[object]) -> Sequence[Array]:
+    def derivatives(positions: Sequence[int], values: Sequence[object]) -> dict[int, Array]:
         found = made(*(function.names[k] for k in positions))(*values)
-        return [found] if isinstance(found, Array) else found
+        return dict(zip(positions, [found] if isinstance(found, Array) else found, strict=True))
 
     return derivatives
 
@@ -44,7 +44,7 @@ def torch_function(function: Function) -> Callable[..., Any]:
             saved = iter(ctx.saved_tensors)
             values = [next(saved).detach() if value is torch else value for value in ctx.others]
             positions = [k for k, needed in enumerate(ctx.needs_input_grad) if needed]
-            made = dict(zip(positions, pullback(positions, [vector.contiguous(), *values]), strict=True))
+            made = pullback(positions, [vector.contiguous(), *values])
             return tuple(torch.from_dlpack(made[k]) if k in made else None for k in range(len(values)))
 
     return lambda *values, **named: Call.apply(*function.arranged(values, named))
@@ -63,33 +63,31 @@ def jax_function(function: Function) -> Callable[..., Any]:
     def call(*values: Any, **named: Any) -> Any:
         arranged = function.arranged(values, named)
         arrays = [k for k, value in enumerate(arranged) if isinstance(value, (jax.Array, np.ndarray))]
+        floats = [k for k in arrays if arranged[k].dtype.kind == "f"]
 
         def filled(given: Sequence[Any]) -> list[Any]:
-            known = dict(zip(arrays, given, strict=False))
-            return [np.asarray(known[k]) if k in known else value for k, value in enumerate(arranged)]
+            known = dict(zip(arrays, map(np.asarray, given), strict=False))
+            return [known.get(k, value) for k, value in enumerate(arranged)]
 
-        def on_host(kind: np.dtype, *given: Any) -> np.ndarray:
-            return np.asarray(function(*filled(given)), kind)
+        def on_host(compute: Callable[..., Any], like: Any, *given: Any) -> Any:
+            def typed(*arguments: Any) -> Any:
+                return jax.tree.map(lambda wanted, made: np.asarray(made, wanted.dtype), like, compute(*arguments))
 
-        def derivatives(positions: list[int], *given: Any) -> list[np.ndarray]:
-            made = pullback(positions, [np.asarray(given[-1]), *filled(given)])
-            return [np.asarray(d, given[arrays.index(k)].dtype) for k, d in zip(positions, made, strict=True)]
+            return jax.pure_callback(typed, like, *given, vmap_method="sequential")
 
         @jax.custom_vjp  # type: ignore[untyped-decorator]
         def evaluated(*given: Any) -> Any:
             example = function(*filled([np.ones(value.shape, value.dtype) for value in given]))
             like = jax.ShapeDtypeStruct(example.shape, jax.dtypes.canonicalize_dtype(example.dtype))
-            return jax.pure_callback(functools.partial(on_host, like.dtype), like, *given, vmap_method="sequential")
+            return on_host(lambda *each: function(*filled(each)), like, *given)
 
         def backward(given: tuple[Any, ...], vector: Any) -> tuple[Any, ...]:
-            positions = [k for k, value in zip(arrays, given, strict=True) if value.dtype.kind == "f"]
-            like = [jax.ShapeDtypeStruct(given[arrays.index(k)].shape, given[arrays.index(k)].dtype) for k in positions]
-            made = jax.pure_callback(
-                functools.partial(derivatives, positions), like, *given, vector, vmap_method="sequential"
-            )
-            by_position = dict(zip(positions, made, strict=True))
-            none = jax.dtypes.float0
-            return tuple(by_position.get(k, np.zeros(v.shape, none)) for k, v in zip(arrays, given, strict=True))
+            none = {k: np.zeros(v.shape, jax.dtypes.float0) for k, v in zip(arrays, given, strict=True)}
+            like = {
+                k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in zip(arrays, given, strict=True) if k in floats
+            }
+            made = on_host(lambda *each: pullback(floats, [np.asarray(each[-1]), *filled(each)]), like, *given, vector)
+            return tuple((none | made).values())
 
         evaluated.defvjp(lambda *given: (evaluated(*given), given), backward)
         return evaluated(*(arranged[k] for k in arrays))
