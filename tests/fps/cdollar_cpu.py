@@ -2,9 +2,10 @@
 
     python -m tests.fps.cdollar_cpu [--jax PYTHON] [--only NAME]
 
-JAX's column is numba's for nbody. Times are the least of many runs, of kernels alone: arrays lie where the kernels read them. Every result is checked
-against NumPy first. The rounds of the three alternate, so that a busy machine slows all of them; the processor time of
-all threads beside them (the least of the rounds' means) hardly depends on it.
+JAX's column is numba's for nbody. Times are the least of many runs, of kernels alone: arrays lie where the kernels
+read them. Every result is checked against NumPy first. The rounds of the three alternate, so that a busy machine
+slows all of them; the processor time of all threads beside them (the least of the rounds' means) hardly depends on
+it.
 """
 
 import argparse
@@ -84,7 +85,8 @@ CASES = {
     ),
     "nbody": (
         "float3 pull(float3 p, float3 q) { float3 d = q - p; float s = dot(d, d) + 0.01; return d / (s * sqrt(s)); } "
-        "float[] main(float3[] a) { let r(i) = sum(pull(a(i), a(j)), int j); var t(i) = r(i).x + r(i).y + r(i).z; return t; }",
+        "float[] main(float3[] a) { let r(i) = sum(pull(a(i), a(j)), int j); "
+        "var t(i) = r(i).x + r(i).y + r(i).z; return t; }",
         ((2048, 3),),
         "(lambda d: (d.sum(-1) / ((d * d).sum(-1) + 0.01) ** 1.5).sum(1))(a[None] - a[:, None])", "numba nbody",
     ),
