@@ -1,14 +1,13 @@
 """Reads untrusted Matrix Market files, .mtx and .mtx.gz, the format of public matrix collections, for `solve`.
 
-SciPy parses the numbers. It allocates what the header claims, reads a word such as 1x as 1, and skips what
-follows the last word of a line, so bytes, words and their number are checked first. Format: R. F. Boisvert, R. Pozo and
-K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.gov/MatrixMarket
+SciPy parses the numbers. It allocates what the header claims, reads a word such as 1x as 1 and the words 1 2.5 as the
+value .5 in row 1, column 2, and skips what follows the last word of a line, so every line is checked first. Format: R.
+F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market Exchange Formats (1996), https://math.nist.gov/MatrixMarket
 """
 
 import gzip
-import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,19 +28,7 @@ MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 18  # bytes read and checked at a time, in the cache
 INTEGER_BYTES = b"0123456789+- \t\r\n"
 NUMBER_BYTES = INTEGER_BYTES + b".eE"
-# Kinds of bytes in the lines of numbers, and which kind may follow which.
-SPACE, DIGIT, SIGN, POINT, EXPONENT, OTHER = range(6)
-_KIND_OF = dict.fromkeys(b" \t\r\n", SPACE) | dict.fromkeys(b"0123456789", DIGIT)
-_KIND_OF |= dict.fromkeys(b"+-", SIGN) | dict.fromkeys(b".", POINT) | dict.fromkeys(b"eE", EXPONENT)
-KINDS = bytes(_KIND_OF.get(byte, OTHER) for byte in range(256))
-USUAL_PAIRS = bytes(
-    8 * before + after
-    for before, after in (
-        (SPACE, SPACE), (SPACE, DIGIT), (SPACE, SIGN), (SPACE, POINT), (SIGN, DIGIT), (SIGN, POINT), (DIGIT, DIGIT),
-        (DIGIT, SPACE), (DIGIT, POINT), (DIGIT, EXPONENT), (POINT, DIGIT), (POINT, SPACE), (POINT, EXPONENT),
-        (EXPONENT, DIGIT), (EXPONENT, SIGN),
-    )
-)  # fmt: skip
+TO_USUAL = bytes.maketrans(b"\t\r", b" \n")
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -96,10 +83,18 @@ def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
     Integers are read as such if all words are; else, and if one exceeds 8 bytes, as floats, and _check_integers()
     checks that float64 holds them.
     """
-    words, is_usual = sum(map(_count_words, chunks)), all(map(_has_usual_words, chunks))
-    if words != header.lines * header.numbers or not is_usual:
+    counts, is_loose = [], False
+    for k, text in enumerate(chunks):
+        count = None if is_loose else _count_lines(header, text)
+        if count is None:
+            is_loose, count = True, _count_lines(header, text, is_loose=True)
+        if count is None:
+            chunks[k] = _normalized(text)
+            count = _count_lines(header, chunks[k])
+        counts.append(-1 if count is None else count)
+    if min(counts, default=0) < 0 or sum(counts) != header.lines:
         _refuse(header, b"".join(chunks))
-    if not words:  # SciPy ends the process by a signal at an array of 0 x 0
+    if not header.lines:  # SciPy ends the process by a signal at an array of 0 x 0
         kind, none = "c16" if header.field == "complex" else "f8", np.zeros(0, "i8")
         if header.is_array:  # without numbers: of no row or column, or skew-symmetric of 1 x 1
             return np.zeros(header.shape, kind)
@@ -126,25 +121,63 @@ def _read_by_scipy(header: _Header, field: str, chunks: list[bytes]) -> Any:
     """SciPy's array or coo_matrix from the lines of numbers; ValueError, OverflowError."""
     layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
     shape = " ".join(map(str, [*header.shape, *sizes]))
-    text = b"".join([f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode(), *chunks])
-    for space in (b" ", b"\t", b"\r", b"\n") if b"+" in text else ():
-        text = text.replace(space + b"+", space)  # SciPy takes no leading plus
-    return mmread(io.BytesIO(text))
+    banner = f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode()
+    return mmread(_Stream([banner, *chunks]), spmatrix=False)
 
 
-def _count_words(text: bytes) -> int:
-    is_text = np.frombuffer(text, "u1") > 32
-    return int(np.count_nonzero(is_text[1:] > is_text[:-1])) + int(is_text[:1].any())
+class _Stream:
+    """A file of several pieces, without a copy of all in one."""
+
+    def __init__(self, pieces: Iterable[bytes]):
+        self._pieces = filter(None, pieces)
+
+    def read(self, _size: int) -> bytes:
+        """The next piece, of any size, which SciPy takes; b"" at the end."""
+        return next(self._pieces, b"")
 
 
-def _has_usual_words(text: bytes) -> bool:
-    """True if every word is [sign] digits, with at most one point and then at most one exponent of [sign] digits."""
-    kinds = b"\0" + text.translate(KINDS) + b"\0"
-    each = np.frombuffer(kinds, "u1")
-    if (8 * each[:-1] + each[1:]).tobytes().translate(None, USUAL_PAIRS):
-        return False
-    marks = kinds.translate(None, bytes([DIGIT, SIGN]))
-    return not any(bytes(pair) in marks for pair in ((POINT, POINT), (EXPONENT, POINT), (EXPONENT, EXPONENT)))
+def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | None:
+    """The number of lines; None unless each holds as many words as it must, all of them numbers.
+
+    A word is [-] digits, with at most one point and then at most one exponent of [sign] digits; an index is digits.
+    SciPy itself refuses words that do not begin as numbers, so what counts is what follows the number that it reads.
+    One space is between words, and none around lines; if `is_loose`, any space is, but none after the last word.
+    """
+    text = b"\n" + text
+    each = np.frombuffer(text, "u1")
+    is_space, is_low = each <= ord(" "), each < ord(".")  # low: spaces, newlines and signs
+    after_digit = each[:-1] - ord(".") < 12  # or after a point
+    # A space follows a digit or a point, which a sign must not follow; a minus may follow a space or e, a plus an e.
+    is_wrong = is_low[1:] & (is_space[1:] != after_digit)
+    if is_loose:
+        is_wrong &= ~(is_space[1:] & is_space[:-1])
+    is_wrong |= (is_low > is_space)[1:] & is_low[:-1] & ((each[1:] == ord("+")) >= is_space[:-1])
+    if is_wrong.any() or is_loose and text.translate(None, NUMBER_BYTES):
+        return None
+    if is_loose:
+        kept = is_space[1:] & after_digit | (each[1:] > ord("9")) | (each[1:] == ord("."))
+        marks = b"\n" + each[1:][kept].tobytes().translate(TO_USUAL)
+    else:
+        marks = text.translate(None, b"0123456789+-")  # with bytes of no number, which `ends` keeps
+    each = np.frombuffer(marks, "u1")
+    is_mark = each > ord(" ")  # a point or an e
+    is_second = is_mark[1:] & is_mark[:-1] & ((each[:-1] != ord(".")) | (each[1:] == ord(".")))  # not a point and an e
+    in_column = is_mark[2:] & (each[:-2] == ord("\n"))  # SciPy refuses it in a row
+    ends, line = marks.translate(None, b".eE")[1:], b" " * (header.numbers - 1) + b"\n"
+    count = len(ends) // header.numbers
+    is_wrong = is_second.any() or ends != line * count or (not header.is_array and in_column.any())
+    return None if is_wrong else count
+
+
+def _normalized(text: bytes) -> bytes:
+    """The lines without empty ones, with one space between words, and with no leading plus, which SciPy refuses."""
+    has_two_signs = b"++" in text or b"+-" in text
+    pluses = () if has_two_signs else ((b" +", b" "), (b"\n+", b"\n"))
+    text = b"\n" + text.replace(b"\t", b" ").replace(b"\r", b" ")
+    for old, new in ((b"  ", b" "), (b"\n ", b"\n"), (b" \n", b"\n"), (b"\n\n", b"\n"), *pluses):
+        while old in text:
+            text = text.replace(old, new)
+    return text[1:]
 
 
 def _check_integers(header: _Header, text: bytes) -> None:
@@ -194,18 +227,15 @@ def _first_line(path: Path, file: IO[bytes]) -> bytes:
 
 def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
     """Yields the rest of the file in chunks of complete lines."""
-    rest, total = b"", 0
+    total = 0
     while data := file.read(CHUNK):
-        total += len(data)
-        check_growth(str(path), packed, total)
-        data, newline, tail = (rest + data).rpartition(b"\n")
+        tail = b"" if data[-1:] == b"\n" else file.readline(MAX_LINE + 1)
         if len(tail) > MAX_LINE:
             raise InputError(f"{path}: a line of more than {MAX_LINE} characters")
-        if newline:
-            yield data + newline
-        rest = tail
-    if rest:
-        yield rest + b"\n"
+        total += len(data) + len(tail)
+        check_growth(str(path), packed, total)
+        text = data + tail
+        yield text if text[-1:] == b"\n" else text + b"\n"
 
 
 def _refuse(header: _Header, text: bytes) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import warnings
 import zipfile
 
@@ -11,6 +12,7 @@ from scipy.io import mmread, mmwrite
 from scipy.sparse import coo_array, random_array
 
 from renderer.errors import InputError
+from renderer.formats import matrix_market
 from renderer.formats.archive import MAX_DIRECTORY_BYTES, Zip, open_member, open_zip
 from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import MAX_HEADER_BYTES, read_data, read_header
@@ -186,6 +188,45 @@ def test_damaged_matrix_market_files_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=told) as caught:
         read_matrix_market(tmp_path / "a.mtx")
     assert len(str(caught.value)) < 400 and str(caught.value).isprintable()
+
+
+PIECES = [*"1 2 12 0 . e E + - 3.5 1e2 -.5E-1 x".split(), " ", "  ", "\t", "\n", "\r\n", "\x0b"]
+
+
+@pytest.mark.parametrize("layout", ["coordinate real", "coordinate complex", "coordinate pattern", "array real"])
+def test_malformed_lines_are_refused_and_others_read_as_a_strict_grammar_says(tmp_path, rng, monkeypatch, layout):
+    """Words of a regular expression are the witness; SciPy reads the column and value 1 2.5 as (1, 2) = .5."""
+    monkeypatch.setattr(matrix_market, "CHUNK", 16)
+    number, index = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", r"\+?\d+"
+    values = {"real": 1, "complex": 2, "pattern": 0}[layout.split()[1]]
+    indices = 0 if layout.startswith("array") else 2
+    line = re.compile(r"[ \t\r]+".join([index] * indices + [number] * values))
+    right = 0
+    for _ in range(60):
+        words = ["1 2 3.5 2e1", "2 1 -4 1.", "12 12 .5e-2 7", "\n"][: rng.integers(1, 5)]
+        lines = [" ".join(w.split()[2 - indices : 2 + values]) for w in words]
+        body = "\n".join(lines)
+        for _ in range(rng.integers(0, 3)):
+            at, gone = rng.integers(0, len(body) + 1), rng.integers(0, 2)
+            body = body[:at] + str(rng.choice(PIECES)) + body[at + gone :]
+        kept = [text.strip(" \t\r") for text in body.split("\n") if text.strip(" \t\r")]
+        words = [[float(w) for w in re.split(r"[ \t\r]+", text)] for text in kept if line.fullmatch(text)]
+        in_range = all(1 <= k <= 12 for row in words for k in row[:indices])
+        is_right = in_range and len(words) == len(kept) and np.isfinite(sum(words, [])).all()
+        size = f"{len(kept)} 1" if indices == 0 else f"12 12 {len(kept)}"
+        (tmp_path / "a.mtx").write_bytes(f"%%MatrixMarket matrix {layout} general\n{size}\n{body}".encode())
+        right += is_right
+        if not is_right:
+            with pytest.raises(InputError):
+                read_matrix_market(tmp_path / "a.mtx")
+        else:
+            found = read_matrix_market(tmp_path / "a.mtx")
+            parts = [row[indices:] or [1.0] for row in words]
+            expected = np.array([complex(*part) for part in parts], complex)
+            assert np.array_equal(found.ravel() if indices == 0 else found.values, expected), body
+            places = [] if indices == 0 else zip(found.rows + 1, found.columns + 1, strict=True)
+            assert [*places] == [(*row[:2],) for row in words if indices]
+    assert right > 5
 
 
 def test_compressed_matrix_market_files_may_not_explode(tmp_path):
