@@ -60,24 +60,25 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
     """
     x, b = x.astype("f8", copy=False), b.astype("f8", copy=False)
     values, size = b.copy(), np.abs(b)
-    with np.errstate(over="ignore", invalid="ignore"):
-        negated = -x
-        halves = split(negated)
 
-        def work(block: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # holds for this thread only
-                errors = np.zeros_like(b[block])  # sums of the errors of additions and products; only these sums round
-                for d, columns, rows in diagonals(ab, kl, ku, block):
-                    a = ab[d, columns, None].astype("f8", copy=False)
-                    product = a * negated[columns]
-                    errors_of_rows = errors[rows.start - block.start : rows.stop - block.start]
-                    values[rows], error = two_sum(values[rows], product)
-                    errors_of_rows += error
-                    errors_of_rows += product_error(product, split(a), (halves[0][columns], halves[1][columns]))
-                    size[rows] += np.abs(product, out=product)
-                values[block] += errors
+    def work(block: slice) -> None:
+        first = max(block.start - kl, 0)  # of the columns in these rows, whose halves stay in the cache
+        with np.errstate(over="ignore", invalid="ignore"):
+            negated = -x[first : block.stop + ku]
+            halves = split(negated)
+            errors = np.zeros_like(b[block])  # sums of the errors of additions and products; only these sums round
+            for d, columns, rows in diagonals(ab, kl, ku, block):
+                a = ab[d, columns, None].astype("f8", copy=False)
+                own = slice(columns.start - first, columns.stop - first)
+                product = a * negated[own]
+                errors_of_rows = errors[rows.start - block.start : rows.stop - block.start]
+                values[rows], error = two_sum(values[rows], product)
+                errors_of_rows += error
+                errors_of_rows += product_error(product, split(a), (halves[0][own], halves[1][own]))
+                size[rows] += np.abs(product, out=product)
+            values[block] += errors
 
-        on_cores(work, row_blocks(*b.shape))
+    on_cores(work, row_blocks(*b.shape))
     return Residual(values, size)
 
 

@@ -53,12 +53,12 @@ def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
     It needs none if row maxima differ by a factor of at most about 2^MAX_SPREAD, column maxima too, and max |a_ij| is
     in the range of USUAL_EXPONENTS.
     """
-    maxima = _exponents_of_maxima(ab, kl, ku)
-    if min(largest.min() for largest in maxima) <= OF_ZERO:
+    maxima = _maxima(ab, kl, ku)
+    if not maxima.min() > 0:
         return None
+    smallest, largest = np.frexp(maxima.min(axis=1))[1], np.frexp(maxima.max(axis=1))[1]
     lowest, highest = USUAL_EXPONENTS
-    is_even = all(int(largest.max()) - int(largest.min()) <= MAX_SPREAD for largest in maxima)
-    if is_even and lowest <= maxima[0].max() <= highest:
+    if (largest - smallest).max() <= MAX_SPREAD and lowest <= largest[0] <= highest:
         return None
     exponents = _exponents(ab, kl, ku)
     start = _least_squares_exponents(exponents, kl, ku)
@@ -94,8 +94,8 @@ def unscaled(y: np.ndarray, error: np.ndarray, exponents: np.ndarray) -> tuple[n
     return x, scaled_error + np.where(is_rounded, smallest * 2.0 * float(np.finfo(y.dtype).eps), 0.0)
 
 
-def _exponents_of_maxima(ab: np.ndarray, kl: int, ku: int) -> list[np.ndarray]:
-    """The exponents (n,) of the largest magnitudes of rows and of columns, as of frexp(); OF_ZERO for 0."""
+def _maxima(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
+    """The largest magnitudes (2, n) of rows and of columns; InputError for NaN or infinity."""
     maxima = np.zeros((2, ab.shape[1]), ab.dtype)
     for block in row_blocks(ab.shape[1], 1):
         for d, columns, rows in diagonals(ab, kl, ku, block):
@@ -104,7 +104,7 @@ def _exponents_of_maxima(ab: np.ndarray, kl: int, ku: int) -> list[np.ndarray]:
                 np.maximum(largest[own], sizes, out=largest[own])
     if not np.isfinite(maxima[1]).all():
         checked_max_abs(ab, kl, ku)  # names the element
-    return [np.where(largest == 0, OF_ZERO, np.frexp(largest)[1]) for largest in maxima]
+    return maxima
 
 
 def _exponents(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
