@@ -8,7 +8,7 @@ import shlex
 from typing import NamedTuple
 
 from renderer.bench import MAX_PAIRS
-from renderer.bench.ab import compute_verdicts, count_facts, shown_interval
+from renderer.bench.answer import compute_verdicts, count_facts, shown_interval
 from renderer.bench.experiment import Experiment, shown_label
 from renderer.bench.records import MAX_NAME
 from renderer.bench.verdict import DecisionRule, Verdict

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from renderer.bench import MAX_PAIRS
-from renderer.bench.ab import ExperimentOptions, commit_hash, open_runner, worktree
+from renderer.bench.ab import commit_hash, open_runner, worktree
 from renderer.bench.machine import git
+from renderer.bench.runner import ExperimentOptions
 from renderer.bench.verdict import Verdict
 from renderer.errors import UserError
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer.bench.ab import visually_equal
 from renderer.bench.experiment import Experiment, read_experiment
 from renderer.bench.machine import git
+from renderer.bench.runner import visually_equal
 from renderer.paths import ROOT
 from tests.bench.helpers import METRONOME, bench, commit_all, needs_git, repository
 

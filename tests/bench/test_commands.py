@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from renderer.bench import find
-from renderer.bench.ab import expand_parameters
+from renderer.bench.command_runner import expand_parameters
 from renderer.bench.conclusions import as_text, conclude
 from renderer.bench.experiment import SAME_HOST, open_experiment, read_experiment, read_experiments
 from renderer.bench.find import bisect, print_answer

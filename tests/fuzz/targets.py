@@ -1100,7 +1100,7 @@ def record_seeds() -> dict[str, bytes]:
 
 
 RECORD_MUTATORS = nested((mutate.json_lines,) * 6 + TEXT)
-BENCH_MODULES = ("renderer.bench.report", "renderer.bench.ab")
+BENCH_MODULES = ("renderer.bench.report", "renderer.bench.answer")
 
 
 @target("bench", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.1)

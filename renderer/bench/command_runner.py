@@ -1,0 +1,138 @@
+"""CommandRunner: measures the pairs of an experiment on a command, which is timed or counted as a whole process."""
+
+import itertools
+import random
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from renderer.bench import counting
+from renderer.bench.counting import NO_COUNTER, Counter, launch
+from renderer.bench.experiment import ARMS
+from renderer.bench.machine import machine_state
+from renderer.bench.records import MAX_NAME
+from renderer.bench.runner import ROUNDS, ExperimentOptions, Runner
+from renderer.errors import UnavailableError, UserError
+from renderer.plain import Json, printable
+
+
+class CommandRunner(Runner):
+    """Measures whole processes of a command in both trees, which need no bench program and no case.
+
+    A command may report its own cases: it appends a line of JSON for each to the file that RAYFOLD_BENCH names, with
+    "case", the times of its runs "wall_ns" and perhaps "cpu_ns", and "counters". Each is then a case of the experiment,
+    and of a process that is started with its name in RAYFOLD_BENCH_CASE.
+    """
+
+    def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
+        self._commands: dict[str, tuple[list[str], str]] = {}  # case -> words, and the name that the command reports
+        super().__init__(options, trees, refs)
+
+    def _list_cases(self) -> list[str]:
+        """Runs --setup and the warm-ups; returns the cases that the command reports, or the command, by parameters."""
+        options, slowest, counts_whole = self._options, 0, self._options.by == "instructions"
+        self._counter = counting.find_counter(options.counts)
+        if counts_whole and not self._counter.works:
+            raise UnavailableError(f"bench: --by instructions: {self._counter.reason}")
+        for arm in ARMS if options.setup else ():
+            launch(split_command(str(options.setup), "--setup"), self._trees[arm])
+        for line in expand_parameters(str(options.program), options.parameter):
+            words, reported = split_command(line, "--command"), Json()
+            failures: dict[str, UserError] = {}
+            for arm in reversed(ARMS):  # the head always, and the base if the head fails
+                for _ in range(max(options.warmup, arm == "head" or bool(failures))):
+                    try:
+                        took = launch(words, self._trees[arm])
+                        slowest = max(slowest, took["cpu_ns"])
+                        reported = took["cases"] if arm == "head" else reported
+                    except UserError as error:
+                        failures[arm] = error  # of one arm: measured processes report it
+            if len(failures) == len(ARMS):
+                raise UserError(f"--command: fails in both commits: {failures['head']}")
+            more = f" ({line})" if options.parameter else ""
+            cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
+            if cases:
+                self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
+            cases = cases or {printable(line, MAX_NAME): (words, "")}
+            if self._commands.keys() & cases.keys():
+                raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
+            self._commands |= cases
+        if self._counter.tool and options.counts == "auto" and options.by == "time" and slowest > counting.AFFORDABLE:
+            text = f"under {self._counter.name} the command takes minutes; --by instructions counts it all the same"
+            self._counter = Counter(reason=text)
+        if unknown := [case for case in options.cases if case not in self._commands]:
+            raise UserError(f"--case {unknown[0]}: the command reports {', '.join(self._commands)}")
+        return options.cases or list(self._commands)
+
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random, stage: str) -> dict[str, Json]:
+        """Times or counts the command in both trees; records by arm."""
+        words, case = self._commands[name]
+        if stage == "count":
+            return self._counts(arms, words, case, hash_seed)
+        clock, seconds = self._options.clock, self._options.seconds
+        rows: dict[str, Json] = {arm: {"clock": clock, "wall_ns": [], "cpu_ns": [], "turns": []} for arm in arms}
+        began, before, rounds = time.monotonic(), machine_state(gpu=False), 0
+        while rounds == 0 or rounds < ROUNDS and time.monotonic() - began < seconds * len(arms):
+            for arm in rng.sample(arms, len(arms)):
+                try:
+                    took = launch(words, self._trees[arm], hash_seed, case=case, seconds=seconds)
+                except UserError as error:
+                    return rows | {arm: {"crash": str(error)}}
+                if case and case not in took["cases"]:
+                    return rows | {arm: not_reported(arm)}
+                times = took["cases"][case] if case else {key: [took[key]] for key in ("wall_ns", "cpu_ns")}
+                if clock == "cpu" and "cpu_ns" not in times:
+                    raise UserError(f"--clock cpu: {name} is reported without cpu_ns")
+                row = rows[arm]
+                for key in ("wall_ns", "cpu_ns"):
+                    row[key] += times.get(key, [])
+                row["turns"].append(len(times["wall_ns"]))
+                row["counters"] = times.get("counters", {})
+                row["counts"] = {"peak memory": took["peak memory"]} if took["peak memory"] else {}
+            rounds += 1
+        facts = {"machine": {"before": before, "after": machine_state(gpu=False)}}
+        return {arm: row | facts for arm, row in rows.items()}
+
+    def _counts(self, arms: list[str], words: list[str], case: str, hash_seed: int) -> dict[str, Json]:
+        """Counts one process of each arm, at once under valgrind, to which the other arm is no disturbance."""
+        counter = NO_COUNTER if self._options.by == "peak memory" else self._counter
+
+        def counts(arm: str) -> Json:
+            try:
+                found = counting.count(words, self._trees[arm], hash_seed, counter, case)
+                return not_reported(arm) if found is None else {"counts": found}
+            except UserError as error:
+                return {"crash": str(error)}
+
+        with ThreadPoolExecutor(len(arms) if counter.tool else 1) as pool:
+            return dict(zip(arms, pool.map(counts, arms), strict=True))
+
+
+def not_reported(arm: str) -> Json:
+    """The row of a process that does not report its case: the base may lack it, the head has reported it before."""
+    return {"missing": True} if arm == "base" else {"crash": "the command no longer reports the case"}
+
+
+def expand_parameters(line: str, parameters: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+    """The command line with each combination of the parameters' values in place of {NAME}."""
+    for name, _values in parameters:
+        if f"{{{name}}}" not in line:
+            raise UserError(f"--parameter {name}: the command has no {{{name}}}")
+    for values in itertools.product(*[values for _name, values in parameters]):
+        varied = line
+        for (name, _values), value in zip(parameters, values, strict=True):
+            varied = varied.replace(f"{{{name}}}", value)
+        yield varied
+
+
+def split_command(text: str, option: str) -> list[str]:
+    """The words of a command line as a POSIX shell splits them; UserError for unclosed quotes or no word."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text!r}: {error}") from None
+    if not words:
+        raise UserError(f"{option}: must name a program")
+    return words
