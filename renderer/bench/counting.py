@@ -5,7 +5,8 @@ Commands are counted by perf_event_open(2) where the system lets them, else by v
 alike, which alone moves a Python program's instructions by 4 %, and every pair hashes them otherwise.
 
 Valgrind's cachegrind, without its caches, counts the same instructions as its lackey, and takes a third of the
-processor time of its callgrind, which leaves out 6 % of a C program that calls a shared library in a loop.
+processor time of its callgrind, which leaves out 6 % of a C program that calls a shared library in a loop. Without
+following jumps when it translates it takes 12 % less for Python, whose start alone it translates for 0.9 s.
 """
 
 import json
@@ -32,7 +33,8 @@ from renderer.system.files import read_json_lines
 TIMEOUT = 300  # seconds, for one process
 EVENTS = ("instructions", "cycles", "cache misses")
 TOOLS = {
-    name: (f"--tool={name}", "--cache-sim=no", f"--{name}-out-file=/dev/null") for name in ("cachegrind", "callgrind")
+    name: (f"--tool={name}", "--vex-guest-chase=no", "--cache-sim=no", f"--{name}-out-file=/dev/null")
+    for name in ("cachegrind", "callgrind")
 }
 LAUNCHER = Path(__file__).with_name("launcher.py")
 AFFORDABLE = 2e8  # ns of processor time of a command that is counted by valgrind beside its time: 16 runs of 2 to 8 s
