@@ -407,13 +407,17 @@ def test_extended_factors_solve_what_float64_does_not(tmp_path, capsys, rng):
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", b)
     files = [str(tmp_path / name) for name in ("a.npy", "b.npy", "x.npy")]
-    command = ["solve", *files[:2], "-o", files[2], "--json"]
+    command, radius = ["solve", *files[:2], "-o", files[2], "--json"], str(tmp_path / "r.npy")
     assert main(command) == 0
     assert "--extended computes with twice" in capsys.readouterr().err
-    assert main([*command, "--extended"]) == 0
+    assert main([*command, "--certified", radius]) == 3
+    assert main([*command, "--extended", "--certified", radius]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    error = np.abs(np.load(files[2]) - exact).max() / np.abs(exact).max()
-    assert told["extended"] and error <= told["forward_bound"] < 1e-12 and told["backward_error"] < 1e-15
+    errors = np.abs(np.load(files[2]) - exact)
+    assert told["extended"] and told["backward_error"] < 1e-15
+    assert errors.max() / np.abs(exact).max() <= told["forward_bound"] < 1e-12
+    assert told["certified"]["proof"] == "extended inverse" and told["certified"]["digits"] >= 14
+    assert (errors <= np.load(radius) + 2.0**-53 * np.abs(exact)).all()  # `exact` is rounded
 
 
 @pytest.mark.parametrize("kl,ku", [(3, 2), (0, 4), (4, 0), (0, 0), (11, 11)])

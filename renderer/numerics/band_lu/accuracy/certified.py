@@ -11,15 +11,19 @@ an array of float64, and s = b - A (x + y) = r - A y, the error is y + A^-1 s, a
 roundings enter s: of r, of at most kl + ku + 1 products and sums of A y, and of the difference; (kl + ku + 4) EPSILON
 (|r| + |A|_inf max |y|) bounds the last two. As s is about EPSILON^2 |A| |x|, a coarse bound of A^-1 costs no
 digit.
+
+enclose_extended() does the same with Z, y and residuals in twice the precision, for conditions beyond 1 / EPSILON.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from renderer.errors import IncompleteError, UserError
 from renderer.numerics.band_lu import block_columns
+from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors
 from renderer.numerics.band_lu.accuracy.inverse_bounds import INFLATION, MAX_TERMS, by_comparison, by_singular_value
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, accurate_residual
@@ -32,8 +36,8 @@ ROWS = 64  # rows of Z computed at a time
 class Enclosure(NamedTuple):
     """Each component of the exact solution differs from x by at most `radius` (same shape as x).
 
-    `proof`: "comparison matrix" or "singular value" (inverse_bounds.py), or "inverse". Then `norm` < 1 is the proven
-    bound of |I - Z A|; else it is None.
+    `proof`: "comparison matrix" or "singular value" (inverse_bounds.py), "inverse" or "extended inverse". With an
+    inverse `norm` < 1 is the proven bound of |I - Z A|; else it is None.
     """
 
     x: np.ndarray
@@ -80,9 +84,44 @@ def enclose(
     cheap = None if n <= ROWS else _without_inverse(lu, matrix, residual.values, doubt, uncertainty)
     if not (cheap or may_invert):
         raise IncompleteError("no enclosure can be proven without an inverse of the matrix")
-    proof, norm, radius = cheap or ("inverse", *_by_inverse(lu, refined, matrix, residual.values, doubt, progress))
+    of_rows = partial(_rows_of_proof, lu, matrix, residual.values, doubt)
+    failure = partial(_ill_conditioned, lu, refined)
+    proof, norm, radius = cheap or ("inverse", *_by_inverse(x.shape, of_rows, progress, failure))
     radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, proof)
+
+
+def enclose_extended(
+    factors: ExtendedFactors,
+    refined: RefinedSolution,
+    b: np.ndarray,
+    progress: Callable[[int], None] | None = None,
+    uncertainty: float = 0.0,
+) -> Enclosure:
+    """The Enclosure by double-double `factors` of A, for conditions up to about 1e28; otherwise as enclose()."""
+    n, width, band = factors.n, factors.kl + factors.ku + 1, (np.abs(factors.ab), factors.kl, factors.ku)
+    x, sides = (np.asarray(v, "f8").reshape(n, -1) for v in (refined.x, b))
+    transposed = ExtendedFactors(transposed_band(factors.ab, factors.kl, factors.ku), factors.ku, factors.kl)
+
+    def of_rows(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        unit = np.eye(n, rows.stop - rows.start, -rows.start)
+        z = transposed.solve((unit, np.zeros_like(unit)))
+        left, size = transposed.residual(z, unit), np.abs(z).sum(axis=0)
+        norms = np.abs(left).sum(axis=0) + uncertainty * width * size
+        norms += transposed.residual_errors(left, band_matvec(*band, size, transposed=True) + unit)
+        return (size.T @ rest + n * TINY) * INFLATION, norms.sum(axis=0) * INFLATION
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        r = factors.residual(x[None], sides)
+        y = factors.solve(r)
+        s, size = factors.residual(y, r[0]), np.abs(y).sum(axis=0)
+        rest = np.abs(s[0] + r[1]) + np.abs(s[1]) + uncertainty * (width * (np.abs(x) + size).max(axis=0) + 1)
+        rest += factors.residual_errors(r, band_matvec(*band, np.abs(x)) + np.abs(sides))
+        rest = (rest + factors.residual_errors(s, band_matvec(*band, size) + np.abs(r[0]))) * INFLATION
+        failure = "no enclosure can be proven: the condition of the matrix is too large for twice the precision"
+        norm, radius = _by_inverse(x.shape, of_rows, progress, lambda: failure)
+        radius = np.where(sides.any(axis=0) | x.any(axis=0), (radius + size) * INFLATION, 0.0)
+    return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, "extended inverse")
 
 
 def _without_inverse(
@@ -110,25 +149,26 @@ def _without_inverse(
 
 
 def _by_inverse(
-    lu: BandedLU,
-    refined: RefinedSolution,
-    matrix: np.ndarray,
-    residual: np.ndarray,
-    doubt: np.ndarray,
+    shape: tuple[int, ...],
+    of_rows: Callable[[slice], tuple[np.ndarray, np.ndarray]],
     progress: Callable[[int], None] | None,
+    failure: Callable[[], str],
 ) -> tuple[float, np.ndarray]:
-    """The proven norm of I - Z A and the radii (n, m) by an approximate inverse Z; IncompleteError if it is too bad."""
-    n, products, norms = lu.n, np.empty(residual.shape), np.empty(lu.n)
-    for first in range(0, n, ROWS):
-        rows = slice(first, min(first + ROWS, n))
-        products[rows], norms[rows] = _rows_of_proof(lu, matrix, residual, doubt, rows)
+    """The proven norm of I - Z A and the radii, in the `shape` (n, m) of x, by an approximate inverse Z.
+
+    of_rows() bounds |Z r| and the row sums of |I - Z A| in some rows; IncompleteError(failure()) if Z is too bad.
+    """
+    products, norms = np.empty(shape), np.empty(shape[0])
+    for first in range(0, shape[0], ROWS):
+        rows = slice(first, min(first + ROWS, shape[0]))
+        products[rows], norms[rows] = of_rows(rows)
         if not (norms[rows] < 1).all():
-            raise IncompleteError(_ill_conditioned(lu, refined))
+            raise IncompleteError(failure())
         if progress:
             progress(rows.stop - rows.start)
     norm = float(norms.max()) * INFLATION
     if not norm < 1:
-        raise IncompleteError(_ill_conditioned(lu, refined))
+        raise IncompleteError(failure())
     delta = products.max(axis=0) / (1 - norm) * INFLATION
     return norm, (products + norms[:, None] * delta) * INFLATION
 

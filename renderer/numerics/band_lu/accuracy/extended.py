@@ -9,7 +9,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.numerics.band_lu.accuracy.refinement import MAX_CONTRACTION, SAFETY, RefinedSolution
-from renderer.numerics.band_lu.accuracy.residuals import accurate_residual
+from renderer.numerics.band_lu.accuracy.residuals import TINY, accurate_residual
 from renderer.numerics.band_lu.block_columns import SingularMatrix, diagonals, row_blocks
 from renderer.numerics.error_free import product_error, split, two_sum
 
@@ -54,7 +54,8 @@ class ExtendedFactors:
 
     def __init__(self, ab: np.ndarray, kl: int, ku: int):
         n = ab.shape[1]
-        self.ab, self.n, self.kl, self.ku = ab, n, min(kl, n - 1), min(ku, n - 1)
+        self.n, self.kl, self.ku = n, min(kl, n - 1), min(ku, n - 1)
+        self.ab = ab[ku - self.ku : ku + self.kl + 1]  # without diagonals outside the matrix
         work = n * self.kl * (self.kl + self.ku)
         if work > MAX_WORK:
             raise InputError(f"the matrix takes {work:.1e} steps in twice the precision; at most {MAX_WORK:.0e}")
@@ -121,6 +122,16 @@ class ExtendedFactors:
                         sums[2][rows] += term
         high, low = two_sum(sums[0], sums[1])
         return np.array(two_sum(high, low + sums[2]))
+
+    def residual_errors(self, residual: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Proven bounds (n, m) of the errors of residual(), for `size` |A| |x| + |b|, of both halves of x.
+
+        A row sums N terms, at most 4 (kl + ku + 1) + 1 halves of products and b, exactly into two sums. The errors of
+        the second one are N numbers of at most N u^2 size, u = EPSILON / 2, and are added with an error of N^3 u^3
+        size. The last sum rounds by u^2 |residual| + N^2 u^3 size.
+        """
+        terms = 4 * (self.kl + self.ku + 1) + 2
+        return np.asarray(EPSILON**2 * np.abs(residual[0]) + (terms * EPSILON) ** 3 * size + terms * TINY)
 
 
 def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | None = None) -> RefinedSolution:

@@ -12,7 +12,7 @@ import numpy as np
 from renderer.errors import IncompleteError
 from renderer.formats.matrices import Band
 from renderer.gpu import Device
-from renderer.numerics.band_lu.accuracy.certified import Enclosure, enclose
+from renderer.numerics.band_lu.accuracy.certified import Enclosure, enclose, enclose_extended
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, solve_refined
 from renderer.numerics.band_lu.accuracy.residuals import pays
@@ -60,6 +60,7 @@ class System:
         is_copy = overwrite_ab or not np.shares_memory(ab, band.ab)
         scaled = self.scaling.apply(ab, self.kl, self.ku, ab if is_copy else None) if self.scaling else ab
         self._scaled = scaled
+        self._extended: ExtendedFactors | None = None  # of the last solution with `extended`
         keeps_band = self.residual_device is not None and pays(self.residual_device, scaled)
         self.lu = BandedLU(
             scaled, self.kl, self.ku, devices, block, precision,
@@ -80,7 +81,8 @@ class System:
             x = self.lu.solve(rhs)
             refined = RefinedSolution(x, np.broadcast_to(np.nan, x.shape), np.nan, 0, x, np.zeros((0, 0)))
         elif extended:
-            refined = solve_extended(ExtendedFactors(self._scaled, self.kl, self.ku), rhs, units)
+            self._extended = ExtendedFactors(self._scaled, self.kl, self.ku)
+            refined = solve_extended(self._extended, rhs, units)
         else:
             refined = solve_refined(self.lu, rhs, self.residual_device, units)
             is_unknown = ~np.isfinite(refined.error) | (self.lu.n <= SMALL_ORDER)
@@ -95,11 +97,17 @@ class System:
     ) -> tuple[np.ndarray, Enclosure]:
         """The proven radius of every component of x, and the Enclosure for the equilibrated system, in float64.
 
-        IncompleteError if nothing can be proven.
+        After solve() with `extended` also by its factors. IncompleteError if nothing can be proven.
         """
         rhs, shift = self.scaled_rhs(b)
         refined = refined._replace(x=refined.scaled)
-        enclosure = enclose(self.lu, refined, rhs, progress, self._scaling_error(b, rhs, shift))
+        options = refined, rhs, progress, self._scaling_error(b, rhs, shift)
+        try:
+            enclosure = enclose(self.lu, *options)
+        except IncompleteError:
+            if self._extended is None:
+                raise
+            enclosure = enclose_extended(self._extended, *options)
         _x, radius = self._in_file(enclosure.x, enclosure.radius, shift)
         if not np.isfinite(radius).all():
             raise IncompleteError("no enclosure: the radius of a component is beyond the largest number")
