@@ -133,12 +133,9 @@ EXPERIMENT = (
     _option("--seconds", type=duration, default=0.3, help="timed in each process (default 0.3)"),
     _option("--seed", type=seed, default=0, help="of the random orders of pairs"),
 )  # fmt: skip
-BY = _option(
-    "--by",
-    choices=("time", "instructions", "memory"),
-    default="time",
-    help="what decides; instructions and memory alone need few processes and no idle machine (default time)",
-)
+BY = _option("--by", choices=("time", "instructions", "memory"), default="time",
+             help="what decides; instructions and memory alone need few processes and no idle machine (default time)",
+)  # fmt: skip
 COMMAND = (
     _option("--command", dest="program", metavar="LINE",
             help="time this command, as whole processes in worktrees of both commits; needs no case and no import"),
@@ -182,26 +179,16 @@ ACTIONS = {
     "run": Action("run:run_cases", "time cases, print a table, append records with -o", RUN),
     "ab": Action("ab:ab", "compare the working tree with --base REF: SLOWER, FASTER, SAME, UNDECIDED or INVALID", AB),
     "find": Action("find:find", "the commit between --base and --head that made a case slower, by bisection", FIND),
-    "aa": Action(
-        "ab:aa", "compare the working tree with itself: the harness's own false-alarm rate on this machine", EXPERIMENT
-    ),
-    "reanalyze": Action(
-        "ab:reanalyze",
-        "the verdicts of a file of ab or aa again, with other limits",
-        (_option("file", type=Path, metavar="AB.jsonl", help="what ab or aa wrote"), *LIMITS, JSON),
-    ),
+    "aa": Action("ab:aa", "compare the working tree with itself: the harness's own false-alarm rate on this machine",
+                 EXPERIMENT),
+    "reanalyze": Action("ab:reanalyze", "the verdicts of a file of ab or aa again, with other limits",
+                        (_option("file", type=Path, metavar="AB.jsonl", help="what ab or aa wrote"), *LIMITS, JSON)),
     "history": Action("report:history", "rates by commit from record files; never a verdict", (FILES, JSON)),
-    "report": Action(
-        "report:report",
-        "verdicts and plots of record files as one HTML page, or verdicts as text",
-        (
-            FILES,
-            _option("-o", "--output", type=Path, metavar="report.html", help="the page, or the file of --text"),
-            _option("--text", action="store_true", help="the verdicts as Markdown for a pull request"),
-            _option(
-                "--badge", type=Path, metavar="F.svg", help="write a badge: SVG, or .json for shields.io's endpoint"
-            ),
-        ),
-    ),
+    "report": Action("report:report", "verdicts and plots of record files as one HTML page, or verdicts as text", (
+        FILES,
+        _option("-o", "--output", type=Path, metavar="report.html", help="the page, or the file of --text"),
+        _option("--text", action="store_true", help="the verdicts as Markdown for a pull request"),
+        _option("--badge", type=Path, metavar="F.svg", help="write a badge: SVG, or .json for shields.io's endpoint"),
+    )),
     "sample": Action("run:sample", "what ab runs in each fresh process", SAMPLE),
-}
+}  # fmt: skip

@@ -7,10 +7,11 @@ F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market Exchange Formats (19
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NoReturn, cast
 
 import numpy as np
@@ -18,7 +19,6 @@ from scipy.io import mmread
 
 from renderer.errors import InputError, reading
 from renderer.formats.archive import check_growth
-from renderer.formats.npy import in_double
 from renderer.plain import parse_whole, printable
 from renderer.system.files import file_size, open_input
 
@@ -26,8 +26,7 @@ MAX_LINE = 1 << 10  # bytes of a line of numbers; comments before the numbers ma
 MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 18  # bytes read and checked at a time, in the cache
-INTEGER_BYTES = b"0123456789+- \t\r\n"
-NUMBER_BYTES = INTEGER_BYTES + b".eE"
+NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
 TO_USUAL = bytes.maketrans(b"\t\r", b" \n")
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -78,11 +77,7 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
 
 
 def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
-    """Parses the lines of numbers; InputError that quotes the first malformed one.
-
-    Integers are read as such if all words are; else, and if one exceeds 8 bytes, as floats, and _check_integers()
-    checks that float64 holds them.
-    """
+    """Parses the lines of numbers; InputError that quotes the first malformed one, or an integer that is rounded."""
     counts, is_loose = [], False
     for k, text in enumerate(chunks):
         count = None if is_loose else _count_lines(header, text)
@@ -99,41 +94,28 @@ def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
         if header.is_array:  # without numbers: of no row or column, or skew-symmetric of 1 x 1
             return np.zeros(header.shape, kind)
         return Entries(header.shape, none, none, np.zeros(0, kind))
-    is_integer = "integer" in header.field and not any(text.translate(None, INTEGER_BYTES) for text in chunks)
     try:
-        matrix = _read_by_scipy(header, header.field if is_integer or "integer" not in header.field else "real", chunks)
-    except OverflowError:  # an integer of more than 8 bytes
-        matrix = _read_by_scipy(header, "real", chunks)
-        is_integer = False
+        matrix = _read_by_scipy(header, chunks)
     except ValueError:
         _refuse(header, b"".join(chunks))
-    if "integer" in header.field and not is_integer:
-        _check_integers(header, b"".join(chunks))
-    values = in_double(matrix if header.is_array else matrix.data, str(header.path))
+    values: np.ndarray = matrix if header.is_array else matrix.data
     if not np.isfinite(values).all():
         _refuse(header, b"".join(chunks))
+    if "integer" in header.field and np.abs(values).max() >= 1 << 53:
+        _check_integers(header, b"".join(chunks))
     if header.is_array:
         return values
     return Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
 
 
-def _read_by_scipy(header: _Header, field: str, chunks: list[bytes]) -> Any:
-    """SciPy's array or coo_matrix from the lines of numbers; ValueError, OverflowError."""
+def _read_by_scipy(header: _Header, chunks: list[bytes]) -> Any:
+    """SciPy's array or coo_array from the lines of numbers, integers as float64; ValueError."""
     layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
     shape = " ".join(map(str, [*header.shape, *sizes]))
+    field = "real" if "integer" in header.field else header.field
     banner = f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode()
-    return mmread(_Stream([banner, *chunks]), spmatrix=False)
-
-
-class _Stream:
-    """A file of several pieces, without a copy of all in one."""
-
-    def __init__(self, pieces: Iterable[bytes]):
-        self._pieces = filter(None, pieces)
-
-    def read(self, _size: int) -> bytes:
-        """The next piece, of any size, which SciPy takes; b"" at the end."""
-        return next(self._pieces, b"")
+    pieces = filter(None, [banner, *chunks])  # SciPy takes pieces of any size, and an empty one for the end
+    return mmread(SimpleNamespace(read=lambda size: next(pieces, b"")), spmatrix=False)
 
 
 def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | None:
@@ -184,7 +166,7 @@ def _check_integers(header: _Header, text: bytes) -> None:
     """InputError for a value of an integer matrix that float64 does not hold."""
     for word in text.split()[header.numbers - 1 :: header.numbers]:
         number = float(word)
-        if 1 << 53 < abs(number) < np.inf and Fraction(word.decode("latin-1")) != Fraction(number):
+        if abs(number) >= 1 << 53 and Fraction(word.decode("latin-1")) != Fraction(number):
             where = f"{header.path}: holds the integer {_shown(word)}"
             raise InputError(f"{where}, which float64 does not hold exactly (it holds all up to 2^53)")
 

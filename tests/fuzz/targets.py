@@ -369,10 +369,10 @@ BAND_MUTATORS = (mutate.zip_members(ARRAY_MUTATORS),) * 3 + BYTES
 @target("band_npz", band_seeds, BAND_MUTATORS, "renderer.numerics.band_lu.solver")
 def read_band_arrays(path: Path) -> None:
     from renderer.formats.matrices import read_band
-    from renderer.numerics.band_lu.solver import checked_band
+    from renderer.numerics.band_lu.solver import checked_max_abs, shaped_band
 
     band = read_band(path)
-    checked_band(band.ab, band.kl, band.ku)
+    checked_max_abs(shaped_band(band.ab, band.kl, band.ku), band.kl, band.ku)
 
 
 def npz_seeds() -> dict[str, bytes]:
@@ -447,10 +447,10 @@ def market(data: bytes, rng: Random) -> bytes:
 @target("mtx_band", market_seeds, (market,) * 5 + (mutate.binary,), "scipy.io", "renderer.numerics.band_lu.solver")
 def read_market_band(path: Path) -> None:
     from renderer.formats.matrices import read_band
-    from renderer.numerics.band_lu.solver import checked_band
+    from renderer.numerics.band_lu.solver import checked_max_abs, shaped_band
 
     band = read_band(path)
-    checked_band(band.ab, band.kl, band.ku)
+    checked_max_abs(shaped_band(band.ab, band.kl, band.ku), band.kl, band.ku)
 
 
 @target("mtx_rhs", market_seeds, (market,) * 5 + (mutate.binary,), "scipy.io")

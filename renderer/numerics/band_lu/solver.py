@@ -351,13 +351,6 @@ def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLik
     return max(best, 2 * solved_alternating / (3 * n))
 
 
-def checked_band(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
-    """ab as a float32 or float64 array; InputError unless it is (kl + ku + 1, n) and finite in the matrix."""
-    ab = shaped_band(ab, kl, ku)
-    checked_max_abs(ab, kl, ku)
-    return ab
-
-
 def checked_max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
     """The maximum of |a_ij|; InputError, naming the first such element, if the matrix holds NaN or infinity."""
     with np.errstate(invalid="ignore"):
