@@ -145,7 +145,7 @@ COMMAND = (
             help="with --command: wall time, or the processor's, which other programs disturb less (default wall)"),
     _option("--parameter", type=parameter, action="append", default=[], metavar="NAME=A,B,...",
             help="with --command: a case for each value, which stands for {NAME} in the command; may be repeated"),
-    _option("--counts", choices=("auto", "none", "perf", "cachegrind", "callgrind"), default="auto",
+    _option("--counts", choices=("auto", "none", "perf", "cachegrind"), default="auto",
             help="with --command: what counts instructions (default: perf_event_open, else valgrind if not too slow)"),
 )  # fmt: skip
 AB = (

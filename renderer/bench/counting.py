@@ -32,10 +32,7 @@ from renderer.system.files import read_json_lines
 
 TIMEOUT = 300  # seconds, for one process
 EVENTS = ("instructions", "cycles", "cache misses")
-TOOLS = {
-    name: (f"--tool={name}", "--vex-guest-chase=no", "--cache-sim=no", f"--{name}-out-file=/dev/null")
-    for name in ("cachegrind", "callgrind")
-}
+CACHEGRIND = ("--tool=cachegrind", "--vex-guest-chase=no", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 LAUNCHER = Path(__file__).with_name("launcher.py")
 AFFORDABLE = 2e8  # ns of processor time of a command that is counted by valgrind beside its time: 16 runs of 2 to 8 s
 FIRST_PAIRS = 8  # the fewest whose signed-rank interval has 99 % confidence
@@ -81,7 +78,7 @@ def find_counter(choice: str) -> Counter:
     reason = f"the system counts no instructions ({refusal})"
     if choice != "perf":
         if shutil.which("valgrind"):
-            return Counter(tool="cachegrind" if choice == "auto" else choice)
+            return Counter(tool="cachegrind")
         reason = f"valgrind is not installed, and {reason}" if choice == "auto" else "valgrind is not installed"
     if choice == "auto":
         return Counter(reason=reason)
@@ -106,7 +103,7 @@ def launch(
         variables |= {"RAYFOLD_BENCH_SECONDS": seconds}
         line = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), ",".join(counter.events)]
         if counter.tool:
-            line += ["valgrind", *TOOLS[counter.tool], "--trace-children=yes", f"--log-file={scratch}/%p.log"]
+            line += ["valgrind", *CACHEGRIND, "--trace-children=yes", f"--log-file={scratch}/%p.log"]
         process = subprocess.Popen(
             [*line, *words], cwd=folder, env=os.environ | {name: str(value) for name, value in variables.items()},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
@@ -128,8 +125,8 @@ def launch(
             raise UserError(f"{words[0]} ended with exit code {took['code']}: {message}")
         if counter.tool:
             logs = [path.read_text(errors="replace") for path in Path(scratch).glob("*.log")]
-            counts = [int(n.replace(",", "")) for log in logs for n in re.findall(r"I +refs: +([\d,]+)", log)]
-            took["instructions"] = sum(counts)
+            found = re.findall(r"I +refs: +([\d,]+)", "\n".join(logs))
+            took["instructions"] = sum(int(number.replace(",", "")) for number in found)
         rows = read_json_lines(cases) if cases.exists() else []
         return took | {"cases": {row["case"]: row for row in rows if _is_reported(row)}}
 
