@@ -89,16 +89,14 @@ def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
         counts.append(-1 if count is None else count)
     if min(counts, default=0) < 0 or sum(counts) != header.lines:
         _refuse(header, b"".join(chunks))
-    if not header.lines:  # SciPy ends the process by a signal at an array of 0 x 0
-        kind, none = "c16" if header.field == "complex" else "f8", np.zeros(0, "i8")
-        if header.is_array:  # without numbers: of no row or column, or skew-symmetric of 1 x 1
-            return np.zeros(header.shape, kind)
-        return Entries(header.shape, none, none, np.zeros(0, kind))
+    if not header.lines:  # SciPy ends the process by a signal at an array of 0 x 0; also skew-symmetric arrays of 1 x 1
+        values = np.zeros(header.shape if header.is_array else 0, "c16" if header.field == "complex" else "f8")
+        return values if header.is_array else Entries(header.shape, np.zeros(0, "i8"), np.zeros(0, "i8"), values)
     try:
         matrix = _read_by_scipy(header, chunks)
     except ValueError:
         _refuse(header, b"".join(chunks))
-    values: np.ndarray = matrix if header.is_array else matrix.data
+    values = np.asarray(matrix if header.is_array else matrix.data)
     if not np.isfinite(values).all():
         _refuse(header, b"".join(chunks))
     if "integer" in header.field and np.abs(values).max() >= 1 << 53:
@@ -153,8 +151,7 @@ def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | 
 
 def _normalized(text: bytes) -> bytes:
     """The lines without empty ones, with one space between words, and with no leading plus, which SciPy refuses."""
-    has_two_signs = b"++" in text or b"+-" in text
-    pluses = () if has_two_signs else ((b" +", b" "), (b"\n+", b"\n"))
+    pluses = () if b"++" in text or b"+-" in text else ((b" +", b" "), (b"\n+", b"\n"))
     text = b"\n" + text.replace(b"\t", b" ").replace(b"\r", b" ")
     for old, new in ((b"  ", b" "), (b"\n ", b"\n"), (b" \n", b"\n"), (b"\n\n", b"\n"), *pluses):
         while old in text:

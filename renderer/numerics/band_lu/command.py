@@ -233,9 +233,8 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         try:
             result["certified"] = _certify(system, b, refined, request.certified, transformation)
         except IncompleteError as error:
-            advice = "" if request.extended else "; --extended proves in twice the precision"
-            written = f"{request.output} is written without {request.certified}"
-            raise IncompleteError(f"{error}; {written}{advice}") from error
+            more = "" if request.extended else "; --extended proves in twice the precision"
+            raise IncompleteError(f"{error}; {request.output} is written without {request.certified}{more}") from error
     return result, lu.step_seconds
 
 

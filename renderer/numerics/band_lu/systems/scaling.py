@@ -57,8 +57,7 @@ def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
     if not maxima.min() > 0:
         return None
     smallest, largest = np.frexp(maxima.min(axis=1))[1], np.frexp(maxima.max(axis=1))[1]
-    lowest, highest = USUAL_EXPONENTS
-    if (largest - smallest).max() <= MAX_SPREAD and lowest <= largest[0] <= highest:
+    if (largest - smallest).max() <= MAX_SPREAD and USUAL_EXPONENTS[0] <= largest[0] <= USUAL_EXPONENTS[1]:
         return None
     exponents = _exponents(ab, kl, ku)
     start = _least_squares_exponents(exponents, kl, ku)
