@@ -1,7 +1,6 @@
 """Image: what a drawing returns. An array that shows itself, saves itself and knows how it was drawn."""
 
 import json
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from renderer.gpu import open_context
 from renderer.images.tone_mapping import Encoding, ExposureMeter
 from renderer.pictures.picture import Frame
 from renderer.plain import Json, format_value
+from renderer.records import dataclass, field, replace
 from renderer.scene.schema import to_table
 from renderer.system.progress import Progress
 

@@ -19,7 +19,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +32,7 @@ from renderer.paths import A_CHECKOUT, PACKAGE, ROOT
 from renderer.pictures import expand_layout, load, open_picture
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json, format_ignored
+from renderer.records import dataclass, field
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
 from renderer.scene.schema import from_table, replace_in_file, setting

@@ -8,7 +8,6 @@ verdicts. Another header begins another experiment (a step of `bench find`), or 
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, is
 from renderer.bench.verdict import outliers
 from renderer.errors import InputError, UserError
 from renderer.plain import Json
+from renderer.records import dataclass, field
 from renderer.system.files import read_json_lines
 
 ARMS = ("base", "head")

@@ -7,7 +7,6 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from renderer.bench.cases import Case
 from renderer.errors import UserError
 from renderer.host import peak_memory
 from renderer.plain import Json
+from renderer.records import dataclass, replace
 
 MAX_RUNS = 5000
 # Fraction of a batch's seconds spent on untimed runs before it: the other process's batch changed caches and clocks.
@@ -43,7 +43,7 @@ QUICK = TimingOptions(0.3, 1, 0.1)  # for one process of an experiment, which is
 
 def measure(
     case: Case,
-    options: TimingOptions = TimingOptions(),
+    options: TimingOptions = TimingOptions(),  # noqa: B008  # immutable
     slowdown: float = 0.0,
     corrupt_result: bool = False,
     save_image: Path | None = None,

@@ -8,11 +8,11 @@ of a curve, the others are bars.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from renderer.pages.plot import PaperFigure, Plot
 from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.records import dataclass, field
 from renderer.scene.schema import from_table
 from renderer.system.files import read_toml
 

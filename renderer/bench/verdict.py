@@ -12,11 +12,12 @@ tests", 1963. Holm, "A simple sequentially rejective multiple test procedure", 1
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 from scipy.stats import rankdata
+
+from renderer.records import dataclass
 
 CONFIDENCE = 0.99
 Differences = dict[str, np.ndarray]  # case -> log(head / base) of each pair

@@ -5,11 +5,10 @@ the primitives, to whose positions the leaves refer. A primitive (PRIMITIVE of p
 v0, edge1, edge2 and radius 0, or a sphere, with center v0 and edges 0; the radius is the fourth number of edge2.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.bvh.primitives import half_area
+from renderer.records import dataclass
 
 # An inner node as builders write it, 64 bytes: the minimum and maximum of x and of y, for each child's box; the minimum
 # and maximum of z, for both boxes; the child references, ~(8 * first + count - 1) for a leaf, which has at most 8

@@ -6,14 +6,13 @@ primitives, and traversal needs no change. A split makes two references of one. 
 choose_splits() how often to split each of the m primitives, and PrimRefs splits on the device.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.bvh.host_sah import HostBvh, build_host_sah
 from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
 from renderer.gpu import Device, DeviceProperties
+from renderer.records import dataclass
 
 GROUP = 64  # work-items per group
 COUNT_REFS, WRITE_REFS = 0, 1  # passes of split_primitives in shaders/bvh/presplit.cu

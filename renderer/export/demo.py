@@ -7,7 +7,6 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from renderer.formats.images import draw_text, write_png
 from renderer.gpu import DeviceContext, open_context
 from renderer.pictures import load, open_picture
 from renderer.plain import Json
+from renderer.records import dataclass
 from renderer.scene.scene import COLOR
 from renderer.system.outputs import claimed
 from renderer.system.progress import Progress

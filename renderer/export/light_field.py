@@ -7,7 +7,6 @@ second plane at infinity. Views are written in plain sRGB with one exposure, so 
 
 import math
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from renderer.errors import UserError
@@ -17,6 +16,7 @@ from renderer.formats.images import read_recipe
 from renderer.pictures import make_recipe, tone_table
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import Json
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.system.files import resolve

@@ -2,10 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from renderer.records import dataclass, field, fields
 from renderer.system import arguments, trust
 
 INPUT_HELP = "scene .toml, mesh, .flame, .cb program, light field, or a PNG that Rayfold wrote"

@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from renderer.images import denoise
 from renderer.pictures import load, make_recipe, picture_class
 from renderer.plain import Json, format_value
 from renderer.raytracing.lights.environment_presets import PRESETS
+from renderer.records import dataclass, field, fields, replace
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text

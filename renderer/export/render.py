@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from renderer.images.denoise import denoise, denoise_flame
 from renderer.images.tone_mapping import SRGB_8, Encoding, ExposureMeter, tonemap
 from renderer.pictures import make_recipe, picture_class
 from renderer.pictures.picture import MAX_TEXTURE_SIDE, AnyPicture, Frame, Tile
+from renderer.records import dataclass, field
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 from renderer.system.files import resolve

@@ -6,12 +6,12 @@ buckets per pixel along each axis, and `gutter` the number of buckets beyond the
 """
 
 import math
-from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from renderer.flames.genome import Flame
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.schema import setting
 

@@ -12,7 +12,6 @@ interval, with parameters, camera and weight. A sample is one plotted point.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from renderer.flames.kernel_source import Specialization, specialize
 from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
+from renderer.records import dataclass, replace
 
 FLUSH = "flames/flush.cu"
 BAND_BUCKETS = 1 << 20  # of sum_of_alpha()

@@ -5,13 +5,13 @@ postprocess.py uploads the spatial filter and the kernels; temporal.py weights t
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.genome import Flame
+from renderer.records import dataclass
 
 MAX_KERNELS = 20000  # kernels of density estimation of a flame
 SINGLE_HIT_KERNELS = 100  # hit counts below this have a kernel each; above, a kernel serves a range of counts

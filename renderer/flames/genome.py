@@ -7,7 +7,6 @@ files; settings.py adds a view and key frames for scene files; edit.py and evolv
 import difflib
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
@@ -17,6 +16,7 @@ from renderer.flames import palettes
 from renderer.flames.solid import Solid
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.plain import format_names, format_value, quoted
+from renderer.records import dataclass, field, fields, replace
 from renderer.scene.schema import setting
 
 IDENTITY_2D = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)

@@ -6,7 +6,6 @@ Xforms are matched by index; align() pads the flame with fewer xforms. The weigh
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from renderer.flames.camera import FlameView
 from renderer.flames.genome import EMPTY, IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.palettes import interpolate_hsv
 from renderer.flames.variations.catalog import parameter_owners, variation_table
+from renderer.records import dataclass, field, fields, replace
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ then for each variation its index, weight, parameters, and the distance of its t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, MODIFIERS, Flame, Xform
 from renderer.flames.variations.catalog import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
+from renderer.records import dataclass
 
 # The generic kernel on CPUs calls each variation instead of inlining it: compiled in a ninth of the time, and faster.
 CALLED = "#if LANES > 1\n#define CALLED DEVICE_NOINLINE_ALWAYS\n#else\n#define CALLED DEVICE\n#endif"

@@ -5,7 +5,6 @@ Postprocess for each tile of a picture.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from renderer.flames.temporal import Pass
 from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 from renderer.gpu.device import Buffer, Kernel
+from renderer.records import dataclass
 
 TRANSPARENT, OVER_BACKGROUND = 1, 2  # values of ToneCurve.transparent: alpha instead of, or beside, the background
 LIT = 2  # value of resolve()'s argument `toning` for solid flames (shaders/flames/postprocess.cu)

@@ -3,7 +3,6 @@
 renderer/pictures/ draws Settings; the flame editor and .flame files exchange KeyFrames, whose y points down.
 """
 
-from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Literal, Self
 
@@ -12,6 +11,7 @@ from renderer.flames.camera import FlameView, Size
 from renderer.flames.genome import EMPTY, Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.plain import format_value
+from renderer.records import dataclass, field, fields, replace
 from renderer.scene.schema import PictureSettings, setting
 
 

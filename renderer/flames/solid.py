@@ -4,11 +4,11 @@ xml/solid.py reads them from files; solid_pass.py packs them for shaders/flames/
 """
 
 import math
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
+from renderer.records import dataclass, field
 from renderer.scene.schema import setting
 
 MAX_MATERIALS = 16

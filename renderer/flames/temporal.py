@@ -5,7 +5,6 @@ Settings; make_passes() groups them for ChaosGame and Postprocess. renderer/pict
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from renderer.flames.genome import Flame
 from renderer.flames.interpolation import interpolate_at
 from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
 from renderer.flames.settings import Settings
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import Camera, View2D
 
 View = View2D | Camera

@@ -8,7 +8,6 @@ limit and, where the operating system supports one, a memory limit.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from renderer.errors import InputError, import_optional
 from renderer.host import limit_memory
 from renderer.paths import temporary_directory
+from renderer.records import dataclass
 from renderer.system.install import pip_install
 from renderer.system.process import shorten
 from renderer.system.trial import run_trial

@@ -1,13 +1,13 @@
 """Look-up tables of colors in .cube files (Adobe, Cube LUT Specification 1.0, 2013; Resolve's *_INPUT_RANGE too)."""
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.plain import format_value, parse_float, parse_whole
+from renderer.records import dataclass
 from renderer.system.files import read_text
 
 MAX_BYTES = 128 << 20

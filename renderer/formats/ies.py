@@ -5,13 +5,13 @@ The vertical angle is 0 straight down, 180 up; horizontal angles go around the v
 
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.plain import format_value
+from renderer.records import dataclass
 from renderer.system.files import read_file
 
 MAX_FILE = 8 << 20  # bytes; a luminaire measured every degree has 0.5 MiB

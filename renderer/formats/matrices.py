@@ -6,7 +6,6 @@ holds (read_header).
 
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -19,6 +18,7 @@ from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, in_double, read_data, read_header
 from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import format_bytes
+from renderer.records import dataclass
 from renderer.system.files import file_size, open_input
 from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory

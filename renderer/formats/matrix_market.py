@@ -8,7 +8,6 @@ F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market Exchange Formats (19
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from scipy.io import mmread
 from renderer.errors import InputError, reading
 from renderer.formats.archive import check_growth
 from renderer.plain import parse_whole, printable
+from renderer.records import dataclass
 from renderer.system.files import file_size, open_input
 
 MAX_LINE = 1 << 10  # bytes of a line of numbers; comments before the numbers may be longer

@@ -13,7 +13,6 @@ import math
 import os
 import re
 import threading
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from renderer.errors import InputError, reading
 from renderer.plain import format_value, printable
+from renderer.records import dataclass, field, replace
 from renderer.system.files import file_size, open_input, parse_json
 
 # The end of an error about an array of another dtype: what a reader of real numbers, or of any numbers, takes.

@@ -1,10 +1,10 @@
 """Settings of the picture `fractal`: the formula, the view and the colors."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 from renderer.fractals.formula import check_degree, check_formula
+from renderer.records import dataclass
 from renderer.scene.cameras import DeepView
 from renderer.scene.schema import PictureSettings, setting
 

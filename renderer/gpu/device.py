@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self, TypeGuard, TypeVar
 
@@ -21,6 +20,7 @@ from renderer.errors import KernelError
 from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result, start_thread
 from renderer.gpu.dlpack import CPU, Tensor
 from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
+from renderer.records import dataclass
 from renderer.system.profile import stage
 
 Shape = int | np.integer | Sequence[int]

@@ -3,13 +3,13 @@
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 
 from renderer.errors import KernelError
 from renderer.paths import SHADERS
+from renderer.records import dataclass
 from renderer.system import drafts
 
 INCLUDE = re.compile(r'^[ \t]*#(include|include_again)[ \t]+"([^"]+)"[ \t]*$')

@@ -4,7 +4,6 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from renderer.gpu.device import Device
 from renderer.gpu.kernel_source import preprocess
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
 from renderer.gpu.trial import pass_once
+from renderer.records import dataclass
 from renderer.system.profile import stage
 
 SELF_TEST = "common/self_test.cu"

@@ -4,12 +4,12 @@ Picture.algorithm() returns an AlgorithmView; the window (renderer/window/panels
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from renderer.paths import ASSETS
+from renderer.records import dataclass
 from renderer.system.files import read_toml
 
 CHANNELS = ("luminance", "red", "green", "blue")  # views of a picture's own numbers, in false color

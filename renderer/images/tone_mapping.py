@@ -6,7 +6,6 @@ does not depend on how the picture was cut into tiles.
 """
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -15,6 +14,7 @@ from renderer.gpu import Buffer, Device
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.color_grade import grade_rows, is_graded
 from renderer.numerics.texture_reduction import Reduction
+from renderer.records import dataclass, replace
 from renderer.scene.scene import ToneMapping
 
 CURVES = {

@@ -3,8 +3,6 @@
 Called by command.py; page.py puts the pictures into the page.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.errors import InputError
@@ -14,6 +12,7 @@ from renderer.images.inspection import channel_picture, layer_picture
 from renderer.images.tone_mapping import SRGB_8
 from renderer.lessons.lesson import Lesson
 from renderer.lessons.measurements import Bench
+from renderer.records import dataclass
 from renderer.scene.scene import COLOR, Scene
 from renderer.system.progress import Progress
 

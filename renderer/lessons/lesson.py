@@ -6,7 +6,6 @@ file and the key. `rayfold lesson` and the window call find_lesson() and read_le
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +18,7 @@ from renderer.pages.plot import PaperFigure, check_label
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import SCENE_SUFFIXES, expand_layout, load, picture_class
 from renderer.plain import Json, format_value
+from renderer.records import dataclass, field, replace
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
 from renderer.scene.schema import from_table, replace_in_file, setting

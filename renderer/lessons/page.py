@@ -5,7 +5,6 @@ command.py passes the lesson and the results of its steps to lesson_page().
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_image
@@ -17,6 +16,7 @@ from renderer.pages import page
 from renderer.pages.figures import draw_plots
 from renderer.pages.markdown import escape, targets, to_html
 from renderer.pages.plot import PaperFigure, table_rows
+from renderer.records import dataclass
 from renderer.system.files import resolve
 from renderer.system.trust import named_file
 

@@ -4,7 +4,6 @@ A step's [steps.program] table in lesson.toml is a Program: a .cb file and the n
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +19,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.errors import InputError
 from renderer.gpu import Device
 from renderer.plain import Json, is_finite_number
+from renderer.records import dataclass
 from renderer.scene.schema import setting
 
 MAX_NUMBERS = 4096  # in one value of `given`

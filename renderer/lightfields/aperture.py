@@ -7,12 +7,12 @@ with the focal plane as the second plane: Isaksen et al. 2000). A larger apertur
 lens does (Ng 2005). Both are a weighted sum over the cameras.
 """
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from renderer.lightfields.light_field import LightField
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import View
 from renderer.scene.schema import setting
 

@@ -7,7 +7,6 @@ pattern given by the user.
 import configparser
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
 from renderer.formats.xml import parse_xml
 from renderer.plain import quoted
+from renderer.records import dataclass
 
 IMAGE_SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from renderer.formats.archive import Folder, Zip
 from renderer.formats.images import read_pixels
 from renderer.formats.npy_views import read_array
 from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, MAX_POSITION, ViewFile, ViewList, find_views
+from renderer.records import dataclass, replace
 from renderer.system.trust import check_memory
 
 MAX_VIEW_PIXELS = 1 << 26

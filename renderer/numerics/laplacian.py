@@ -5,13 +5,13 @@ and register_rows (registers) are the lesson of the thesis on GPUs; cpu_rows is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import UserError
 from renderer.gpu import Buffer, Device
+from renderer.records import dataclass
 
 # The values of pixels outside the image. clamp: OpenCV's REPLICATE and, one pixel outside, REFLECT. reflect: OpenCV's
 # REFLECT_101 and NumPy's "reflect", which do not repeat the pixel at the edge.

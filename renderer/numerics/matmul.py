@@ -9,7 +9,6 @@ a multistage pipeline and tensor cores for float64. Each adds one idea (h200_num
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, Device
 from renderer.paths import SHADERS
 from renderer.plain import Json
+from renderer.records import dataclass
 from renderer.system.files import read_toml
 
 TILE = 16  # edge of the tile of a group in the kernels of the thesis

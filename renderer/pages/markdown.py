@@ -5,12 +5,13 @@ The dialect is CommonMark with tables and without HTML, parsed by markdown-it.
 
 import html
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from renderer.records import dataclass
 
 MAX_CHARACTERS = 1 << 16  # characters of a text
 MAX_NESTING = 12  # levels of lists and quotes

@@ -5,10 +5,10 @@ Lessons and the bench report make Plots. figures.py draws them in pages, the win
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from renderer.plain import format_value, is_finite_number
+from renderer.records import dataclass
 
 MAX_SERIES, MAX_POINTS = 12, 64  # series of a figure in a file, and points of a series
 MAX_LABEL = 80  # characters of a name or a title

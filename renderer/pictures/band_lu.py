@@ -4,7 +4,6 @@ The lesson on band LU uses it. The setting `step` selects the part: a panel fact
 view "steps" shows every part with its numbers.
 """
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from renderer.images.band_lu_picture import band_lu_view, part_picture
 from renderer.numerics.band_lu.stepped import MAX_ORDER, Bar, SteppedFactors, time_line
 from renderer.pictures.picture import CENTER, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.records import dataclass, replace
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 

@@ -4,8 +4,6 @@ The picture passes width, height, time and mouse to main. The other numbers of m
 .npy files. The window opens a program again when its file is saved.
 """
 
-import dataclasses
-from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
 from pathlib import Path
@@ -28,6 +26,7 @@ from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.graph_picture import graph_view
 from renderer.pictures.picture import CENTER, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.records import dataclass, extended
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, kept_values, required_file, setting
 
@@ -70,7 +69,7 @@ def settings_class(compilation: Compilation, program: str) -> type:
         vector: Any = GenericAlias(tuple, (kind,) * len(default))
         kind, value = (kind, default[0]) if isinstance(type_, Scalar) else (vector, default)
         fields.append((name, kind, setting(value, help=str(type_))))
-    return dataclasses.make_dataclass("ProgramSettings", fields, bases=(Settings,), frozen=True)
+    return extended("ProgramSettings", Settings, fields)
 
 
 def default_numbers(compilation: Compilation, parameter: Parameter, type_: Data) -> tuple[Any, ...]:

@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +32,7 @@ from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
 from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
+from renderer.records import dataclass, replace
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.system.trust import check_memory
 

@@ -1,11 +1,11 @@
 """The picture `flame3d`: 3D iterated function systems seen by a perspective camera; xforms have 12 coefficients."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from renderer.flames import settings as flame_settings
 from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.pictures import flame
+from renderer.records import dataclass
 from renderer.scene.cameras import Camera
 
 

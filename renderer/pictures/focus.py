@@ -9,7 +9,6 @@ gathers with the circle of that pixel.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +22,7 @@ from renderer.pictures.picture import Picture as BasePicture
 from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import View
 from renderer.scene.schema import PictureSettings, required_file, setting
 from renderer.system.trust import check_memory

@@ -7,7 +7,6 @@ pivoting interchanges rows where a step carries ink over more than two cells. Dr
 only the right-hand side; panning changes the wind, which needs a new factorization. Neither restarts the picture.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +17,7 @@ from renderer.gpu import Buffer, DeviceContext
 from renderer.numerics.band_lu import BandedLU, factor_for
 from renderer.numerics.band_lu.host_factors import PHASES
 from renderer.pictures.picture import AccumulatingPicture, Size, Tile
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import View
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting

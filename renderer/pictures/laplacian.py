@@ -3,7 +3,6 @@
 The filter runs as a kernel or as a GLSL pass.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.laplacian import BORDERS, bind_laplacian
 from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
+from renderer.records import dataclass
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 

@@ -1,6 +1,5 @@
 """The picture `layout`: several scenes side by side, each with its tone mapping; the window shows each in a panel."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import SCENE_SUFFIXES, load, open_picture
 from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile
+from renderer.records import dataclass
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting

@@ -6,7 +6,6 @@ light field that is larger than the device's memory streams through it in bands 
 
 import math
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +21,7 @@ from renderer.lightfields.disparity import disparity_at, disparity_range, resolv
 from renderer.lightfields.kernels import LightFieldKernels
 from renderer.lightfields.light_field import LightField, read_light_field, view_resolution
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
+from renderer.records import dataclass, replace
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting

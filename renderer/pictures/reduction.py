@@ -3,7 +3,6 @@
 It shows the passes of renderer/numerics/texture_reduction.py for the lessons (chapter 5 of the thesis).
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from renderer.gpu import DeviceContext
@@ -14,6 +13,7 @@ from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures.picture import CENTER, AnyPicture, Frame, Point, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
+from renderer.records import dataclass
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 

@@ -4,11 +4,9 @@ Time and frame decide the picture: buffers start at zero and their frames are dr
 draws a few of them at a time, and goes on from what it has drawn when settings or the size change.
 """
 
-import dataclasses
 import json
 import types
 from copy import copy
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -23,6 +21,7 @@ from renderer.images.algorithm_view import AlgorithmView
 from renderer.paths import temporary_directory
 from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.records import dataclass, extended, fields, replace
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
@@ -71,7 +70,7 @@ class Settings(PictureSettings):
         return name not in cls.__dataclass_fields__ and all(isinstance(n, (int, float)) for n in numbers)
 
 
-BASE_FIELDS = {f.name for f in dataclasses.fields(Settings)}
+BASE_FIELDS = {f.name for f in fields(Settings)}
 
 
 def open_file(path: Path) -> Scene:
@@ -100,8 +99,7 @@ def program_of(settings: Settings) -> Program:
 @cache
 def settings_class(uniforms: tuple[Uniform, ...]) -> type[Settings]:
     """A frozen dataclass with a field for each uniform; the same one for equal uniforms, as undo and reload ask."""
-    fields = [uniform.field for uniform in uniforms]
-    return dataclasses.make_dataclass("ToySettings", fields, bases=(Settings,), frozen=True) if fields else Settings
+    return extended("ToySettings", Settings, [each.field for each in uniforms]) if uniforms else Settings
 
 
 class Picture(BasePicture[Settings]):

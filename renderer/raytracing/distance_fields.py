@@ -4,13 +4,13 @@ DistanceField is a table [[distance_fields]] of a scene file. geometry.py upload
 kind of fractal is a file of shaders/raytracing/distance_fields.
 """
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from renderer.paths import SHADERS
 from renderer.raytracing.instances import Point, rotation_matrix
+from renderer.records import dataclass, field
 from renderer.scene.schema import reference, setting
 
 KINDS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "distance_fields").glob("*.h")))

@@ -4,11 +4,11 @@ Instance and Scattered are the tables [[instances]] and [[scattered]] of a scene
 InstanceTransforms, from which bvh/instances.py builds the top-level BVH.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from renderer.records import dataclass, field
 from renderer.scene.schema import reference, setting
 
 MAX_INSTANCES = 1 << 20

@@ -7,12 +7,12 @@ true if one of its channels is above 0; `ior` is true if it is not 1. kernels.py
 """
 
 import re
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.paths import SHADERS
+from renderer.records import dataclass, field
 
 DECLARATION = re.compile(r"^// @(\w+) ?(.*)$", re.MULTILINE)
 COMMON_MAPS = ("emission", "color", "normal", "bump", "alpha")  # maps of all materials without `@maps none`

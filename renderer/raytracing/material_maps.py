@@ -10,7 +10,6 @@ their normal, one picture for the longest side of the shape.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_pixels,
 from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
 from renderer.plain import format_names, quoted
 from renderer.raytracing.material_files import MATERIAL_FILES
+from renderer.records import dataclass, fields
 from renderer.scene.schema import required_file, setting
 from renderer.system.files import file_stamp
 

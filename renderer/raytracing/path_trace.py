@@ -4,14 +4,13 @@ trace_path() runs the wavefront schedule on a tile of one pixel and reads the de
 rays are exactly the rays of the picture's own sample. project() maps them to the screen.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.gpu.device import Buffer, Device
 from renderer.raytracing.ray_buffers import RayBuffers
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
+from renderer.records import dataclass
 
 NO_HIT = 3e38  # length of a ray that hits nothing but is shaded, for the fog along it
 

@@ -8,7 +8,6 @@ pictures/raytrace.py draws Settings.
 import re
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.solids import Solid
 from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
+from renderer.records import dataclass, field, replace
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, required_file, setting
 

@@ -5,7 +5,6 @@ gets its own BVH and is drawn only as instances.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
 from renderer.raytracing.solids import Solid, mesh_about_origin, solid_arrays
 from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes, write_texcoords
+from renderer.records import dataclass
 from renderer.system.trust import check_memory
 
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move

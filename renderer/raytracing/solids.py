@@ -5,7 +5,6 @@ Solid is a table [[solids]] of a scene file; shapes.py calls solid_arrays(). A s
 letters of an em of 1, TEXT_DEPTH deep; the outlines come from the font DejaVu Sans Bold, which is part of matplotlib.
 """
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from renderer.formats.gltf import MeshPrimitive
 from renderer.formats.meshes.contents import plain_primitive
 from renderer.raytracing.instances import Point, placement, rotation_matrix
 from renderer.raytracing.models.gltf_shapes import primitive_arrays
+from renderer.records import dataclass, field
 from renderer.scene.schema import reference, setting
 
 PLANE = np.array([[-0.5, 0, 0.5], [0.5, 0, 0.5], [0.5, 0, -0.5], [-0.5, 0, -0.5]])

@@ -7,7 +7,6 @@ stencil_view() shows the trace in the window; pictures/raytrace.py offers the vi
 """
 
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.images.inspection import stencil_picture
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
+from renderer.records import dataclass
 
 BLOCK = (8, 4)  # pixels of a stencil word, width and height
 WORD_BITS = 32

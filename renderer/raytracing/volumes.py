@@ -4,7 +4,6 @@ Fog and Volume are the tables [fog] and [[volumes]] of a scene file. light_buffe
 where shaders/raytracing/volumes/volumes.h samples them by delta tracking.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +13,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats.npy import open_npy
 from renderer.raytracing.instances import Point
+from renderer.records import dataclass
 from renderer.scene.schema import setting
 from renderer.system.files import file_stamp
 from renderer.system.trust import check_memory

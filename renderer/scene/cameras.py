@@ -6,12 +6,12 @@ not depend on pixels.
 """
 
 import math
-from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from typing import Any, Self
 
 import numpy as np
 
+from renderer.records import dataclass, replace
 from renderer.scene.schema import setting
 
 CLOSEST = 1e-7  # least distance to the target: in scene units, and relative to the target's distance from the origin

@@ -3,11 +3,11 @@
 renderer/pictures makes it from a file and opens a picture for it; window, export and Python API pass it on.
 """
 
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from renderer.plain import Json, suggestion
+from renderer.records import dataclass, field, fields
 from renderer.scene.schema import referenced_files, setting
 
 

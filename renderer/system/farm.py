@@ -19,13 +19,13 @@ import warnings
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 from renderer.errors import IncompleteError, UnavailableError, UserError, import_optional
 from renderer.host import signals_blocked
 from renderer.paths import private_folder
 from renderer.plain import Json
+from renderer.records import dataclass
 from renderer.system.install import pip_install
 from renderer.system.process import shorten, unfinished_work
 

@@ -15,10 +15,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass
 from typing import Any
 
 from renderer.errors import IncompleteError
+from renderer.records import dataclass
 from renderer.system.farm import KEPT, Client, Watch, quiet_task
 
 TASKS_PER_WORKER = 2  # one runs while the answer of the one before is on its way

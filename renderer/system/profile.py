@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from renderer.host import peak_memory, process_age
 from renderer.paths import ASSETS
 from renderer.plain import Json
+from renderer.records import dataclass
 from renderer.system.files import read_toml
 
 STAGES: dict[str, str] = read_toml(ASSETS / "tables" / "stages.toml")

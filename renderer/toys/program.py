@@ -9,7 +9,6 @@ setting: `uniform float speed = 0.5;  // 0 to 1`.
 import keyword
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from renderer.errors import InputError
 from renderer.formats.images import IMAGE_SUFFIXES
 from renderer.plain import format_names, format_value, quoted
+from renderer.records import dataclass
 from renderer.scene.schema import setting
 from renderer.system.files import read_text, resolve
 from renderer.system.trust import Limits, named_file

@@ -8,7 +8,6 @@ outer expression move to the context of that expression.
 
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import NoReturn
@@ -17,6 +16,7 @@ from renderer.cdollar.checker.values import DomainValue
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Box, Dimension, Node, Range
+from renderer.records import dataclass, field, replace
 
 # Products, intersections and unions
 

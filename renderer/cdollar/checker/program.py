@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ from renderer.cdollar.ir.device_function import DeviceFunction, Local
 from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import INT, DomainType, FunctionType, Tuple, Type, component_types
 from renderer.errors import InputError
+from renderer.records import dataclass, field
 from renderer.system.trust import named_file
 
 # Numbers known to the host

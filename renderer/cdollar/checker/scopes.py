@@ -1,7 +1,6 @@
 """The scopes of a program while it is checked: variables and restrictions of bound variables, by name."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from renderer.cdollar.checker.values import Value
@@ -10,6 +9,7 @@ from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import Dimension
 from renderer.cdollar.ir.device_function import LocalArray
 from renderer.cdollar.ir.types import Type
+from renderer.records import dataclass, replace
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """The tables of a program: types and functions by name, and the instances of generic functions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from renderer.cdollar.checker.values import Argument, DataValue, FunctionValue
 from renderer.cdollar.frontend import ast
@@ -9,6 +8,7 @@ from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.device_function import DeviceFunction
+from renderer.records import dataclass, replace
 
 MAX_RECORD_COMPONENTS = 64
 

@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.ir.dag import Dag, Node
+from renderer.records import dataclass
 
 
 @dataclass

@@ -5,10 +5,9 @@ makes the values of declarations, runtime/ and targets/ the values of given arra
 has one component, a float3 has three; each component is a dimension of the function's domain.
 """
 
-from dataclasses import dataclass
-
 from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes, Range, topological_order
 from renderer.cdollar.ir.types import Data, FunctionType, Tuple
+from renderer.records import dataclass
 
 # Nodes of the largest body that is lowered again at each read of a function that `extends`, where the index may be
 # outside of the domain; reads of a larger body are reads of its values over the domain.

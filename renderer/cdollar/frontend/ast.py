@@ -1,10 +1,10 @@
 """The nodes of a C$ program's syntax tree, which the parser makes. Every node has its span, for error messages."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, dataclass_transform
 
 from renderer.cdollar.frontend.diagnostics import Span
+from renderer.records import dataclass, field, fields, replace
 
 PRIMITIVES = ("bool", "byte", "int", "uint", "long", "half", "float", "double")
 VECTORS = tuple(f"{scalar}{n}" for scalar in ("byte", "int", "uint", "half", "float", "double") for n in (2, 3, 4))

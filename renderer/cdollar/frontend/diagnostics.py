@@ -4,11 +4,11 @@ Every code has its page in assets/reference/cdollar_errors.md.
 """
 
 import unicodedata
-from dataclasses import dataclass
 from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.plain import shorten_words
+from renderer.records import dataclass
 
 MAX_LINE_CHARS = 160
 MAX_SHOWN_ERRORS = 5

@@ -7,7 +7,6 @@ the derivative follows the chosen operand; of abs at 0 it is 0.
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, partial, reduce
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 from renderer.cdollar.ir.types import DTYPES, FLOATS, promoted_type
+from renderer.records import dataclass
 
 Nodes = ir.Nodes
 Context = ir.Variables  # the bound variables for whose values an expression is evaluated: (i, k) for a(i) * b(k)

@@ -11,7 +11,6 @@ interned (hash consing): structurally equal nodes are one object, so that common
 import enum
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -20,6 +19,7 @@ import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, ProgramWarning, SourceFile, Span
 from renderer.cdollar.ir.types import FunctionType, Number, Scalar, component_types, data_type
+from renderer.records import dataclass, field
 
 # Budgets of a compilation, of about a second each, beyond which a program is an error (CS0603).
 MAX_NODES = 60_000

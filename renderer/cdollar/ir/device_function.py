@@ -6,13 +6,13 @@ scf dialect. lowering/statements.py and gradients/ make device functions; target
 GLSL, and targets/numpy/simt.py interprets them.
 """
 
-from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import Node, Nodes, UserCall, too_large, topological_order, unique_ids
 from renderer.cdollar.ir.types import Data
+from renderer.records import dataclass, field
 
 # Operations of a function, counted again for each call: the interpreter takes half a second for as many.
 MAX_OPERATIONS = 50_000

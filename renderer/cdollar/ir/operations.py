@@ -6,13 +6,13 @@ derivatives.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, Number, promoted_type
 from renderer.paths import SHADERS
+from renderer.records import dataclass
 from renderer.system.files import read_toml
 
 Operand = np.ndarray | np.generic  # an array, or a number of a NumPy type

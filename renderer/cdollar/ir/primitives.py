@@ -12,12 +12,11 @@ condition. The primitives are:
                   NaN, and a zero is +0. The result of a key without values is identity().
 """
 
-from dataclasses import dataclass
-
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds, is_proven_in_bounds
 from renderer.cdollar.ir.operations import neutral_element
 from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Number, Scalar
+from renderer.records import dataclass
 
 SUMMED = ("int", "uint", "float", "double")
 SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}

@@ -4,9 +4,9 @@ A data type (scalar, vector, record) is a sequence of scalar components; kernels
 component. A C$ function of integers over a domain, a set of index ranges, is an array once it is evaluated.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from renderer.records import dataclass
 
 Number = bool | int | float  # a number of the host, or of a program's text
 DTYPES = {

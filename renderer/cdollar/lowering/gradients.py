@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from renderer.cdollar.checker.program import Body, Program, lower
 from renderer.cdollar.checker.tables import UserFunction
@@ -17,6 +16,7 @@ from renderer.cdollar.ir.dag import Dag, Node, Range, Ranges
 from renderer.cdollar.ir.types import FLOATS, Data, FunctionType, Scalar, Type, component_types, tuple_type
 from renderer.cdollar.lowering.conversions import convert_data, make_tuple, materialize, resolve
 from renderer.cdollar.lowering.functions import access, operation_as_function
+from renderer.records import dataclass, replace
 
 GRADIENTS = ("grad", "value_and_grad")
 HINT = "grad takes a function that returns float or double: `grad(loss)(a)`, `grad(loss, b)(a, b)`"

@@ -4,13 +4,13 @@ The window's algorithm view of a C$ picture draws it (images/graph_picture.py).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.runtime.explain import label
 from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.records import dataclass
 
 SWEEPS = 4  # passes over the layers, in turn up and down, that order the nodes of each layer
 MAX_TEXT = 28  # characters of a node's text

@@ -14,7 +14,6 @@ a letter for their kind: n a size, l or o the first index of a range, h the end 
 import math
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from renderer.cdollar.ir import affine
@@ -23,6 +22,7 @@ from renderer.cdollar.ir.passes import order_within_space
 from renderer.cdollar.ir.types import Number, component_types
 from renderer.cdollar.targets.device_functions import FunctionTable
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
+from renderer.records import dataclass, field
 
 MAX_DRIVER_OPERATIONS = 10_000  # operations of all inlined functions: llvmpipe takes a second for as many
 INDEX_LIMIT = 2**31  # below this number of elements, indices are int, else long

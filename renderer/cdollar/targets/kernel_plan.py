@@ -8,7 +8,6 @@ text (OpenCL C or CUDA C++) and launches it.
 import hashlib
 import math
 import re
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from renderer.cdollar.ir.dag import Node, RuntimeScalar, Variables, scalar_types
@@ -18,6 +17,7 @@ from renderer.cdollar.targets.dialects import ELEMENTARY, indented, storage_type
 from renderer.cdollar.targets.expression_emitter import ExpressionEmitter, StoredRanges, index_type
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
+from renderer.records import dataclass, field
 
 BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "matmul", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]

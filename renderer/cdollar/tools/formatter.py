@@ -4,11 +4,11 @@ As in gofmt, line breaks stay where the author set them. Formatting is idempoten
 has the tokens and comments of the source.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, TOKEN, tokenize
+from renderer.records import dataclass
 
 INDENT = 4
 OPEN, CLOSE = "([{", ")]}"

@@ -9,7 +9,6 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
 from renderer.cdollar.checker.tables import declared_names
@@ -18,6 +17,7 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS
 from renderer.cdollar.ir import types as ty
+from renderer.records import dataclass, field, replace
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 TYPES = (*ast.PRIMITIVES, *ast.VECTORS, "domain")

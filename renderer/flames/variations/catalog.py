@@ -7,7 +7,6 @@ variation: the same function, applied to the point before the other variations, 
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeVar
 
@@ -21,6 +20,7 @@ from renderer.flames.variations import tables
 from renderer.flames.variations import yeganeh as yeganeh
 from renderer.flames.variations.user_variations import check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
+from renderer.records import dataclass, field, replace
 
 FOLDER = SHADERS / "flames/variations"
 HEADER = SHADERS / "flames/variation.h"

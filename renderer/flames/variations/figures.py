@@ -6,7 +6,6 @@ number of rows; the layout of a row is at the top of figures.h. Names like drago
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from renderer.flames.variations.formulas import program
 from renderer.flames.variations.java_random import JavaRandom
 from renderer.flames.variations.tables import MAX_PRIMITIVES, Texts, Values, builder, clamped_int
 from renderer.formats.text import text_pixels
+from renderer.records import dataclass
 
 LINE, POLYGON = 0.0, 2.0
 MAX_TEXT = 200  # characters

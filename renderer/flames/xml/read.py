@@ -8,7 +8,6 @@ import codecs
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 from xml.etree.ElementTree import Element
@@ -23,6 +22,7 @@ from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.elements import FlameElement, flame_elements
 from renderer.flames.xml.palette import parse_palette
 from renderer.plain import format_value
+from renderer.records import dataclass, field, fields, replace
 from renderer.system.files import read_file
 
 MAX_XFORMS = 4096

@@ -5,12 +5,12 @@ Interpolation follows the glTF 2.0 specification, appendix C: STEP, LINEAR (sler
 
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from renderer.formats.gltf.container import Container
 from renderer.plain import Json, format_value
+from renderer.records import dataclass
 
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}

@@ -1,13 +1,13 @@
 """Plain-data classes of a glTF file: Model and its members. Readers of other formats return them too."""
 
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from renderer.formats.gltf.animation import Animation
 from renderer.formats.gltf.skins import Deformation, Skin
+from renderer.records import dataclass, field
 
 
 @dataclass(frozen=True)

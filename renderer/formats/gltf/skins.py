@@ -1,11 +1,10 @@
 """Reads and applies morph targets and skins of a glTF file: weighted displacements, then linear blend skinning."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.formats.gltf.container import Container
 from renderer.plain import Json
+from renderer.records import dataclass
 
 BLOCK = 1 << 16  # vertices skinned at a time, which bounds the memory of their matrices
 MAX_TARGETS = 1 << 12  # morph targets of a primitive

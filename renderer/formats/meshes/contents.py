@@ -6,13 +6,13 @@ The helpers parse numbers in text, triangulate polygons and strips, and merge co
 import codecs
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
 from renderer.plain import format_value, parse_float
+from renderer.records import dataclass, field
 
 CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
 MAX_FAN = 1 << 10  # corners of a polygon that is triangulated as a fan

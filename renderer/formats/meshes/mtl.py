@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from renderer.formats.images import IMAGE_SUFFIXES, read_pixels
 from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
 from renderer.plain import format_value, parse_float
+from renderer.records import dataclass, field, replace
 from renderer.system.files import file_stamp, read_file
 from renderer.system.trust import named_file
 

@@ -6,7 +6,6 @@ counted as ignored. Rows of one size are viewed as one NumPy array; lists of dif
 
 import re
 from array import array
-from dataclasses import dataclass, replace
 from struct import Struct
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
 from renderer.formats.meshes.contents import MeshError, MeshFile, as_indices, fans, numbers_in, plain_primitive, strips
 from renderer.plain import format_value, parse_whole
+from renderer.records import dataclass, replace
 
 MAX_HEADER_BYTES = 1 << 20
 MAX_ROWS = 1 << 30

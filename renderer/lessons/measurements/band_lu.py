@@ -4,7 +4,6 @@ Each class is a kind of [steps.measure] (see the package); base.py has the inter
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -16,6 +15,7 @@ from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.accuracy.certified import enclose
 from renderer.numerics.band_lu.accuracy.refinement import solve_refined
+from renderer.records import dataclass, replace
 from renderer.scene.schema import setting
 
 MAX_ORDER, MAX_BAND, MAX_ELEMENTS = 1 << 16, 512, 1 << 24

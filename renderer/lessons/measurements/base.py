@@ -5,7 +5,6 @@ A Bench holds the devices, the lesson's scenes and the time limit. command.py an
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from renderer.errors import InputError
@@ -13,6 +12,7 @@ from renderer.gpu import DeviceContext
 from renderer.pages.plot import Plot
 from renderer.pictures import open_picture
 from renderer.pictures.picture import AnyPicture
+from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_in_file
 

@@ -3,7 +3,6 @@
 Each class is a kind of [steps.measure] (see the package); base.py has the interface. All report GFLOP/s or GB/s.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -15,6 +14,7 @@ from renderer.lessons.programs import bind_program
 from renderer.numerics.laplacian import bind_laplacian
 from renderer.numerics.matmul import MatmulVariant, bind_matmul, choose_variant, variants
 from renderer.paths import SCENES
+from renderer.records import dataclass
 from renderer.scene.schema import setting
 
 Tile = Literal[4, 8, 16]

@@ -5,7 +5,6 @@ Each class is a kind of [steps.measure] (see the package); base.py has the inter
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from renderer.formats.images import linear_to_srgb
 from renderer.lessons.measurements.base import Bench, Finding, PanelMeasurement, curves, vary
 from renderer.pictures import picture_class
 from renderer.plain import Json, is_finite_number
+from renderer.records import dataclass, fields, replace
 from renderer.scene.scene import Scene
 from renderer.scene.schema import setting
 

@@ -5,7 +5,6 @@ Each class is a kind of [steps.measure] (see the package); base.py has the inter
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -15,6 +14,7 @@ from renderer.lessons.measurements.base import Bench, Finding, Measurement, Runs
 from renderer.numerics.sums.aggregates import pairwise_sum
 from renderer.numerics.sums.device_sums import MODES, DeviceSum
 from renderer.numerics.sums.textbook import textbook_sums
+from renderer.records import dataclass
 from renderer.scene.schema import setting
 
 MAX_COUNT = 1 << 24

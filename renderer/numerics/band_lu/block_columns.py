@@ -15,7 +15,6 @@ import functools
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from renderer.errors import InputError, UserError
 from renderer.formats.npy import in_double, refuse_mask
 from renderer.host import available_cores
+from renderer.records import dataclass
 
 BLOCK = 1 << 14  # numbers of an intermediate result that fits the cache
 

@@ -8,7 +8,6 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ from renderer.numerics.band_lu.solver import BandedLU, checked_block, shaped_ban
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
+from renderer.records import dataclass, fields
 from renderer.system import arguments, trust
 from renderer.system.files import resolve
 from renderer.system.outputs import check_output, claimed, writing

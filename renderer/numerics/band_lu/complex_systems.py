@@ -7,7 +7,6 @@ devices factor the real form.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bo
 from renderer.numerics.band_lu.block_columns import check_integer
 from renderer.numerics.band_lu.lapack_factors import real_band
 from renderer.numerics.band_lu.systems.system import System
+from renderer.records import dataclass
 
 
 class ComplexSolution(NamedTuple):

@@ -5,7 +5,6 @@ the look-ahead update of the next block column, and the update of the remaining 
 the update of step i. time_line() measures which core works on what, and when.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.numerics.band_lu.block_columns import BlockLayout
 from renderer.numerics.band_lu.multicore import HostFactors
+from renderer.records import dataclass
 
 MAX_ORDER = 256
 LINE_BLOCK = 64  # block size of the factorization that time_line() measures

@@ -6,7 +6,6 @@ error beside the a-priori bound of N. Higham, Accuracy and Stability of Numerica
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum, mean_of, rounded_fraction
 from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_tensor, launch_chunks
+from renderer.records import dataclass
 
 
 def mean(devices: list[Device], numbers: Numbers) -> complex:

@@ -8,7 +8,6 @@ around. Only digits in the range of the numbers are stored.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
@@ -21,6 +20,7 @@ from renderer.numerics.error_free import product_error, split
 from renderer.numerics.sums import exact_sum
 from renderer.numerics.sums.device_sums import Numbers, check_same_order
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, mean_of
+from renderer.records import dataclass, field
 
 MIN_CHUNK, MAX_CHUNK = 1 << 20, 1 << 25  # numbers that are sorted together
 NUMBER_BYTES = 80  # working memory per number of a chunk

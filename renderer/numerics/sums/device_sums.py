@@ -14,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from renderer.gpu.device import StagingBuffer
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
 from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_on_host, is_tensor, launch_chunks, on_host
+from renderer.records import dataclass, replace
 
 MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # 32-bit limbs of an exact sum: products of doubles fit

@@ -5,13 +5,14 @@ that tests compare kernels with. Correct rounding after J.-M. Muller et al., Han
 """
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+from renderer.records import dataclass
 
 # Bits of ExactSum.flags, numbered as in shaders/numerics/superaccumulator.h.
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NOT_NEGATIVE_ZERO = 1, 2, 4, 8

@@ -6,7 +6,6 @@ dimmed to FILL of their light, so that surfaces in their shadow are not black. A
 (lights/light_meter.py). A shadow catcher is the ground, unless the model has a floor.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from renderer.raytracing.lights.environment import LUMINANCE
 from renderer.raytracing.models.framing import bounds_of, frame, has_floor, inside_view, three_quarter
 from renderer.raytracing.models.gltf_shapes import materials_of
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sun
+from renderer.records import dataclass, replace
 from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene, ToneMapping
 

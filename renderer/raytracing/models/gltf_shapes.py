@@ -5,7 +5,6 @@ geometry.py take the materials from materials_of(). shaders/raytracing/textures/
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.mesh import GLTF_SUFFIXES, SUFFIXES, load_model
 from renderer.raytracing import textures
 from renderer.raytracing.instances import Point, placement
+from renderer.records import dataclass
 from renderer.scene.schema import required_file, setting
 
 DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))

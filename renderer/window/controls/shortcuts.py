@@ -6,10 +6,10 @@ panel_actions.step_setting() applies the step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+from renderer.records import dataclass, fields, replace
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 

@@ -4,10 +4,10 @@ A document is a frozen value, so that undo is a stack of documents and restores 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.window.document import scene_text
 from renderer.window.document.items import Item, exists, label

@@ -7,13 +7,13 @@ triangle about O; the inside moves it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from renderer.flames import edit
 from renderer.flames.camera import plane_to_buckets
 from renderer.flames.genome import Flame
+from renderer.records import dataclass
 from renderer.scene.cameras import View2D
 from renderer.window.controls.theme import Rect
 

@@ -3,11 +3,11 @@
 app/mouse.py zooms and pans (Ctrl+wheel, Ctrl+drag); PanelView and the overlays map points by the zoom.
 """
 
-from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from renderer.records import dataclass, replace
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 

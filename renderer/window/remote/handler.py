@@ -19,13 +19,13 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from renderer.formats.images import encode_jpeg
+from renderer.records import dataclass
 from renderer.system.process import log_internal_error
 from renderer.window.remote.events import read_events
 from renderer.window.remote.viewers import MAX_VIEWERS, FrameExchange, Viewers, is_name

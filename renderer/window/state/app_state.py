@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from renderer.gpu import DeviceContext
+from renderer.records import dataclass, field
 from renderer.scene.scene import Scene
 from renderer.system.process import unfinished_work
 from renderer.window.boundary import contained

@@ -4,12 +4,12 @@ A canceled film keeps its frames; the next export of it goes on from them.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
+from renderer.records import dataclass
 from renderer.scene.animation import DEFAULT_DURATION
 from renderer.scene.schema import setting
 from renderer.window.panels.panel import Panel

@@ -4,9 +4,9 @@ AppState records a state before and after each change.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from renderer.records import dataclass, field
 from renderer.window.document.document import Document
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_scene import SceneFile

@@ -14,10 +14,10 @@ checked, and swapping, docking along a side and the grid need the unstable `imgu
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, groupby
 
+from renderer.records import dataclass, replace
 from renderer.scene.panel_grid import grid
 from renderer.window.controls.theme import Rect
 

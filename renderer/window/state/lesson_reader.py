@@ -6,13 +6,13 @@ they would take the time that is measured.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from renderer.lessons.lesson import LESSONS, Lesson, Step, read_lesson
 from renderer.lessons.measurements import Finding
 from renderer.lessons.programs import ProgramResult
+from renderer.records import dataclass, field
 from renderer.window.panels.panel import Panel
 from renderer.window.state.command_child import CommandChild
 from renderer.window.state.session import Session

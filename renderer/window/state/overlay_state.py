@@ -3,9 +3,10 @@
 Keys toggle the switches (app/key_bindings.py); app/overlays.py and the main window draw what they show.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from renderer.records import dataclass
 
 
 @dataclass

@@ -11,7 +11,6 @@ import json
 import os
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
@@ -22,6 +21,7 @@ from renderer.host import try_lock
 from renderer.paths import ensure_cache
 from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value, printable
+from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
 from renderer.system.outputs import write_text

@@ -5,11 +5,11 @@ question; undo still brings back what was discarded from a window that stays ope
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from renderer.plain import printable
+from renderer.records import dataclass
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 

@@ -7,7 +7,6 @@ and lanes that return, or read outside of a local array, are in neither.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topologica
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.numpy.spaces import Poison, merge_poison, propagate_poison
+from renderer.records import dataclass, field
 
 MAX_ITERATIONS = 300_000  # rounds of a loop, after which it is taken to be endless
 Lanes = np.ndarray | None  # the indices of the active lanes; None means all

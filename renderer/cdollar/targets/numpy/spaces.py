@@ -6,7 +6,6 @@ in LLVM), which is an error only if the result of the program depends on it.
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Ranges, Variables
+from renderer.records import dataclass, field
 
 HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
 LOCAL_HINT = "local arrays have no border modes; test the index: `if (i < 3) ...`"

@@ -17,7 +17,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -31,6 +30,7 @@ from renderer.numerics.band_lu.devices.device_columns import DeviceColumns, Pane
 from renderer.numerics.band_lu.devices.substitution import Substitution
 from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors
 from renderer.numerics.band_lu.memory import READBACKS, gather_chunk
+from renderer.records import dataclass
 
 PREFETCHED_COLUMNS = 2  # resident factors upload a block column this many steps before its first use
 MAX_GATHER_THREADS = 16

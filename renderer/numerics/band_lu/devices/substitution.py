@@ -15,7 +15,6 @@ column, and `window` = (l + 1) s is the number of rows that a panel can intercha
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
 from renderer.numerics.band_lu.devices.device_columns import WIDE_CLUSTER, DeviceColumns, has_clusters
+from renderer.records import dataclass
 
 PREPARE_FILE, STEPS_FILE, SWEEPS_FILE = "solve_prepare.cu", "solve_steps.cu", "solve_sweeps.cu"
 ONE_GROUP_FILE = "solve_one_group.cu"

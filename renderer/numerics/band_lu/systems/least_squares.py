@@ -9,13 +9,12 @@ matrix is a constant times A's; it grows slowly with the distance of alpha (A. B
 Squares Problems, 1996, section 2.5). ALPHA suits condition numbers up to about 1e10.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.matrix_market import Entries
 from renderer.numerics.band_lu.systems.scaling import unscaled
+from renderer.records import dataclass
 
 ALPHA = 2.0**-17  # for a matrix whose columns are scaled to a largest magnitude of about 1
 

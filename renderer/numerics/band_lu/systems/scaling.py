@@ -4,12 +4,11 @@
 decisions need only the exponents of the elements: 2 bytes each instead of 8.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from renderer.numerics.band_lu.block_columns import SolutionOverflows, diagonals, row_blocks
 from renderer.numerics.band_lu.solver import checked_max_abs
+from renderer.records import dataclass
 
 MAX_SPREAD = 10  # equilibrate if the exponents of row (or column) maxima differ by more; refinement corrects the rest
 USUAL_EXPONENTS = -60, 60  # equilibrate if the exponent of max |a_ij| is outside of this range
