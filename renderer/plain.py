@@ -4,7 +4,6 @@ Python's own conversions fail on some of them: int() and str() raise above 4,300
 str.isdigit() accepts superscripts and other alphabets.
 """
 
-import difflib
 import json
 import math
 import re
@@ -93,7 +92,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """
     names = list(map(str, known))
     ending = [other for other in names if name and other.endswith(f"_{name}")]
-    similar = (ending or difflib.get_close_matches(name, names, 1))[:3]
+    if not ending:
+        import difflib  # imported here: only mistakes need it
+
+        ending = difflib.get_close_matches(name, names, 1)
+    similar = ending[:3]
     return f" (did you mean {' or '.join(similar)}?)" if similar else ""
 
 

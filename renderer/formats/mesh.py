@@ -7,6 +7,7 @@ only in its folder and below; a .glb as renderer.formats.gltf describes.
 
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,6 @@ from renderer.formats import gltf
 from renderer.formats.images import read_pixels
 from renderer.formats.linked import remember_links
 from renderer.formats.meshes.contents import MeshError, MeshFile, plain_primitive
-from renderer.formats.meshes.mtl import PICTURES, find_beside
-from renderer.formats.meshes.obj import read_obj
-from renderer.formats.meshes.off import read_off
-from renderer.formats.meshes.ply import read_ply, texture_names
-from renderer.formats.meshes.stl import read_stl
 from renderer.plain import format_value
 from renderer.system.files import file_stamp, read_file
 
@@ -115,12 +111,12 @@ def _merge_nodes(path: Path) -> gltf.MeshPrimitive:
 def _parse(path: Path) -> MeshFile:
     """Parses a file by its suffix; indices and coordinates are not checked yet."""
     data, kind = read_file(path, MAX_FILE_BYTES), path.suffix.lower()[1:]
+    reader = import_module(f"renderer.formats.meshes.{kind}")  # imported here: most pictures read no mesh
     try:
-        if kind == "obj":
-            return read_obj(data, path)
         if kind == "ply":
             return _read_ply(data, path)
-        return read_off(data) if kind == "off" else read_stl(data)
+        file: MeshFile = reader.read_obj(data, path) if kind == "obj" else getattr(reader, f"read_{kind}")(data)
+        return file
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
     except MeshError as error:
@@ -129,6 +125,9 @@ def _parse(path: Path) -> MeshFile:
 
 def _read_ply(data: bytes, path: Path) -> MeshFile:
     """Reads a .ply file and the texture that its first TextureFile comment names."""
+    from renderer.formats.meshes.mtl import PICTURES, find_beside
+    from renderer.formats.meshes.ply import read_ply, texture_names
+
     found = ((name, find_beside(path.parent, name, PICTURES)) for name in texture_names(data)[:1])
     files = {name: file for name, file in found if file}
     textures = {name: gltf.Texture(read_pixels(file)) for name, file in files.items()}

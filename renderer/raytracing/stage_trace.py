@@ -12,7 +12,6 @@ import numpy as np
 
 from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
-from renderer.images.inspection import stencil_picture
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 from renderer.records import dataclass
@@ -93,6 +92,8 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
 
     def step(depth: int) -> StepPicture:
         live = trace.live_rays(depth)
+        from renderer.images.inspection import stencil_picture
+
         pixels = stencil_picture(live, trace.occupancy(depth))
         return StepPicture(pixels, live, meaning, Legend(0.0, WORD_BITS, " live rays of a word"))
 

@@ -9,7 +9,6 @@ import numpy as np
 from renderer.bvh.levels import Level, bvh_levels
 from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
-from renderer.images.inspection import false_color
 from renderer.images.lines import draw_lines
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import kernel_source
@@ -55,6 +54,8 @@ def traversal_view(
     """Returns the view of counts (height, width) as a heat map; step k draws the boxes of level k over it."""
     most = int(counts.max(initial=0))
     high = max(float(np.ceil(np.quantile(counts, SHOWN))), 1.0)
+    from renderer.images.inspection import false_color
+
     heat = false_color(counts, 0.0, high)
     can_draw = projection in ("perspective", "orthographic")
     legend = Legend(0.0, high, f" {name}")

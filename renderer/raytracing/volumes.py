@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.npy import open_npy
 from renderer.raytracing.instances import Point
 from renderer.records import dataclass
 from renderer.scene.schema import setting
@@ -141,6 +140,8 @@ def read_grid(path: Path) -> np.ndarray:
     """Reads the grid of densities (z, y, x) float32 of an .npy file; raises InputError for another content."""
     if path.suffix.lower() != ".npy":
         raise InputError(f"{path}: no grid of densities; allowed is .npy")
+    from renderer.formats.npy import open_npy
+
     source = open_npy(path)
     if source.dtype != np.float32 or len(source.shape) != 3 or source.count > MAX_CELLS:
         raise InputError(

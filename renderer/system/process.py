@@ -5,18 +5,14 @@ Supervision runs a command in a child process, which its parent can kill while a
 
 import atexit
 import contextlib
-import datetime
 import gc
 import io
 import os
-import platform
 import signal
-import socket
 import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -131,6 +127,8 @@ class StopFlag:
     def __enter__(self) -> "StopFlag":
         self._signals = stop_signals(lambda number, frame: None)
         self._signals.__enter__()
+        import socket  # imported here, as the other modules of few commands
+
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         with contextlib.suppress(ValueError):  # not the main thread
@@ -279,6 +277,9 @@ def module_child(module: str) -> tuple[list[str], dict[str, str]]:
 
 def log_internal_error(error: BaseException, doing: str) -> str:
     """Writes the traceback of an internal error to a new file; returns one sentence that names the file."""
+    import platform
+    import traceback
+
     text = f"rayfold {__version__}, Python {platform.python_version()}, {platform.platform()}\n{doing}\n\n"
     text += "".join(traceback.format_exception(error))
     message = f"internal error in {doing}: {type(error).__name__}: {shorten(str(error))}"
@@ -299,7 +300,7 @@ def _write_log(text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for old in sorted(folder.glob("*.log"))[: 1 - MAX_LOGS]:
         old.unlink(missing_ok=True)
-    prefix = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-"
+    prefix = time.strftime("%Y%m%d-%H%M%S-")
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=prefix, suffix=".log", delete=False) as file:
         file.write(text)
     return Path(file.name)

@@ -12,9 +12,7 @@ from pathlib import Path
 
 from renderer.errors import InputError
 from renderer.formats.gltf.animation import Animation
-from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
-from renderer.formats.gltf.nodes import build_model
 from renderer.formats.linked import remember_links
 from renderer.system.files import file_stamp
 
@@ -36,6 +34,9 @@ def load(path: Path | str, variant: str = "") -> Model:
 
 @lru_cache(maxsize=4)
 def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Model, dict[Path, tuple[int, int] | None]]:
+    from renderer.formats.gltf.container import Container  # imported here: most pictures read no such file
+    from renderer.formats.gltf.nodes import build_model
+
     try:
         file = Container(path)
         model = build_model(file, variant)

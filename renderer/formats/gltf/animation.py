@@ -5,12 +5,15 @@ Interpolation follows the glTF 2.0 specification, appendix C: STEP, LINEAR (sler
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from renderer.formats.gltf.container import Container
 from renderer.plain import Json, format_value
 from renderer.records import dataclass
+
+if TYPE_CHECKING:
+    from renderer.formats.gltf.container import Container
 
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
 PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3", "weights": "SCALAR"}
@@ -117,7 +120,7 @@ def animation_keys(animations: tuple[Animation, ...]) -> list[str]:
     return [a.name if a.name and first[a.name] == index else str(index) for index, a in enumerate(animations)]
 
 
-def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation, ...]:
+def read_animations(file: "Container", targets: dict[int, int]) -> tuple[Animation, ...]:
     """Reads the animations of a file; `targets` counts the morph targets of each node of the scene."""
     out, total = [], 0
     for name, entry in file.objects("animations", most=MAX_ANIMATIONS):
@@ -134,7 +137,7 @@ def read_animations(file: Container, targets: dict[int, int]) -> tuple[Animation
     return tuple(out)
 
 
-def _channel(file: Container, animation: Json, entry: Json, name: str, targets: dict[int, int]) -> Channel | None:
+def _channel(file: "Container", animation: Json, entry: Json, name: str, targets: dict[int, int]) -> Channel | None:
     """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
     target = file.part(entry, "target", name)
     node, path = target.get("node"), target.get("path")
@@ -168,7 +171,7 @@ def _channel(file: Container, animation: Json, entry: Json, name: str, targets: 
 
 
 def _sampler(
-    file: Container, animation: Json, index: object, path: str, channel: str
+    file: "Container", animation: Json, index: object, path: str, channel: str
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Times (k,) and output values (n, w) float32 of a sampler, and its interpolation."""
     entry = file.item("samplers", index, channel, animation)

@@ -1,10 +1,14 @@
 """Reads and applies morph targets and skins of a glTF file: weighted displacements, then linear blend skinning."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from renderer.formats.gltf.container import Container
 from renderer.plain import Json
 from renderer.records import dataclass
+
+if TYPE_CHECKING:
+    from renderer.formats.gltf.container import Container
 
 BLOCK = 1 << 16  # vertices skinned at a time, which bounds the memory of their matrices
 MAX_TARGETS = 1 << 12  # morph targets of a primitive
@@ -38,7 +42,7 @@ class Deformation:
     weights: tuple[np.ndarray, ...] = ()
 
 
-def read_skin(file: Container, index: int) -> Skin:
+def read_skin(file: "Container", index: int) -> Skin:
     """Reads skins[index]."""
     entry, name = file.item("skins", index, "a node"), f"skins[{index}]"
     joints = file.list_at("joints", entry, name)
@@ -54,7 +58,7 @@ def read_skin(file: Container, index: int) -> Skin:
     return Skin(name, tuple(joints), back[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1).astype("f8"))
 
 
-def read_deformation(file: Container, primitive: Json, count: int, name: str) -> Deformation | None:
+def read_deformation(file: "Container", primitive: Json, count: int, name: str) -> Deformation | None:
     """Reads the morph targets and joints of a primitive of `count` vertices; None if it has neither."""
     attributes, targets = file.part(primitive, "attributes", name), []
     for target, row in file.objects("targets", primitive, name, MAX_TARGETS):
@@ -74,7 +78,7 @@ def read_deformation(file: Container, primitive: Json, count: int, name: str) ->
     return Deformation(name, tuple(targets), tuple(joints), tuple(weights)) if targets or joints else None
 
 
-def _displacement(file: Container, index: object, key: str, count: int, target: str) -> np.ndarray:
+def _displacement(file: "Container", index: object, key: str, count: int, target: str) -> np.ndarray:
     """Reads the displacements (count, w) float32 of an attribute."""
     kinds = TARGET_KINDS.get(key) or (("VEC2",) if key.startswith("TEXCOORD_") else ("VEC3", "VEC4"))
     values = file.real(index, kinds, target)
@@ -132,7 +136,7 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
     return out
 
 
-def check_joints(file: Container, deformation: Deformation | None, skin: Skin, name: str) -> None:
+def check_joints(file: "Container", deformation: Deformation | None, skin: Skin, name: str) -> None:
     """Raises InputError if a primitive of a skinned node has no joints, or joints that the skin does not have."""
     if deformation is None or not deformation.joints:
         file.fail(name, f"has the skin {skin.name} and no JOINTS_0")

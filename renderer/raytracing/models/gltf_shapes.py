@@ -10,7 +10,6 @@ import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles
 from renderer.formats import gltf
-from renderer.formats.gltf.points_and_lines import balls_and_tubes
 from renderer.formats.mesh import GLTF_SUFFIXES, SUFFIXES, load_model
 from renderer.raytracing import textures
 from renderer.raytracing.instances import Point, placement
@@ -158,6 +157,8 @@ def mesh_arrays(
             parts.append(primitive_arrays(part, matrix, row, sets, collapse))
             continue
         radius = scale * (model.point_radius if part.faces.shape[1] == 1 else model.line_radius)
+        from renderer.formats.gltf.points_and_lines import balls_and_tubes
+
         balls, tubes = balls_and_tubes(part, matrix, radius)
         parts.append(_ball_arrays(balls, row, radius, sets, collapse))
         if tubes is not None:
