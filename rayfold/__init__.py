@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import renderer
 
 if TYPE_CHECKING:
+    __all__: list[str] = []
+    __all__ += renderer.__all__
     from renderer import *  # noqa: F403
     from renderer import cdollar as cdollar
     from renderer import flames as flames
@@ -14,5 +16,3 @@ else:
     __dir__, __doc__, __getattr__ = renderer.__dir__, renderer.__doc__, renderer.__getattr__
 
 __version__ = renderer.__version__
-__all__: list[str] = []
-__all__ += renderer.__all__

@@ -4,8 +4,27 @@
     image = renderer.render("cornell", size=(640, 480), samples=64)
     image.save("box.png")
 
-`assets/guides/api.md` has the rest; `assets/guides/architecture.md` is the map of the code. Names are imported when
-they are first asked for, so that `import renderer` and `rayfold --help` answer at once.
+Pictures:
+    render       draws a scene: a name, a file, a Scene, a table, a Mesh or a flame; returns an Image
+    refine       yields the Image as it gets better: after 1, 2, 4, ... samples
+    open         keeps a scene warm for many pictures: a Renderer
+    film         draws an animated scene to a film or to frames
+    load         the Scene of a file or of a name, not drawn
+    verify       draws a PNG again from the recipe inside it and compares every sample
+    open_picture the Picture of a scene on a device, for draws of one's own
+Scenes:
+    Scene, Mesh, instances, Camera, Material         as a scene file's tables have them
+    RaytraceSettings, FlameSettings, FractalSettings settings by kind of picture
+Numbers:
+    sum          the exact sum of an array or of files, rounded once
+    solve        solves a banded system, refined to the last digit
+Packages:
+    flames, cdollar, numerics, gpu                   .flame files, the language C$, methods, devices
+Errors:
+    UserError, and of its kind InputError, UnavailableError, IncompleteError, DiskFullError; KernelError
+
+`help(renderer.render)` says more of one name. `rayfold --help` says where the guides are: api.md is about Python, and
+architecture.md is the map of the code. Names are imported when they are first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -49,3 +68,4 @@ _HOMES = {
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    del __all__  # with it, help() prints all classes too, 4,000 lines

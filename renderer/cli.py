@@ -61,7 +61,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of every command and its options."""
     parser = Parser(
         prog="rayfold",
-        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
+        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless. "
+        f"Guides: {ASSETS / 'guides'} (window.md, api.md, ...).",
         epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
         "or a signal killed the run, 5 bad input file, 70 an internal error, 130 interrupted",
     )

@@ -19,4 +19,4 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         module = import_module(f"{package}.{homes[name] or name}")
         return getattr(module, name) if homes[name] else module
 
-    return get, lambda: sorted([*homes, "__all__", "__doc__", "__file__", "__name__", "__path__"])
+    return get, lambda: sorted([*homes, "__doc__", "__file__", "__name__", "__path__"])
