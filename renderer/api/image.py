@@ -1,6 +1,8 @@
 """Image: what a drawing returns. An array that shows itself, saves itself and knows how it was drawn."""
 
 import json
+import os
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,12 +17,14 @@ from renderer.formats.images import png_bytes, write_exr, write_png_rows
 from renderer.gpu import open_context
 from renderer.images.tone_mapping import Encoding, ExposureMeter
 from renderer.pictures.picture import Frame
-from renderer.plain import Json, format_value
+from renderer.plain import IN_MEMORY, Json, format_value
 from renderer.records import dataclass, field, replace
 from renderer.scene.schema import to_table
+from renderer.system.outputs import write_bytes
 from renderer.system.progress import Progress
 
 __all__ = ["Image"]
+ARRAY_FILE = re.compile(rf'"{IN_MEMORY.pattern}"')  # a temporary file of an array, in JSON
 BITS = {8: "u1", 16: "u2"}  # bits of a PNG's channel -> dtype
 
 
@@ -129,10 +133,10 @@ class Image(np.ndarray):
 
     @property
     def scene(self) -> Scene:
-        """The scene that was drawn."""
-        scene = self._known().job.scene
-        assert isinstance(scene, Scene)
-        return scene
+        """The scene that was drawn, with the `time` of the picture; key frames move its settings then."""
+        job = self._known().job
+        assert isinstance(job.scene, Scene)
+        return job.scene if job.scene.time == job.time else replace(job.scene, time=job.time)
 
     @property
     def samples(self) -> int:
@@ -169,7 +173,8 @@ class Image(np.ndarray):
     def save(self, path: str | Path, bits: int = 8) -> None:
         """Writes .png (tone mapped, 8 or 16 `bits` a channel) or .exr (linear, with all layers).
 
-        The whole picture carries its recipe, from which `renderer.verify` draws it again; a crop has none.
+        The whole picture carries its recipe, from which `renderer.verify` draws it again; a crop has none. Meshes and
+        textures from arrays are written to a folder NAME.arrays beside the picture, which the recipe names.
 
         Raises:
             UserError: the path ends in another suffix, or the bits are others.
@@ -183,7 +188,7 @@ class Image(np.ndarray):
         if self._is_whole:
             result = drawing.result(pixels)
             result.layers = drawing.layers if suffix == ".exr" else {}
-            write(path, result, drawing.job, bits)
+            write(path, result, _with_arrays_beside(drawing.job, path), bits)
         elif suffix == ".exr":
             write_exr(path, {"RGBA": pixels})
         else:
@@ -204,6 +209,23 @@ class Image(np.ndarray):
         from IPython.display import display
 
         display({"image/png": self._repr_png_()}, raw=True)
+
+
+def _with_arrays_beside(job: RenderJob, path: Path) -> RenderJob:
+    """The job, whose temporary files of arrays are copied into a folder beside the picture at `path`."""
+    text = json.dumps(to_table(job.scene.settings))
+    files = {json.loads(found[0]) for found in ARRAY_FILE.finditer(text)}
+    if not files:
+        return job
+    folder = Path(os.path.abspath(path)).with_suffix(".arrays")
+    folder.mkdir(exist_ok=True)
+    for file in files:
+        copy = folder / Path(file).name
+        if not copy.exists():
+            write_bytes(copy, Path(file).read_bytes())
+        text = text.replace(json.dumps(file), json.dumps(str(copy)))
+    settings = pictures.picture_class(job.scene.picture).read_settings(json.loads(text), "settings", None)
+    return replace(job, scene=replace(job.scene, settings=settings))
 
 
 def _as_image(result: Any, source: Image | None = None) -> Any:

@@ -150,14 +150,19 @@ def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Pat
 def _stored_pixels(array: np.ndarray, key: str) -> str:
     """The path of a picture (height, width[, 3 or 4]): .png, or .exr for the radiance of an `environment`."""
     pixels = np.repeat(array[..., None], 3, axis=2) if array.ndim == 2 else array
-    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or pixels.dtype.kind not in "fu":
-        raise UserError(f"{key} is an array {array.shape} {array.dtype}; it must be (height, width, 3 or 4) pixels")
+    largest = {"u1": 255, "u2": 65535}.get(pixels.dtype.str[1:], 1 if pixels.dtype.kind == "f" else 0)
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or not largest:
+        wanted = "(height, width) or (height, width, 3 or 4) pixels: floats, uint8 or uint16"
+        raise UserError(f"{key} is an array {array.shape} {array.dtype}; it must be {wanted}")
     if "environment" in key:
         return str(
             _stored(pixels.astype("f4"), ".exr", lambda path, rgb: write_exr(path, {"RGBA"[: rgb.shape[2]]: rgb}))
         )
     if pixels.dtype != np.uint8:
-        pixels = (np.clip(np.nan_to_num(pixels), 0, 1) * 255 + 0.5).astype("u1")
+        if not (pixels.min() >= 0 and pixels.max() <= largest):  # NaN fails the comparisons too
+            found = f"numbers from {pixels.min():.6g} to {pixels.max():.6g}"
+            raise InputError(f"{key} holds {found}; floats must be from 0 to 1, or else uint8 or uint16")
+        pixels = (pixels / largest * 255 + 0.5).astype("u1")
     return str(_stored(pixels, ".png", write_png))
 
 
@@ -316,7 +321,7 @@ def checked_size(size: Any) -> tuple[int, int]:
         width, height = (n.__index__() for n in size)
         if isinstance(size, Sequence | np.ndarray) and 1 <= width <= 1 << 17 and 1 <= height <= 1 << 17:
             return width, height
-    raise UserError(f"size is {size!r}; it must be (width, height), each 1 to {1 << 17}")
+    raise UserError(f"size is {size!r}; it must be (width, height), whole numbers from 1 to {1 << 17}")
 
 
 def checked_count(name: str, value: Any) -> int:

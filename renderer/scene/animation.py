@@ -76,7 +76,7 @@ class KeyframeTable:
 
     set: dict[str, Any]
     time: float = schema.setting(0.0, 0.0)
-    interpolation: Interpolation = "smooth"
+    interpolation: Interpolation = schema.setting("smooth", help="until the next key frame")
     curve: Curve | None = schema.setting(None, 0.0, 1.0, "x and y of both inner points of the easing curve")
 
     def __post_init__(self) -> None:

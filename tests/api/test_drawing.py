@@ -48,6 +48,7 @@ def test_settings_are_keywords_and_mistakes_are_sentences():
         ({"max_depth": -1}, "^max_depth is -1; it must be 1 to 128"),
         ({"spp": 3}, "did you mean samples"),
         ({"fov": 3}, "did you mean camera.fov_degrees"),
+        ({"camera": {"fov": 30}}, "did you mean fov_degrees"),
         ({"width": 3}, "did you mean size"),
         ({"depth": 3}, "did you mean max_depth or rr_depth"),
         ({"max_depth": None}, "^max_depth is None"),

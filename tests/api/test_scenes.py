@@ -4,12 +4,14 @@ import pickle
 import tomllib
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import renderer
+from renderer.formats.images import read_pixels
 from renderer.formats.mesh import load_part
 from renderer.paths import SCENES
 
@@ -148,6 +150,53 @@ def test_instances_by_matrices_lie_where_meshes_by_positions_do():
         for scene in (shifted(mesh), renderer.Scene(**LIT, **moved))
     ]
     assert np.allclose(*depths, rtol=1e-5)
+
+
+def test_a_saved_picture_of_arrays_is_verified_without_the_temporary_files(tmp_path):
+    mesh = renderer.Mesh(VERTICES + 0.125, FACES, uv=VERTICES[:, :2])
+    red = np.full((3, 5), 7, "u1")
+    scene = renderer.Scene(
+        materials=[{"name": "gray", "color_texture": "t"}], textures=[{"name": "t", "file": red}],
+        meshes=[{"material": "gray", "file": mesh}], zenith=(1, 1, 1),
+    )  # fmt: skip
+    image = renderer.render(scene, **DRAW)
+    image.save(tmp_path / "a b.png")
+    mesh.path.unlink()
+    Path(scene.settings.textures[0].file).unlink()
+    answer = renderer.verify(tmp_path / "a b.png", device="cpu")
+    assert answer["same"] and answer["intact"]
+    assert sorted(path.suffix for path in (tmp_path / "a b.arrays").iterdir()) == [".ply", ".png"]
+
+
+@pytest.mark.parametrize(
+    ("texture", "sentence"),
+    [
+        (np.full((2, 2, 3), 255.0), "textures.0.file holds numbers from 255 to 255; floats must be from 0 to 1"),
+        (np.full((2, 2), np.nan), "textures.0.file holds numbers from nan to nan"),
+        (np.full((2, 2, 4), -0.5, "f4"), "textures.0.file holds numbers from -0.5 to -0.5"),
+        (np.zeros((2, 2, 3), "i4"), r"textures.0.file is an array \(2, 2, 3\) int32; .* floats, uint8 or uint16"),
+        (np.zeros((2, 2, 3), "u4"), "uint32"),
+        (np.zeros(4), r"textures.0.file is an array \(4,\)"),
+    ],
+)
+def test_wrong_textures_are_sentences(texture, sentence):
+    with pytest.raises(renderer.UserError, match=sentence):
+        renderer.Scene(textures=[{"name": "t", "file": texture}])
+
+
+def test_textures_of_any_type_hold_the_same_pixels():
+    ramp = np.arange(48, dtype="u1").reshape(4, 4, 3)
+    rows = (ramp, ramp / 255, ramp.astype("u2") * 257)
+    files = [renderer.Scene(textures=[{"name": "t", "file": row}]).settings.textures[0].file for row in rows]
+    assert all(np.array_equal(read_pixels(file)[..., :3], ramp) for file in files)
+
+
+def test_a_picture_of_a_moment_knows_its_time():
+    frames = [{"time": t, "interpolation": "linear", "set": {"max_depth": 1 + 4 * t}} for t in (0, 1)]
+    scene = renderer.Scene(**LIT, spheres=[{"material": "gray"}], animation={"keyframes": frames})
+    image = renderer.render(scene, time=0.5, **DRAW)
+    assert image.scene.time == 0.5
+    assert np.array_equal(renderer.render(image.scene, **DRAW), image)
 
 
 def test_a_pickled_picture_of_a_mesh_finds_it_again():
