@@ -94,7 +94,7 @@ def film(
         text = str(error).removeprefix("-o ")
         for option, keyword in PYTHON_WORDS.items():
             text = text.replace(option, keyword)
-        raise type(error)(text) from error
+        raise type(error)(text) from None
     return path
 
 

@@ -173,8 +173,9 @@ class Image(np.ndarray):
     def save(self, path: str | Path, bits: int = 8) -> None:
         """Writes .png (tone mapped, 8 or 16 `bits` a channel) or .exr (linear, with all layers).
 
-        The whole picture carries its recipe, from which `renderer.verify` draws it again; a crop has none. Meshes and
-        textures from arrays are written to a folder NAME.arrays beside the picture, which the recipe names.
+        The whole picture carries its recipe, from which `renderer.verify` draws it again; a crop or a
+        computed picture has none. Meshes and textures from arrays are written to a folder NAME.arrays beside the
+        picture, which the recipe names.
 
         Raises:
             UserError: the path ends in another suffix, or the bits are others.

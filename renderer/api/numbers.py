@@ -98,8 +98,9 @@ def solve(
     (kl + ku + 1, n): ab[ku + i - j, j] = A[i, j]. `rhs` is an array or a path. `device` defaults to a GPU, or the
     host's cores where there is none.
 
-    With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component. The
-    proof takes n solutions: `progress` is called with the rows proven and all rows, and cancels by returning False.
+    With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component.
+    `progress` is called before the proof, and with the rows proven and all rows while it takes n solutions; a proof by
+    one factorization, for most matrices, calls it no more. It cancels by returning False.
     `extended` computes in twice the precision of float64, for conditions up to 1e30, on the host and slowly.
     With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
     side or None, `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or
@@ -140,6 +141,7 @@ def solve(
                 if progress is not None and is_cancelled(progress(bar.done, system.lu.n)):
                     raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
 
+            advance(0)
             radius, _ = system.certify(b, refined, advance)
         result.append(form.solution(y, radius)[1] if form else radius)
     return (*result, *([facts] if report else [])) if certified or report else x

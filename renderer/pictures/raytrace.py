@@ -49,7 +49,7 @@ AOV_SAMPLES = 16  # samples that the albedo and normal layers average
 READABLE_SAMPLES = 4  # least samples of each frame of an animation
 MIN_CUT = 0.005  # least fraction of the light, cut by max_depth, that is reported
 # Pixels, paths and least paths of the estimate of that fraction.
-CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 12, 1 << 16, 1 << 10
+CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 16, 1 << 16, 1 << 10
 
 
 class Picture(AccumulatingPicture[Settings]):
