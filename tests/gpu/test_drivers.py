@@ -229,6 +229,14 @@ def test_pocl_cache_keeps_what_is_whole_and_drops_what_is_old(tmp_path, monkeypa
     assert programs - {path.name for path in pocl.folder.glob("??/*")} == {"PROGRAM20", "PROGRAM21"} and new.exists()
     pocl.check()
     assert not new.exists()
+    programs = {path.name for path in pocl.folder.glob("??/*")}
+    pocl._opened = 1000.0  # later than all of them were used
+    new.mkdir(parents=True)
+    (new / "program.bc").write_bytes(b"new")
+    (new / "last_accessed").touch()
+    pocl.record()
+    pocl.check()
+    assert {path.name for path in pocl.folder.glob("??/*")} == programs | {"PROGRAM99"}
 
 
 def test_entries_carry_a_checksum(tmp_path):

@@ -11,6 +11,8 @@ import hashlib
 import json
 import os
 import shutil
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import IS_LINUX, SharedLock
 
 VERSION = 2
+CLOCK_SECONDS = 2.0  # by which a file's time may be before time.time(), as file systems round it
 MAX_PROGRAMS = 1000  # programs kept; 0.1 MB each
 CHECKED = (".so", ".bc", ".o")  # files that PoCL reads back; the others are locks and time stamps
 
@@ -30,6 +33,7 @@ class PoclCache:
         self.folder = cache_folder() / f"pocl-{VERSION}"
         self._record = self.folder / "files.json"
         self._lock: SharedLock | None = None
+        self._opened = 0.0  # time of open(), in seconds
 
     def open(self) -> None:
         """Directs PoCL in this process and its children to the folder, and checks its entries."""
@@ -43,6 +47,7 @@ class PoclCache:
         with suppress(OSError):
             self.check(alone=self._lock.alone)
         self._lock.share()
+        self._opened = time.time() - CLOCK_SECONDS
         os.environ["POCL_CACHE_DIR"] = str(self.folder)
         atexit.register(self.record)
 
@@ -66,8 +71,8 @@ class PoclCache:
             damaged |= found.keys() - recorded.keys()
         self._remove({Path(*Path(name).parts[:2]) for name in damaged})
         if alone:
-            used = sorted(self.folder.glob("??/*/last_accessed"), key=lambda path: path.stat().st_mtime)
-            self._remove({path.parent.relative_to(self.folder) for path in used[:-MAX_PROGRAMS]})
+            programs = self._programs()
+            self._remove({Path(name) for name in sorted(programs, key=programs.__getitem__)[:-MAX_PROGRAMS]})
             for leftover in self.folder.glob("tempfile_*"):
                 leftover.unlink(missing_ok=True)
 
@@ -76,11 +81,13 @@ class PoclCache:
             shutil.rmtree(self.folder / program, ignore_errors=True)
 
     def record(self) -> None:
-        """Adds new files to the record."""
-        recorded, found = self._read_record(), self._files()
+        """Adds new files to the record: those of programs that were used since open(), as PoCL notes."""
+        programs = self._programs()
+        found = self._files([f"{name}/" for name, used in programs.items() if used >= self._opened])
+        recorded = self._read_record() if found else {}
         new = {name: [*state, self._checksum(name)] for name, state in found.items() if name not in recorded}
-        kept = {name: row for name, row in recorded.items() if name in found}
-        if new or len(kept) < len(recorded):
+        if new:
+            kept = {name: row for name, row in recorded.items() if str(Path(*Path(name).parts[:2])) in programs}
             write_atomically(self._record, json.dumps(kept | new).encode())
 
     def _read_record(self) -> dict[str, list[Any]]:
@@ -90,10 +97,20 @@ class PoclCache:
         except (OSError, ValueError, AttributeError, RecursionError):
             return {}
 
-    def _files(self) -> dict[str, list[int]]:
-        """Lists size and time of the files that PoCL reads back, by path in the folder."""
+    def _programs(self) -> dict[str, float]:
+        """Lists the times of last use, in seconds, of the programs by path in the folder."""
+        times: dict[str, float] = {}
+        for group in os.listdir(self.folder):
+            with suppress(OSError):
+                for name in os.listdir(os.path.join(self.folder, group)) if len(group) == 2 else ():
+                    with suppress(OSError):
+                        times[f"{group}/{name}"] = os.stat(f"{self.folder}/{group}/{name}/last_accessed").st_mtime
+        return times
+
+    def _files(self, folders: Sequence[str] = ("",)) -> dict[str, list[int]]:
+        """Lists size and time of the files in these folders that PoCL reads back, by path in the cache's folder."""
         states: dict[str, list[int]] = {}
-        folders = [""]
+        folders = [*folders]
         while folders:  # strings, not Paths, for speed: every start of the program scans thousands of files
             inner = folders.pop()
             with suppress(OSError), os.scandir(os.path.join(self.folder, inner)) as entries:
