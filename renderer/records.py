@@ -5,16 +5,18 @@ picture defines 70 classes and makes objects of a third of them. Here a definiti
 """
 
 import dataclasses
-from dataclasses import MISSING, FrozenInstanceError
-from dataclasses import field as field
-from dataclasses import fields as fields
-from dataclasses import replace as replace
+from dataclasses import MISSING, Field, FrozenInstanceError, asdict, astuple, field, fields, is_dataclass, replace
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
+__all__ = [
+    "MISSING", "Field", "asdict", "astuple", "dataclass", "extended", "field", "fields", "is_dataclass", "replace",
+]  # fmt: skip
 T = TypeVar("T")
+# The default of a parameter whose default is made by a function; help() shows it as the standard library does.
+FACTORY = type("Factory", (), {"__repr__": lambda _: "<factory>"})()
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -65,16 +67,9 @@ class _Init:
         return made.__get__(instance, owner)
 
 
-class _Factory:
-    """The default of a parameter whose default is made by a function; help() shows it as the standard library does."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
 def _compile_init(cls: Any, frozen: bool) -> Any:
     """Compiles `__init__(self, FIELD=DEFAULT, ..., *, KEYWORD=DEFAULT, ...)`."""
-    scope: dict[str, Any] = {"__assign": object.__setattr__, "__factory": _Factory(), "__name__": cls.__module__}
+    scope: dict[str, Any] = {"__assign": object.__setattr__, "__factory": FACTORY, "__name__": cls.__module__}
     parameters, body = ["self"], ["    pass"]
     for each in sorted(fields(cls), key=lambda each: bool(each.kw_only)):
         name = value = each.name

@@ -16,7 +16,7 @@ TOP = {"renderer", "rayfold", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
     {"plain"},
-    {"lazy"},
+    {"lazy", "records"},
     {"errors", "host"},
     {"paths"},
     {"system"},

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.api.scenes import (
-    Source,
-    as_scene,
-    checked_count,
-    checked_path,
-    checked_size,
-    checked_time,
-    with_settings,
-)
+from renderer.api.scenes import Source, as_scene, checked_count, checked_path, checked_size, checked_time, with_settings
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.export.options import ExportOptions

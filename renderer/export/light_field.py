@@ -135,12 +135,7 @@ def render_light_field(
 
 
 def render_view(
-    picture: AnyPicture,
-    job: RenderJob,
-    array: CameraArray,
-    number: int,
-    ev: float | None,
-    progress: Progress,
+    picture: AnyPicture, job: RenderJob, array: CameraArray, number: int, ev: float | None, progress: Progress
 ) -> tuple[RenderResult, RenderJob]:
     """Renders one view; returns the picture, and the job that write() takes for the view's file.
 

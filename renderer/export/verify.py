@@ -66,18 +66,9 @@ def verify(
     with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
-        options = ExportOptions(
-            path,
-            again,
-            device=device,
-            farm=farm,
-            insecure=insecure,
-            bit_depth=bit_depth,
-            denoise=denoise,
-            time_limit=None if farm else time_limit,
-            transfer="pq" if recipe.get("transfer") == "pq" else "srgb",
-        )
-        plan = make_plan(options)
+        limit, transfer = None if farm else time_limit, "pq" if recipe.get("transfer") == "pq" else "srgb"
+        settings: Json = {"bit_depth": bit_depth, "denoise": denoise, "time_limit": limit, "transfer": transfer}
+        plan = make_plan(ExportOptions(path, again, device=device, farm=farm, insecure=insecure, **settings))
         shapes = [list(samples.shape), [plan.size[1], plan.size[0], samples.shape[2]]]
         if shapes[0] != shapes[1]:  # nothing needs to be drawn
             answer = compare(samples, np.broadcast_to(samples[:1, :1], shapes[1]))

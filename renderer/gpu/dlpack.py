@@ -177,9 +177,7 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
 
 @_Deleter  # type: ignore[untyped-decorator]  # a type that ctypes makes
 def _forget(
-    managed: Any,
-    exported: dict[int, tuple[object, ...]] = _exported,
-    address_of: Callable[..., int] = ctypes.addressof,
+    managed: Any, exported: dict[int, tuple[object, ...]] = _exported, address_of: Callable[..., int] = ctypes.addressof
 ) -> None:
     """The deleter: releases a tensor's owner. Default arguments keep the globals it needs alive at exit."""
     exported.pop(address_of(managed.contents), None)

@@ -19,13 +19,12 @@ and its time.
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import is_dataclass
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError, UserError
-from renderer.records import dataclass, fields, replace
+from renderer.records import dataclass, fields, is_dataclass, replace
 from renderer.scene import schema
 from renderer.scene.scene import Scene
 

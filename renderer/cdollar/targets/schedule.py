@@ -10,12 +10,11 @@ thread_rows = 4
 """
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 from renderer.errors import InputError
 from renderer.plain import format_value
-from renderer.records import dataclass, replace
+from renderer.records import asdict, dataclass, replace
 from renderer.system.files import read_toml
 from renderer.system.outputs import atomic_write
 from renderer.system.trust import named_file

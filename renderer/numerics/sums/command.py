@@ -12,7 +12,6 @@ import operator
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import astuple
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
-from renderer.records import dataclass
+from renderer.records import astuple, dataclass
 from renderer.system import arguments, trust
 from renderer.system.farm import Farm, open_client, parse_farm
 from renderer.system.farm_tasks import run_tasks

@@ -8,7 +8,6 @@ control takes a value and returns the edited one.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import Field, is_dataclass
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.records import dataclass, fields, replace
+from renderer.records import Field, dataclass, fields, is_dataclass, replace
 from renderer.scene.schema import to_decimal
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_name, choose_names, edit_color

@@ -4,12 +4,11 @@ Items refer to each other by name: a field declared with `refers_to` holds the n
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from renderer.records import dataclass, fields
+from renderer.records import dataclass, fields, is_dataclass
 from renderer.scene.schema import PictureSettings, field_types
 from renderer.window.document.scene_text import SceneText
 

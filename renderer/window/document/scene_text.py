@@ -8,7 +8,6 @@ functions _with_*() return the text after one kind of edit; they change nothing 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, Field, is_dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from renderer.errors import UserError
 from renderer.paths import is_bundled
 from renderer.pictures import SCENE_KEYS, scene_of_table, tone_table
-from renderer.records import dataclass, fields, replace
+from renderer.records import MISSING, Field, dataclass, fields, is_dataclass, replace
 from renderer.scene import toml_text
 from renderer.scene.animation import write_animation
 from renderer.scene.scene import Scene
