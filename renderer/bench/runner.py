@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO
 
@@ -29,6 +28,7 @@ from renderer.formats.images import linear_to_srgb
 from renderer.images.metrics import psnr
 from renderer.paths import PACKAGE, temporary_directory
 from renderer.plain import Json
+from renderer.records import dataclass, fields
 from renderer.system.process import INTERNAL_ERROR
 from renderer.system.progress import Progress
 

@@ -9,7 +9,6 @@ import hashlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures import flame
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.plain import printable
+from renderer.records import dataclass, replace
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, required_file, setting
 from renderer.system.files import resolve

@@ -5,7 +5,6 @@ it; runtime/costs.py measures their costs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 
 from renderer.cdollar.ir import dag as ir
@@ -13,6 +12,7 @@ from renderer.cdollar.runtime.costs import Ceilings, KernelCost, is_separate, ta
 from renderer.cdollar.runtime.explain import label, type_text
 from renderer.cdollar.runtime.program_graph import ordered_layers
 from renderer.errors import UserError
+from renderer.records import dataclass, field
 
 MAX_NODES = 600
 CHARACTER, PADDING, HEIGHT, GAP_X, GAP_Y = 7.2, 18.0, 26.0, 16.0, 44.0  # pixels

@@ -11,7 +11,6 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -34,6 +33,7 @@ from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
+from renderer.records import dataclass, field
 
 if TYPE_CHECKING:
     from renderer.gpu.gl import Texture  # OpenGL is loaded for GLSL alone
