@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.raytracing.instances import rotation_matrix
+from renderer.raytracing.instances import Scattered, rotation_matrix
 
 DIGITS = 6  # significant digits of the positions and scales that a gizmo sets
 MIN_SCALE = 1e-6  # least scale of an axis, so that a pose stays invertible
@@ -21,7 +21,12 @@ Pose = np.ndarray  # (4, 4): columns are the item's axes, then its origin
 
 
 def operations(item: object) -> list[str]:
-    """The operations that a gizmo offers for an item; a light that emits equally in all directions is not rotated."""
+    """The operations that a gizmo offers for an item; a light that emits equally in all directions is not rotated.
+
+    There are none for scattered instances, whose rotation and scale are ranges.
+    """
+    if isinstance(item, Scattered):
+        return []
     possible = [name for name, changed in CHANGED_FIELDS.items() if changed & _names(item)]
     return [name for name in possible if name != "rotate" or not _is_round(item)]
 

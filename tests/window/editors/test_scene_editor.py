@@ -10,7 +10,9 @@ import pytest
 
 from renderer.errors import UserError
 from renderer.formats.images import write_png
+from renderer.paths import ROOT
 from renderer.pictures import load, scene_of_table
+from renderer.raytracing.instances import Scattered
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, Key, eased, insert_keyframe, settings_at, write_animation
 from renderer.window.app import overlays
@@ -424,6 +426,19 @@ def test_poses_and_items_are_inverse(tmp_path, rng):
         target = pose.item_pose(replace(rotated, rotation_degrees=degrees), anchor)
         again = pose.item_pose(pose.with_pose(rotated, target), anchor)
         assert np.allclose(again, target, atol=1e-4)
+
+
+def test_every_item_of_the_scenes_has_a_pose_or_no_gizmo():
+    kinds = set()
+    for path in sorted((ROOT / "scenes").glob("*.toml")):
+        if (scene := load(path)).picture != "raytrace":
+            continue
+        for item in items.all_items(scene.settings):
+            value = items.item_value(scene.settings, item)
+            kinds.add(type(value))
+            if pose.operations(value):
+                assert np.isfinite(pose.item_pose(value, np.array(scene.settings.view.target))).all()
+    assert Scattered in kinds
 
 
 def test_picking_agrees_with_brute_force_and_with_projection(tmp_path, rng):
