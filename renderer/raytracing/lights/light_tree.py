@@ -5,12 +5,15 @@ importance after pbrt-v4, section 12.6.3. build_light_tree() builds it on the ho
 for light_buffer.py; shaders/raytracing/lights/light_tree.h samples it.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 BINS = 12  # bins along each axis in which split planes are tried
 CONE_SLACK = 1e-5  # radians by which a union of cones is widened, against rounding
+CHUNK = 4096  # lights that are split at a time: their bins fit the processor's cache, and bin numbers fit 16 bits
+LARGE, SMALL = 1 << 16, 64  # in trees of more than LARGE lights, nodes of up to SMALL lights are halved without costs
 
 
 class LightBounds(NamedTuple):
@@ -38,9 +41,9 @@ class LightTree(NamedTuple):
 def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
     """Builds the tree over n >= 1 lights with the given bounds; a leaf is one light and stores its id of `ids` (n,).
 
-    Level by level, all nodes of more than one light (`inner`) are split at once: their lights are `active`, and
-    `segment` is the number of a light's node among `inner`. Both children of a node are adjacent in the next level.
-    Bounds are then computed from the leaves up.
+    Level by level, all nodes of more than one light (`inner`) are split: their lights are `active`, node after node,
+    and `segment` is the number of a light's node among `inner`. Both children of a node are adjacent in the next
+    level. Bounds are then computed from the leaves up.
     """
     count = len(ids)
     node_of = np.zeros(count, np.int64)  # the node of each light at the current level
@@ -52,9 +55,13 @@ def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
         active = np.flatnonzero(counts[node_of] > 1)
         if not len(active):
             break
+        active = active[np.argsort(node_of[active], kind="stable")]
         inner = np.flatnonzero(counts[first:] > 1) + first
-        segment = np.searchsorted(inner, node_of[active])
-        right = _split(lights.take(active), segment, len(inner))
+        segment = np.repeat(np.arange(len(inner)), counts[inner])
+        is_cheap = count > LARGE and counts[inner].max() <= SMALL
+        right = np.concatenate(
+            [_split(lights.take(active[part]), segment[part], is_cheap) for part in _chunks(counts[inner])]
+        )
         first_child[-1][inner - first] = first + size + 2 * np.arange(len(inner))
         node_of[active] = first + size + 2 * segment + right
         parent.append(np.repeat(inner, 2))
@@ -73,34 +80,51 @@ def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
     return LightTree(nodes, node_of)
 
 
-def _split(lights: LightBounds, segment: np.ndarray, segments: int) -> np.ndarray:
+def _chunks(sizes: np.ndarray) -> Iterator[slice]:
+    """Yields slices of the lights of segments of `sizes` lights: whole segments of CHUNK lights, or one larger one."""
+    ends = np.cumsum(sizes)
+    first = begin = 0
+    while first < len(ends):
+        first = max(int(np.searchsorted(ends, begin + CHUNK, "right")), first + 1)
+        yield slice(begin, begin := int(ends[first - 1]))
+
+
+def _split(lights: LightBounds, segment: np.ndarray, is_cheap: bool) -> np.ndarray:
     """Splits each segment of lights in two; True (n,) for the lights of the right child. No child is empty.
 
-    `segment` (n,) is the number of each light's node, below `segments`.
+    `segment` (n,) is the number of each light's node, in ascending order without gaps. A cheap split is the middle of
+    the longest axis: the costs of all planes are most of the time of the lower levels.
     """
+    segments, segment = int(segment[-1] - segment[0]) + 1, segment - segment[0]
     center = (lights.low + lights.high) / 2
     low, high = _extremes(segment, segments, center, center)
     extent = high - low
     scale = np.divide(BINS, extent, out=np.zeros_like(extent), where=extent > 0)
     bins = np.minimum((center - low[segment]) * scale[segment], BINS - 1).astype(np.int64)
+    if is_cheap:
+        axis, edge, unsplit = extent.argmax(1), np.full(segments, BINS // 2 - 1), extent.max(1) <= 0
+    else:
+        cost = _plane_costs(lights, segment, bins, extent).reshape(segments, -1)
+        axis, edge = np.divmod(cost.argmin(1), BINS - 1)
+        unsplit = ~np.isfinite(cost.min(1))
+    right: np.ndarray = bins[np.arange(len(segment)), axis[segment]] > edge[segment]
+    if unsplit.any():  # all centers coincide: split into halves
+        rank = np.arange(len(segment)) - np.searchsorted(segment, segment)
+        halves = np.bincount(segment, minlength=segments) // 2
+        right = np.where(unsplit[segment], rank >= halves[segment], right)
+    return right
+
+
+def _plane_costs(lights: LightBounds, segment: np.ndarray, bins: np.ndarray, extent: np.ndarray) -> np.ndarray:
+    """Returns the costs (segments, 3, BINS - 1) of splitting behind each bin of each axis; `bins` is (n, 3)."""
+    segments = len(extent)
     cost = np.full((segments, 3, BINS - 1), np.inf)
     for axis in range(3):
         # Conty and Kulla's regularization of thin boxes: longest extent over the extent along the axis; 0 without one.
         longest = extent.max(1) / np.where(extent[:, axis] > 0, extent[:, axis], np.inf)
         factor = np.where(longest > 0, longest, np.inf)[:, None]
         cost[:, axis] = np.maximum(_split_costs(lights, segment * BINS + bins[:, axis], segments), 1e-300) * factor
-    best = cost.reshape(segments, -1).argmin(1)
-    axis, edge = np.divmod(best, BINS - 1)
-    right: np.ndarray = bins[np.arange(len(segment)), axis[segment]] > edge[segment]
-    unsplit = ~np.isfinite(cost.reshape(segments, -1).min(1))  # all centers coincide: split into halves
-    if unsplit.any():
-        order = np.argsort(segment, kind="stable")
-        starts = np.searchsorted(segment[order], np.arange(segments))
-        rank = np.empty(len(segment), np.int64)
-        rank[order] = np.arange(len(segment)) - starts[segment[order]]
-        halves = np.bincount(segment, minlength=segments) // 2
-        right = np.where(unsplit[segment], rank >= halves[segment], right)
-    return right
+    return cost
 
 
 def _split_costs(lights: LightBounds, key: np.ndarray, segments: int) -> np.ndarray:
@@ -148,7 +172,7 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
 def _extremes(key: np.ndarray, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns each key's least row of `low` and largest row of `high`, (count, 3); infinite for unused keys."""
     lows, highs = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key.astype("u2") if count <= 1 << 16 else key, kind="stable")  # 16 bits are sorted by radix
     keys = key[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     lows[keys[starts]] = np.minimum.reduceat(low[order], starts)

@@ -10,6 +10,7 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
+from renderer.raytracing.lights import light_tree
 from renderer.raytracing.lights.light_buffer import MIN_TREE_LIGHTS, MIN_TREE_POINTS, uses_tree
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere, Sun
@@ -72,8 +73,19 @@ def probabilities(tree, point):
     return out[tree.leaf_of]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 300])
-def test_a_tree_holds_every_light_once_and_bounds_what_is_below(rng, count):
+def relative_variance(lights, chances, point):
+    """Of one sample of the light that a point receives, lights being chosen by `chances` (n,)."""
+    away = point - (lights.low + lights.high) / 2
+    distance = np.linalg.norm(away, axis=1)
+    cosine = np.where(lights.cos_o > -1, np.maximum((lights.axis * away).sum(1) / distance, 0), 1)
+    received = lights.intensity * cosine / distance**2
+    lit = received > 0
+    return float((received[lit] ** 2 / chances[lit]).sum() / received.sum() ** 2)
+
+
+@pytest.mark.parametrize(("count", "large"), [(1, 0), (2, 0), (3, 0), (300, 1000), (300, 200)])
+def test_a_tree_holds_every_light_once_and_bounds_what_is_below(rng, monkeypatch, count, large):
+    monkeypatch.setattr(light_tree, "LARGE", large)
     lights = scattered_lights(rng, count)
     if count > 100:  # many in one place, which no split parts
         for column in lights:
@@ -95,6 +107,36 @@ def test_a_tree_holds_every_light_once_and_bounds_what_is_below(rng, count):
             assert parent < 0 or node in (words[parent, 0], words[parent, 0] + 1)
             node = parent
     assert tree.nodes[0, 0, 3] == pytest.approx(lights.intensity.sum(), rel=1e-5)
+
+
+def test_large_trees_search_planes_of_large_nodes_alone_and_choose_as_well(rng, monkeypatch):
+    """230,000 emissive triangles took 7.4 s of processor time, most of it for nodes of a few lights."""
+    searched = []
+    costs = light_tree._plane_costs
+
+    def counted(lights, segment, bins, extent):
+        searched.append(len(segment) / len(extent))
+        return costs(lights, segment, bins, extent)
+
+    monkeypatch.setattr(light_tree, "_plane_costs", counted)
+    lights, points = scattered_lights(rng, 1000), rng.uniform(-8, 8, (12, 3))
+    variances = []
+    for large in (1000, 999):
+        monkeypatch.setattr(light_tree, "LARGE", large)
+        searched.clear()
+        tree = build_light_tree(lights, np.arange(1000))
+        variances.append([relative_variance(lights, probabilities(tree, point), point) for point in points])
+    assert min(searched) > light_tree.SMALL / 4
+    assert np.exp(np.log(np.divide(*variances[::-1])).mean()) < 1.1
+
+
+def test_chunks_do_not_change_the_tree(rng, monkeypatch):
+    lights = scattered_lights(rng, 500)
+    trees = []
+    for chunk in (1 << 20, 90):
+        monkeypatch.setattr(light_tree, "CHUNK", chunk)
+        trees.append(build_light_tree(lights, np.arange(500)))
+    assert all(np.array_equal(a.view("u1"), b.view("u1")) for a, b in zip(*trees, strict=True))
 
 
 def test_lights_too_bright_for_float32_together_keep_finite_intensities(rng):
