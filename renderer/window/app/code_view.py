@@ -40,8 +40,8 @@ def text_file(panel: Panel) -> Path | None:
 
 def error_line(sentence: str, name: str) -> int | None:
     """The line number, from 1, in an error about the file `name`; None if it has none."""
-    match = re.search(rf"{re.escape(name)}:(\d+)|\bline (\d+)", sentence)
-    return int(match[1] or match[2]) if match else None
+    match = re.search(rf"{re.escape(name)}:(\d{{1,9}})|\bline (\d{{1,9}})", sentence)
+    return max(int(match[1] or match[2]), 1) if match else None  # a parser may count from 0
 
 
 def text_files(panel: Panel) -> list[Path]:
@@ -218,7 +218,7 @@ class CodeView:
         current = files.index(self.path) if self.path in files else -1
         imgui.set_next_item_width(-1)
         imgui.begin_disabled(self.is_changed)
-        chosen = choose_index("##file", shown, [path.name for path in files], current)
+        chosen = choose_index("##file", shown, [printable(path.name) for path in files], current)
         imgui.end_disabled()
         if chosen is not None:
             with self.app.errors_as_messages("opening the program"):
@@ -243,5 +243,5 @@ class CodeView:
         line = error_line(error, self.path.name)
         self.editor.set_show_matching_brackets(line is None)  # one without a partner is red, as the marked line is
         if error and line is not None:
-            color = theme.color_u32(ERROR_COLOR)
-            self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)
+            color, text = theme.color_u32(ERROR_COLOR), printable(error, len(error), keep="\n")
+            self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, text, text)

@@ -92,10 +92,22 @@ def test_a_pasted_text_of_megabytes_is_refused(screen):
 
 @pytest.mark.parametrize(
     "sentence, line",
-    [("a/p.cb:12:4: error", 12), ("p.cb: not a TOML file: x (at line 7, column 3)", 7), ("p.cb: refused", None)],
-)
+    [("a/p.cb:12:4: error", 12), ("p.cb: not a TOML file: x (at line 7, column 3)", 7), ("p.cb: refused", None),
+     ("p.cb: no element found: line 0", 1), (f"p.cb:{'9' * 5000}: error", 999999999)],
+)  # fmt: skip
 def test_the_line_of_an_error(sentence, line):
     assert error_line(sentence, "p.cb") == line
+
+
+@pytest.mark.parametrize("error", ["line 0: empty", "line 7: \udcff\ud800", "line 999999999999: \0"])
+def test_any_error_marks_a_line(screen, error):
+    """The monkey met one that did not, which was an internal error each frame."""
+    press(screen, "Ctrl+J")
+    code = screen.ui.main_window.overlays.code
+    screen.app.panel.update_error = error
+    frames(screen)
+    assert code.editor.has_markers() and not screen.app.message.startswith("internal")
+    press(screen, "Ctrl+J")
 
 
 def test_a_panel_without_a_file_has_no_program(screen, scene_files):
