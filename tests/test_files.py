@@ -120,6 +120,16 @@ def test_json_that_exhausts_the_parser_is_a_value_error():
     assert parse_json('{"a": [1e999]}')["a"] == [float("inf")]
 
 
+@pytest.mark.parametrize(
+    "text", [r'["\udcff"]', rb'{"\uD800": 1}', '["\\ud800"]'.encode("utf-16"), b'["\xed\xa0\x80"]']
+)
+def test_json_with_half_of_a_surrogate_pair_is_a_value_error(text):
+    """No window and no file can show it: a recipe, a session or a model with one was an internal error each frame."""
+    with pytest.raises(ValueError, match="half of a surrogate pair|can't decode"):
+        parse_json(text)
+    assert parse_json(r'["\ud83d\ude00 \\ud800"]') == ["\U0001f600 \\ud800"]
+
+
 def test_errors_are_one_short_line_whatever_they_repeat():
     text = str(UserError("begin " + "\x1b[2J\n\0\u202e\ud800" * 5000 + " end"))
     assert text.isprintable() and len(text) <= MAX_MESSAGE and text.startswith("begin ") and text.endswith(" end")

@@ -23,7 +23,7 @@ from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Inspect, Scene, ToneMapping
 from renderer.scene.schema import from_table, to_table
 from renderer.system.arguments import MAX_SECONDS
-from renderer.system.files import read_toml
+from renderer.system.files import check_is_text, read_toml
 from renderer.system.profile import stage
 
 PICTURE_OF_SUFFIX = {
@@ -80,6 +80,7 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
 def load_for_window(path: Path) -> Scene:
     """Loads the Scene that the window shows for an input: for a file of several flames, its contact sheet."""
     path = find_input(path)
+    check_is_text(path)
     if is_flame_file(path) and os.path.exists(path):
         return _open("flame_sheet", path) if _module("flame").flame_count(path) > 1 else load(path)
     scene = load(path)

@@ -56,6 +56,14 @@ def resolve(path: Path | str) -> Path:
     return Path(os.path.realpath(path))
 
 
+def check_is_text(path: Path) -> None:
+    """InputError for a path that is not UTF-8: no window can show it."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: the name is not UTF-8, so that no window can show it; rename the file") from error
+
+
 def _check_regular(path: Path | str, state: os.stat_result) -> None:
     if not stat.S_ISREG(state.st_mode):
         raise InputError(f"{path}: is {file_kind(state)}; a file is wanted")
@@ -162,9 +170,13 @@ def read_toml(path: Path | str) -> Json:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parses a JSON text; ValueError with the reason if it is invalid or too large for the parser."""
+    """Parses a JSON text; ValueError with the reason if it is invalid, too large for the parser, or not Unicode."""
     try:
-        return json.loads(text)
+        text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+        value = json.loads(text)
+        if "\\ud" in text.lower():  # an escape of half a surrogate pair, which no window and no file can show
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except json.JSONDecodeError:
         raise
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
@@ -183,4 +195,6 @@ def read_json_lines(path: Path | str, max_bytes: int = MAX_LINES_BYTES) -> list[
 def _too_much(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
+    if isinstance(error, UnicodeEncodeError):
+        return "a text has half of a surrogate pair, which is no Unicode character"
     return "an integer of more than 4300 digits" if "integer string conversion" in str(error) else str(error)

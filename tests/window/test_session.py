@@ -53,6 +53,21 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
 
 
+@pytest.mark.parametrize("suffix", [".toml", ".png"])
+def test_a_dropped_file_whose_name_is_not_utf8_is_refused(screen, tmp_path, suffix):
+    """Its title was an internal error each frame."""
+    path, before = tmp_path / os.fsdecode(b"\xff" + suffix.encode()), screen.app.panel.scene
+    path.write_text('picture = "fractal"\n')
+    screen.app.overlays.dropped = path if suffix == ".png" else None
+    if suffix == ".png":
+        edit_actions.take_dropped(screen.app, "add")
+    else:
+        open_files.open_dropped_files(screen.app, [path])
+    assert "the name is not UTF-8" in screen.app.message and screen.app.panel.scene == before
+    frames(screen)
+    assert "internal error" not in screen.app.message
+
+
 def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
     """One file replaces the active panel's scene, several open new panels; an error is shown."""
     views, _ = layered_views(rng, 3, 3, 16, back=-1.0, front=1.0, bars=0.5, period=8)

@@ -13,7 +13,7 @@ from renderer.formats.images import IMAGE_SUFFIXES
 from renderer.formats.mesh import SUFFIXES
 from renderer.scene.animation import insert_keyframe, remove_track
 from renderer.scene.schema import replace_path, split_path
-from renderer.system.files import resolve
+from renderer.system.files import check_is_text, resolve
 from renderer.window.controls.settings import ControlContext
 from renderer.window.document import commands, creation, items
 from renderer.window.document.document import Document
@@ -118,6 +118,7 @@ def take_dropped(app: AppState, choice: str) -> None:
     if path is None:
         return
     with app.errors_as_messages(f"taking {path.name}", ValueError):
+        check_is_text(path)
         if choice != "add":
             open_files.open_path(app, path, in_new_panels=choice == "panel")
         elif path.suffix.lower() in SHAPE_SUFFIXES:

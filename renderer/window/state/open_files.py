@@ -13,7 +13,7 @@ from renderer.errors import UserError
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
-from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load, load_again, load_for_window, picture_class
+from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load_again, load_for_window, picture_class
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
 from renderer.system import drafts
@@ -65,7 +65,7 @@ def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
     for path in sorted(folder.glob("*.toml")):
         with contained(f"reading {path.name}", lambda error, sentence: None):  # reported when it is opened
             if _picture_kind(path, file_stamp(path)) == kind:
-                scenes.append(load(path))
+                scenes.append(load_for_window(path))
     return scenes
 
 
@@ -89,7 +89,7 @@ def next_scene(app: AppState, direction: int) -> None:
     start = files.index(here) if here in files else -1
     for step in range(1, len(files) + 1):
         with app.errors_as_messages("opening a scene"):
-            scene = load(files[(start + direction * step) % len(files)])
+            scene = load_for_window(files[(start + direction * step) % len(files)])
             if expand_layout(scene) == [scene]:
                 open_in_active_panel(app, scene)
                 return
