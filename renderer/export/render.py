@@ -108,7 +108,7 @@ class RenderJob:
         """
         width, height = self.size
         picture = picture_class(self.scene.picture)
-        is_large = width * height > MAX_UNTILED_PIXELS or max(self.size) > picture.max_side
+        is_large = width * height > MAX_UNTILED_PIXELS or max(self.size) > picture.longest_side(self.scene.settings)
         step = self.tile or (TILE if is_large else 0)
         if not step:
             return [None]

@@ -12,7 +12,8 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.laplacian import BORDERS, bind_laplacian
-from renderer.pictures.picture import AnyPicture, Frame, Size, Tile
+from renderer.pictures import load, picture_class
+from renderer.pictures.picture import MAX_TEXTURE_SIDE, AnyPicture, Frame, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.records import dataclass
 from renderer.scene.scene import ToneMapping
@@ -49,6 +50,14 @@ class Picture(SourcePicture[Settings]):
         super().__init__(gpu)
         self._report: dict[str, Any] = {}
         self._source_is_texture = False
+
+    @classmethod
+    def longest_side(cls, settings: Settings) -> int:
+        """That of a texture if the filter or the source uses GL."""
+        is_image = Path(settings.source).suffix.lower() in cls.image_suffixes
+        source = None if is_image else load(Path(settings.source))
+        sides = [picture_class(source.picture).longest_side(source.settings)] if source else []
+        return min([MAX_TEXTURE_SIDE if settings.method == "gl" else cls.max_side, *sides])
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Frame:
         """Draw the source's next sample and return its edges."""

@@ -9,7 +9,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import SCENE_SUFFIXES, load, open_picture
-from renderer.pictures.picture import AccumulatingPicture, AnyPicture, Size, Tile
+from renderer.pictures.picture import MAX_TEXTURE_SIDE, AccumulatingPicture, AnyPicture, Size, Tile
 from renderer.records import dataclass
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
@@ -50,7 +50,7 @@ def panels(scene: Scene) -> list[Scene]:
 class Picture(AccumulatingPicture[Settings]):
     """Draws one more sample of every unfinished panel per call."""
 
-    drawn_whole = True
+    drawn_whole, max_side = True, MAX_TEXTURE_SIDE
     settings_type = Settings
     panels = staticmethod(panels)
     tone = ToneMapping("manual")  # the panels have their own

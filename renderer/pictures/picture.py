@@ -48,7 +48,7 @@ class Picture(Generic[AnySettings]):
     passes: tuple[str, ...] = ()
     views_are_steady = False  # True if algorithm() does not depend on the samples drawn so far
     layer_texts: Callable[[Any], dict[str, str]] = staticmethod(lambda settings: {})  # of an .exr file's header
-    max_side = 1 << 17  # pixels of a side that are drawn at once; exports draw a longer picture in tiles
+    max_side = 1 << 17  # pixels of a side that are drawn at once, at most; longest_side() may be less
     drawn_whole = False  # True for a kind of picture that is never drawn in tiles
     can_clone = False
     can_split = False  # a sample may take minutes, and as long in tiles: exports draw one alone in parts
@@ -102,7 +102,13 @@ class Picture(Generic[AnySettings]):
     def check_tiles(cls, scene: Scene, size: Size) -> None:
         """Raises UnavailableError if a scene's picture of `size` cannot be drawn in tiles."""
         if cls.drawn_whole:
-            raise UnavailableError(f"a {scene.picture} is drawn whole, without --tile, at most 4096 x 4096 pixels")
+            limit = f"at most 4096 x 4096 pixels and here {cls.longest_side(scene.settings)} a side"
+            raise UnavailableError(f"a {scene.picture} is drawn whole, without --tile, {limit}")
+
+    @classmethod
+    def longest_side(cls, settings: AnySettings) -> int:
+        """Pixels of a side that are drawn at once with these settings; exports draw a longer picture in tiles."""
+        return cls.max_side
 
     @staticmethod
     def with_animation(scene: Scene, name: str) -> Scene:

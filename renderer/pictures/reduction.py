@@ -11,7 +11,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.reduction_passes import reduction_view
 from renderer.numerics.texture_reduction import Reduction
-from renderer.pictures.picture import CENTER, AnyPicture, Frame, Point, Size, Tile
+from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, AnyPicture, Frame, Point, Size, Tile
 from renderer.pictures.source import SOURCE_SUFFIXES, SourcePicture, SourceSettings
 from renderer.records import dataclass
 from renderer.scene.scene import ToneMapping
@@ -38,6 +38,7 @@ class Picture(SourcePicture[Settings]):
     kind = "reduction"
     algorithm_names = ("passes",)
     image_suffixes = (".png", ".jpg", ".jpeg", ".exr")
+    max_side = MAX_TEXTURE_SIDE
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)

@@ -315,6 +315,17 @@ def test_a_picture_that_comes_whole_says_so(tmp_path):
     assert "is drawn whole" in export(*words, code=4).stderr
 
 
+@pytest.mark.parametrize(
+    ("scene", "code"), [("laplacian", 4), ("reduction", 4), ("demo", 4), ("laplacian_rays", 0), ("mandelbrot", 0)]
+)
+def test_a_side_longer_than_a_texture_is_refused_before_the_first_draw(tmp_path, capsys, scene, code):
+    """By the dry run, too; a laplacian of rays without GL has no such limit, and a fractal is drawn in tiles."""
+    words = ["export", scene, "-o", str(tmp_path / "a.png"), "--size", "16x16385", "--dry-run"]
+    assert main(words) == code
+    if code:
+        assert capsys.readouterr().err.endswith("at most 4096 x 4096 pixels and here 16384 a side\n")
+
+
 def test_exr_of_the_ray_tracer_holds_its_layers_in_any_tiles(tmp_path):
     OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
     scene = ROOT / "scenes/cornell.toml"

@@ -83,4 +83,4 @@ def test_sources_that_cannot_be_filtered_are_told(shared_gl, file, tmp_path):
     with pytest.raises(InputError, match="missing.png"):
         picture.draw(Settings(source=str(tmp_path / "missing.png")), (8, 8), 0.0)
     with pytest.raises(UserError, match="drawn whole, without --tile"):
-        picture.check_tiles(SimpleNamespace(picture="laplacian"), (8, 8))
+        picture.check_tiles(load(SCENES / "laplacian.toml"), (8, 8))
