@@ -66,7 +66,7 @@ class Renderer:
     ) -> Image:
         """Draws the scene with these settings, as `renderer.render` does."""
         job = self.job(size, samples, time, tone, settings)
-        if _in_notebook() and not layers and progress is None and len(job.tiles()) == 1:
+        if _in_notebook() and not layers and progress is None and len(job.tiles) == 1:
             return _show_while_drawn(self._refined(job))
         job = replace(job, layers=layers)
         return self.draw_job(job, progress)
@@ -94,7 +94,7 @@ class Renderer:
     def draw_job(self, job: RenderJob, on_progress: OnProgress | None = None) -> Image:
         """Draws a job at once, or in tiles where it is large."""
         on_progress = checked_progress(on_progress)
-        picture, total = self._open_picture(), job.samples * len(job.tiles())
+        picture, total = self._open_picture(), job.samples * len(job.tiles)
         progress: Progress
         if on_progress is not None:
             stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
@@ -102,7 +102,7 @@ class Renderer:
         else:
             progress = Progress(total, f"{job.scene.title}, {job.size[0]} x {job.size[1]}")
         with self._lock, progress:
-            if len(job.tiles()) > 1:
+            if len(job.tiles) > 1:
                 done = render_job(picture, job, progress)
                 return self._image(job, done.prototype, done.samples, np.asarray(done.linear[:]), done.layers)
             if not self._prepared:

@@ -56,7 +56,7 @@ class Drawing:
         if self.drawn_layers or not pictures.picture_class(self.job.scene.picture).layer_names:
             return self.drawn_layers
         picture, job = pictures.open_picture(self.job.scene, open_context(self.asked)), replace(self.job, layers=True)
-        with Progress(job.samples * len(job.tiles()), f"{job.scene.title}, layers") as progress:
+        with Progress(job.samples * len(job.tiles), f"{job.scene.title}, layers") as progress:
             return render(picture, job, progress).layers
 
     def result(self, pixels: np.ndarray) -> RenderResult:

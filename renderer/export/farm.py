@@ -48,7 +48,7 @@ def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:
 
 def _render_tiles(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """Render and write one picture, a tile a task; returns the samples and the devices' names."""
-    tiles = replace(plan.job(), tile=plan.options.tile or FARM_TILE).tiles()
+    tiles = replace(plan.job(), tile=plan.options.tile or FARM_TILE).tiles
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
     image, work, gpu = TiledImage(plan.size), FarmWork(client, common), open_context(farm.device)

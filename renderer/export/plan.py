@@ -124,7 +124,7 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
         scene = _with_noise(options, scene, size, numbers)
     samples = options.samples or scene.samples
     plan = ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
-    plan.job().tiles()  # UnavailableError for a picture that is too large for one that is drawn whole
+    _ = plan.job().tiles  # UnavailableError for a picture that is too large for one that is drawn whole
     return plan
 
 

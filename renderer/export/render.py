@@ -11,12 +11,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from renderer.records import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from renderer.errors import IncompleteError
+from renderer.errors import IncompleteError, UserError
 from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise, denoise_flame
@@ -34,6 +36,7 @@ from renderer.system.trust import GRACE_SECONDS, about, check_memory, drawing
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
+MAX_TILES = 1 << 18  # of a picture: their list takes 50 MiB
 PART = 256  # side of the parts in which a picture of one sample is drawn, which may take minutes, for its progress
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
@@ -101,6 +104,7 @@ class RenderJob:
         settings = settings.for_denoising() if self.denoise else settings
         return settings.with_layers(self.layers)
 
+    @cached_property
     def tiles(self) -> list[Tile | None]:
         """The rectangles (x, y, width, height) to draw in turn; [None] for the picture at once.
 
@@ -118,8 +122,13 @@ class RenderJob:
 
 
 def tiles_of(size: tuple[int, int], step: int) -> list[Tile]:
-    """The tiles of `step` x `step` pixels, and of what remains, of a picture of `size`, row by row."""
+    """The tiles of `step` x `step` pixels, and of what remains, of a picture of `size`, row by row.
+
+    Raises UserError for more than MAX_TILES.
+    """
     width, height = size
+    if (count := -(-width // step) * -(-height // step)) > MAX_TILES:
+        raise UserError(f"--tile {step}: {count} tiles of {width} x {height} pixels; at most {MAX_TILES} are allowed")
     return [
         (x, y, min(step, width - x), min(step, height - y))
         for y in range(0, height, step)
@@ -148,7 +157,7 @@ def draw(
     Waits for the device every SYNC_SECONDS, so that progress and Ctrl-C are not late. `tile`: None draws the picture at
     once; then the frame shows the rectangle `first_part`, if given, and the picture's developed() makes the others.
     """
-    settings, rounds = job.settings(), 1 if tile is None else len(job.tiles())
+    settings, rounds = job.settings(), 1 if tile is None else len(job.tiles)
     picture.deadline = job.deadline
     picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
@@ -219,7 +228,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     image, fewest = TiledImage(job.size), job.samples
     picture.exported = None  # frees the last one
     picture.prepare_export(job.scene.tone)
-    tiles = job.tiles()
+    tiles = job.tiles
     if at_once := picture.keeps_samples(job.settings(), job.size):
         tiles = [*tiles_of(job.size, job.tile or TILE)]
     elif tiles == [None] and job.samples == 1 and picture.can_split:
@@ -229,7 +238,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
         with stage("rendering"), about(job.scene.path):
             if at_once and count:
                 frame = picture.developed(tile or (0, 0, *job.size))
-                progress.advance(job.samples if len(job.tiles()) > 1 else 0)
+                progress.advance(job.samples if len(job.tiles) > 1 else 0)
             else:
                 frame, drawn = draw(picture, job, None if at_once else tile, progress, tile if at_once else None)
         if job.stop is not None and job.stop.requested and len(tiles) > 1 and not at_once:

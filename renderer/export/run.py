@@ -191,7 +191,7 @@ def _export_still(
         _keep_own_picture(plan.output)
     noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
-    with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
+    with Progress(samples * len(job.tiles), plan.title) as progress, interrupt:
         rendered = render.render(picture, job, progress)
     if all_or_nothing and rendered.samples < samples:
         return rendered.device, rendered.samples, False
@@ -263,7 +263,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     manifest = FrameManifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
-    with Progress(len(wanted) * samples * len(plan.job().tiles()), plan.title) as progress:
+    with Progress(len(wanted) * samples * len(plan.job().tiles), plan.title) as progress:
         for number in wanted:
             start, progress.title = time.monotonic(), f"{plan.title}, frame {number}"
             job = plan.job(samples, plan.time_of(number), deadline)
@@ -297,7 +297,7 @@ def _encode(plan: ExportPlan) -> str:
 def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
-    untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles()
+    untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles
     picture, settings = picture_class(plan.scene.picture), plan.job().settings()
     tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
     facts = {

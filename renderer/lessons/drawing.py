@@ -69,7 +69,7 @@ def draw_panel(
         view = COLOR  # the steps are only marks, which the window draws over the picture itself
     count = samples or scene.samples or picture.sample_count(settings, size)
     job = RenderJob(scene, size, count, scene.time, layers=view in picture.layer_names)
-    with Progress(count * len(job.tiles()), f"{name}, {size[0]} x {size[1]}") as progress:
+    with Progress(count * len(job.tiles), f"{name}, {size[0]} x {size[1]}") as progress:
         rendered = render(picture, job, progress)
     if view != COLOR:
         if view not in (*rendered.layers, *CHANNELS):

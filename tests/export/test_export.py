@@ -326,6 +326,15 @@ def test_a_side_longer_than_a_texture_is_refused_before_the_first_draw(tmp_path,
         assert capsys.readouterr().err.endswith("at most 4096 x 4096 pixels and here 16384 a side\n")
 
 
+def test_tiles_without_bound_are_refused_and_a_job_lists_its_tiles_once(tmp_path, capsys):
+    """One pixel a tile of 8192 x 8192 took 13 GB; each draw listed them all again."""
+    assert main(["export", "mandelbrot", "-o", str(tmp_path / "a.png"), "--size", "8192x8192", "--tile", "1"]) == 2
+    wanted = "rayfold: --tile 1: 67108864 tiles of 8192 x 8192 pixels; at most 262144 are allowed\n"
+    assert capsys.readouterr().err == wanted
+    job = render_module.RenderJob(load(ROOT / "scenes/mandelbrot.toml"), (9, 5), 1, tile=4)
+    assert job.tiles is job.tiles and len(job.tiles) == 6 and sum(w * h for _, _, w, h in job.tiles) == 45
+
+
 def test_exr_of_the_ray_tracer_holds_its_layers_in_any_tiles(tmp_path):
     OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
     scene = ROOT / "scenes/cornell.toml"
