@@ -243,13 +243,22 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
                 frame, drawn = draw(picture, job, None if at_once else tile, progress, tile if at_once else None)
         if job.stop is not None and job.stop.requested and len(tiles) > 1 and not at_once:
             raise KeyboardInterrupt  # the other tiles have no samples yet
-        if count + 1 < len(tiles) and not at_once and time.monotonic() > job.deadline + GRACE_SECONDS / 2:
+        rest = [] if at_once else tiles[count + 1 :]
+        is_late = len(rest) > 0 and time.monotonic() > job.deadline + GRACE_SECONDS / 2
+        if is_late and job.tiles != [None]:
             done = f"{count + 1} of its {len(tiles)} tiles are drawn"
             raise IncompleteError(f"{job.scene.path}: {done} at --time-limit; nothing is written of a part")
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
         with stage("developing"):
             image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
+        if is_late:
+            done = f"{count + 1} of its {len(tiles)} parts are drawn at --time-limit; the others are transparent"
+            print(f"rayfold: {job.scene.path}: {done}", file=sys.stderr)
+            fewest = 0
+            for part in filter(None, rest):
+                image.leave_out(part)
+            break
     rendered = image.result(fewest, frame.device.name, frame)
     picture.exported = rendered.linear
     if job.denoise:
@@ -292,6 +301,12 @@ class TiledImage:
                 check_memory(layer[0, 0].nbytes * math.prod(self._shape), f"the layer {name} of the picture")
                 self._layers[name] = np.zeros((*self._shape, *layer.shape[2:]), layer.dtype)
             self._layers[name][rectangle] = layer
+
+    def leave_out(self, tile: Tile) -> None:
+        """Leave a tile transparent."""
+        left, top, wide, high = tile
+        self._linear[top : top + high, left : left + wide] = np.zeros((high, wide, 4), "f4")
+        self._opaque = False
 
     def result(self, samples: int, device: str, prototype: Frame) -> RenderResult:
         """Returns the picture; call it after all tiles were merged."""
@@ -350,7 +365,7 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
         job.scene,
         resolve(path).parent,
         size=[width, height],
-        samples=rendered.samples,
+        samples=rendered.samples or None,  # none of a picture of which parts are left out
         time=job.time,
         device=", ".join(dict.fromkeys(DEVICE_INDEX.sub("", rendered.device).split(", "))),
     )

@@ -203,6 +203,26 @@ def test_a_picture_of_one_sample_tells_its_progress_in_parts(scene, gpu, monkeyp
     assert seen == [1, 1, 1, 1, 1, 2] and np.array_equal(parts.linear, whole.linear)
 
 
+def test_a_picture_of_one_sample_keeps_its_parts_at_the_time_limit(scene, tmp_path, monkeypatch, capsys):
+    """More than 5 s after --time-limit all was lost. Its parts are those of the whole, and a whole run replaces it."""
+    monkeypatch.setattr(render_module, "PART", 32)
+    words = ["export", str(scene), "--size", "64x40", "--samples", "1", "-o"]
+    assert main([*words, str(tmp_path / "whole.png")]) == 0
+    now, real, part = [0.0], time.monotonic, FractalPicture.draw
+    monkeypatch.setattr(render_module, "time", SimpleNamespace(monotonic=lambda: real() + now[0]))
+    monkeypatch.setattr(FractalPicture, "draw", lambda *args: now.__setitem__(0, now[0] + 40) or part(*args))
+    capsys.readouterr()
+    assert main([*words, str(tmp_path / "a.png"), "--time-limit", "60"]) == 3
+    assert "2 of its 4 parts are drawn at --time-limit; the others are transparent" in capsys.readouterr().err
+    kept, whole = read_pixels(tmp_path / "a.png"), read_pixels(tmp_path / "whole.png")
+    assert np.array_equal(kept[:32], whole[:32]) and not kept[32:].any() and whole[..., 3].all()
+    assert read_recipe(tmp_path / "a.png")["samples"] is None
+    monkeypatch.undo()
+    assert main(["verify", str(tmp_path / "a.png")]) == 1
+    assert main([*words, str(tmp_path / "a.png")]) == 0
+    assert np.array_equal(read_pixels(tmp_path / "a.png"), whole)
+
+
 def test_dry_run_writes_nothing(scene, tmp_path):
     answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
     facts = json.loads(answer.stdout)
