@@ -27,10 +27,9 @@ Errors:
 architecture.md is the map of the code. Names are imported when they are first asked for.
 """
 
-from typing import TYPE_CHECKING
-
 from renderer.lazy import lazy_names
 
+TYPE_CHECKING = False  # typing would take nine tenths of the import, in which a signal's traceback is Python's
 if TYPE_CHECKING:
     from renderer import cdollar as cdollar
     from renderer import flames as flames

@@ -1,17 +1,19 @@
 """Names of a package that are imported when they are first asked for, so that importing the package takes no time."""
 
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # collections.abc would be half of `import renderer`
+    from collections.abc import Callable, Mapping
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Returns `__getattr__` and `__dir__` of a package whose names are defined in the modules `homes` below it.
 
     A name with the home "" is a package below this one.
     """
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name not in homes:
             from renderer.plain import suggestion
 
