@@ -10,7 +10,7 @@ import re
 import sysconfig
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -294,10 +294,10 @@ class Pass:
             self.gl.ctx.clear_samplers()
 
     @property
-    def uniforms(self) -> dict[str, tuple[int, int]]:
-        """The uniforms that the compiler kept: numbers of components, and of items of an array that it kept."""
-        members = ((name, self._program[name]) for name in self._active)
-        return {n: (m.dimension, m.array_length) for n, m in members if isinstance(m, moderngl.Uniform)}
+    def uniforms(self) -> dict[str, tuple[int, int, int]]:
+        """The uniforms that the compiler kept: components, items of an array that it kept, and GL's type."""
+        members: Iterable[tuple[str, Any]] = ((name, self._program[name]) for name in self._active)
+        return {n: (m.dimension, m.array_length, m.gl_type) for n, m in members if isinstance(m, moderngl.Uniform)}
 
     def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
         unknown, unset = inputs.keys() - self._declared - self._active, self._active - inputs.keys()

@@ -8,7 +8,7 @@ import re
 
 from renderer.errors import InputError, KernelError
 from renderer.gpu.gl import GlContext, Pass
-from renderer.toys.program import BUILTINS, COMMENT, Program, Tab, has_main
+from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main
 
 GLSL_VERSION = 330
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
@@ -17,6 +17,10 @@ LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?
 INCLUDE = re.compile(r"(?m)^[ \t]*#[ \t]*include\b")
 OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
+# GL's types of a uniform that a value of each type can set; a vec2 takes the first two components of a vec4.
+FITTING = {"float": (0x1406, 0x140A), "int": (0x1404, 0x1405, 0x1406, 0x8B56), "bool": (0x8B56,),
+           "vec2": (0x8B50,), "vec3": (0x8B50, 0x8B51), "vec4": (0x8B50, 0x8B51, 0x8B52),
+           "sampler2D": (0x8B5E, 0x8B5F, 0x8B60)}  # fmt: skip
 FILE_LINES = 1_000_000  # tab k has the lines from k x FILE_LINES: Mesa ignores the file's number in #line
 MAX_ERRORS = 5
 # A cube map's direction given to a flat texture, in the words of Mesa and of NVIDIA.
@@ -64,15 +68,22 @@ def _adapted(text: str, is_plain: bool) -> str:
 
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
-    """Compiles a pass of a toy; ToyError, which names its own files and lines, if the driver refuses it."""
+    """Compiles a pass of a toy; ToyError if the driver refuses it, by files and lines, or a uniform cannot be set."""
     for each in (program.common, tab):
         if each and (found := INCLUDE.search(each.text)):
             line = each.line + each.text.count("\n", 0, found.start())
             raise ToyError(f"{each.path}:{line}: GLSL has no #include; the tab Common holds what several tabs need")
     try:
-        return Pass(gl, pass_text(program, tab), [str(tab.path)])
+        compiled = Pass(gl, pass_text(program, tab), [str(tab.path)])
     except KernelError as error:
         raise ToyError(_sentences(str(error.__cause__), program, tab, gl.renderer)) from error
+    known = {uniform.name: uniform.type for uniform in program.uniforms} | {"toy_origin": "vec2"}
+    for name, (_, _, gl_type) in compiled.uniforms.items():
+        type_ = known.get(name) or BUILTINS.get(ALIASES.get(name, name), "").partition("[")[0]
+        if gl_type not in FITTING.get(type_, ()):
+            fault = f"is not the {type_} that the picture sets" if type_ else "must be declared in a line of its own"
+            raise ToyError(f"{tab.path}: uniform {name} {fault}")
+    return compiled
 
 
 def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:

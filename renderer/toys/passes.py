@@ -143,7 +143,7 @@ class ToyPasses:
         values = self._values(name, size, frame, seconds, given)
         values["toy_origin"] = origin
         inputs = {}
-        for uniform, (components, items) in shader.uniforms.items():
+        for uniform, (components, items, _) in shader.uniforms.items():
             value = values[ALIASES.get(uniform, uniform)]  # iTime for u_time
             if isinstance(value, list):  # the compiler cuts an array behind the last item that is read
                 value = value[:items] if items > 1 else value[0]

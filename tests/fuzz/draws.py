@@ -48,21 +48,25 @@ def picture_of(kind: str) -> Any:
 
 def draw(scene: Any, times: tuple[float, ...] = (0.0,)) -> None:
     """Draws the picture of a scene at these times; raises RefusedWhenDrawn and NotFinite."""
+    from renderer.formats.linked import linked_files
     from renderer.scene.animation import settings_at
 
     for time in times:
         try:
             settings = settings_at(scene, time)
             picture = picture_of(scene.picture)
+            if scene.picture == "toy":
+                picture._shared.source = None  # it keeps its program by its path, which all inputs share
             if scene.picture == "raytrace" and isinstance(context().device, HostDevice):
                 settings = replace(settings, builder="host_sah")  # the others ask the device how far they are
             picture.sample_count(settings, SIZE)
             picture.restart()
             frame = picture.draw(settings, SIZE, time).read()
+            context().gl.ctx.gc()  # as each frame of a window does
         except UnavailableError:
             raise
         except UserError as error:
-            if any(str(file) in str(error) for file in scene.files):
+            if any(str(file) in str(error) for file in scene.files.union(*map(linked_files, scene.files))):
                 raise
             raise RefusedWhenDrawn(str(error)).with_traceback(error.__traceback__) from error
         if np.isnan(frame).any():

@@ -485,6 +485,49 @@ def model_bytes(rng: Random) -> bytes:
 # ---- C$ programs
 
 
+# ---- toys
+
+TOY_CHANNELS = ("keyboard", "noise", "picture.png nearest", "gray.png cube", "picture.png mipmap repeat", "none")
+ODD_CHANNELS = ("pipe", "folder", "missing.png", "../picture.png", "", "music.mp3", "Buffer D")
+TOY_UNIFORMS = ("float speed = 0.5;  // 0 to 1", "int count = 3;  // 1 to 9", "bool flips = true;", "vec2 offset;",
+                "vec3 tint = vec3(1, 0, 0.5);  // color", "vec4 four = vec4(1);", "float lambda = 1e30;  // -1 to 1e38",
+                "float mouse = 2.0;", "float size = 3.0;", "vec3 iResolution;", "mat3 turns;")  # fmt: skip
+TOY_VALUES = ("p.x", "p.y", "iTime", "float(iFrame)", "iResolution.x", "iMouse.z", "iDate.w", "0.0", "1.0",
+              "-1.0", "1e38", "1e-38", "texture(iChannel0, p / iResolution.xy).x", "iChannelResolution[0].y",
+              "texelFetch(iChannel1, ivec2(p), 0).y", "texelFetch(iChannel3, ivec2(65, 0), 0).x")  # fmt: skip
+
+
+def toy_text(rng: Random) -> bytes:
+    """A fragment shader of a tab or more, with channels, uniforms and loops of few turns."""
+
+    def value(depth: int) -> str:
+        if depth == 0:
+            return rng.choice(TOY_VALUES)
+        a, b = value(depth - 1), value(depth - 1)
+        return rng.choice((f"({a} + {b})", f"({a} * {b})", f"({a} / {b})", f"pow({a}, {b})", f"sin({a})", f"sqrt({a})",
+                           f"mod({a}, {b})", f"atan({a}, {b})", f"({a} < {b} ? {b} : {a})", f"fract({a})"))  # fmt: skip
+
+    parts = []
+    buffers = rng.sample(("A", "B", "C", "D"), rng.choice((0, 0, 1, 2)))
+    tabs = [*(f"Buffer {name}" for name in sorted(buffers)), "Image"]
+    for tab in ["Common", *tabs] if rng.random() < 0.2 else tabs:
+        parts += [f"// {tab}"] * (len(tabs) > 1 or rng.random() < 0.3)
+        if tab == "Common":
+            parts.append("float common_value(float a) { return a * 0.5; }")
+            continue
+        channels = (*TOY_CHANNELS, *(name for name in tabs if name != "Image"))
+        for k in range(4):
+            if rng.random() < 0.3:
+                chosen = rng.choice(ODD_CHANNELS if rng.random() < 0.05 else channels)
+                parts.append(f"// iChannel{k}: {chosen}")
+        parts += [f"uniform {each}" for each in rng.sample(TOY_UNIFORMS, rng.choice((0, 0, 1, 2)))]
+        loop = f"for (int k = 0; k < {rng.randint(0, 9)}; k++) c += vec4({value(1)});" if rng.random() < 0.3 else ""
+        colors = ", ".join(value(rng.randint(0, 2)) for _ in range(4))
+        parts.append(f"void mainImage(out vec4 c, in vec2 p) {{\n    c = vec4({colors});\n    {loop}\n}}")
+    data = "\n".join(parts).encode()
+    return mutate(data, rng, TEXT) if rng.random() < HOSTILE and b"for (" not in data else data
+
+
 class Program:
     """A C$ program that draws a picture: statements and expressions by their types, names that are in scope."""
 

@@ -1322,6 +1322,7 @@ for kind in DRAWN:
         f"renderer.pictures.{kind}", least=1 if kind == "ink" else 3,  # ink factors a matrix on the host
     )(read_and_draw)  # fmt: skip
 structured_target("draw_flames", ".flame", structured.flame_text, "renderer.pictures.flame")(read_and_draw)
+structured_target("draw_toys", ".glsl", structured.toy_text, "renderer.pictures.toy", one_line=False)(read_and_draw)
 structured_target("draw_models", ".glb", structured.model_bytes, "renderer.pictures.raytrace")(read_and_draw)
 structured_target(
     "draw_programs", ".cb", lambda rng: structured.Program(rng).text(), "renderer.pictures.cdollar", one_line=False

@@ -223,6 +223,32 @@ def test_an_error_names_the_files_own_line(opened, tmp_path, text, place, line):
     assert raised.value.exit_code == 5
 
 
+@pytest.mark.parametrize(
+    ("text", "use", "fault"),
+    [
+        ("uniform float mouse;", "mouse", "uniform mouse is not the vec4 that the picture sets"),
+        ("uniform int u_time;", "u_time", "uniform u_time is not the float that the picture sets"),
+        ("uniform vec4 resolution;", "resolution.w", "uniform resolution is not the vec3 that the picture sets"),
+        ("uniform vec2 iChannel0;", "iChannel0.x", "uniform iChannel0 is not the sampler2D that the picture sets"),
+        ("uniform float a; uniform float b;", "b", "uniform b must be declared in a line of its own"),
+        ("#define NAME mouse\nuniform float NAME;", "NAME", "uniform mouse is not the vec4"),
+        ("uniform struct S { float a; } s;", "s.a", "uniform s.a must be declared in a line of its own"),
+    ],
+)
+def test_a_uniform_that_cannot_be_set_is_one_sentence(opened, text, use, fault):
+    """Each was an internal error when the toy was drawn."""
+    picture, settings = opened(f"{text}\nvoid mainImage(out vec4 c, in vec2 p) {{ c = vec4({use}); }}")
+    with pytest.raises(InputError, match=f"toy.glsl: {fault}"):
+        picture.draw(settings, SIZE, 0.0)
+
+
+def test_uniforms_may_be_shorter_or_wider_than_what_the_picture_sets(opened):
+    text = "uniform vec2 mouse;\nuniform vec2 u_resolution;\nuniform float u_frame;\nuniform bool iFrame;"
+    use = "vec4(u_resolution.x / 100.0, u_frame / 10.0, float(iFrame), 1)"
+    picture, settings = opened(f"{text}\nvoid mainImage(out vec4 c, in vec2 p) {{ c = {use} + mouse.xyxy * 0.0; }}")
+    close(shown(picture, settings, 0.05)[0, 0], [0.24, 0.3, 1])
+
+
 def test_the_passes_are_shown_as_pictures(opened):
     picture, settings = opened(FEEDBACK)
     before = picture.draw(settings, SIZE, 5 / 60).read()
