@@ -256,8 +256,6 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
             done = f"{count + 1} of its {len(tiles)} parts are drawn at --time-limit; the others are transparent"
             print(f"rayfold: {job.scene.path}: {done}", file=sys.stderr)
             fewest = 0
-            for part in filter(None, rest):
-                image.leave_out(part)
             break
     rendered = image.result(fewest, frame.device.name, frame)
     picture.exported = rendered.linear
@@ -284,7 +282,7 @@ class TiledImage:
         self._shape = size[1], size[0]
         shape, small = (*self._shape, 4), size[0] * size[1] <= MAX_UNTILED_PIXELS
         check_memory(16 * size[0] * size[1] if small else 0, f"a picture of {size[0]} x {size[1]}")
-        self._linear = np.empty(shape, "f4") if small else FileBackedImage(shape)
+        self._linear = np.zeros(shape, "f4") if small else FileBackedImage(shape)
         self._layers: dict[str, np.ndarray] = {}
         self._meter, self._opaque = ExposureMeter(), True
 
@@ -302,15 +300,10 @@ class TiledImage:
                 self._layers[name] = np.zeros((*self._shape, *layer.shape[2:]), layer.dtype)
             self._layers[name][rectangle] = layer
 
-    def leave_out(self, tile: Tile) -> None:
-        """Leave a tile transparent."""
-        left, top, wide, high = tile
-        self._linear[top : top + high, left : left + wide] = np.zeros((high, wide, 4), "f4")
-        self._opaque = False
-
     def result(self, samples: int, device: str, prototype: Frame) -> RenderResult:
-        """Returns the picture; call it after all tiles were merged."""
-        return RenderResult(self._linear, self._meter, self._opaque, samples, device, prototype, self._layers)
+        """Returns the picture; call it after all tiles were merged, or with 0 samples if some are missing."""
+        is_opaque = self._opaque and samples > 0
+        return RenderResult(self._linear, self._meter, is_opaque, samples, device, prototype, self._layers)
 
 
 class FileBackedImage:

@@ -10,7 +10,7 @@ import re
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -296,8 +296,8 @@ class Pass:
     @property
     def uniforms(self) -> dict[str, tuple[int, int, int]]:
         """The uniforms that the compiler kept: components, items of an array that it kept, and GL's type."""
-        members: Iterable[tuple[str, Any]] = ((name, self._program[name]) for name in self._active)
-        return {n: (m.dimension, m.array_length, m.gl_type) for n, m in members if isinstance(m, moderngl.Uniform)}
+        found: Any = {n: self._program[n] for n in self._active if isinstance(self._program[n], moderngl.Uniform)}
+        return {n: (uniform.dimension, uniform.array_length, uniform.gl_type) for n, uniform in found.items()}
 
     def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
         unknown, unset = inputs.keys() - self._declared - self._active, self._active - inputs.keys()

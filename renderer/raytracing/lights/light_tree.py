@@ -5,14 +5,12 @@ importance after pbrt-v4, section 12.6.3. build_light_tree() builds it on the ho
 for light_buffer.py; shaders/raytracing/lights/light_tree.h samples it.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 BINS = 12  # bins along each axis in which split planes are tried
 CONE_SLACK = 1e-5  # radians by which a union of cones is widened, against rounding
-CHUNK = 4096  # lights that are split at a time: their bins fit the processor's cache, and bin numbers fit 16 bits
 LARGE, SMALL = 1 << 16, 64  # in trees of more than LARGE lights, nodes of up to SMALL lights are halved without costs
 
 
@@ -59,9 +57,7 @@ def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
         inner = np.flatnonzero(counts[first:] > 1) + first
         segment = np.repeat(np.arange(len(inner)), counts[inner])
         is_cheap = count > LARGE and counts[inner].max() <= SMALL
-        right = np.concatenate(
-            [_split(lights.take(active[part]), segment[part], is_cheap) for part in _chunks(counts[inner])]
-        )
+        right = _split(lights.take(active), segment, is_cheap)
         first_child[-1][inner - first] = first + size + 2 * np.arange(len(inner))
         node_of[active] = first + size + 2 * segment + right
         parent.append(np.repeat(inner, 2))
@@ -80,22 +76,13 @@ def build_light_tree(lights: LightBounds, ids: np.ndarray) -> LightTree:
     return LightTree(nodes, node_of)
 
 
-def _chunks(sizes: np.ndarray) -> Iterator[slice]:
-    """Yields slices of the lights of segments of `sizes` lights: whole segments of CHUNK lights, or one larger one."""
-    ends = np.cumsum(sizes)
-    first = begin = 0
-    while first < len(ends):
-        first = max(int(np.searchsorted(ends, begin + CHUNK, "right")), first + 1)
-        yield slice(begin, begin := int(ends[first - 1]))
-
-
 def _split(lights: LightBounds, segment: np.ndarray, is_cheap: bool) -> np.ndarray:
     """Splits each segment of lights in two; True (n,) for the lights of the right child. No child is empty.
 
     `segment` (n,) is the number of each light's node, in ascending order without gaps. A cheap split is the middle of
     the longest axis: the costs of all planes are most of the time of the lower levels.
     """
-    segments, segment = int(segment[-1] - segment[0]) + 1, segment - segment[0]
+    segments = int(segment[-1]) + 1
     center = (lights.low + lights.high) / 2
     low, high = _extremes(segment, segments, center, center)
     extent = high - low
@@ -172,7 +159,7 @@ def _direction_measure(weight: np.ndarray, direction: np.ndarray) -> np.ndarray:
 def _extremes(key: np.ndarray, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns each key's least row of `low` and largest row of `high`, (count, 3); infinite for unused keys."""
     lows, highs = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
-    order = np.argsort(key.astype("u2") if count <= 1 << 16 else key, kind="stable")  # 16 bits are sorted by radix
+    order = np.argsort(key, kind="stable")
     keys = key[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     lows[keys[starts]] = np.minimum.reduceat(low[order], starts)

@@ -130,15 +130,6 @@ def test_large_trees_search_planes_of_large_nodes_alone_and_choose_as_well(rng, 
     assert np.exp(np.log(np.divide(*variances[::-1])).mean()) < 1.1
 
 
-def test_chunks_do_not_change_the_tree(rng, monkeypatch):
-    lights = scattered_lights(rng, 500)
-    trees = []
-    for chunk in (1 << 20, 90):
-        monkeypatch.setattr(light_tree, "CHUNK", chunk)
-        trees.append(build_light_tree(lights, np.arange(500)))
-    assert all(np.array_equal(a.view("u1"), b.view("u1")) for a, b in zip(*trees, strict=True))
-
-
 def test_lights_too_bright_for_float32_together_keep_finite_intensities(rng):
     lights = scattered_lights(rng, 8)
     lights.intensity[:] = 3e38
