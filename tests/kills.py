@@ -155,7 +155,7 @@ def kill(kind: Kind, folder: Path, rng: random.Random) -> dict:
     assert process.returncode in (-number, INTERRUPTED, *kind.codes, -signal.SIGTERM), (process.returncode, errors)
     assert "Traceback" not in errors and "internal error" not in errors, errors
     wait_for_group(process.pid)
-    resumed = [*kind.goes_on, kind.outputs, kind.records]
+    resumed = [*kind.goes_on, kind.outputs, kind.records, "*.unfinished-*"]  # of a still that Ctrl-C ended
     litter = {name for name in every_file(folder) - before if not any(Path(name).match(one) for one in resumed if one)}
     assert kind.name == "session" or not litter, f"{sorted(litter)[:3]} are left beside the output"
     row = {"kind": kind.name, "signal": number.name, "moment": round(moment, 3), "code": process.returncode}
