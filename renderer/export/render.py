@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from renderer.records import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
