@@ -187,8 +187,8 @@ def _export_still(
     all_or_nothing: bool,
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
-    if not plan.options.force:
-        _keep_own_picture(plan.output)
+    if not plan.options.force and not is_own_picture(plan.output):
+        raise UserError(f"-o {plan.output}: a picture that Rayfold did not draw; --force replaces it")
     noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
     with Progress(samples * len(job.tiles), plan.title) as progress, interrupt:
@@ -215,14 +215,12 @@ def _export_still(
     return rendered.device, rendered.samples, is_done
 
 
-def _keep_own_picture(output: Path) -> None:
-    """Raise UserError if a picture is there that this program did not draw, so that nothing can draw it again."""
+def is_own_picture(output: Path) -> bool:
+    """False if a picture is there that this program did not draw, so that nothing can draw it again."""
     try:
-        is_ours = not (output.is_file() and is_picture(output)) or bool(read_digest(output))
+        return not (output.is_file() and is_picture(output)) or bool(read_digest(output))
     except InputError:  # torn, or another format under this name
-        is_ours = False
-    if not is_ours:
-        raise UserError(f"-o {output}: a picture that Rayfold did not draw; --force replaces it")
+        return False
 
 
 def _unfinished_path(output: Path, samples: int) -> Path:

@@ -1,5 +1,6 @@
 """Progress on stderr: a bar with the remaining time if it is a terminal, else of commands a line every ten seconds."""
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from renderer.errors import UserError
 
 OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
 QUIET_SECONDS = 2.0
-LINE_SECONDS = 10.0  # between lines in a pipe or file
+OFTEN = "RAYFOLD_PROGRESS_OFTEN"  # the environment variable by which the window follows its exports
+LINE_SECONDS = 0.5 if OFTEN in os.environ else 10.0  # between lines in a pipe or file
 
 
 def checked_progress(value: OnProgress | None) -> OnProgress | None:

@@ -247,8 +247,8 @@ def perform(person: Person) -> None:
     person.until(lambda: app.dialog is not None, "the dialog of the film")
     person.x("key", "ctrl+a")
     person.type("film.webm")
-    person.until(lambda: app.film is not None and not app.film.is_running, "the film")
-    assert "wrote film.webm: 4 frames" in app.film.message, app.film.message
+    person.until(lambda: app.export is not None and not app.export.is_running, "the film")
+    assert "wrote film.webm: 4 frames" in app.export.message, app.export.message
     person.shot("done")
     person.x("key", "Escape")
     # every step is undone

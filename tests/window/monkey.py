@@ -50,7 +50,7 @@ from renderer.window.controls.shortcuts import KEY_NAMES, chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import commands, creation, items
 from renderer.window.remote import events, server
-from renderer.window.state import edit_actions, film_export, open_files, save_files
+from renderer.window.state import edit_actions, open_files, picture_export, save_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session, restore
 from tests.window.desktop.clipboard import CONTENTS
@@ -562,7 +562,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, scre
     before, home = Path.cwd(), os.environ.get("HOME")
     os.chdir(folder)  # where screenshots go
     os.environ["HOME"] = str(folder)
-    save_to, start = save_files.save_to, film_export.FilmExport.start
+    save_to, start = save_files.save_to, picture_export.PictureExport.start
 
     def save_inside(app, panel, path):
         if not Path(path).resolve().is_relative_to(folder.resolve()):
@@ -572,7 +572,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, scre
     def no_film(*_):
         raise UserError("a monkey makes no films")
 
-    save_files.save_to, film_export.FilmExport.start = save_inside, no_film
+    save_files.save_to, picture_export.PictureExport.start = save_inside, no_film
     app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", clock or Clock())
     screen = screen_of(app, gl, size, SCALE)
     try:
@@ -581,7 +581,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, scre
         screen.close()
         os.chdir(before)
         os.environ.pop("HOME") if home is None else os.environ.update(HOME=home)
-        save_files.save_to, film_export.FilmExport.start = save_to, start
+        save_files.save_to, picture_export.PictureExport.start = save_to, start
         geometry.build_bvh = build.build_bvh
 
 

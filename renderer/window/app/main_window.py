@@ -224,12 +224,16 @@ class MainWindow:
         labels |= {"Code": "Ctrl+J", "Find": "Ctrl+P", "Screenshot": "F12", "Controls": "H", "Keys": "F1"}
         action_buttons(app, ACTIONS, labels, 6 * self.scale)
         panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
+        exports = app.export is not None and app.export.is_running
         summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
+        summary = f"export {app.export.status}" if app.export and exports else summary
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
             left = width - imgui.calc_text_size(summary).x - 14 * self.scale
             if left > imgui.get_item_rect_max().x + 10:
                 imgui.same_line(left)
-                imgui.text_disabled(summary)
+                (imgui.text if exports else imgui.text_disabled)(summary)
+                if exports and imgui.is_item_clicked():
+                    app.overlays.picture.is_on = True
 
     def _short_toolbar(self, width: float, now: float, available: list[Action]) -> None:
         """The toolbar of a small window, as on a telephone."""

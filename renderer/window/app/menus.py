@@ -24,7 +24,7 @@ Entries = list[tuple[str, Callable[[], object]]]  # labels with what a click on 
 MAX_FOLDER = 40  # characters of a recent file's folder
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
 EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
-SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "Ctrl+Shift+E")
+SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "", "Ctrl+Alt+E", "Ctrl+Shift+E")
 FILE_KEYS = ("Ctrl+N", "Ctrl+Shift+N", "Ctrl+Alt+N", "Ctrl+O", "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
 
 

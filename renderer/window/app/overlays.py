@@ -13,6 +13,7 @@ from renderer.plain import printable
 from renderer.system.files import read_toml
 from renderer.window.app import palette
 from renderer.window.app.code_view import CodeView
+from renderer.window.app.export_dialog import ExportDialog
 from renderer.window.app.reference import Reference
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
@@ -21,7 +22,6 @@ from renderer.window.document import items
 from renderer.window.panels.panel_view import BAR_HEIGHT
 from renderer.window.state import edit_actions, save_files, unsaved
 from renderer.window.state.app_state import AppState
-from renderer.window.timeline.film_dialog import FilmDialog
 
 PALETTE_ROWS, PALETTE_WIDTH = 12, 640  # the width at scale 1
 SPAN_ALL_COLUMNS = imgui.SelectableFlags_.span_all_columns
@@ -40,7 +40,8 @@ class Overlays:
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
-        self.film_dialog = FilmDialog(app)
+        switches = app.overlays
+        self.dialogs = ExportDialog(app, switches.picture, False), ExportDialog(app, switches.film, True)
         self.reference = Reference(app, fonts, scale)
         self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # the palette's typed text, and its selected match
@@ -55,7 +56,9 @@ class Overlays:
             self._palette(actions, width, height)
         if self.app.overlays.dropped is not None:
             self._dropped(self.app.overlays.dropped, width, height)
-        self.film_dialog.draw(width, height, self.scale)
+        self.app.follow_export()
+        for dialog in self.dialogs:
+            dialog.draw(width, height, self.scale)
         self.reference.draw(width, height)
         _tour(self.app, self.fonts, right, bottom - BAR_HEIGHT * self.scale, self.scale)
         if self.app.dialog is not None:

@@ -27,12 +27,12 @@ from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
 from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.film_export import FilmExport
 from renderer.window.state.history import PanelsState, UndoStack, panels_state, show_again
 from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
+from renderer.window.state.picture_export import PictureExport, StillOptions
 from renderer.window.state.session import MAX_PANELS, KeptSession, RecentFiles, Session, default_path
 
 CLOSE_SECONDS = 0.5  # the longest time that close() waits for devices
@@ -86,7 +86,7 @@ class AppState:
         self.input = InputMode()
         self.loop = LoopState()
         self.lesson: LessonReader | None = None  # the open lesson
-        self.film: FilmExport | None = None  # the running or last export
+        self.export: PictureExport | None = None  # the running or last export
         self.message, self._message_until = "", 0.0
         # files
         self.screenshots = Screenshots()
@@ -163,6 +163,17 @@ class AppState:
         """Runs the action of a key, a button or the palette."""
         with self.errors_as_messages(action.name):
             action.run(self)
+
+    def start_export(self, panel: Panel, path: Path, options: StillOptions) -> None:
+        """Starts the export of a panel's scene; raises UserError."""
+        self.export = PictureExport.start(panel, path, options, self.device)
+
+    def follow_export(self) -> None:
+        """Polls the running export; a message says how it ended."""
+        if self.export is not None and self.export.is_running:
+            self.export.poll()
+            if self.export.message:
+                self.show_message(self.export.message)
 
     # The session
 
@@ -304,7 +315,7 @@ class AppState:
             self.dialog = overlays.dropped = None
             return
         # The switches stand in the order in which Escape turns them off: the topmost layer first.
-        over = overlays.palette, overlays.film, overlays.reference, overlays.help, overlays.code
+        over = overlays.palette, overlays.picture, overlays.film, overlays.reference, overlays.help, overlays.code
         rest = modes.picking, overlays.inspector, self.panels.maximized
         for switch in (modes.dragging_panel, modes.picture_keys, *over, *rest):
             if switch:
@@ -316,8 +327,8 @@ class AppState:
         self.save(clean)
         self.file_watcher.close()
         self.work.cancel()
-        if self.film is not None:
-            self.film.close()
+        if self.export is not None:
+            self.export.close()
         if self.lesson is not None:
             self.lesson.cancel()
         idle = self._completion_thread.submit(int)

@@ -1,17 +1,20 @@
 """Runs a `rayfold` command in a child process, without blocking the UI thread.
 
-film_export.py exports films with it, lesson_reader.py measures the steps of lessons.
+picture_export.py exports with it, lesson_reader.py measures the steps of lessons.
 """
 
 import subprocess
+from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from renderer.errors import UserError
 from renderer.system import trust
 from renderer.system.process import module_child
+from renderer.system.progress import OFTEN
 
 MAX_LINE = 300  # characters of an error that are shown
+MAX_BYTES = 10_000  # of stderr that are read for its last line
 
 
 class CommandChild:
@@ -21,7 +24,7 @@ class CommandChild:
         """Starts the command, or raises UserError. `doing`, such as "the export", is the subject of error sentences."""
         self._folder, self._doing = folder, doing
         command, environment = module_child("renderer")
-        arguments = arguments + trust.options()
+        arguments, environment[OFTEN] = arguments + trust.options(), "1"
         try:
             with open(self._file("out"), "wb") as out, open(self._file("err"), "wb") as err:
                 self._process = subprocess.Popen(
@@ -42,10 +45,15 @@ class CommandChild:
         """The text on its stdout."""
         return self._file("out").read_text("utf-8", "replace")
 
+    def last_line(self) -> str:
+        """The last line on its stderr."""
+        with open(self._file("err"), "rb") as file:
+            file.seek(max(file.seek(0, SEEK_END) - MAX_BYTES, 0))
+            return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+
     def failure(self) -> str:
         """The last line on its stderr, or else its exit code."""
-        lines = self._file("err").read_text("utf-8", "replace").strip()
-        last = lines.rpartition("\n")[2].removeprefix("rayfold: ").removeprefix("error: ")
+        last = self.last_line().removeprefix("rayfold: ").removeprefix("error: ")
         return last[:MAX_LINE] or f"{self._doing} ended with code {self.poll()}"
 
     def terminate(self) -> None:

@@ -22,9 +22,9 @@ Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
 def activity(app: AppState, now: float) -> Activity:
     """The state of the main loop.
 
-    "drawing": a panel draws in this frame. "waiting": a compute device, a child process or an animation is at work.
+    "drawing": a panel draws in this frame. "waiting": a compute device, a lesson or an animation is at work.
     "compiling": work waits for a compiler. "flipping": a comparison alternates its two pictures, a view is to be
-    computed again, or the system's file dialog is open. "idle": nothing changes without input.
+    computed again, the system's file dialog is open, or an export is at work. "idle": nothing changes without input.
     """
     panels = app.panels
     drawn = [*panels, *panels.balls]
@@ -39,14 +39,14 @@ def activity(app: AppState, now: float) -> Activity:
                 return "drawing"
     if app.loop.needs_frame:
         return "drawing"
-    if is_measuring or app.film is not None and app.film.is_running:
+    if is_measuring:
         return "waiting"
     if app.current_message(now) or any(panel.draw_loop.busy or panel.is_playing for panel in drawn):
         return "waiting"
     if any(work.is_waiting for work in works):
         return "compiling"
     changes = any(panel.comparison.mode == "flip" or panel.inspection.is_due(panel) for panel in panels)
-    asks = app.dialog is not None and app.dialog.system is not None
+    asks = app.dialog is not None and app.dialog.system is not None or app.export is not None and app.export.is_running
     return "flipping" if changes or asks else "idle"
 
 
@@ -55,7 +55,7 @@ def only_refines(app: AppState, now: float) -> bool:
     loop, panels = app.loop, app.panels
     if loop.needs_frame or not loop.drew_first_frame or loop.lost_device or app.dialog or app.current_message(now):
         return False
-    if app.lesson is not None and app.lesson.is_measuring or app.film is not None and app.film.is_running:
+    if app.lesson is not None and app.lesson.is_measuring or app.export is not None and app.export.is_running:
         return False
     if app.work.is_waiting or app.screenshots.window:
         return False

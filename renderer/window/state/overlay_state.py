@@ -31,7 +31,8 @@ class OverlayState:
         self.palette = Switch()
         self.reference = Switch()
         self.code = Switch()  # the program beside the picture
-        self.film = Switch()  # the dialog that exports a film
+        self.picture = Switch()  # the dialog that exports a picture
+        self.film = Switch()  # and a film
         self.inspector = Switch()  # the magnified pixels at the pointer
         self.timeline = Switch()
         self.tracks = Switch()  # the timeline's row for each setting

@@ -1,1 +1,1 @@
-"""The timeline: key frames of the active panel's scene, their tracks, and the export of films."""
+"""The timeline: key frames of the active panel's scene, and their tracks."""

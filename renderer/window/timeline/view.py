@@ -29,15 +29,14 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     """Draws the timeline in the current Dear ImGui window."""
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
-    times, film = keyframe_times(panel.scene.animation), app.film
+    times = keyframe_times(panel.scene.animation)
     here = next((time for time in times if actions.is_at_time(app, time)), None)
-    progress = f"Film {film.fraction:.0%}" if film is not None and film.is_running else "Film..."
     buttons: list[tuple[str, str, Callable[[AppState], None]]] = [
         ("Resume" if panel.paused else "Pause", "Space: pause or resume", panel_actions.toggle_pause),
         ("Key", KEY_HELP, actions.add_keyframe),
         ("Delete", "Ctrl+Shift+K: delete the key frame at this time", actions.delete_keyframe_here),
         ("Tracks", "Ctrl+Shift+T: show a row for each setting with key frames", actions.toggle_tracks),
-        (f"{progress}###film", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
+        ("Film...", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
     ]
     has_room = imgui.get_content_region_avail().x > 580 * scale
     for label, help_text, run in buttons if has_room else buttons[:3]:

@@ -3,18 +3,22 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from renderer.cli import main
 from renderer.errors import UserError
-from renderer.formats.images import write_png
+from renderer.formats.images import write_png, read_digest, read_pixels
 from renderer.paths import ROOT
 from renderer.pictures import load, scene_of_table
 from renderer.raytracing.instances import Scattered
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, Key, eased, insert_keyframe, settings_at, write_animation
+from renderer.system import drafts
 from renderer.window.app import overlays
 from renderer.window.app.reference import page_lines, setting_lines
 from renderer.window.controls.file_dialog import FileDialog
@@ -23,8 +27,8 @@ from renderer.window.document import commands, creation, items, picking, pose
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
-from renderer.window.state import edit_actions, film_export, main_loop, open_files
-from renderer.window.state.session import MAX_RECENT, RecentFiles, Session, restore, save
+from renderer.window.state import edit_actions, main_loop, open_files, picture_export
+from renderer.window.state.session import MAX_RECENT, RecentFiles, restore, save
 from renderer.window.timeline import view as timeline_view
 from tests.window.headless import center, drag, frames, hold, point, press, wait_for_undo_step, window
 from tests.window.monkey import noop_device
@@ -522,12 +526,67 @@ def test_the_reference_explains_every_setting_and_every_page(hand):
     assert not hand.app.overlays.reference
 
 
-def test_films_say_what_is_wrong_with_them(hand, tmp_path):
-    with pytest.raises(UserError, match="is no film"):
-        film_export.FilmExport.start(hand.app.panel, tmp_path / "film.txt", film_export.FilmOptions(), "auto")
-    options = film_export.options_for(hand.app.panel)
-    assert options.samples == 2 and options.frames == 96
-    assert Session((hand.app.panel.scene,)).bases == ()
+def test_exports_say_what_is_wrong_with_them(hand, tmp_path, monkeypatch):
+    panel, started = hand.app.panel, []
+    child = SimpleNamespace(poll=lambda: None, last_line=str, terminate=bool, close=lambda *seconds: None)
+    monkeypatch.setattr(
+        picture_export, "CommandChild", lambda folder, arguments, doing: started.append(arguments) or child
+    )
+    film, still = picture_export.options_for(panel, True), picture_export.options_for(panel, False)
+    assert film.samples == still.samples == 2 and film.frames == 96 and not still.frames
+    for options, name, words in ((film, "film.txt", "is no film"), (still, "still.jpg", "is no picture")):
+        with pytest.raises(UserError, match=words):
+            picture_export.PictureExport.start(panel, tmp_path / name, options, "auto")
+    other = tmp_path / "photo.png"
+    Image.new("RGB", (4, 4)).save(other)  # PIL's, which has no recipe
+    with pytest.raises(UserError, match="did not draw"):
+        picture_export.PictureExport.start(panel, other, still, "auto")
+    drafts.texts[Path("wave.frag")] = "typed"
+    try:
+        with pytest.raises(UserError, match="not saved"):
+            toy = SimpleNamespace(original=SimpleNamespace(path=Path("wave.frag")), scene=SimpleNamespace(files=set()))
+            picture_export.PictureExport.start(toy, tmp_path / "toy.png", still, "auto")
+    finally:
+        drafts.texts.clear()
+    panel.scrub(1.25)
+    hand.app.start_export(panel, tmp_path / "still.png", replace(still, samples=0, width=64))
+    [words] = started
+    assert words[words.index("--time") + 1] == "1.25" and words[words.index("--size") + 1].startswith("64x")
+    assert "--samples" not in words and "--force" not in words
+
+
+def test_an_export_follows_the_lines_of_its_child(tmp_path):
+    lines = ["", "rayfold: scene, 64 x 36: 1 of 8 in 1 s", "rayfold: scene, 64 x 36, frame 2: 4.0 of 8 in 4 s"]
+    child = SimpleNamespace(poll=lambda: None, last_line=lambda: lines.pop(0), close=lambda: None)
+    export = picture_export.PictureExport(tmp_path / "a.png", picture_export.StillOptions(), child)
+    export.poll()
+    assert export.status == "starting"
+    export.poll()
+    assert export.status == "12%" and export.fraction == 0.125  # no rate yet
+    export.poll()
+    assert export.fraction == 0.5 and export.status.startswith("50%, 0:") and export.is_running
+    child.poll, child.output = lambda: 130, lambda: '{"output": "/b/a.unfinished-1.png", "samples": 4}'
+    export.is_canceled = True
+    export.poll()
+    assert export.message == "canceled: a.unfinished-1.png has the 4 samples so far"
+
+
+@pytest.mark.slow
+def test_an_exported_picture_has_the_bits_of_the_command_line(hand, tmp_path):
+    app, out = hand.app, tmp_path / "window.png"
+    press(hand, "Ctrl+Alt+E")
+    assert app.overlays.picture
+    options = replace(picture_export.options_for(app.panel, False), width=64, height=36)
+    app.start_export(app.panel, out, options)
+    while app.export.is_running:
+        app.follow_export()
+        sleep(0.05)
+    assert app.export.message.startswith("wrote window.png: 2 samples") and app.message == app.export.message
+    press(hand, "Escape")
+    scene = tmp_path / "hand.toml"
+    assert main(["export", str(scene), "-o", str(tmp_path / "command.png"), "--size", "64x36", "--time", "0"]) == 0
+    assert read_digest(out) == read_digest(tmp_path / "command.png") and read_digest(out)
+    assert np.array_equal(read_pixels(out), read_pixels(tmp_path / "command.png"))
 
 
 def test_the_title_is_typed_undone_and_saved(hand, tmp_path):

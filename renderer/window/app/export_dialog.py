@@ -1,0 +1,71 @@
+"""The dialogs that export a picture or a film: options and output file, then the progress with a button that cancels.
+
+state/picture_export.py runs the export in a child process.
+"""
+
+from renderer.export.frames import VIDEO_SUFFIXES
+from renderer.window.controls import theme
+from renderer.window.controls.settings import ControlContext, edit_settings
+from renderer.window.controls.toolkit import imgui
+from renderer.window.panels.panel import Panel
+from renderer.window.state import open_files
+from renderer.window.state.app_state import AppState
+from renderer.window.state.overlay_state import Switch
+from renderer.window.state.picture_export import STILL_SUFFIXES, PictureExport, StillOptions, options_for
+
+
+class ExportDialog:
+    """The dialog of pictures, or of films; `switch` opens it."""
+
+    def __init__(self, app: AppState, switch: Switch, is_film: bool):
+        self.app, self.switch, self.is_film = app, switch, is_film
+        self.title = "Export a film" if is_film else "Export a picture"
+        self.options: StillOptions | None = None
+        self._panel: Panel | None = None  # whose options these are
+        self._before: PictureExport | None = None  # an earlier export, whose message is old
+
+    def draw(self, width: float, height: float, scale: float) -> None:
+        """Draws over a window of width x height units, while the dialog is open."""
+        if not self.switch or self.app.dialog is not None:
+            self.options = self.options if self.switch else None
+            return
+        if self.options is None or self._panel is not self.app.panel:
+            self._panel, self.options = self.app.panel, options_for(self.app.panel, self.is_film)
+            self._before = self.app.export
+        low, high = (min(width * 0.9, 440 * scale), 0.0), (width * 0.94, height * 0.94)
+        self.switch.is_on = theme.begin_dialog(self.title, low, high, imgui.WindowFlags_.always_auto_resize)
+        export = self.app.export
+        if export is not None and export.is_running:
+            self._progress(export)
+        else:
+            self._form(self.app.panel, self.options)
+        imgui.end()
+
+    def _progress(self, export: PictureExport) -> None:
+        imgui.text_wrapped(str(export.output))
+        imgui.progress_bar(export.fraction, (-1, 0), export.status)
+        if imgui.button("Cancel the export"):
+            export.cancel()
+        imgui.same_line()
+        if theme.button("Hide", "the export goes on; the toolbar shows its progress"):
+            self.switch.is_on = False
+
+    def _form(self, panel: Panel, options: StillOptions) -> None:
+        imgui.text_wrapped(panel.scene.title if self.is_film else f"{panel.scene.title}, at {panel.scene_time:.2f} s")
+        if self.is_film and not panel.is_animated:
+            imgui.text_colored(theme.WARNING, "nothing moves in this scene: the frames will be equal")
+        context = ControlContext(hidden=() if panel.can_denoise else ("denoise",))
+        self.options = options = edit_settings(options, options_for(panel, self.is_film), context)
+        if self.is_film:
+            imgui.text_disabled(f"{options.frames} frames")
+        if imgui.button("Export..."):
+            suffixes = VIDEO_SUFFIXES if self.is_film else STILL_SUFFIXES
+            start = open_files.scene_folder(self.app) / f"{panel.original.path.stem}{suffixes[0]}"
+            self.app.ask_file(
+                self.title, start, suffixes, lambda path: self.app.start_export(panel, path, options), True
+            )
+        imgui.same_line()
+        if imgui.button("Close"):
+            self.switch.is_on = False
+        if self.app.export is not None and self.app.export is not self._before:
+            imgui.text_wrapped(self.app.export.message)
