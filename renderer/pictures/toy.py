@@ -5,6 +5,7 @@ draws a few of them at a time, and goes on from what it has drawn when settings 
 """
 
 import json
+import re
 import types
 from copy import copy
 from datetime import datetime
@@ -25,14 +26,15 @@ from renderer.records import dataclass, extended, fields, replace
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
-from renderer.system.files import parse_json
+from renderer.system.files import parse_json, read_text, resolve
 from renderer.system.trial import run_trial
 from renderer.system.trust import trusting
 from renderer.toys.passes import Input, ToyPasses
-from renderer.toys.program import COMMON, IMAGE, SUFFIXES, Program, Uniform, read_program
+from renderer.toys.program import COMMON, IMAGE, INCLUDE, MAX_BYTES, SUFFIXES, Program, Uniform, read_program
 
 TAB_KEYS = {IMAGE: "image", COMMON: "common", "Buffer A": "buffer_a", "Buffer B": "buffer_b", "Buffer C": "buffer_c",
             "Buffer D": "buffer_d"}  # fmt: skip
+TAB_FILE = re.compile(r"common|buf(?:fer)?[ _-]?([a-d])", re.IGNORECASE)  # stems of the files beside Image.glsl
 TRIAL_SIZE = (32, 18)  # pixels of the picture by which a child process tries a shader
 TRIAL_SECONDS = 20.0  # after which the child process is ended
 ROUNDING = 1e-6  # frames added before rounding down, so that 0.1 s x 60 frames a second is frame 6
@@ -74,10 +76,24 @@ BASE_FIELDS = {f.name for f in fields(Settings)}
 
 
 def open_file(path: Path) -> Scene:
-    """A shader as a scene; its uniforms are settings."""
-    settings = Picture.read_settings({"image": path.name}, str(path), path.parent)
-    title, notes = path.stem.replace("_", " "), Picture.notes(settings, {})
-    return Scene(path, title, "toy", settings, Picture.tone, notes=notes)
+    """A shader as a scene; its uniforms are settings.
+
+    The tab Common is the first file beside it that it includes. Files beside one named Image are its other tabs.
+    """
+    is_image, files = path.stem.lower() == "image", {"image": path.name}
+    for file in sorted(path.parent.glob(f"*{path.suffix}")) if is_image else ():
+        if match := TAB_FILE.fullmatch(file.stem):
+            files[f"buffer_{match[1].lower()}" if match[1] else "common"] = file.name
+    included = INCLUDE.search(read_text(path, MAX_BYTES))
+    if (
+        included
+        and included[1] != path.name
+        and included[1] in {file.name for file in path.parent.glob(f"*{path.suffix}")}
+    ):
+        files["common"] = included[1]
+    settings = Picture.read_settings(files, str(path), path.parent)
+    title = (resolve(path).parent.name or path.stem) if len(files) > 1 else path.stem
+    return Scene(path, title.replace("_", " "), "toy", settings, Picture.tone, notes=Picture.notes(settings, {}))
 
 
 def with_date(scene: Scene) -> Scene:

@@ -5,16 +5,16 @@ are blanked and names of WebGL 1 defined, so that lines keep their numbers.
 """
 
 import re
+from pathlib import Path
 
 from renderer.errors import InputError, KernelError
 from renderer.gpu.gl import GlContext, Pass
-from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main
+from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main, INCLUDE
 
 GLSL_VERSION = 330
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
 # Mesa: 0:12(5): error: text; NVIDIA: 0(12) : error C1008: text; macOS: ERROR: 0:12: text
 LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?:\w+ )?error(?: \w+)?:)?\s*(.*)$")
-INCLUDE = re.compile(r"(?m)^[ \t]*#[ \t]*include\b")
 OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
 # GL's types of a uniform that a value of each type can set; a vec2 takes the first two components of a vec4.
@@ -40,7 +40,8 @@ def pass_text(program: Program, tab: Tab) -> str:
     plain = COMMENT.sub("", code)
     version = re.search(r"(?m)^\s*#version\s+(\d+)\s*(\w*)", code)
     number = int(version[1]) if version and version[2] != "es" and int(version[1]) > GLSL_VERSION else GLSL_VERSION
-    head = [f"#version {number}", "#extension GL_ARB_shading_language_packing : enable"]
+    # shadertoy.com defines GL_ES, a name that desktop drivers keep for themselves.
+    head = [f"#version {number}", "#extension GL_ARB_shading_language_packing : enable", "#define TOY_ES 1"]
     head += [f"#define {old} {new}" for old, new in zip(OLD_NAMES, NEW_NAMES, strict=True) if old in plain]
     cubes = {f"iChannel{k}": "samplerCube" for k, channel in enumerate(program.channels[tab.name]) if channel.is_cube}
     for name, type_ in (BUILTINS | cubes).items():
@@ -52,25 +53,28 @@ def pass_text(program: Program, tab: Tab) -> str:
         head.append("layout(location = 0) out vec4 toy_color;")
     head += ["uniform vec2 toy_origin;", "vec4 toy_point;"]
     starts = [f"#line {k * FILE_LINES + each.line}\n" for k, each in enumerate(tabs)]
-    body = [start + _adapted(each.text, is_plain) for start, each in zip(starts, tabs, strict=True)]
+    body = [start + _adapted(each.text) for start, each in zip(starts, tabs, strict=True)]
     call = "toy_main();" if is_plain else "toy_color = vec4(0, 0, 0, 1); mainImage(toy_color, toy_point.xy);"
     point = "toy_point = gl_FragCoord + vec4(toy_origin, 0, 0);"
     entry = f"#line {len(tabs) * FILE_LINES}\nvoid main() {{ {point} {call} }}\n"
     return "\n".join([*head, *body, entry])
 
 
-def _adapted(text: str, is_plain: bool) -> str:
-    """A tab's text without directives that only WebGL has, its pixel's position and its entry under our names."""
-    text = DIRECTIVE.sub("", text)
+def _adapted(text: str) -> str:
+    """A tab's text without directives that only WebGL has, its pixel's position, entry and GL_ES under our names."""
+    text = INCLUDE.sub("", DIRECTIVE.sub("", text))
     text = re.sub(r"\bgl_FragCoord\b", "toy_point", text)
+    text = re.sub(r"\bGL_ES\b", "TOY_ES", text)
     text = re.sub(r"\bgl_FragColor\b", "toy_color", text)
-    return re.sub(r"\bvoid(\s+)main\b", r"void\1toy_main", text) if is_plain else text
+    return re.sub(r"\bvoid(\s+)main\b", r"void\1toy_main", text)
 
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
     """Compiles a pass of a toy; ToyError if the driver refuses it, by files and lines, or a uniform cannot be set."""
     for each in (program.common, tab):
-        if each and (found := INCLUDE.search(each.text)):
+        for found in INCLUDE.finditer(each.text) if each else ():
+            if program.common and Path(found[1]).name == program.common.path.name:
+                continue  # which stands in front of every tab
             line = each.line + each.text.count("\n", 0, found.start())
             raise ToyError(f"{each.path}:{line}: GLSL has no #include; the tab Common holds what several tabs need")
     try:

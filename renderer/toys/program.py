@@ -42,6 +42,7 @@ TAB_LINE = re.compile(
     rf"^\s*(?://|/\*){RULER}(common|image|sound|buf(?:fer)?[ _]?([a-d])|cube(?:map)?[ _]?a){RULER}/?\s*$", re.IGNORECASE
 )
 CHANNEL_LINE = re.compile(r"^\s*(?://+\s*iChannel([0-3])\s*[:=]\s*(.*?)|#iChannel([0-3])\s+(.*?))\s*$")
+INCLUDE = re.compile(r'(?m)^[ \t]*#[ \t]*include\b[ \t]*["<]?([^">\s]*)[">]?')
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 UNIFORM = re.compile(
@@ -221,8 +222,12 @@ def _has_main_image(text: str) -> bool:
 
 
 def has_main(text: str) -> bool:
-    """True for a plain fragment shader, whose entry is main()."""
-    return re.search(r"\bvoid\s+main\s*\(", COMMENT.sub("", text)) is not None
+    """True for a plain fragment shader, whose entry is main(): not where main() is another program's, by an #if."""
+    plain = COMMENT.sub("", text)
+    if (main := re.search(r"\bvoid\s+main\s*\(", plain)) is None:
+        return False
+    conditions = re.findall(r"(?m)^[ \t]*#[ \t]*(if|endif)", plain[: main.start()])
+    return conditions.count("if") <= conditions.count("endif") or not _has_main_image(text)
 
 
 def check_entry(tab: Tab) -> None:

@@ -51,7 +51,8 @@ class ExportDialog:
             self.switch.is_on = False
 
     def _form(self, panel: Panel, options: StillOptions) -> None:
-        imgui.text_wrapped(panel.scene.title if self.is_film else f"{panel.scene.title}, at {panel.scene_time:.2f} s")
+        time = "" if self.is_film or not panel.is_animated else f", at {panel.scene_time:.2f} s"
+        imgui.text_wrapped(panel.scene.title + time)
         if self.is_film and not panel.is_animated:
             imgui.text_colored(theme.WARNING, "nothing moves in this scene: the frames will be equal")
         context = ControlContext(hidden=() if panel.can_denoise else ("denoise",))
