@@ -91,7 +91,7 @@ def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
 
 def _shape_distance(group: str, shape: object, ray: Ray) -> float:
     """The distance to the nearest primitive of a shape; infinite for a miss."""
-    primitives = _primitives(group, shape)
+    primitives = primitives_of(group, shape)
     centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
     round_ones = radii > 0
     return min(_sphere_distance(centers[round_ones], radii[round_ones], ray), _triangles(primitives[~round_ones], ray))
@@ -136,7 +136,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     if group == "distance_fields":
         reach = shape.scale * (0.5 if shape.kind == "menger" else bounding_radius(shape))
         return shape.position - np.full(3, reach), shape.position + np.full(3, reach)
-    primitives = _primitives(group, shape)
+    primitives = primitives_of(group, shape)
     if not len(primitives):
         return np.zeros(3), np.zeros(3)
     v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
@@ -145,7 +145,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
 
 
-def _primitives(group: str, shape: Any) -> np.ndarray:
+def primitives_of(group: str, shape: Any) -> np.ndarray:
     """The primitives of a shape, cached; name and material do not matter, so that editing these builds nothing."""
     return _model(shape) if group == "models" else _built(group, replace(shape, name="", material=""))
 

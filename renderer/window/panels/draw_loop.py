@@ -125,6 +125,11 @@ class DrawLoop:
         return complete and panel.measured.samples > 0 and self._displayed_state == self._requested_state()
 
     @property
+    def displayed_settings(self) -> PictureSettings | None:
+        """The settings of the displayed picture; None before the first one."""
+        return self._displayed_state and self._displayed_state[1]
+
+    @property
     def sample_key(self) -> tuple[DrawKey | None, int, bool]:
         """A key that changes when other settings are displayed, their samples double or the last one is displayed."""
         samples = self.displayed_samples

@@ -17,7 +17,7 @@ from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items, picking, pose
 from renderer.window.document.items import Item
 from renderer.window.panels.panel import Panel, PanelEditor
-from renderer.window.scene_editor import gizmo, material_ball
+from renderer.window.scene_editor import gizmo, material_ball, stand_in
 from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_presets, draw_properties
 from renderer.window.state import edit_actions, panel_actions
 from renderer.window.state.app_state import AppState
@@ -97,7 +97,7 @@ class SceneEditor(PanelEditor):
         return self._posed[2]
 
     def draw(self, rect: theme.Rect) -> None:
-        """Draws point lights, the box of the selected item and its gizmo over the picture."""
+        """Draws point lights, the box and the gizmo of the selected item, and the item until a picture shows it."""
         settings, item = self.settings, self.selected
         self._gizmo_is_drawn = False
         if not gizmo.can_draw(settings) or rect[2] < 8 or rect[3] < 8:
@@ -105,7 +105,9 @@ class SceneEditor(PanelEditor):
         if self.shows_grid:
             gizmo.draw_grid(settings, rect, self.scale)
         self._draw_lights(settings, rect)
-        current = self._pose()
+        current, panel = self._pose(), self.panel
+        if item and panel.work.is_waiting and stand_in.is_unseen(settings, item, panel.draw_loop.displayed_settings):
+            stand_in.draw(settings, item, rect)
         if item is None or current is None:
             return
         self._draw_box(settings, item, rect)

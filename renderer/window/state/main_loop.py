@@ -27,14 +27,14 @@ def activity(app: AppState, now: float) -> Activity:
     computed again, the system's file dialog is open, or an export is at work. "idle": nothing changes without input.
     """
     panels = app.panels
-    drawn = [*panels, *panels.balls]
+    drawn = panels.with_ball()
     works = [app.work, *(panel.work for panel in drawn)]
     if any(work.is_ready for work in works) or any(panel.draw_loop.is_ready for panel in drawn):
         return "drawing"
     is_measuring = app.lesson is not None and app.lesson.is_measuring
-    for panel, _, (_, _, width, height) in panels.placed_and_open():
+    for panel, size in panels.image_sizes():
         with panel.errors_stay():
-            needs_draw = panel.draw_loop.needs_draw((width, height), now)
+            needs_draw = panel.draw_loop.needs_draw(size, now)
             if needs_draw and not _must_wait(app, panel, now) and not is_measuring:
                 return "drawing"
     if app.loop.needs_frame:
@@ -62,7 +62,7 @@ def only_refines(app: AppState, now: float) -> bool:
     return not any(
         panel.display.is_new or panel.work.is_waiting or panel.is_playing or panel.is_interacting(now)
         or panel.comparison.mode != "off"
-        for panel in [*panels, *panels.balls]
+        for panel in panels.with_ball()
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def refine(app: AppState, now: float) -> None:
     """Takes over finished draws and starts further ones, without a frame of the window."""
     with app.errors_as_messages("an action that has waited for a compiler"):
         app.work.poll()
-    for panel in [*app.panels, *app.panels.balls]:
+    for panel in app.panels.with_ball():
         with panel.errors_stay():
             view = panel.inspection.shown
             panel.draw_loop.poll()
@@ -93,10 +93,9 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
         loop.drew_first_frame = True
         return
     loop.pixels = pixels
-    for ball in app.panels.balls:
-        ball.display.is_new = False
-    for panel in app.panels:
+    for panel in app.panels.with_ball():
         panel.display.is_new = False
+    for panel in app.panels:
         with panel.errors_stay():
             panel.tick(seconds)
     _save(app, now, seconds)
@@ -121,27 +120,27 @@ def _save(app: AppState, now: float, seconds: float) -> None:
 
 def _draw_panels(app: AppState, now: float, pixels: float) -> None:
     """Draws panels until DRAW_SECONDS are spent, in the order of their last draws, the oldest first."""
-    start, drawn, expected = app.now(), False, 0.0
+    start, drawn, expected, drawing = app.now(), False, 0.0, app.panels.with_ball()
     interacts = any(panel.is_interacting(now) for panel in app.panels)
     if app.lesson is not None:
         with app.errors_as_messages("measuring"):
             app.lesson.poll(now)
         if app.lesson.is_measuring:
             return  # panels would take the time that is measured
-    oldest_first = sorted(app.panels.placed_and_open(), key=lambda placed: placed.panel.draw_loop.started)
-    for panel, _, (_, _, width, height) in oldest_first:
+    oldest_first = sorted(app.panels.image_sizes(), key=lambda shown: shown[0].draw_loop.started)
+    for panel, (width, height) in oldest_first:
         size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
         with panel.errors_stay():
             if not panel.draw_loop.needs_draw(size, now) or _must_wait(app, panel, now):
                 continue
             expected += panel.draw_loop.expected_seconds(size, now)
             spent = max(app.now() - start, expected)
-            # The first draw opens the picture, `is_open` (placed_and_open() says only that the window has the panel).
+            # The first draw opens the picture, `is_open` (the panel's, not the window's).
             # That may take long, so it waits for a frame in which no other panel has drawn.
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
-            panels = 0 if interacts else sum(other.draw_loop.refines for other in app.panels)
+            panels = 0 if interacts else sum(other.draw_loop.refines for other in drawing)
             panel.draw_loop.draw(size, now, panels, app.loop.display_interval)
 
 
@@ -154,9 +153,10 @@ def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
     """
     if now - app.code_typed_at < TYPING_SECONDS and panel.draws_in_software and panel.display.texture is not None:
         return True
-    others = [other for other in app.panels if other is not panel]
+    drawn = app.panels.with_ball()
+    others = [other for other in drawn if other is not panel]
     if panel.uses_compute_device:
-        loops = [other.draw_loop for other in app.panels if other.uses_compute_device]
+        loops = [other.draw_loop for other in drawn if other.uses_compute_device]
         queued, seconds = sum(loop.busy for loop in loops), sum(loop.queued_seconds for loop in loops)
         if queued >= MAX_QUEUED or queued >= MAX_IN_FLIGHT and seconds > QUEUED_SECONDS:
             return True

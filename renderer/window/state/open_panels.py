@@ -105,15 +105,17 @@ class OpenPanels(Sequence[Panel]):
             self.placed.append(PlacedPanel(self[index], rects[index], (x, y + bar, w, h - 2 * bar)))
 
     def placed_and_open(self) -> list[PlacedPanel]:
-        """The placed panels that no action of this frame has closed, and the ball of the controls."""
-        placed = [placed for placed in self.placed if placed.panel in self._panels]
-        square = 0, 0, BALL_SIZE, BALL_SIZE
-        return [*placed, *(PlacedPanel(ball, square, square) for ball in self.balls)]
+        """The placed panels that no action of this frame has closed."""
+        return [placed for placed in self.placed if placed.panel in self._panels]
 
-    @property
-    def balls(self) -> list[Panel]:
-        """The ball of the controls; [] if no material was shown yet."""
-        return [] if self.ball is None else [self.ball]
+    def with_ball(self) -> list[Panel]:
+        """All that draws: the open panels, and the ball of the controls once a material was shown."""
+        return [*self._panels] if self.ball is None else [*self._panels, self.ball]
+
+    def image_sizes(self) -> list[tuple[Panel, tuple[float, float]]]:
+        """What draws in this frame: placed panels and the ball, with the size of their pictures in window units."""
+        placed = [(panel, image_rect[2:]) for panel, _, image_rect in self.placed_and_open()]
+        return placed if self.ball is None else [*placed, (self.ball, (BALL_SIZE, BALL_SIZE))]
 
     @property
     def rects(self) -> list[Rect]:
@@ -127,7 +129,7 @@ class OpenPanels(Sequence[Panel]):
 
     def image_size(self, panel: Panel) -> tuple[int, int]:
         """The size of a panel's picture in window units; the area's size if the panel is not placed."""
-        return next((p.image_rect[2:] for p in self.placed_and_open() if p.panel is panel), self.area[2:])
+        return next((size for shown, size in self.image_sizes() if shown is panel), self.area[2:])
 
     def current_layout(self) -> LayoutNode:
         """The layout of all panels: the user's, or a grid."""

@@ -79,6 +79,12 @@ def test_the_ball_waits_for_the_panel_and_for_the_end_of_a_drag(gl, scene):
         samples, drawn = ball.measured.samples, ball.drawn
         frames(screen, 5)
         assert (ball.measured.samples, ball.drawn) == (samples, drawn) and samples == ball.scene.settings.samples
+        panel.last_frame = ball.last_frame = SimpleNamespace()  # as if both drew on the compute device
+        ball.draw_loop = SimpleNamespace(busy=main_loop.MAX_QUEUED, queued_seconds=0.0)
+        assert main_loop._must_wait(app, panel, app.now()), "draws of the ball are in the device's queue, too"
+        ball.draw_loop.busy = 0
+        assert not main_loop._must_wait(app, panel, app.now())
+        app.panels.ball = None
         panel.selection = Item("materials", 1)
         frames(screen, 5)
         assert not app.message.startswith("drawing the ball: internal"), app.message
