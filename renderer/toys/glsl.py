@@ -17,6 +17,7 @@ DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUn
 LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?:\w+ )?error(?: \w+)?:)?\s*(.*)$")
 OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
+OWN_UNIFORM = re.compile(r"(?:\blayout\s*\([^)]*\)\s*)?\buniform\s+(?:(?:low|medium|high)p\s+)?(\w+)\s+(\w+)\s*;")
 # GL's types of a uniform that a value of each type can set; a vec2 takes the first two components of a vec4.
 FITTING = {"float": (0x1406, 0x140A), "int": (0x1404, 0x1405, 0x1406, 0x8B56), "bool": (0x8B56,),
            "vec2": (0x8B50,), "vec3": (0x8B50, 0x8B51), "vec4": (0x8B50, 0x8B51, 0x8B52),
@@ -36,7 +37,7 @@ class ToyError(InputError):
 def pass_text(program: Program, tab: Tab) -> str:
     """The text of a pass: what the picture declares, the tab Common, the tab itself, and main()."""
     tabs = [*([program.common] if program.common else []), tab]
-    code = "\n".join(each.text for each in tabs)
+    code = OWN_UNIFORM.sub(_undeclared, "\n".join(each.text for each in tabs))
     plain = COMMENT.sub("", code)
     version = re.search(r"(?m)^\s*#version\s+(\d+)\s*(\w*)", code)
     number = int(version[1]) if version and version[2] != "es" and int(version[1]) > GLSL_VERSION else GLSL_VERSION
@@ -62,11 +63,17 @@ def pass_text(program: Program, tab: Tab) -> str:
 
 def _adapted(text: str) -> str:
     """A tab's text without directives that only WebGL has, its pixel's position, entry and GL_ES under our names."""
-    text = INCLUDE.sub("", DIRECTIVE.sub("", text))
+    text = OWN_UNIFORM.sub(_undeclared, INCLUDE.sub("", DIRECTIVE.sub("", text)))
     text = re.sub(r"\bgl_FragCoord\b", "toy_point", text)
     text = re.sub(r"\bGL_ES\b", "TOY_ES", text)
     text = re.sub(r"\bgl_FragColor\b", "toy_color", text)
     return re.sub(r"\bvoid(\s+)main\b", r"void\1toy_main", text)
+
+
+def _undeclared(declaration: re.Match[str]) -> str:
+    """Nothing for a uniform as the picture declares it, so that it counts where another tool's #if hides it."""
+    type_, name = declaration.groups()
+    return "\n" * declaration[0].count("\n") if BUILTINS.get(name) == type_ else declaration[0]
 
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:

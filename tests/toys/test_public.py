@@ -79,3 +79,21 @@ def test_main_of_another_program_gives_way_to_main_image(opened):
     close(shown(*opened(text)), 0.25)
     plain = "out vec4 color;\n#if 1\nvoid main() { color = vec4(0.75, 0.75, 0.75, 1); }\n#endif"
     close(shown(*opened(plain)), 0.75)
+
+
+def test_uniforms_of_the_picture_that_an_if_hides(opened):
+    text = """#ifdef OTHER
+    layout(location = 0) uniform vec3 iResolution;
+    uniform highp float iTime;
+    #endif
+    uniform vec2 iMouse;  // of a type of its own
+    void mainImage(out vec4 c, in vec2 p) { c = vec4(iTime, iResolution.x / 1000.0, iMouse.x, 1); }"""
+    close(shown(*opened(text), 0.5)[0, 0], [0.5, 0.024, 0.0])
+
+
+def test_a_channel_with_a_comment_behind_it(opened):
+    text = (
+        '#iChannel0 "keyboard"   // and a remark\nvoid mainImage(out vec4 c, in vec2 p) { c = texture(iChannel0, p); }'
+    )
+    picture, settings = opened(text)
+    assert program_of(settings).channels["Image"][0].source == "keyboard"
