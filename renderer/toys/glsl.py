@@ -103,7 +103,7 @@ def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
     found: dict[tuple[int, int], str] = {}  # the first error of each line: others follow from it
     for match in LOG_LINE.finditer(log):
         number, line = divmod(int(match[1]), FILE_LINES)
-        message = match[2].strip().removesuffix("; candidates are:")
+        message = match[2].strip().removesuffix("; candidates are:").replace("NEW_IDENTIFIER", "a new name")
         if "error" not in match[0].lower() or not message or (number, line) in found:
             continue
         if number >= len(tabs):

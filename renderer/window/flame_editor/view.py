@@ -171,8 +171,10 @@ class FlameEditor(Editor):
             width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
             if index and imgui.get_item_rect_max().x + width < right:
                 imgui.same_line(0, 4 * self.scale)
-            background = theme.COLORS["button_active" if index == self.index else "button"]
-            text_color = imgui_ctx.push_style_color(imgui.Col_.text, self._xform_color(index))
+            is_selected = index == self.index
+            background = theme.COLORS["button_active" if is_selected else "button"]
+            color = theme.TEXT if is_selected else self._xform_color(index)  # some are dark on the selection
+            text_color = imgui_ctx.push_style_color(imgui.Col_.text, color)
             with text_color, imgui_ctx.push_style_color(imgui.Col_.button, background):
                 if imgui.button(f"{label}##map{index}"):
                     self.selected = index

@@ -40,9 +40,9 @@ class PanelView:
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
         if panel.display.texture is not None:
-            self._image(panel, panel.display.texture, image_rect, now)
+            bottom = self._image(panel, panel.display.texture, image_rect, now)
             self._values(panel, image_rect)
-            picture_overlays.draw(panel, image_rect, self.fonts, self.scale)
+            picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
             if overlay:
                 draw.push_clip_rect(*theme.corners(image_rect), True)
                 overlay()
@@ -59,8 +59,8 @@ class PanelView:
             self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
         draw.pop_clip_rect()
 
-    def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> None:
-        """The picture, or the two that are compared, side by side at the wipe position."""
+    def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> float:
+        """The picture, or the two that are compared, side by side at the wipe position; returns the caption's top."""
         draw, comparison = imgui.get_window_draw_list(), panel.comparison
         low, high = theme.corners(rect)
         inspection, zoom = panel.inspection, panel.zoom
@@ -81,11 +81,13 @@ class PanelView:
             label = f"{panel.inspection.name}: {panel.inspection.meaning}"
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
-        if label:
-            size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
-            wrap = high.x - low.x - 2 * pad
-            top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
-            theme.caption(draw, self.fonts.text, size, low.x + pad, top, label, wrap)
+        if not label:
+            return high.y
+        size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
+        wrap = high.x - low.x - 2 * pad
+        top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
+        theme.caption(draw, self.fonts.text, size, low.x + pad, top, label, wrap)
+        return top
 
     def _values(self, panel: Panel, rect: Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
@@ -118,7 +120,7 @@ class PanelView:
     def _statistics_line(self, panel: Panel, width: float) -> str:
         """As many statistics as fit in `width` units; made once for each report."""
         measured = panel.measured
-        key = measured.report, measured.transfer, panel.work.text() if panel.work.is_waiting else "", width
+        key = measured.report, panel.work.text() if panel.work.is_waiting else "", width
         known = self._lines.get(panel)
         if known is None or known[0][0] is not key[0] or known[0][1:] != key[1:]:
             known = self._lines[panel] = key, _fit(_statistics(panel), width)
@@ -189,7 +191,7 @@ def _speed(panel: Panel, now: float) -> list[str]:
     samples = measured.sample_rate.mean_rate() or 1 / seconds
     rate = f"{samples:,.0f}" if samples >= 100 else f"{samples:.3g}"
     displayed = measured.frame_rate.rate(now)
-    fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed else []
+    fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
     duration = f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
     return [f"{rate} samples/s", duration, *fps]
 
@@ -205,9 +207,16 @@ def _progress(panel: Panel) -> str:
 
 
 def _statistics(panel: Panel) -> list[str]:
-    """The picture's report without zeros, series first, then the transfer to the window."""
+    """The picture's report without zeros, series first."""
     report = [row for row in panel.measured.rows if row.name != "samples" and row.text != "0"]
     report.sort(key=lambda row: row.series is None)
-    facts = [f"{row.label} {row.text}" for row in report]
-    facts = [*facts, panel.measured.transfer] if panel.measured.transfer else facts
+    facts = [f"{row.label} {row.text if row.series is None else _short_series(row.text)}" for row in report]
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts
+
+
+def _short_series(text: str) -> str:
+    """A series whose last number stands once, however often it repeats."""
+    numbers = text.split("  ")
+    while len(numbers) > 1 and numbers[-1] == numbers[-2]:
+        numbers.pop()
+    return "  ".join(numbers)

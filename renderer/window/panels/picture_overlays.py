@@ -25,8 +25,8 @@ WHITE = (1.0, 1.0, 1.0, 1.0)
 INSPECTOR_RADIUS = 4  # magnified pixels to each side of the pointer
 
 
-def draw(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
-    """Draws the clicked pixel's rays and the view's marks and legend over the picture in `rect`."""
+def draw(panel: Panel, rect: theme.Rect, bottom: float, fonts: theme.Fonts, scale: float) -> None:
+    """Draws the clicked pixel's rays, the view's marks and, above `bottom`, its legend over the picture in `rect`."""
     _draw_rays(panel, rect, scale)
     shown = panel.inspection.shown
     if shown is None:
@@ -35,7 +35,7 @@ def draw(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> No
         _mark(panel, mark, rect, fonts, scale)
     has_room = rect[2] >= MIN_SIZE[0] * scale and rect[3] >= MIN_SIZE[1] * scale
     if shown.legend is not None and has_room:
-        _legend(shown.legend, rect, fonts, scale)
+        _legend(shown.legend, rect[0] + rect[2], bottom, fonts, scale)
 
 
 def _mark(panel: Panel, mark: Mark, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
@@ -51,14 +51,14 @@ def _mark(panel: Panel, mark: Mark, rect: theme.Rect, fonts: theme.Fonts, scale:
         theme.shadow_text(draw_list, fonts.text, size, at[0] + radius + 3, at[1] - size / 2, theme.TEXT, mark.text)
 
 
-def _legend(legend: Legend, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
-    """The scale of colors in the upper right corner, with numbers below it."""
+def _legend(legend: Legend, right: float, bottom: float, fonts: theme.Fonts, scale: float) -> None:
+    """The scale of colors in the lower right corner, with numbers below it: pictures of algorithms begin at the top."""
     draw_list, size = imgui.get_window_draw_list(), theme.FONT_SIZE * scale * 0.85
     width, height, pad = LEGEND_SIZE[0] * scale, LEGEND_SIZE[1] * scale, 10 * scale
     texts = [format_number(legend.value(tick / LEGEND_INTERVALS)) for tick in range(LEGEND_INTERVALS + 1)]
-    left, top = rect[0] + rect[2] - width - 4 * pad, rect[1] + pad
-    low = (left - 3 * pad, top - pad / 2)
-    high = (left + width + 3 * pad, top + height + size * (2.5 if legend.unit else 1.4))
+    below = height + size * (2.5 if legend.unit else 1.4)
+    left, top = right - width - 4 * pad, bottom - below - pad
+    low, high = (left - 3 * pad, top - pad / 2), (left + width + 3 * pad, top + below)
     draw_list.add_rect_filled(low, high, theme.color_u32((0.05, 0.06, 0.08, 0.78)), 4 * scale)
     for bar in range(LEGEND_COLORS):
         color = int(COLOR_TABLE[bar * (LEVELS - 1) // (LEGEND_COLORS - 1)])
@@ -150,7 +150,8 @@ def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, sca
     with padding, imgui_ctx.begin_tooltip():
         _magnifier(region(displayed, x, y), min(x, INSPECTOR_RADIUS), min(y, INSPECTOR_RADIUS), 11 * scale)
         with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE):
-            imgui.text_disabled(f"x {x}  y {y}\n  {'linear':>12} {'sRGB':>6}")
+            imgui.text_disabled(f"x {x}  y {y}")
+            imgui.text_disabled(f"  {'linear':>12} {'sRGB':>6}")
             for line in pixel_lines(frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
                 imgui.text(line)
             for line in reference_lines(panel, u, v):

@@ -4,13 +4,11 @@ That takes seconds on a GPU and minutes on a processor. The shape shows at once,
 material's color, brighter where they face the camera; without shadows, and over what stands in front of it.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from renderer.raytracing.distance_fields import bounding_radius
-from renderer.raytracing.instances import instance_matrix
 from renderer.raytracing.settings import SHAPE_GROUPS, Settings
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
@@ -18,8 +16,9 @@ from renderer.window.document import items, picking
 from renderer.window.document.items import Item
 from renderer.window.scene_editor.gizmo import project
 
-MAX_TRIANGLES = 4000  # of a shape; a larger one shows its box alone
+MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
 MAX_SHAPES = 16
+MAX_UNITS = 1e5  # of the window, to each side
 AMBIENT = 0.3  # of the light on a surface that is seen edge on
 
 
@@ -35,54 +34,35 @@ def draw(settings: Settings, item: Item, rect: theme.Rect) -> None:
     """Draws the item; of a material, the shapes that have it."""
     is_material = item.group == "materials"
     shapes = items.users(settings, "materials", items.item_value(settings, item).name) if is_material else [item]
-    draw_list, eye = imgui.get_window_draw_list(), np.array(settings.view.position)
+    draw_list, eye, up = imgui.get_window_draw_list(), np.array(settings.view.position), settings.view.axes()[1]
     for shape in shapes[:MAX_SHAPES]:
         material = items.material_of(settings, shape)
         color = items.item_value(settings, material).color if material else (0.5, 0.5, 0.5)
         base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)
-        corners, spheres = _geometry(settings, shape)
+        corners, spheres = _geometry(shape.group, items.item_value(settings, shape))
         sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         seen = corners.mean(1) - eye
         lengths = np.linalg.norm(sides, axis=1) * np.linalg.norm(seen, axis=1)
         facing = np.abs((sides * seen).sum(1)) / np.maximum(lengths, 1e-30)
+        colors = np.column_stack([base * (AMBIENT + (1 - AMBIENT) * facing[:, None]), np.ones(len(facing))]).tolist()
         points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
-        visible = np.isfinite(points).all((1, 2)) & (np.abs(points) < 1e5).all((1, 2))
         for k in np.argsort(-(seen * seen).sum(1)):  # the farthest first
-            if visible[k]:
-                light = base * (AMBIENT + (1 - AMBIENT) * facing[k])
-                draw_list.add_triangle_filled(*points[k].tolist(), theme.color_u32((*light.tolist(), 1.0)))
-        for center, radius in spheres:
-            up = settings.view.axes()[1]
-            (x, y), top = project(settings, np.array([center, center + radius * up]), rect)
-            size = float(np.hypot(*(top - (x, y))))
-            if np.isfinite(size) and size < 1e5:
-                draw_list.add_circle_filled((x, y), size, theme.color_u32((*base.tolist(), 1.0)))
+            if np.abs(points[k]).max() < MAX_UNITS:  # not NaN
+                draw_list.add_triangle_filled(*points[k].tolist(), theme.color_u32(colors[k]))
+        for sphere in spheres:
+            middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
+            radius = float(np.hypot(*(top - middle)))
+            if max(radius, *np.abs(middle)) < MAX_UNITS:
+                draw_list.add_circle_filled(middle.tolist(), radius, theme.color_u32((*base.tolist(), 1.0)))
 
 
-def _geometry(settings: Settings, item: Item) -> tuple[np.ndarray, list[tuple[np.ndarray, float]]]:
-    """The triangles (n, 3, 3) and the spheres, each with center and radius, of a shape in the world."""
-    value, matrix = items.item_value(settings, item), np.eye(3, 4)
-    if item.group == "distance_fields":  # fields do not fill the spheres that bound them
-        return np.zeros((0, 3, 3)), [(np.array(value.position), bounding_radius(value) * value.scale * 0.7)]
-    parts = [(item.group, value)]
-    if item.group == "instances":
-        matrix = instance_matrix(value)
-        parts = [(group, shape) for group, shape in _shapes(settings) if shape.name == value.shape]
-    triangles, spheres = [np.zeros((0, 3, 3))], []
-    for group, shape in parts:
-        rows = picking.primitives_of(group, shape) if group in (*SHAPE_GROUPS, "models") else ()
-        if not 0 < len(rows) <= MAX_TRIANGLES:
-            continue
-        v0, e1, e2 = (rows[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-        radii = rows["edge2"][:, 3]
-        corners = np.stack([v0, v0 + e1, v0 + e2], 1)[radii <= 0]
-        triangles.append(corners @ matrix[:, :3].T + matrix[:, 3])
-        size = abs(float(np.linalg.det(matrix[:, :3]))) ** (1 / 3)
-        spheres += [(matrix[:, :3] @ v0[k] + matrix[:, 3], size * float(radii[k])) for k in np.nonzero(radii > 0)[0]]
-    return np.concatenate(triangles), spheres
-
-
-def _shapes(settings: Settings) -> Iterator[tuple[str, Any]]:
-    for group in (*SHAPE_GROUPS, "models"):
-        for shape in getattr(settings, group):
-            yield group, shape
+def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The triangles (n, 3, 3) and the spheres (m, 4), center and radius, of a shape; none of other items."""
+    if group == "distance_fields":  # fields do not fill the spheres that bound them
+        return np.zeros((0, 3, 3)), np.array([[*value.position, bounding_radius(value) * value.scale * 0.7]])
+    rows = picking.primitives_of(group, value) if group in (*SHAPE_GROUPS, "models") else ()
+    if not 0 < len(rows) <= MAX_TRIANGLES:
+        return np.zeros((0, 3, 3)), np.zeros((0, 4))
+    v0, e1, e2 = (rows[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
+    radii = rows["edge2"][:, 3]
+    return np.stack([v0, v0 + e1, v0 + e2], 1)[radii <= 0], np.column_stack([v0, radii])[radii > 0]

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
@@ -34,11 +35,7 @@ class StillOptions:
     height: int = setting(DEFAULT_SIZE[1], 16, MAX_SIDE, "pixels", logarithmic=True)
     samples: int = setting(0, 0, 1 << 20, "a pixel, of each frame; 0: as many as the scene asks for", logarithmic=True)
     denoise: bool = setting(False, help="guided by albedo and normal; needs pyoidn")
-
-    @property
-    def frames(self) -> int:
-        """The number of frames; 0 for a picture."""
-        return 0
+    frames: ClassVar[int] = 0
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class FilmOptions(StillOptions):
     seconds: float = setting(DEFAULT_DURATION, 0.01, 1e5, "of scene time, from the start")
 
     @property
-    def frames(self) -> int:
+    def frames(self) -> int:  # type: ignore[override]
         """The number of frames."""
         return max(1, round(self.seconds * self.fps))
 

@@ -296,7 +296,7 @@ def view_bottom(screen) -> float:
 
 
 def test_the_status_bar_begins_with_what_is_drawn():
-    measured = SimpleNamespace(transfer="through host memory", rows=[Row("bad_values", "bad values", "0", None),
+    measured = SimpleNamespace(rows=[Row("bad_values", "bad values", "0", None),
                                Row("passes", "passes", "1", None)])  # fmt: skip
     panel = SimpleNamespace(measured=measured, work=SimpleNamespace(is_waiting=False))
-    assert _statistics(panel) == ["passes 1", "through host memory"]
+    assert _statistics(panel) == ["passes 1"]
