@@ -3,6 +3,8 @@
 state/picture_export.py runs the export in a child process.
 """
 
+from functools import partial
+
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.window.controls import theme
 from renderer.window.controls.settings import ControlContext, edit_settings
@@ -46,9 +48,7 @@ class ExportDialog:
         imgui.progress_bar(export.fraction, (-1, 0), export.status)
         if imgui.button("Cancel the export"):
             export.cancel()
-        imgui.same_line()
-        if theme.button("Hide", "the export goes on; the toolbar shows its progress"):
-            self.switch.is_on = False
+        imgui.set_item_tooltip("closing this dialog does not: the toolbar shows the progress")
 
     def _form(self, panel: Panel, options: StillOptions) -> None:
         time = "" if self.is_film or not panel.is_animated else f", at {panel.scene_time:.2f} s"
@@ -62,9 +62,7 @@ class ExportDialog:
         if imgui.button("Export..."):
             suffixes = VIDEO_SUFFIXES if self.is_film else STILL_SUFFIXES
             start = open_files.scene_folder(self.app) / f"{panel.original.path.stem}{suffixes[0]}"
-            self.app.ask_file(
-                self.title, start, suffixes, lambda path: self.app.start_export(panel, path, options), True
-            )
+            self.app.ask_file(self.title, start, suffixes, partial(self.app.start_export, panel, options), saves=True)
         imgui.same_line()
         if imgui.button("Close"):
             self.switch.is_on = False

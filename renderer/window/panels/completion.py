@@ -67,6 +67,6 @@ class SuspendableWork:
         return self._task is not None and self._task.ready
 
     def text(self) -> str:
-        """The kernel that the work waits for, and the seconds so far; the empty text if it does not wait."""
+        """The seconds of waiting so far, and the kernel that is compiled; the empty text if it does not wait."""
         task = self._task
-        return f"compiling {task.compiles}, {time.perf_counter() - task.waits_since:.0f} s" if task else ""
+        return f"compiling, {time.perf_counter() - task.waits_since:.0f} s: {task.compiles}" if task else ""

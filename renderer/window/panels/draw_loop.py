@@ -126,8 +126,9 @@ class DrawLoop:
 
     @property
     def displayed_settings(self) -> PictureSettings | None:
-        """The settings of the displayed picture; None before the first one."""
-        return self._displayed_state and self._displayed_state[1]
+        """The settings of the displayed picture, if it is of the scene's kind."""
+        kind, settings = self._displayed_state or ("", None)
+        return settings if kind == self.panel.scene.picture else None
 
     @property
     def sample_key(self) -> tuple[DrawKey | None, int, bool]:

@@ -3,6 +3,7 @@
 MainWindow draws each displayed panel with it.
 """
 
+import re
 from collections.abc import Callable
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -43,15 +44,15 @@ class PanelView:
             bottom = self._image(panel, panel.display.texture, image_rect, now)
             self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
-            if overlay:
-                draw.push_clip_rect(*theme.corners(image_rect), True)
-                overlay()
-                draw.pop_clip_rect()
         elif not panel.error:
             size = imgui.calc_text_size(PREPARING)
             x, y, width, height = image_rect
             position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
             draw.add_text(position, theme.color_u32(theme.DIM), PREPARING)
+        if overlay and (panel.display.texture is not None or not panel.error):
+            draw.push_clip_rect(*theme.corners(image_rect), True)
+            overlay()
+            draw.pop_clip_rect()
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := _short_error(panel):
@@ -210,13 +211,6 @@ def _statistics(panel: Panel) -> list[str]:
     """The picture's report without zeros, series first."""
     report = [row for row in panel.measured.rows if row.name != "samples" and row.text != "0"]
     report.sort(key=lambda row: row.series is None)
-    facts = [f"{row.label} {row.text if row.series is None else _short_series(row.text)}" for row in report]
+    # The last number of a series stands once.
+    facts = [re.sub(r"(  \S+)\1+$", r"\1", f"{row.label} {row.text}") for row in report]
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts
-
-
-def _short_series(text: str) -> str:
-    """A series whose last number stands once, however often it repeats."""
-    numbers = text.split("  ")
-    while len(numbers) > 1 and numbers[-1] == numbers[-2]:
-        numbers.pop()
-    return "  ".join(numbers)

@@ -97,7 +97,7 @@ class SceneEditor(PanelEditor):
         return self._posed[2]
 
     def draw(self, rect: theme.Rect) -> None:
-        """Draws point lights, the box and the gizmo of the selected item, and the item until a picture shows it."""
+        """Draws lights, box and gizmo of the selected item, and shapes that the picture does not show yet."""
         settings, item = self.settings, self.selected
         self._gizmo_is_drawn = False
         if not gizmo.can_draw(settings) or rect[2] < 8 or rect[3] < 8:
@@ -106,8 +106,8 @@ class SceneEditor(PanelEditor):
             gizmo.draw_grid(settings, rect, self.scale)
         self._draw_lights(settings, rect)
         current, panel = self._pose(), self.panel
-        if item and panel.work.is_waiting and stand_in.is_unseen(settings, item, panel.draw_loop.displayed_settings):
-            stand_in.draw(settings, item, rect)
+        if panel.work.is_waiting:
+            stand_in.draw(settings, panel.draw_loop.displayed_settings, rect)
         if item is None or current is None:
             return
         self._draw_box(settings, item, rect)

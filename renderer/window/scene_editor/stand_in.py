@@ -1,9 +1,11 @@
-"""Flat stand-ins of the selected item, drawn over the last picture while a kernel for its new kind compiles.
+"""Flat stand-ins of shapes that the last picture does not show, drawn over it while a kernel for them compiles.
 
-That takes seconds on a GPU and minutes on a processor. The shape shows at once, by its triangles and spheres in the
-material's color, brighter where they face the camera; without shadows, and over what stands in front of it.
+That takes seconds on a GPU and minutes on a processor. The shapes show at once, by their triangles and spheres in their
+materials' colors, brighter where they face the camera; without shadows, and over what stands in front of them.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,43 +19,54 @@ from renderer.window.document.items import Item
 from renderer.window.scene_editor.gizmo import project
 
 MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
-MAX_SHAPES = 16
+MAX_SHAPES = 64
 MAX_UNITS = 1e5  # of the window, to each side
+Face = tuple[float, list[Any], float, list[float]]  # squared distance, corners or center, radius or 0, color
 AMBIENT = 0.3  # of the light on a surface that is seen edge on
 
 
+def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
+    """Draws the shapes that differ, in themselves or in their material, from the displayed picture's `shown`."""
+    draw_list = imgui.get_window_draw_list()
+    unseen = islice((item for item in items.all_items(settings) if is_unseen(settings, item, shown)), MAX_SHAPES)
+    faces = [face for item in unseen for face in _faces(settings, item, rect)]
+    for _, points, radius, color in sorted(faces, key=lambda face: -face[0]):  # the farthest first
+        if radius:
+            draw_list.add_circle_filled(points, radius, theme.color_u32(color))
+        else:
+            draw_list.add_triangle_filled(*points, theme.color_u32(color))
+
+
 def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
-    """True if the displayed picture is of settings `shown`, in which the item or its material differs."""
+    """True for a shape that the picture of settings `shown` (None: no picture) does not show as it is."""
+    if item.group not in picking.BOXED or getattr(items.item_value(settings, item), "name", ""):  # drawn by instances
+        return False
     looks = [item, items.material_of(settings, item)]
-    return not isinstance(shown, Settings) or any(
-        getattr(settings, look.group)[look.index] not in getattr(shown, look.group) for look in looks if look
-    )
+    slices = [(look.group, slice(look.index, look.index + 1)) for look in looks if look]
+    return shown is None or any(getattr(settings, group)[at] != getattr(shown, group)[at] for group, at in slices)
 
 
-def draw(settings: Settings, item: Item, rect: theme.Rect) -> None:
-    """Draws the item; of a material, the shapes that have it."""
-    is_material = item.group == "materials"
-    shapes = items.users(settings, "materials", items.item_value(settings, item).name) if is_material else [item]
-    draw_list, eye, up = imgui.get_window_draw_list(), np.array(settings.view.position), settings.view.axes()[1]
-    for shape in shapes[:MAX_SHAPES]:
-        material = items.material_of(settings, shape)
-        color = items.item_value(settings, material).color if material else (0.5, 0.5, 0.5)
-        base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)
-        corners, spheres = _geometry(shape.group, items.item_value(settings, shape))
-        sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        seen = corners.mean(1) - eye
-        lengths = np.linalg.norm(sides, axis=1) * np.linalg.norm(seen, axis=1)
-        facing = np.abs((sides * seen).sum(1)) / np.maximum(lengths, 1e-30)
-        colors = np.column_stack([base * (AMBIENT + (1 - AMBIENT) * facing[:, None]), np.ones(len(facing))]).tolist()
-        points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
-        for k in np.argsort(-(seen * seen).sum(1)):  # the farthest first
-            if np.abs(points[k]).max() < MAX_UNITS:  # not NaN
-                draw_list.add_triangle_filled(*points[k].tolist(), theme.color_u32(colors[k]))
-        for sphere in spheres:
-            middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
-            radius = float(np.hypot(*(top - middle)))
-            if max(radius, *np.abs(middle)) < MAX_UNITS:
-                draw_list.add_circle_filled(middle.tolist(), radius, theme.color_u32((*base.tolist(), 1.0)))
+def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
+    """The triangles and the spheres of a shape."""
+    material = items.material_of(settings, item)
+    color = items.item_value(settings, material).color if material else (0.5, 0.5, 0.5)
+    base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)
+    corners, spheres = _geometry(item.group, items.item_value(settings, item))
+    eye, up = np.array(settings.view.position), settings.view.axes()[1]
+    sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    seen = corners.mean(1) - eye
+    lengths = np.linalg.norm(sides, axis=1) * np.linalg.norm(seen, axis=1)
+    light = AMBIENT + (1 - AMBIENT) * np.abs((sides * seen).sum(1)) / np.maximum(lengths, 1e-30)
+    colors = np.column_stack([base * light[:, None], np.ones(len(light))]).tolist()
+    points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
+    for k, distance in enumerate((seen * seen).sum(1).tolist()):
+        if np.abs(points[k]).max() < MAX_UNITS:  # not NaN
+            yield distance, points[k].tolist(), 0.0, colors[k]
+    for sphere in spheres:
+        middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
+        radius = float(np.hypot(*(top - middle)))
+        if max(radius, *np.abs(middle)) < MAX_UNITS:
+            yield float(((sphere[:3] - eye) ** 2).sum()), middle.tolist(), radius, [*base.tolist(), 1.0]
 
 
 def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:

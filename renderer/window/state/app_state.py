@@ -164,16 +164,14 @@ class AppState:
         with self.errors_as_messages(action.name):
             action.run(self)
 
-    def start_export(self, panel: Panel, path: Path, options: StillOptions) -> None:
+    def start_export(self, panel: Panel, options: StillOptions, path: Path) -> None:
         """Starts the export of a panel's scene; raises UserError."""
         self.export = PictureExport.start(panel, path, options, self.device)
 
     def follow_export(self) -> None:
         """Polls the running export; a message says how it ended."""
-        if self.export is not None and self.export.is_running:
-            self.export.poll()
-            if self.export.message:
-                self.show_message(self.export.message)
+        if self.export is not None and (ending := self.export.poll()):
+            self.show_message(ending)
 
     # The session
 

@@ -112,7 +112,7 @@ class OpenPanels(Sequence[Panel]):
         """All that draws: the open panels, and the ball of the controls once a material was shown."""
         return [*self._panels] if self.ball is None else [*self._panels, self.ball]
 
-    def image_sizes(self) -> list[tuple[Panel, tuple[float, float]]]:
+    def image_sizes(self) -> list[tuple[Panel, tuple[int, int]]]:
         """What draws in this frame: placed panels and the ball, with the size of their pictures in window units."""
         placed = [(panel, image_rect[2:]) for panel, _, image_rect in self.placed_and_open()]
         return placed if self.ball is None else [*placed, (self.ball, (BALL_SIZE, BALL_SIZE))]

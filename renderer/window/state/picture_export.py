@@ -112,10 +112,10 @@ class PictureExport:
         """True until the export has ended."""
         return not self.message
 
-    def poll(self) -> None:
-        """Follows the progress, and sets the message once the child has ended."""
+    def poll(self) -> str:
+        """Follows the progress; sets the message when the child has ended, and returns it that once."""
         if not self.is_running:
-            return
+            return ""
         if self.child.poll() is not None:
             self.message = self._ending(self.output.name)
             self.child.close()
@@ -126,6 +126,7 @@ class PictureExport:
             if drawn > 0:
                 left = round((now - began) * (1 - self.fraction) / drawn)
                 self.status += f", {left // 60}:{left % 60:02} left"
+        return self.message
 
     def _ending(self, name: str) -> str:
         output = self.child.output()

@@ -297,6 +297,7 @@ def view_bottom(screen) -> float:
 
 def test_the_status_bar_begins_with_what_is_drawn():
     measured = SimpleNamespace(rows=[Row("bad_values", "bad values", "0", None),
-                               Row("passes", "passes", "1", None)])  # fmt: skip
+                               Row("passes", "passes", "1", None),
+                               Row("active", "active", "9  0  0  0", np.zeros(4))])  # fmt: skip
     panel = SimpleNamespace(measured=measured, work=SimpleNamespace(is_waiting=False))
-    assert _statistics(panel) == ["passes 1"]
+    assert _statistics(panel) == ["active 9  0", "passes 1"]

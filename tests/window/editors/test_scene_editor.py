@@ -549,7 +549,7 @@ def test_exports_say_what_is_wrong_with_them(hand, tmp_path, monkeypatch):
     finally:
         drafts.texts.clear()
     panel.scrub(1.25)
-    hand.app.start_export(panel, tmp_path / "still.png", replace(still, samples=0, width=64))
+    hand.app.start_export(panel, replace(still, samples=0, width=64), tmp_path / "still.png")
     [words] = started
     assert words[words.index("--time") + 1] == "1.25" and words[words.index("--size") + 1].startswith("64x")
     assert "--samples" not in words and "--force" not in words
@@ -577,7 +577,7 @@ def test_an_exported_picture_has_the_bits_of_the_command_line(hand, tmp_path):
     press(hand, "Ctrl+Alt+E")
     assert app.overlays.picture
     options = replace(picture_export.options_for(app.panel, False), width=64, height=36)
-    app.start_export(app.panel, out, options)
+    app.start_export(app.panel, options, out)
     while app.export.is_running:
         app.follow_export()
         sleep(0.05)
