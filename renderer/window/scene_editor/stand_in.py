@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from renderer.raytracing.distance_fields import bounding_radius
-from renderer.raytracing.settings import SHAPE_GROUPS, Settings
+from renderer.raytracing.settings import Settings
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import items, picking
@@ -73,7 +73,7 @@ def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
     """The triangles (n, 3, 3) and the spheres (m, 4), center and radius, of a shape; none of other items."""
     if group == "distance_fields":  # fields do not fill the spheres that bound them
         return np.zeros((0, 3, 3)), np.array([[*value.position, bounding_radius(value) * value.scale * 0.7]])
-    rows = picking.primitives_of(group, value) if group in (*SHAPE_GROUPS, "models") else ()
+    rows = picking.primitives_of(group, value)
     if not 0 < len(rows) <= MAX_TRIANGLES:
         return np.zeros((0, 3, 3)), np.zeros((0, 4))
     v0, e1, e2 = (rows[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
