@@ -78,8 +78,8 @@ def _undeclared(declaration: re.Match[str]) -> str:
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
     """Compiles a pass of a toy; ToyError if the driver refuses it, by files and lines, or a uniform cannot be set."""
-    for each in (program.common, tab):
-        for found in INCLUDE.finditer(each.text) if each else ():
+    for each in (*([program.common] if program.common else []), tab):
+        for found in INCLUDE.finditer(each.text):
             if program.common and Path(found[1]).name == program.common.path.name:
                 continue  # which stands in front of every tab
             line = each.line + each.text.count("\n", 0, found.start())

@@ -21,7 +21,7 @@ from renderer.window.scene_editor.gizmo import project
 MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
 MAX_SHAPES = 64
 MAX_UNITS = 1e5  # of the window, to each side
-Face = tuple[float, list[Any], float, list[float]]  # squared distance, corners or center, radius or 0, color
+Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, corners or center, radius or 0, color
 AMBIENT = 0.3  # of the light on a surface that is seen edge on
 
 
@@ -34,12 +34,14 @@ def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
         if radius:
             draw_list.add_circle_filled(points, radius, theme.color_u32(color))
         else:
-            draw_list.add_triangle_filled(*points, theme.color_u32(color))
+            first, second, third = points
+            draw_list.add_triangle_filled(first, second, third, theme.color_u32(color))
 
 
 def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
     """True for a shape that the picture of settings `shown` (None: no picture) does not show as it is."""
-    if item.group not in picking.BOXED or getattr(items.item_value(settings, item), "name", ""):  # drawn by instances
+    name: str = getattr(items.item_value(settings, item), "name", "")  # of what instances draw
+    if item.group not in picking.BOXED or name:
         return False
     looks = [item, items.material_of(settings, item)]
     slices = [(look.group, slice(look.index, look.index + 1)) for look in looks if look]
@@ -61,12 +63,12 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
     for k, distance in enumerate((seen * seen).sum(1).tolist()):
         if np.abs(points[k]).max() < MAX_UNITS:  # not NaN
-            yield distance, points[k].tolist(), 0.0, colors[k]
+            yield distance, points[k].tolist(), 0.0, tuple(colors[k])
     for sphere in spheres:
         middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
         radius = float(np.hypot(*(top - middle)))
         if max(radius, *np.abs(middle)) < MAX_UNITS:
-            yield float(((sphere[:3] - eye) ** 2).sum()), middle.tolist(), radius, [*base.tolist(), 1.0]
+            yield float(((sphere[:3] - eye) ** 2).sum()), middle.tolist(), radius, (*base.tolist(), 1.0)
 
 
 def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ def test_a_sphere_is_a_circle_where_it_is_seen(settings, drawn):
     [(center, radius, color)] = drawn.circles
     # At distance 5 with 90 degrees, 100 of the 200 pixels' half height are 5 units: 20 pixels a unit.
     np.testing.assert_allclose([*center, radius], [130.0, 120.0, 10.0], atol=1e-4)
-    assert not drawn.triangles and color == [1.0, 0.0, 0.0, 1.0]
+    assert not drawn.triangles and color == (1.0, 0.0, 0.0, 1.0)
 
 
 def test_a_solid_is_its_triangles_the_farthest_first(settings, drawn):
@@ -75,7 +75,7 @@ def test_shapes_are_drawn_until_the_picture_shows_them(settings, drawn):
     assert len(drawn.circles) == 2 and len(drawn.triangles) == 12, "nothing else is drawn over a picture of them all"
     blue = replace(settings, materials=(replace(settings.materials[0], color=(0.0, 0.0, 1.0)),))
     stand_in.draw(blue, settings, RECT)
-    assert len(drawn.circles) == 4 and drawn.circles[-1][2] == [0.0, 0.0, 1.0, 1.0]
+    assert len(drawn.circles) == 4 and drawn.circles[-1][2] == (0.0, 0.0, 1.0, 1.0)
 
 
 def test_a_named_shape_is_drawn_by_its_instances_alone(settings, drawn):
