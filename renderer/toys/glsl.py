@@ -9,7 +9,7 @@ from pathlib import Path
 
 from renderer.errors import InputError, KernelError
 from renderer.gpu.gl import GlContext, Pass
-from renderer.toys.program import ALIASES, BUILTINS, COMMENT, Program, Tab, has_main, INCLUDE
+from renderer.toys.program import ALIASES, BUILTINS, COMMENT, INCLUDE, Program, Tab, has_main
 
 GLSL_VERSION = 330
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")

@@ -7,7 +7,6 @@ canceled picture keeps its samples; the next export of a canceled film goes on f
 import json
 import re
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -15,6 +14,7 @@ from typing import ClassVar
 from renderer.errors import UserError
 from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.export.plan import DEFAULT_SIZE
+from renderer.records import dataclass, field
 from renderer.scene.animation import DEFAULT_DURATION
 from renderer.scene.schema import setting
 from renderer.system import drafts

@@ -12,7 +12,7 @@ from PIL import Image
 
 from renderer.cli import main
 from renderer.errors import UserError
-from renderer.formats.images import write_png, read_digest, read_pixels
+from renderer.formats.images import read_digest, read_pixels, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load, scene_of_table
 from renderer.raytracing.instances import Scattered
