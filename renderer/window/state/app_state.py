@@ -27,7 +27,7 @@ from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
 from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.history import PanelsState, UndoStack, panels_state, show_again
+from renderer.window.state.history import PanelsState, UndoStack, panels_state, renamed, show_again
 from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
@@ -241,6 +241,13 @@ class AppState:
         """Records the shown scenes as a step of undo, if they differ from the last step."""
         if self._undo_stack.differs(self._panels_state()):
             self.record()
+
+    def record_name(self, panel: Panel, path: Path, before: str, title: str) -> None:
+        """Makes the path and title under which a panel was saved those of its recorded states: to save is no step.
+
+        record_change() was called before.
+        """
+        self._undo_stack.rewrite(lambda state: renamed(state, panel, path, before, title), self._panels_state())
 
     @contextmanager
     def undo_step(self) -> Iterator[None]:

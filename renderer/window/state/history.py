@@ -3,10 +3,11 @@
 AppState records a state before and after each change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
-from renderer.records import dataclass, field
+from renderer.records import dataclass, field, replace
 from renderer.window.document.document import Document
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_scene import SceneFile
@@ -35,6 +36,16 @@ def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None
     """The state of the open panels."""
     documents, files = tuple(panel.document for panel in panels), tuple(panel.file for panel in panels)
     return PanelsState(tuple(panels), documents, files, active, layout)
+
+
+def renamed(state: PanelsState, panel: Panel, path: Path, before: str, title: str) -> PanelsState:
+    """The state as if the panel's scene always had this path, and this title where it had the title `before`."""
+    documents = list(state.documents)
+    for index in (k for k, each in enumerate(state.panels) if each is panel):
+        scene = documents[index].scene
+        scene = replace(scene, path=path, title=title if scene.title == before else scene.title)
+        documents[index] = replace(documents[index], scene=scene)
+    return replace(state, documents=tuple(documents))
 
 
 def show_again(state: PanelsState) -> None:
@@ -68,6 +79,11 @@ class UndoStack(Generic[State]):
             self._future = []
         else:
             self._past[-1] = state
+
+    def rewrite(self, change: Callable[[State], State], state: State) -> None:
+        """Replaces the last state by `state` and each other by change(it), for what is no step, such as a new name."""
+        self._past = [*map(change, self._past[:-1]), state]
+        self._future = [*map(change, self._future)]
 
     def undo(self, state: State) -> State | None:
         """Undoes one step and returns the state before it; None if there is none.

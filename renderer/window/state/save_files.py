@@ -50,10 +50,12 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     write_text(path, text.text)
     app.file_watcher.accept(path)
     scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
+    app.record_change()
+    before = panel.scene.title
     panel.base = panel.file.saved = text
     panel.file.path, panel.file.original = path, scene
     panel.show(scene)
-    app.record()
+    app.record_name(panel, path, before, scene.title)
     app.recent.add(path)
     app.presets_cache = None
     app.show_message(f"saved {path.name}")

@@ -7,7 +7,7 @@ import pytest
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.system import drafts
-from renderer.window.state import open_files, unsaved
+from renderer.window.state import open_files, save_files, unsaved
 from renderer.window.state.session import KeptSession
 from tests.window.headless import finish, frames, press, window
 
@@ -208,3 +208,41 @@ def test_new_and_recent_follow_one_rule(screen, scene_files):
         app.undo()
         frames(screen, 2)
         assert not app.panel.has_unsaved_work
+
+
+def test_saving_under_a_name_is_no_step_of_undo(screen, tmp_path):
+    """Undo takes back the last change of the scene, which keeps its file and its title."""
+    finish(screen)
+    app = screen.app
+    change(app.panel, 50)
+    app.record_change()
+    change(app.panel, 60)
+    app.record_change()
+    save_files.save_to(app, app.panel, tmp_path / "mine.toml")
+    steps = app._undo_stack.steps
+    frames(screen, 2)
+    app.undo()
+    assert app.panel.scene.settings.max_iterations == 50
+    assert app.panel.file.path == app.panel.scene.path == tmp_path / "mine.toml" and app._undo_stack.steps == steps - 1
+    app.undo()
+    assert app.panel.scene.settings.max_iterations == 40 and app.panel.file.path == tmp_path / "mine.toml"
+    app.redo()
+    app.redo()
+    assert app.panel.scene.settings.max_iterations == 60
+    press(screen, "Ctrl+Q")
+    frames(screen, 2)
+    assert app.overlays.question is None and app.loop.quit_requested, "what is on disk is asked for"
+
+
+def test_a_new_scene_keeps_the_name_under_which_it_was_saved(screen, tmp_path):
+    finish(screen)
+    app = screen.app
+    open_files.new_document(app)
+    finish(screen)
+    title = app.panel.scene.title
+    app.panel.show(replace(app.panel.scene, settings=replace(app.panel.scene.settings, max_depth=3)))
+    app.record_change()
+    save_files.save_to(app, app.panel, tmp_path / "my_table.toml")
+    assert title == "untitled" and app.panel.scene.title == "my table"
+    app.undo()
+    assert app.panel.scene.title == "my table" and app.panel.scene.settings.max_depth != 3
