@@ -20,6 +20,9 @@ from renderer.window.scene_editor.gizmo import project
 
 MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
 MAX_SHAPES = 64
+# Triangles are cut off nearer than this, and where the direction to a point is steeper to the side: a ground reaches
+# behind the camera, and window coordinates of millions of pixels are drawn inexactly.
+NEAR, WIDEST = 0.05, 8.0
 MAX_UNITS = 1e5  # of the window, to each side
 Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, corners or center, radius or 0, color
 AMBIENT = 0.3  # of the light on a surface that is seen edge on
@@ -28,14 +31,16 @@ AMBIENT = 0.3  # of the light on a surface that is seen edge on
 def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
     """Draws the shapes that differ, in themselves or in their material, from the displayed picture's `shown`."""
     draw_list = imgui.get_window_draw_list()
-    unseen = islice((item for item in items.all_items(settings) if is_unseen(settings, item, shown)), MAX_SHAPES)
+    unseen = list(islice((item for item in items.all_items(settings) if is_unseen(settings, item, shown)), MAX_SHAPES))
     faces = [face for item in unseen for face in _faces(settings, item, rect)]
+    draw_list.push_draw_flag(imgui.ImDrawFlags_.aa_fill.value, False)  # acute triangles would have spikes
     for _, points, radius, color in sorted(faces, key=lambda face: -face[0]):  # the farthest first
         if radius:
             draw_list.add_circle_filled(points, radius, theme.color_u32(color))
         else:
             first, second, third = points
             draw_list.add_triangle_filled(first, second, third, theme.color_u32(color))
+    draw_list.pop_draw_flag()
 
 
 def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
@@ -53,22 +58,46 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     material = items.material_of(settings, item)
     color = items.item_value(settings, material).color if material else (0.5, 0.5, 0.5)
     base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)
-    corners, spheres = _geometry(item.group, items.item_value(settings, item))
-    eye, up = np.array(settings.view.position), settings.view.axes()[1]
-    sides = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    value = items.item_value(settings, item)
+    corners, spheres = _geometry(item.group, value)
+    eye, (right, up, forward) = np.array(settings.view.position), settings.view.axes()
+    corners = _cut(corners - eye, forward, NEAR)
+    for side in (right, -right, up, -up):
+        corners = _cut(corners, WIDEST * forward + side, 0.0)
+    corners += eye
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     seen = corners.mean(1) - eye
-    lengths = np.linalg.norm(sides, axis=1) * np.linalg.norm(seen, axis=1)
-    light = AMBIENT + (1 - AMBIENT) * np.abs((sides * seen).sum(1)) / np.maximum(lengths, 1e-30)
+    lengths = np.linalg.norm(normals, axis=1) * np.linalg.norm(seen, axis=1)
+    light = AMBIENT + (1 - AMBIENT) * np.abs((normals * seen).sum(1)) / np.maximum(lengths, 1e-30)
     colors = np.column_stack([base * light[:, None], np.ones(len(light))]).tolist()
     points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
-    for k, distance in enumerate((seen * seen).sum(1).tolist()):
-        if np.abs(points[k]).max() < MAX_UNITS:  # not NaN
+    is_closed = item.group == "solids" and value.kind != "plane"  # of which no back is seen
+    is_back = is_closed & ((normals * seen).sum(1) > 0)
+    # By their farthest corners: a ground is behind what stands on it.
+    for k, distance in enumerate(((corners - eye) ** 2).sum(2).max(1).tolist()):
+        if np.abs(points[k]).max() < MAX_UNITS and not is_back[k]:  # not NaN
             yield distance, points[k].tolist(), 0.0, tuple(colors[k])
     for sphere in spheres:
         middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
         radius = float(np.hypot(*(top - middle)))
         if max(radius, *np.abs(middle)) < MAX_UNITS:
             yield float(((sphere[:3] - eye) ** 2).sum()), middle.tolist(), radius, (*base.tolist(), 1.0)
+
+
+def _cut(corners: np.ndarray, normal: np.ndarray, offset: float) -> np.ndarray:
+    """The triangles (n, 3, 3), without what lies behind the plane of points x with normal * x = offset."""
+    above = corners @ normal - offset
+    crosses = (above > 0).any(1) & (above < 0).any(1)
+    pieces = []
+    for triangle, heights in zip(corners[crosses], above[crosses], strict=True):
+        polygon: list[np.ndarray] = []
+        for k in range(3):
+            here, after = heights[k], heights[(k + 1) % 3]
+            polygon += [triangle[k]] if here >= 0 else []
+            if here * after < 0:
+                polygon.append(triangle[k] + here / (here - after) * (triangle[(k + 1) % 3] - triangle[k]))
+        pieces += [[polygon[0], polygon[k], polygon[k + 1]] for k in range(1, len(polygon) - 1)]
+    return np.concatenate([corners[(above >= 0).all(1)], np.array(pieces).reshape(-1, 3, 3)])
 
 
 def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
