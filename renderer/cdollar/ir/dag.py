@@ -139,10 +139,26 @@ class Component:
 
 
 @dataclass(frozen=True)
+class RangeCheck:
+    """True; an error if the range of its two inputs, which is not empty, leaves the inferred range of a variable."""
+
+    variable: BoundVariable
+
+    @property
+    def range(self) -> Range | None:
+        """The range that is allowed; None if it is not finite, or if border modes alone read at the variable."""
+        range_ = self.variable.range
+        return range_ if isinstance(range_, Range) and not range_.extends else None
+
+
+@dataclass(frozen=True)
 class UserCall:
     """Application of a device function: an ir.device_function.DeviceFunction."""
 
     function: Any
+
+
+Operation = str | Component | Access | RangeCheck | UserCall
 
 
 class Reduction(NamedTuple):
@@ -173,7 +189,7 @@ class Node:
 
     `type` is the name of a scalar type, a tuple of them, or a FunctionType. `attribute` is what the operation holds
     beside its inputs: Constant or RuntimeScalar (scalar), ArraySource or the parameters (function), BoundVariable
-    (variable), an operation's name, Access, Component or UserCall (apply), (Reduction, variables) (reduce),
+    (variable), an operation's name, Access, Component, RangeCheck or UserCall (apply), (Reduction, variables) (reduce),
     primitives.Primitive (primitive), device_function.Local (local), device_function.LocalArray (element).
     """
 
@@ -288,7 +304,7 @@ class Dag:
         """The value of a bound variable."""
         return self.intern("variable", variable.type, (), variable)
 
-    def apply(self, operation: str | Component | Access | UserCall, type_: NodeType, *inputs: Node) -> Node:
+    def apply(self, operation: Operation, type_: NodeType, *inputs: Node) -> Node:
         """An operation on its inputs."""
         return self.intern("apply", type_, inputs, operation)
 

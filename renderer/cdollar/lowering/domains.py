@@ -19,7 +19,17 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Box, Dimension, Node, Range
+from renderer.cdollar.ir.dag import (
+    INFINITE,
+    NOT_INFERRED,
+    UNKNOWN,
+    BoundVariable,
+    Box,
+    Dimension,
+    Node,
+    Range,
+    RangeCheck,
+)
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import BOOL, FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
 from renderer.cdollar.lowering.conversions import convert, resolve
@@ -374,7 +384,10 @@ def range_test(body: Body, low: Node, high: Node, span: Span) -> RestrictionTest
     def test(variables: list[BoundVariable]) -> Node:
         point = body.dag.bound_variable(variables[0])
         ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
-        tests = (body.builder.apply(name, end.type, point, end) for name, end in ends)
+        tests = [body.builder.apply(name, end.type, point, end) for name, end in ends]
+        if box is None:  # the uses of the variable give its range, which the ends may leave
+            tests.insert(0, body.dag.apply(RangeCheck(variables[0]), "bool", low, high))
+            body.dag.spans.setdefault(tests[0], span)
         return body.builder.chain("&&", tuple(tests)).node
 
     return RestrictionTest(box, test)

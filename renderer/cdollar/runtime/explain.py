@@ -35,6 +35,7 @@ LABELS: dict[type, Callable[[Any], str]] = {
     ir.ArraySource: lambda a: f"{a.name} [{' x '.join(map(str, a.ranges))}]",
     ir.Access: lambda a: "at" + (f" {a.borders}" if any(a.borders) else ""),
     ir.Component: lambda a: f"component {a.index}",
+    ir.RangeCheck: lambda a: f"check of the range of {a.variable.name}",
     ir.UserCall: lambda a: f"call {a.function.name}",
     type(None): lambda a: "",
 }

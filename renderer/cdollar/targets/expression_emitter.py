@@ -181,6 +181,8 @@ class ExpressionEmitter(FunctionTable):
             return EmittedValue((components.names[node.attribute.index],), components.poison)
         if isinstance(node.attribute, ir.Access):
             return self.access(node)
+        if isinstance(node.attribute, ir.RangeCheck):
+            return self.range_check(node)
         return self.call(node) if isinstance(node.attribute, ir.UserCall) else self.operation(node)
 
     def number(self, node: ir.Node) -> str:
@@ -199,6 +201,20 @@ class ExpressionEmitter(FunctionTable):
         name = self.declare(lines, node.type, text)
         poison = self.propagate_poison(node.attribute, [o.poison for o in operands], names, lines)
         return EmittedValue((name,), poison, bounds)
+
+    def range_check(self, node: ir.Node) -> EmittedValue:
+        """Emit the check of the ends of a range; the value is true."""
+        operands, lines = [self.lookup(child) for child in node.inputs], self.hoist_target(node).lines
+        poisons = [o.poison for o in operands]
+        if (allowed := node.attribute.range) is not None:
+            type_ = node.inputs[0].type
+            low, high = (self.dialect.cast(type_, o.names[0]) for o in operands)
+            numbers = (max(n, 0) if type_ == "uint" else n for n in (allowed.low, allowed.high))
+            first, end = (self.argument((node, k), type_, n, "r") for k, n in enumerate(numbers))
+            self.check_sites.append(node)
+            text = f"({low} < {high} && ({low} < {first} || {high} > {end})) ? {len(self.check_sites)} : 0"
+            poisons.append(self.declare(lines, "int", text, "poison", constant=False))
+        return EmittedValue((literal(1, "bool", self.dialect),), self.merge_poison(poisons, lines))
 
     def report_poison(self, poison: str | None) -> list[str]:
         """Return the lines that write a poison to the status word, where the host reads it; [] for None."""

@@ -19,7 +19,6 @@ import numpy as np
 from renderer.cdollar.checker.arrays import BlockArray
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
-from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
 from renderer.cdollar.ir.device_function import DeviceFunction
@@ -28,7 +27,7 @@ from renderer.cdollar.ir.types import DTYPES, Number, component_types
 from renderer.cdollar.targets import device_functions
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
 from renderer.cdollar.targets.numpy.simt import LoopLimitExceeded
-from renderer.cdollar.targets.numpy.spaces import HINT, LOCAL_HINT, outside_message
+from renderer.cdollar.targets.numpy.spaces import failed_check
 from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_memory, check_not_empty
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
@@ -365,12 +364,10 @@ class GraphTarget(Target):
             if status == device_functions.LOOP_LIMIT_STATUS:
                 raise LoopLimitExceeded(looping_function_under(plan.node), device_functions.MAX_DEVICE_ITERATIONS)
             if status:
-                access = plan.check_sites[status - 1]
-                if access.op == "element":
-                    raise ProgramError("CS0325", self.dag.spans[access], outside_message(access), LOCAL_HINT)
-                ranges = " x ".join(map(str, self.stored_ranges(ir.without_lets(access.inputs[0]))))
-                message = f"an index is outside of the domain {ranges}"
-                raise ProgramError("CS0317", self.dag.spans[access], message, HINT)
+                site, domain = plan.check_sites[status - 1], ""
+                if isinstance(site.attribute, ir.Access):
+                    domain = " " + " x ".join(map(str, self.stored_ranges(ir.without_lets(site.inputs[0]))))
+                raise failed_check(site, self.dag.spans[site], domain)
 
     # Reductions of host arrays that are larger than a chunk
 

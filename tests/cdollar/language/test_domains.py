@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl.target import GlslTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
@@ -71,6 +72,41 @@ def test_a_triangle_is_zero_elsewhere_in_its_box(device, gl, rng):
     text = "float[,] main(float[,] a) { var t(i : 0..5, j : i..5) = a(i, j); return t; }"
     for target in targets(device, gl):
         assert value_of(text, target, a=a).tolist() == np.triu(a).tolist()
+
+
+@pytest.mark.parametrize("body", ["sum(a(k), k : p(i)..p(i + 1))", "+ (a(k) * a(q(k)))", "max(a(k), k : 0..p(i + 1))"])
+def test_a_range_of_data_that_leaves_a_function_is_an_error(device, gl, body):
+    a, q = np.arange(1, 41, dtype="f4"), np.arange(40, dtype="i4")
+    statement = "i : 0..3; k : p(i)..p(i + 1);" if body.startswith("+") else ""
+    text = f"float[] main(float[] a, int[] p, int[] q) {{ {statement} var s(i : 0..3) = {body}; return s; }}"
+    allowed = r"`k`.*, but a\(k\) at 1:\d+ is read where 0\.\.40 is allowed"
+    for target in targets(device, gl):
+        for ends in ([0, 9, 12, 40], [3, 3, 9, 8]):  # the last range of these is reversed: it reads nothing
+            parts = [a[0 if body.startswith("max") else low : max(high, 0)] for low, high in itertools.pairwise(ends)]
+            reduced = {"s": np.sum, "+": lambda part: np.sum(part * part), "m": np.max}[body[0]]
+            found = value_of(text, target, a=a, p=np.array(ends, "i4"), q=q)
+            assert found.tolist() == [reduced(part) for part in parts]
+        for ends in ([0, 9, 12, 41], [0, 90, 91, 91], [-1, 9, 12, 40])[: 2 if body.startswith("max") else 3]:
+            with pytest.raises(ProgramError, match=allowed) as error:
+                value_of(text, target, a=a, p=np.array(ends, "i4"), q=q)
+            assert error.value.code == "CS0326"
+
+
+def test_only_ranges_that_a_result_depends_on_are_checked(rng):
+    a, p = rng.standard_normal(40).astype("f4"), np.array([0, 90, 12, 3], "i4")
+    for body, wanted in (
+        ("i == 2 ? sum(a(k), k : p(i + 1)..p(i)) : 0", [0, 0, a[3:12].sum()]),
+        ("sum(a(k), k : (90 + 0 * p(i))..-5)", [0, 0, 0]),
+        ("sum(a.clamp(k), k : 0..40 + 0 * p(i))", [a.sum()] * 3),
+        ("sum(a(k), k : max(p(i) - 9, 0)..min(p(i), size(a)))", [0, 0, a[3:12].sum()]),  # cut, as the hint says
+    ):
+        text = f"float[] main(float[] a, int[] p) {{ var s(i : 0..3) = {body}; return s; }}"
+        assert value_of(text, a=a, p=p).tolist() == pytest.approx(wanted, rel=1e-5)
+    for ends in ("0..90", "-5..3"):
+        text = f"float[] main(float[] a, int[] p) {{ var s(i : 0..3) = sum(a(k), k : {ends} + 0 * p(i)); return s; }}"
+        error = error_of(text, a=a, p=p)
+        assert (error.code, error.span.excerpt) == ("CS0326", f"{ends} + 0 * p(i)")
+        assert f"`k` runs over {ends}, but a(k) at 1:58 is read where 0..40 is allowed" in str(error)
 
 
 def test_ranges_of_several_variables_and_their_gradient(rng):

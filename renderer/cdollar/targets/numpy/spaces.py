@@ -12,11 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Ranges, Variables
+from renderer.cdollar.ir.dag import BoundVariable, Node, Range, RangeCheck, Ranges, Variables
 from renderer.records import dataclass, field
 
 HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
-LOCAL_HINT = "local arrays have no border modes; test the index: `if (i < 3) ...`"
+RANGE_HINT = "mend the ends, or cut them: `k : max(p(i), 0)..min(p(i + 1), size(a))`"
 LOCAL_HINT = "a local array has no border modes: test the index, `if (i < 3) ...`"
 
 
@@ -119,16 +119,31 @@ def propagate_poison(operation: str, operands: list[tuple[np.ndarray, Poison | N
     return merge_poison(poisons)
 
 
-def outside_message(element: Node) -> str:
-    """The message of an index outside of a local array."""
-    ranges = " x ".join(f"0..{size}" for size in element.attribute.shape)
-    return f"an index is outside of {ranges}, the local array `{element.attribute.name}`"
+def range_poison(check: Node, low: np.ndarray, high: np.ndarray) -> Poison | None:
+    """The poison of the ranges low..high that are not empty and leave the range that a RangeCheck allows."""
+    allowed = check.attribute.range
+    if allowed is None:
+        return None
+    low, high = np.broadcast_arrays(low, high)
+    where = np.asarray((low < high) & ((low < allowed.low) | (high > allowed.high)))
+    return Poison(where, check, f"{low[where][0]}..{high[where][0]}") if where.any() else None
+
+
+def failed_check(node: Node, span: Span, domain: str, range_: str = "") -> ProgramError:
+    """The error of a failed check of bounds: `domain` ends the message of an access, `range_` is what a range was."""
+    if isinstance(node.attribute, RangeCheck):
+        allowed, name = node.attribute.range, node.attribute.variable.name
+        where = f"`{name}` runs over {range_}" if range_ else f"the range of `{name}` is too wide"
+        message = f"{where}, but {allowed.provenance} is read where {allowed} is allowed"
+        return ProgramError("CS0326", span, message, RANGE_HINT)
+    if node.op == "element":
+        ranges = " x ".join(f"0..{size}" for size in node.attribute.shape)
+        message = f"an index is outside of {ranges}, the local array `{node.attribute.name}`"
+        return ProgramError("CS0325", span, message, LOCAL_HINT)
+    return ProgramError("CS0317", span, f"an index is outside of the domain{domain}", HINT)
 
 
 def raise_if_poisoned(poison: Poison | None, spans: WeakKeyDictionary[Node, Span]) -> None:
     """Raise the program's error if any value of a result is poisoned."""
     if poison is not None and np.any(poison.where):
-        if poison.node.op == "element":
-            raise ProgramError("CS0325", spans[poison.node], outside_message(poison.node), LOCAL_HINT)
-        message = f"an index is outside of the domain: {poison.index}"
-        raise ProgramError("CS0317", spans[poison.node], message, HINT)
+        raise failed_check(poison.node, spans[poison.node], f": {poison.index}", poison.index)

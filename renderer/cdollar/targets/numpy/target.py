@@ -158,6 +158,9 @@ class NumpyTarget(Target):
             return self.access(node, space)
         operands = [self.value(child, space) for child in node.inputs]
         values = [value for value, _ in operands]
+        if isinstance(node.attribute, ir.RangeCheck):
+            poisons = [poison for _, poison in operands]
+            return np.asarray(True), spaces.merge_poison([spaces.range_poison(node, *values), *poisons])
         with np.errstate(all="ignore"):
             if isinstance(node.attribute, ir.UserCall):
                 called = SimtInterpreter(node.attribute.function)
