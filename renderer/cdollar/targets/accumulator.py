@@ -54,6 +54,7 @@ class Accumulator:
         self.count = ""  # the variable that counts the added elements, if there are levels
         self.poison = ""
         self.may_poison = False
+        self.fixed_poison: str | None = None  # the poison of all elements alike, which no loop has to compute
 
     @property
     def storage_types(self) -> list[str]:
@@ -83,7 +84,9 @@ class Accumulator:
         e = self.emitter
         values = [e.value(child) for child in self.node.inputs[len(self.types) if self.reduction.is_fold else 0 :]]
         poison = e.merge_poison([v.poison for v in values], e.lines)
-        if poison:
+        if poison and not e.range_poisons.get(poison, frozenset(self.variables)) & frozenset(self.variables):
+            self.fixed_poison = poison
+        elif poison:
             self.may_poison = True
             e.emit(f"{self.poison} = {self.poison} != 0 ? {self.poison} : {poison};")
         element, condition = [v.names[0] for v in values], ""
@@ -182,4 +185,4 @@ class Accumulator:
     @property
     def result_poison(self) -> str | None:
         """The variable with the poison of the result, or None if it has none."""
-        return self.poison if self.may_poison else None
+        return self.poison if self.may_poison else self.fixed_poison

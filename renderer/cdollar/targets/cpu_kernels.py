@@ -99,7 +99,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
         emitter.delinearize(node.attribute[:-1], "row")
         accumulator.start()
         loops = column_loops(emitter, accumulator, node.attribute[-1], accumulator.variables)
-    if accumulator.may_poison:
+    if accumulator.result_poison:
         return None
     types = accumulator.storage_types
     result = accumulator.result([f"lanes{k}[lane]" for k in range(len(types))])[0]

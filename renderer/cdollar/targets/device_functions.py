@@ -71,7 +71,7 @@ class FunctionTable:
         """
         if not any(poisons):
             return None
-        if operation == "select":
+        if operation == "select" and any(poisons[1:]):
             taken = f"({names[0]} ? {poisons[1] or '0'} : {poisons[2] or '0'})"
         elif operation in ("&&", "||") and poisons[1]:
             taken = f"({names[0] if operation == '&&' else f'!{names[0]}'} ? {poisons[1]} : 0)"

@@ -133,6 +133,7 @@ def failed_check(node: Node, span: Span, domain: str, range_: str = "") -> Progr
     """The error of a failed check of bounds: `domain` ends the message of an access, `range_` is what a range was."""
     if isinstance(node.attribute, RangeCheck):
         allowed, name = node.attribute.range, node.attribute.variable.name
+        assert allowed is not None, "a check without a range never fails"
         where = f"`{name}` runs over {range_}" if range_ else f"the range of `{name}` is too wide"
         message = f"{where}, but {allowed.provenance} is read where {allowed} is allowed"
         return ProgramError("CS0326", span, message, RANGE_HINT)
