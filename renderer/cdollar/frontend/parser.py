@@ -428,6 +428,10 @@ class Parser(ExpressionParser):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
         elif isinstance(left, ast.Call):
             hint = f"define the whole function at once: `var {left.callee.span.excerpt}2(i) = ...;`"
+        elif isinstance(left, ast.TupleExpression):
+            first = left.elements[0].span.excerpt
+            message = f"`{left.span.excerpt}` cannot be assigned: an assignment has one target"
+            self.fail("CS0113", message, f"name the parts, `var (x, y) = ...;`, then assign `{first} = x;`", left.span)
         self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
 
 

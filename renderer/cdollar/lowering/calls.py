@@ -104,7 +104,9 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
         raise ProgramError("CS0324", tree.span, message, "the elements of functions of int indices can")
     if len(tree.indices) != len(subject.domain):
         message = f"{tree.subject.span.excerpt} has {len(subject.domain)} indices, {len(tree.indices)} are given"
-        raise ProgramError("CS0324", tree.span, message)
+        given = [index.span.excerpt for index in tree.indices] + [":"] * (len(subject.domain) - len(tree.indices))
+        hint = f"assign `{tree.subject.span.excerpt}[{', '.join(given[: len(subject.domain)])}] = ...`"
+        raise ProgramError("CS0324", tree.span, message, hint)
     names = [i.name for i in tree.indices if isinstance(i, ast.Name) and not is_known(body, i.name)]
     with body.block() as scope, body.program.inference.context() as context:
         for operand in (*tree.indices, tree.value):

@@ -53,6 +53,10 @@ HINTS = {
     "float main(float[] a) { float s = 0; for (i in a) s += a(i); return s; }": "`sum(a(i))`",
     "float main(float[] g) { float s = 0; foreach (float x in g) s += x; return s; }": "`sum(g(i))`",
     "float[] main(float[] a) => a[a > 1];": "`sum(a(i), i : k => ...)` reduces",
+    "float[,] main(float[,] a) { mutable var m = a; (m[0, :], m[1, :]) = (a[1, :], a[0, :]); return m; }": (
+        "name the parts, `var (x, y) = ...;`, then assign `m[0, :] = x;`"
+    ),
+    "float[,] main(float[,] a, int k) { mutable var m = a; m[k] = a[0, :]; return m; }": "assign `m[k, :] = ...`",
     "float[] main(float[,] a) => sum(a, 1);": "`var r(i) = sum(a(i, j), int j)`",
 }
 
