@@ -11,7 +11,7 @@ from renderer.flames.xml import dialects
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.flames.xml.elements import MAX_FLAMES
 from renderer.flames.xml.read import parse_library
-from tests.flames.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import apply_cases
 
 AFFINE = [1, 0, 0, 0, 1, 0]
 GLUE = 0.7

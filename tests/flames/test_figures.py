@@ -14,7 +14,7 @@ from renderer.flames.variations.catalog import variation_table
 from renderer.flames.variations.formulas import FUNCTIONS, program
 from renderer.flames.variations.java_random import JavaRandom
 from tests.flames.test_formulas import FRACTORIUM
-from tests.flames.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import apply_cases
 
 AFFINE = np.zeros(6)
 COUNT = 64

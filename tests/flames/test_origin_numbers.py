@@ -18,7 +18,7 @@ import pytest
 from renderer.flames.variations.catalog import variation_table
 from tests.flames.test_formulas import FORMULAS as WRITTEN_AS_FORMULAS
 from tests.flames.test_patterns import FORMULAS as PATTERNS
-from tests.flames.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import apply_cases
 from tests.seeds import seed_of
 
 FILES = [

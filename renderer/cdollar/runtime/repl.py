@@ -22,10 +22,12 @@ from renderer.cdollar.lowering.domains import lower_expression
 from renderer.cdollar.runtime.evaluate import evaluate_value, new_compilation
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import UserError
+from renderer.paths import ASSETS
 
-HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
+HELP = f"""an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
 var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
-:names what is declared   :q leave   assets/guides/cdollar.md is the guide"""
+:names what is declared   :q leave
+guide: {ASSETS / "guides" / "cdollar.md"}"""
 COMMANDS = (":d", ":h", ":names", ":q", ":t")
 WAITING = ("=>", "..", *"=,+-*/%&|^<>?", "&&", "||", "<=", ">=", "==", "!=")  # tokens after which a line goes on
 MAX_SHOWN_ELEMENTS = 1_000_000  # elements above which a value is not evaluated to be shown

@@ -172,4 +172,4 @@ def test_the_help_of_the_prompt_and_of_the_commands_name_the_guide(capsys):
     for command in ("run", "cdollar"):
         with pytest.raises(SystemExit):
             main([command, "--help"])
-    assert capsys.readouterr().out.count("assets/guides/cdollar.md") == 3
+    assert capsys.readouterr().out.count("cdollar.md") == 3

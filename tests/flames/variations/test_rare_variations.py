@@ -11,7 +11,7 @@ from numpy.linalg import norm
 from scipy.stats import ks_2samp
 
 from renderer.flames.variations.catalog import variation_table
-from tests.flames.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import apply_cases
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
 WEIGHT = 0.7

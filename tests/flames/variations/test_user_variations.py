@@ -7,7 +7,7 @@ from renderer.errors import UserError
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.variations import catalog as variations
 from tests.flames.games import run_chaos_game
-from tests.flames.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import apply_cases
 
 BILLOW = """// Billows along x.
 VARIATION(billow, frequency = 2, amplitude = 0.1) {

@@ -6,7 +6,7 @@ from scipy.stats import ks_2samp
 
 from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
-from tests.flames.reference_variations import FORMULAS
+from tests.flames.variations.reference_variations import FORMULAS
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
 SETS = {  # parameters away from their defaults, for those whose defaults do nothing
