@@ -18,6 +18,8 @@ import pytest
 from renderer.flames.variations.catalog import variation_table
 from tests.flames.test_formulas import FORMULAS as WRITTEN_AS_FORMULAS
 from tests.flames.test_patterns import FORMULAS as PATTERNS
+from tests.flames.variations.test_rare_variations import DISTANCES
+from tests.flames.variations.test_rare_variations import FORMULAS as RARE
 from tests.flames.variations.variation_kernel import apply_cases
 from tests.seeds import seed_of
 
@@ -131,7 +133,8 @@ def test_variations_give_the_numbers_of_their_origin(device, part):
 def test_every_variation_has_numbers_or_a_formula():
     measured = {case[0] for case in recorded()}
     origins = {v.name for v in variation_table().values() if v.origin == "JWildfire"}
-    assert WITNESSED_ELSEWHERE <= origins - measured <= WITNESSED_ELSEWHERE | PATTERNS.keys()
+    elsewhere = WITNESSED_ELSEWHERE | PATTERNS.keys() | RARE.keys() | DISTANCES.keys()
+    assert WITNESSED_ELSEWHERE <= origins - measured <= elsewhere
 
 
 @pytest.mark.parametrize("part", [QUICK_PART, *(pytest.param(k, marks=pytest.mark.slow) for k in range(PARTS))])

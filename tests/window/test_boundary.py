@@ -126,7 +126,7 @@ def test_an_error_in_a_part_of_the_frame_is_a_message(flame, logs, monkeypatch, 
         assert np.abs(flame.pixels().astype(int) - before).mean() < 1.0
 
 
-@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", save_files, "save_to"), ("N", open_files, "load")])
+@pytest.mark.parametrize("keys, owner, name", [("Ctrl+S", save_files, "save_to"), ("N", open_files, "load_for_window")])
 def test_an_error_in_an_action_is_a_message(screen, logs, monkeypatch, keys, owner, name):
     monkeypatch.setattr(owner, name, broken)
     press(screen, keys)

@@ -1,5 +1,6 @@
 """A lesson in the window by its events: steps turn, panels follow, answers are judged, a child measures."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_a_narrow_window_keeps_both(reading):
 
 def fake_child(text: str, code: int = 0):
     words = f"import sys; print({text!r}); print('rayfold: it cannot', file=sys.stderr); sys.exit({code})"
-    return lambda module: ([sys.executable, "-c", words, "--"], None)
+    return lambda module: ([sys.executable, "-c", words, "--"], dict(os.environ))
 
 
 FINDING = """{"step": 2, "problem": "", "program": null, "finding": {"x": [1, 2], "series": {"a": [3.0, null]},
@@ -122,7 +123,7 @@ def test_what_a_child_found_is_shown_and_its_failure_is_a_sentence(reading, monk
 def test_a_measurement_is_canceled(reading, monkeypatch):
     reader = reading.app.lesson
     press(reading, "Ctrl+PageDown")
-    monkeypatch.setattr(command_child, "module_child", lambda module: (ENDLESS, None))
+    monkeypatch.setattr(command_child, "module_child", lambda module: (ENDLESS, dict(os.environ)))
     press(reading, "Alt+M")
     child = reader._child
     assert reader.is_measuring and main_loop.activity(reading.app, reading.app.now()) == "waiting"
@@ -131,7 +132,7 @@ def test_a_measurement_is_canceled(reading, monkeypatch):
 
 
 def test_a_child_never_outlives_the_window(gl, folder, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(command_child, "module_child", lambda module: (ENDLESS, None))
+    monkeypatch.setattr(command_child, "module_child", lambda module: (ENDLESS, dict(os.environ)))
     reader = LessonReader(read_lesson(folder), 1)
     with window(reader.session().scenes, None, gl, (900, 500)) as screen:
         lesson_reader.open_lesson(screen.app, reader)
