@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from renderer.paths import SCENES
 from renderer.window.document import creation
 from tests.children import python_path
 from tests.window.headless import frames, press, window
@@ -44,7 +45,7 @@ def test_the_dialog_of_the_system_asks_first(hand, tmp_path, monkeypatch):
     app.native_dialogs = True
     press(hand, "Ctrl+O")
     asked = app.dialog.system
-    assert asked.asked[0] == "Open" and ".toml" in asked.asked[2] and not asked.asked[3]
+    assert asked.asked[0] == "Open in the active panel" and ".toml" in asked.asked[2] and not asked.asked[3]
     asked.answer = ""  # closed without a choice
     frames(hand)
     assert app.dialog is None
@@ -83,3 +84,15 @@ def test_the_system_s_dialog_is_a_program(tmp_path):
     assert done.stdout.strip().endswith("b.toml"), done.stderr
     asked = (tmp_path / "asked").read_text()
     assert "Open $(x)" in asked and "*.toml *.flame" in asked
+
+
+def test_a_file_is_opened_beside_the_active_panel(hand, tmp_path, monkeypatch):
+    monkeypatch.setattr("renderer.window.controls.file_dialog.SystemDialog", Answer)
+    app = hand.app
+    app.native_dialogs, before = True, list(app.panels)
+    press(hand, "Ctrl+Alt+O")
+    assert app.dialog.system.asked[0] == "Open in a new panel"
+    app.dialog.system.answer = SCENES / "mandelbrot.toml"
+    frames(hand)
+    assert list(app.panels)[: len(before)] == before and len(app.panels) == len(before) + 1
+    assert app.panel.scene.title.lower().startswith("mandelbrot")

@@ -25,7 +25,8 @@ MAX_FOLDER = 40  # characters of a recent file's folder
 VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
 EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
 SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "", "Ctrl+Alt+E", "Ctrl+Shift+E")
-FILE_KEYS = ("Ctrl+N", "Ctrl+Shift+N", "Ctrl+Alt+N", "Ctrl+O", "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
+OPEN_KEYS = ("Ctrl+N", "Ctrl+Shift+N", "Ctrl+Alt+N", "Ctrl+O", "Ctrl+Alt+O")
+FILE_KEYS = (*OPEN_KEYS, "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
 @contextmanager

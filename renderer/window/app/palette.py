@@ -40,9 +40,13 @@ def entries(app: AppState) -> list[Action]:
 
 
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
-    """The actions whose name, group or search words contain all words: actions of keys first, then by first word."""
+    """The actions whose name, group or search words contain all words.
+
+    Actions of keys come first; of these and of the others, those found without their group, then by the first word.
+    """
     found = [a for a in offered if all(word in f"{a.name} {a.group} {a.words}".lower() for word in words)]
-    return sorted(found, key=lambda a: (not a.keys, not a.name.lower().startswith(words[0])))
+    named = {id(a): all(word in f"{a.name} {a.words}".lower() for word in words) for a in found}
+    return sorted(found, key=lambda a: (not a.keys, not named[id(a)], not a.name.lower().startswith(words[0])))
 
 
 def _entry(name: str, group: str, run: Callable[[AppState], object]) -> Action:

@@ -157,7 +157,13 @@ def open_path(app: AppState, path: Path, in_new_panels: bool = False) -> None:
 
 def open_dialog(app: AppState) -> None:
     """Asks for a file to open in the active panel."""
-    app.ask_file("Open", scene_folder(app), OPEN_SUFFIXES, partial(open_path, app))
+    app.ask_file("Open in the active panel", scene_folder(app), OPEN_SUFFIXES, partial(open_path, app))
+
+
+def open_beside(app: AppState) -> None:
+    """Asks for a file to open in a new panel, beside the active one."""
+    choose = partial(open_path, app, in_new_panels=True)
+    app.ask_file("Open in a new panel", scene_folder(app), OPEN_SUFFIXES, choose)
 
 
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:

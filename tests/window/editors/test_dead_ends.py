@@ -220,6 +220,13 @@ def test_the_palette_shows_the_code_panel_first(screen, word):
     assert "Ctrl+J" in [action.keys for action in palette.matches(offered, [word])[:5]]
 
 
+def test_the_palette_offers_names_before_groups(screen):
+    """ "panel" is the group of pause, which Enter would run first."""
+    frames(screen)
+    offered = [*screen.ui.main_window._actions(), *palette.entries(screen.app)]
+    assert all("panel" in f"{action.name} {action.words}" for action in palette.matches(offered, ["panel"])[:4])
+
+
 def test_the_toolbar_opens_the_code_panel_and_the_palette(screen, places):
     frames(screen)
     drag(screen, middle(places["Code"]), 0, 0)
