@@ -132,10 +132,10 @@ def test_a_picture_that_goes_on_without_an_end_is_drawn_in_batches(gl, gpu, fast
         screen.app.panel.free_run = True
         refined(screen, 16)
         before = screen.app.panel.measured.samples
-        for _ in range(20):
+        for _ in range(3):
             screen.app.panel.draw_loop.wait_idle()
             loop(screen, 1)
-        assert screen.app.panel.measured.samples - before > 60
+        assert screen.app.panel.measured.samples - before > 20
 
 
 def test_the_last_batch_ends_at_the_last_sample_and_is_displayed(gl, gpu, fast_device):
