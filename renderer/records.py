@@ -25,7 +25,7 @@ else:
     def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):
         """Adds the methods of a dataclass, see dataclasses.dataclass(); those that the class defines are kept.
 
-        `__dataclass_params__.frozen` is False, so that a class by dataclasses.dataclass(frozen=True) cannot inherit.
+        `__dataclass_params__.frozen` is False, so a frozen class by dataclasses.dataclass() cannot inherit from `cls`.
         """
         if cls is None:
             return partial(dataclass, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)

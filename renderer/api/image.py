@@ -20,7 +20,7 @@ from renderer.pictures.picture import Frame
 from renderer.plain import IN_MEMORY, Json, format_value
 from renderer.records import dataclass, field, replace
 from renderer.scene.schema import to_table
-from renderer.system.outputs import write_bytes
+from renderer.system.outputs import write_bytes, writing
 from renderer.system.progress import Progress
 
 __all__ = ["Image"]
@@ -219,7 +219,8 @@ def _with_arrays_beside(job: RenderJob, path: Path) -> RenderJob:
     if not files:
         return job
     folder = Path(os.path.abspath(path)).with_suffix(".arrays")
-    folder.mkdir(exist_ok=True)
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
     for file in files:
         copy = folder / Path(file).name
         if not copy.exists():

@@ -168,6 +168,16 @@ def test_a_saved_picture_of_arrays_is_verified_without_the_temporary_files(tmp_p
     assert sorted(path.suffix for path in (tmp_path / "a b.arrays").iterdir()) == [".ply", ".png"]
 
 
+def test_a_folder_for_arrays_that_cannot_be_made_is_a_sentence(tmp_path):
+    image = renderer.render(renderer.Mesh(VERTICES, FACES), **DRAW)
+    (tmp_path / "taken.arrays").write_text("a file of the user")
+    for name in ("none/a.png", "taken.png"):
+        with pytest.raises(renderer.UserError, match=r"\.arrays: cannot be written"):
+            image.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+    assert (tmp_path / "taken.arrays").read_text() == "a file of the user"
+
+
 @pytest.mark.parametrize(
     ("texture", "sentence"),
     [

@@ -412,11 +412,11 @@ def test_extended_factors_solve_what_float64_does_not(tmp_path, capsys, rng):
     assert "--extended computes with twice" in capsys.readouterr().err
     assert main([*command, "--certified", radius]) == 3
     assert main([*command, "--extended", "--certified", radius]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
     errors = np.abs(np.load(files[2]) - exact)
-    assert told["extended"] and told["backward_error"] < 1e-15
-    assert errors.max() / np.abs(exact).max() <= told["forward_bound"] < 1e-12
-    assert told["certified"]["proof"] == "extended inverse" and told["certified"]["digits"] >= 14
+    assert report["extended"] and report["backward_error"] < 1e-15
+    assert errors.max() / np.abs(exact).max() <= report["forward_bound"] < 1e-12
+    assert report["certified"]["proof"] == "extended inverse" and report["certified"]["digits"] >= 14
     assert (errors <= np.load(radius) + 2.0**-53 * np.abs(exact)).all()  # `exact` is rounded
 
 

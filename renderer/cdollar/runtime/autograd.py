@@ -25,7 +25,7 @@ def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]],
 def torch_function(function: Function) -> Callable[..., Any]:
     """A C$ function of tensors for PyTorch's autograd: backward() takes its derivatives from vjp(), once.
 
-    Arguments are those of the function; it returns a tensor. Raises ImportError without PyTorch.
+    It takes the arguments of `function` and returns a tensor. Raises ImportError without PyTorch.
     """
     import torch
 

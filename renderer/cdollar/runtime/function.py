@@ -94,7 +94,7 @@ def vector_product(function: "Function") -> str:
         raise ArgumentError(f"cdollar.vjp: {function!r} returns {result}, which has no gradient by one vector")
     heads = ", ".join([f"{result} {VJP}_vector", *(p.span.text for p in declared.declaration.parameters)])
     value = f"{VJP}_result * {VJP}_vector"
-    if isinstance(result, FunctionType):  # the vector's indices start at 0, also where those of the result do not
+    if isinstance(result, FunctionType):  # indices of the vector start at 0, also where indices of the result do not
         indices = [f"{VJP}_{k}" for k in range(len(result.parameters))]
         places = ", ".join(f"{index} - low({VJP}_result, {k})" for k, index in enumerate(indices))
         each = ", ".join(indices)

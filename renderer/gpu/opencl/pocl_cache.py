@@ -81,7 +81,7 @@ class PoclCache:
             shutil.rmtree(self.folder / program, ignore_errors=True)
 
     def record(self) -> None:
-        """Adds new files to the record: those of programs that were used since open(), as PoCL notes."""
+        """Adds the files of programs that were used since open() to the record, as PoCL notes them."""
         programs = self._programs()
         found = self._files([f"{name}/" for name, used in programs.items() if used >= self._opened])
         recorded = self._read_record() if found else {}

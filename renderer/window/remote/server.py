@@ -32,7 +32,7 @@ from renderer.window.state.session import default_path
 ANY_ADDRESS = ("0.0.0.0", "::")
 # Fraction of the time for frames that are drawn, read and sent while panels refine, and the most seconds between two of
 # them: the thread that does it also starts the draws of the device.
-SENT_SHARE, MAX_SENT_INTERVAL = 0.2, 0.25
+SENT_FRACTION, MAX_SENT_INTERVAL = 0.2, 0.25
 FRAME_INTERVAL = 1 / 30  # seconds between two sent frames; also between two drawn ones, if there are several windows
 MAX_WAIT = 5.0  # seconds between two checks for viewers that have left
 RATIOS = (0.5, 4.0)  # pixels a unit that a browser may ask for
@@ -136,7 +136,7 @@ class Shown:
             exchange.wants_text = imgui.get_io().want_text_input
             exchange.publish_frame(window.pixels())
             if not window.gl.software:  # whose frames set it themselves
-                interval = min((time.perf_counter() - now) / SENT_SHARE, MAX_SENT_INTERVAL)
+                interval = min((time.perf_counter() - now) / SENT_FRACTION, MAX_SENT_INTERVAL)
                 window.app.loop.display_interval = interval
         if window.app.loop.quit_requested:
             exchange.close()

@@ -20,8 +20,8 @@ from renderer.window.scene_editor.gizmo import project
 
 MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
 MAX_SHAPES = 64
-# Triangles are cut off nearer than this, and where the direction to a point is steeper to the side: a ground reaches
-# behind the camera, and window coordinates of millions of pixels are drawn inexactly.
+# Triangles are clipped at the depth NEAR, and at WIDEST times the depth to each side: a ground reaches behind the
+# camera, and window coordinates of millions of pixels are drawn inexactly.
 NEAR, WIDEST = 0.05, 8.0
 MAX_UNITS = 1e5  # of the window, to each side
 Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, corners or center, radius or 0, color
@@ -72,10 +72,10 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     colors = np.column_stack([base * light[:, None], np.ones(len(light))]).tolist()
     points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
     is_closed = item.group == "solids" and value.kind != "plane"  # of which no back is seen
-    is_back = is_closed & ((normals * seen).sum(1) > 0)
+    is_back_face = is_closed & ((normals * seen).sum(1) > 0)
     # By their farthest corners: a ground is behind what stands on it.
     for k, distance in enumerate(((corners - eye) ** 2).sum(2).max(1).tolist()):
-        if np.abs(points[k]).max() < MAX_UNITS and not is_back[k]:  # not NaN
+        if np.abs(points[k]).max() < MAX_UNITS and not is_back_face[k]:  # not NaN
             yield distance, points[k].tolist(), 0.0, tuple(colors[k])
     for sphere in spheres:
         middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)

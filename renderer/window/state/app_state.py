@@ -242,12 +242,12 @@ class AppState:
         if self._undo_stack.differs(self._panels_state()):
             self.record()
 
-    def record_name(self, panel: Panel, path: Path, before: str, title: str) -> None:
-        """Makes the path and title under which a panel was saved those of its recorded states: to save is no step.
+    def record_name(self, panel: Panel, path: Path, old_title: str, title: str) -> None:
+        """Gives the recorded states of a panel the path and title under which it was saved: saving is no step of undo.
 
         record_change() was called before.
         """
-        self._undo_stack.rewrite(lambda state: renamed(state, panel, path, before, title), self._panels_state())
+        self._undo_stack.rewrite(lambda state: renamed(state, panel, path, old_title, title), self._panels_state())
 
     @contextmanager
     def undo_step(self) -> Iterator[None]:

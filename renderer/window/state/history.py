@@ -38,12 +38,12 @@ def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None
     return PanelsState(tuple(panels), documents, files, active, layout)
 
 
-def renamed(state: PanelsState, panel: Panel, path: Path, before: str, title: str) -> PanelsState:
-    """The state as if the panel's scene always had this path, and this title where it had the title `before`."""
+def renamed(state: PanelsState, panel: Panel, path: Path, old_title: str, title: str) -> PanelsState:
+    """The state, in which the panel's scene has another path, and another title if its title was `old_title`."""
     documents = list(state.documents)
     for index in (k for k, each in enumerate(state.panels) if each is panel):
         scene = documents[index].scene
-        scene = replace(scene, path=path, title=title if scene.title == before else scene.title)
+        scene = replace(scene, path=path, title=title if scene.title == old_title else scene.title)
         documents[index] = replace(documents[index], scene=scene)
     return replace(state, documents=tuple(documents))
 

@@ -51,11 +51,11 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     app.file_watcher.accept(path)
     scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     app.record_change()
-    before = panel.scene.title
+    old_title = panel.scene.title
     panel.base = panel.file.saved = text
     panel.file.path, panel.file.original = path, scene
     panel.show(scene)
-    app.record_name(panel, path, before, scene.title)
+    app.record_name(panel, path, old_title, scene.title)
     app.recent.add(path)
     app.presets_cache = None
     app.show_message(f"saved {path.name}")
