@@ -20,6 +20,11 @@
 //     ESCAPE(name, ...)                 an escape-time fractal over xmin ... xmax, ymin ... ymax, drawn at `scale`: returns
 //                                       gray(steps) of a point p, by which the point is colored and raised.
 //                                       catalog.py adds the parameters ESCAPE_PARAMETERS.
+//     SOLID(name, ...)                  random points of a solid in the cube of side 1: returns if the solid holds a point
+//                                       Triple p; u, v and w are the magnitudes of its coordinates, `ring` is its
+//                                       distance from the y axis. The point is hidden if none of 50 is in the solid.
+//     KIND(name, ...);                  an item with the body of the item before it. A PIXEL_STAMP calls the STAMP before
+//                                       it, with its parameters in that stamp's order, and zoom 1 if it has no zoom.
 //     stamp_NAME(p, parameters ...)     in a body: the color that an earlier stamp NAME of the file gives a point p
 //     // Origin: program                who defines the variations that follow
 //     DEVICE and CONSTANT               functions and tables of the file, for all its variations
@@ -321,6 +326,11 @@ DEVICE real smooth_step(real low, real high, real x) {
 }
 // Red of a hue in sixths of the circle, 0 to 6; green and blue are the red of hues 4 and 2 sixths further.
 DEVICE real red_of_hue(real hue) { return clamped(magnitude(hue - 3.0f) - 1.0f, zero_real(), (real)(1.0f)); }
+// k times red_of_hue() of three hues in turns of the circle.
+DEVICE Triple scaled_hue(real k, real r, real g, real b) {
+    return triple(red_of_hue(wrap_unit(r) * 6.0f) * k, red_of_hue(wrap_unit(g) * 6.0f) * k,
+                  red_of_hue(wrap_unit(b) * 6.0f) * k);
+}
 DEVICE Triple gray(real v) { return triple(v, v, v); }
 DEVICE real dot3(Triple a, Triple b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 DEVICE Triple choose3(mask m, Triple a, Triple b) { return triple(m ? a.x : b.x, m ? a.y : b.y, m ? a.z : b.z); }

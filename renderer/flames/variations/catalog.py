@@ -27,12 +27,12 @@ HEADER = SHADERS / "flames/variation.h"
 ORDER = SHADERS / "flames/variation_order.txt"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 # An item must end before the next one begins: otherwise items without an end make a search take quadratic time.
-SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|DEVICE |CONSTANT )"
+SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|SOLID|DEVICE |CONSTANT )"
 LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
 ITEM_RE = re.compile(
-    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP|ESCAPE)\((?P<name>\w+)"
-    rf"(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\) \{{"
-    rf"(?: (?P<line>[^\n]*) \}}|\n(?P<lines>{LINES})\}})\n|^// Origin: (?P<origin>[^\n]*)\n",
+    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP|ESCAPE|SOLID)"
+    rf"\((?P<name>\w+)(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\)"
+    rf"(?:;| \{{(?: (?P<line>[^\n]*) \}}|\n(?P<lines>{LINES})\}}))\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
 )
 # C functions and constants between the variations of a file.
@@ -93,7 +93,22 @@ BODIES = {
     if (direct_color != 0.0f) *color = done ? shade : *color;
     return triple(size * (u + offsetx), size * (v + offsety), size * (0.1f * scalez * t + offsetz));
 """,
+    "SOLID": """\
+    real first = uniform(random), second = uniform(random);
+    Random many = stream_of(first, second);
+    Triple inside = gray(zero_real());
+    mask done = (mask)(0);
+    for (int k = 0; k < 50; k++) {{
+        real x = uniform(&many) - 0.5f, y = uniform(&many) - 0.5f, z = uniform(&many) - 0.5f;
+        mask taken = !done && {stamp}(triple(x, y, z){arguments});
+        inside = choose3(taken, triple(x, y, z), inside);
+        done = done || taken;
+    }}
+    *hidden = !done;
+    return scaled3(weight, inside.x, inside.y, inside.z);
+""",
 }
+SOLID_HEAD = "real u = magnitude(p.x), v = magnitude(p.y), w = magnitude(p.z), ring = vnorm(p.x, p.z);"
 
 
 @dataclass(frozen=True)
@@ -288,7 +303,8 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
     `group`: their group in the editor. `first_index`: the index of the first one.
     """
     table: dict[str, Variation] = {}
-    origin, helpers = "", {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
+    drawn: tuple[str, ...] = ()
+    origin, written, helpers = "", "", {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
     names_in = {name: helpers.keys() & _words(source) for name, source in helpers.items()}
     random_counts = dict(RANDOM_COUNTS)
     for helper, source in helpers.items():
@@ -299,7 +315,12 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
             origin = match["origin"]
             continue
         name, kind = match["name"], match["kind"]
-        body = match["lines"] if match["line"] is None else f"    {match['line']}\n"
+        has_body = match["line"] is not None or match["lines"] is not None
+        if has_body:  # else it has the body of the item before it
+            written = match["lines"] if match["line"] is None else f"    {match['line']}\n"
+        body = written
+        if not body:
+            raise UserError(f"{kind}({name}) has no body, and there is no item before it")
         if kind == "VARIATION_Z":
             if name not in table:
                 raise UserError(f"VARIATION_Z({name}) has no VARIATION({name}) before it")
@@ -312,6 +333,10 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
         if kind == "ESCAPE":
             shared = {f"{name}_{word}": default for word, default in ESCAPE_PARAMETERS.items()}
             parameters |= {word: default for word, default in shared.items() if word not in parameters}
+        if kind == "PIXEL_STAMP" and not has_body:
+            body = _pixel_body(drawn, _c_names(name, parameters, name))
+        elif kind == "STAMP":
+            drawn = name, *_c_names(name, parameters, name)
         used = _used_helpers(body, helpers, names_in)
         if kind in BODIES:
             body, helper = _stamp(kind, name, body, parameters, constants)
@@ -346,7 +371,17 @@ def _stamp(
     side = constants.get("SIDE", 1.0)
     shift, product = constants.get("SHIFT", 0.5 * side), constants.get("PRODUCT", 0.0)
     filled = BODIES[kind].format(stamp=f"stamp_{name}", arguments=arguments, side=side, shift=shift, product=product)
+    if kind == "SOLID":
+        return filled, f"DEVICE mask stamp_{name}(Triple p{floats}) {{\n    {SOLID_HEAD}\n{body}}}\n"
     return filled, f"DEVICE Triple stamp_{name}(Pair p{floats}) {{\n{body}}}\n"
+
+
+def _pixel_body(drawn: tuple[str, ...], words: list[str]) -> str:
+    """The body of a PIXEL_STAMP without one: a call of the STAMP `drawn`, a name and parameters in the same order."""
+    own = [word for word in words if word not in ("Density_Pixels", "Gradient")]
+    lacks_zoom = len(own) < len(drawn) - 1
+    arguments = ["1.0f" if lacks_zoom and word == "zoom" else own.pop(0) for word in drawn[1:]]
+    return f"    return stamp_{drawn[0]}(p, {', '.join(arguments)});\n"
 
 
 def _used_helpers(text: str, helpers: Mapping[str, str], names_in: Mapping[str, set[str]]) -> list[str]:

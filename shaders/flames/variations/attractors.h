@@ -139,15 +139,11 @@ VARIATION(hopalong, random = 1, a = 0.75, b = 0.5, c = 0.25, startx = 0, starty 
     return scaled_pair(weight, random_table_point(table, random));
 }
 
-REPLACING(gingerbread_man) { return scaled_pair(weight, random_table_point(table, random)); }
+REPLACING(gingerbread_man);
 
-REPLACING(gumowski_mira, random = 1, step = 0.001, a = 0.000001, b = 0.05) {
-    return scaled_pair(weight, random_table_point(table, random));
-}
+REPLACING(gumowski_mira, random = 1, step = 0.001, a = 0.000001, b = 0.05);
 
-VARIATION(macmillan, a = 1.6, b = 0.4, startx = 0.1, starty = 0.1) {
-    return scaled_pair(weight, random_table_point(table, random));
-}
+VARIATION(macmillan, a = 1.6, b = 0.4, startx = 0.1, starty = 0.1);
 
 VARIATION(wallpaper_js, a = 1.156, b = -0.28, c = 21.288) {
     mask moves = uniform(random) < 0.5f;

@@ -355,10 +355,7 @@ VARIATION(depth_ngon, power = 5, blur = 1, radius = 1) {
 }
 
 // Fractorium, compatible with flam3, does not read its center, scales and exponent.
-VARIATION(depth_ngon2, power = 5, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
-    real far = vnorm(x, y), a = TWO_PI * uniform(random);
-    return blurred_beyond(weight, x, y, far, radius, ngon_edge(a, power) * (0.1f * blur) * (far - radius), a);
-}
+VARIATION(depth_ngon2, power = 5, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1);
 
 VARIATION(depth_sine, power = 1 [0, 1e6], blur = 1, radius = 1) {
     real far = vnorm(x, y), a = TWO_PI * uniform(random), r = sine_radius(uniform(random), power);

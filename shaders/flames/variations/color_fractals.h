@@ -24,9 +24,7 @@ STAMP(dc_apollonian, SIDE = 2, seed = 10000, time = 0) {
     return triple(0.6f * sine_of(q.x) + 0.5f, 0.6f * sine_of(q.y) + 0.5f, 0.6f * sine_of(q.z) + 0.5f);
 }
 
-PIXEL_STAMP(glsl_apollonian, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, seed = 10000, time = 0, Gradient = 0) {
-    return stamp_dc_apollonian(p, seed, time);
-}
+PIXEL_STAMP(glsl_apollonian, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, seed = 10000, time = 0, Gradient = 0);
 
 STAMP(dc_ducks, SIDE = 2, seed = 10000, time = 10, zoom = 1) {
     real t = (real)(time / 65.0f * 30.0f), c = zero_real();
@@ -59,10 +57,7 @@ STAMP(dc_fractaldots, SIDE = 2, iterations = 9 [1, 100], dotsize = 400, maxitera
 
 PIXEL_STAMP(glsl_fractaldots, PRODUCT = 1, Density_Pixels = 1000000, iterations = 9 [1, 100], DotSize = 400,
             MaxIterations = 10 [0, 100], complexity = 0.001245675, pattern = 2.5, spacing = 12, rotate1 = 1.5,
-            rotate2 = 64, zoom = 64, Gradient = 0) {
-    return stamp_dc_fractaldots(p, iterations, DotSize, MaxIterations, complexity, pattern, spacing, rotate1, rotate2,
-                                zoom);
-}
+            rotate2 = 64, zoom = 64, Gradient = 0);
 
 STAMP(dc_fractcolor, randomize = 0, time = 0, xpar = 0.5, ypar = 0.5, iters = 88 [0, 500], zoom = 1) {
     Triple c = triple(p.x * zoom, p.y * zoom, 1.5f - xpar + 0.04f * sine_of((real)(time)));
@@ -88,16 +83,11 @@ STAMP(dc_hoshi, SIDE = 2, seed = 100000, time = 10, steps = 28 [1, 60], scale = 
     real i = first * first + rough_angle(q.y, q.x) + time * 0.02f, h = floor_of(i * 4.0f) / 8.0f + 1.107f;
     h = h + smooth_step((real)(-0.1f), (real)(0.8f), modulo(i * 0.4f, 0.25f) * 900.0f) / 0.010f - 0.5f;
     real value = smooth_step((real)(-3.0f), (real)(3.0f), vnorm(q.x, q.y));
-    real r = red_of_hue(wrap_unit((3.0f + h) / 3.0f) * 6.0f);
-    real g = red_of_hue(wrap_unit((2.0f + h) / 3.0f) * 6.0f);
-    real b = red_of_hue(wrap_unit((1.0f + h) / 3.0f) * 6.0f);
-    return triple(r * value, g * value, b * value);
+    return scaled_hue(value, (3.0f + h) / 3.0f, (2.0f + h) / 3.0f, (1.0f + h) / 3.0f);
 }
 
 PIXEL_STAMP(glsl_hoshi, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, Seed = 100000, time = 10, Steps = 28 [1, 60],
-            Scale = 1.25 [1, 5], Translate = 1.5 [0, 5], Gradient = 0) {
-    return stamp_dc_hoshi(p, Seed, time, Steps, Scale, Translate);
-}
+            Scale = 1.25 [1, 5], Translate = 1.5 [0, 5], Gradient = 0);
 
 PALETTE_STAMP(dc_inversion, SIDE = 2, seed = 10000, time = 0, iterations = 50 [0, 100], scaleX = 1.5 [1.1, 3],
               scaleY = 1.5 [1.1, 3]) {
@@ -166,9 +156,7 @@ STAMP(dc_kaliset, SIDE = 2, Seed = 10000, time = 200 [1, 1000], zoom = 0.5 [0.01
 }
 
 PIXEL_STAMP(glsl_kaliset, SIDE = 20, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 200 [1, 1000],
-            N = 60 [1, 100], ShiftX = -0.22 [-5, 5], ShiftY = -0.21 [-5, 5], Gradient = 0) {
-    return stamp_dc_kaliset(p, Seed, time, 1.0f, N, ShiftX, ShiftY);
-}
+            N = 60 [1, 100], ShiftX = -0.22 [-5, 5], ShiftY = -0.21 [-5, 5], Gradient = 0);
 
 STAMP(dc_kaliset2, SIDE = 2, seed = 5000, time = 85.5 [1, 1000], zoom = 20 [1, 1000], N = 100 [1, 100],
       radio = 1 [0.1, 10], shiftX = -0.356 [-1, 1], shiftY = 0.686 [-1, 1], redF = 1.8 [0, 5], greenF = 1.9 [0, 5],
@@ -191,9 +179,7 @@ STAMP(dc_kaliset2, SIDE = 2, seed = 5000, time = 85.5 [1, 1000], zoom = 20 [1, 1
 
 PIXEL_STAMP(glsl_kaliset2, SIDE = 20, Density_Pixels = 1000000 [100, 10000000], Seed = 5000, time = 85.5 [1, 1000],
             N = 100 [1, 100], radio = 1 [0.1, 10], ShiftX = -0.356 [-1, 1], ShiftY = 0.686 [-1, 1],
-            Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5], Gradient = 0) {
-    return stamp_dc_kaliset2(p, Seed, time, 1.0f, N, radio, ShiftX, ShiftY, Red_Fac, Green_Fac, Blue_Fac);
-}
+            Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5], Gradient = 0);
 
 // p mirrored into the wedge from 0 to `wedge` radians.
 DEVICE Pair mirrored_wedge(Pair p, float wedge) {
@@ -277,9 +263,7 @@ STAMP(dc_mandelbox2D, zoom = 7, seed = 10000, time = 0) {
 }
 
 PIXEL_STAMP(glsl_mandelbox2D, SIDE = 14, PRODUCT = 1, Density_Pixels = 1000000 [100, 10000000], seed = 10000, time = 0,
-            Gradient = 0 [0, 1]) {
-    return stamp_dc_mandelbox2D(p, 1.0f, seed, time);
-}
+            Gradient = 0 [0, 1]);
 
 STAMP(dc_menger, zoom = 1, level = 3 [1, 5]) {
     real px = p.x * zoom * 1.3f, py = p.y * zoom * 1.3f, ax = magnitude(px) - 1.0f, ay = magnitude(py) - 1.0f;
@@ -360,9 +344,7 @@ STAMP(dc_kaleidocomplex, seed = 1000000, time = 0, iMax = 12 [1, 50], color = 2,
 }
 
 PIXEL_STAMP(glsl_kaleidocomplex, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, iMax = 12 [1, 50],
-            Color = 2, Red_Fac = 1 [0, 5], Green_Fac = 1 [0, 5], Blue_Fac = 1 [0, 5], Gradient = 0 [0, 1]) {
-    return stamp_dc_kaleidocomplex(p, Seed, time, iMax, Color, Red_Fac, Green_Fac, Blue_Fac);
-}
+            Color = 2, Red_Fac = 1 [0, 5], Green_Fac = 1 [0, 5], Blue_Fac = 1 [0, 5], Gradient = 0 [0, 1]);
 
 // One of the circuits' samples: its color, and in `light` its brightness.
 DEVICE Triple circuit(Pair z, float t, float limit, float intensity, float pulse, float zoom, real *light) {

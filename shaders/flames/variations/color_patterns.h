@@ -72,18 +72,13 @@ STAMP(dc_acrilic, seed = 10000, time = 0, zoom = 0.7, steps = 10 [3, 100], p1 = 
 
 PIXEL_STAMP(glsl_acrilic, SIDE = 0.7, SHIFT = 0, Density_Pixels = 1000000, Seed = 10000, time = 0, Steps = 10 [3, 100],
             p1 = 12, p2 = 12, p3 = 12, p4 = 12, p5 = 75, p6 = 75, Red_Fac = 1, Green_Fac = 1, Blue_Fac = 1,
-            Gradient = 0) {
-    return stamp_dc_acrilic(p, Seed, time, 1.0f, Steps, p1, p2, p3, p4, p5, p6, Red_Fac, Green_Fac, Blue_Fac);
-}
+            Gradient = 0);
 
 STAMP(dc_booleans, randomize = 1000, type = 1, zoom = 1000) {
     whole a = truncated(p.x * zoom + table[0]), b = truncated(p.y * zoom + table[1]);
     real n = real_of(type == 0.0f ? a ^ b : type == 1.0f ? a & b : type == 2.0f ? a | b : a * 0);
-    real hue = sine_of(n), value = cosine_of(n);
-    real r = red_of_hue(wrap_unit(hue + 1.0f) * 6.0f);
-    real g = red_of_hue(wrap_unit(hue + 0.66666667f) * 6.0f);
-    real t = red_of_hue(wrap_unit(hue + 0.33333333f) * 6.0f);
-    return triple(r * value, g * value, t * value);
+    real hue = sine_of(n);
+    return scaled_hue(cosine_of(n), hue + 1.0f, hue + 0.66666667f, hue + 0.33333333f);
 }
 
 STAMP(dc_cairotiles, zoom = 7, seed = 10000, time = 0) {
@@ -127,9 +122,7 @@ STAMP(dc_circlesblue, SIDE = 2, seed = 10000, time = 1 [1, 1000], zoom = 1 [0.01
 }
 
 PIXEL_STAMP(glsl_circlesblue, SIDE = 2, Density_Pixels = 1000000, Seed = 10000, time = 1, Radiusy = 0.04,
-            Bubles = 40 [1, 100], Gradient = 0) {
-    return stamp_dc_circlesblue(p, Seed, time, 1.0f, Radiusy, Bubles);
-}
+            Bubles = 40 [1, 100], Gradient = 0);
 
 STAMP(dc_fingerprint, zoom = 50 [1, 100], seed = 10000, time = 0, width = 0.8 [0, 1]) {
     Pair q = scaled((real)(zoom), p.x, p.y);
@@ -379,9 +372,7 @@ STAMP(dc_squares, seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20], direction =
 
 PIXEL_STAMP(glsl_squares, Density_Pixels = 1000000 [100, 10000000], Seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20],
             Direction = 1 [0, 1], Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5],
-            Gradient = 0 [0, 1]) {
-    return stamp_dc_squares(p, Seed, time, N, Direction, Red_Fac, Green_Fac, Blue_Fac);
-}
+            Gradient = 0 [0, 1]);
 
 // Random numbers from 0 to 1 of two numbers.
 DEVICE real hash_of_two(real x, real y) {
@@ -418,9 +409,7 @@ STAMP(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0
 }
 
 PIXEL_STAMP(glsl_starsfield, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, Z_distance = 2 [2, 150],
-            Glow = 2 [0, 1], Gradient = 0 [0, 1]) {
-    return stamp_dc_starsfield(p, Seed, time, Z_distance, Glow);
-}
+            Glow = 2 [0, 1], Gradient = 0 [0, 1]);
 
 // The distance of p from the segment between the grid's places nearest - d and nearest + d.
 DEVICE real near_segment(Pair p, real dx, real dy) {
@@ -538,6 +527,4 @@ STAMP(dc_hyperbolictile, SIDE = 2, zoom = 1) {
     return gray(outside ? zero_real() : modulo(count, 2.0f));
 }
 
-PIXEL_STAMP(glsl_hyperbolictile, SIDE = 2, Density_Pixels = 1000000 [100, 10000000], Gradient = 0 [0, 1]) {
-    return stamp_dc_hyperbolictile(p, 1.0f);
-}
+PIXEL_STAMP(glsl_hyperbolictile, SIDE = 2, Density_Pixels = 1000000 [100, 10000000], Gradient = 0 [0, 1]);

@@ -88,7 +88,7 @@ REPLACING(crop_cross, width = 0.5, Size = 0.5, round = 0.001, invert = 0) {
 }
 
 // (x, y) mirrored to the positive side of the line through the origin with the normal (a, b).
-DEVICE Pair folded(Pair p, float a, float b) {
+DEVICE Pair mirrored_at(Pair p, float a, float b) {
     real t = 2.0f * least(a * p.x + b * p.y, zero_real());
     return pair(p.x - t * a, p.y - t * b);
 }
@@ -103,15 +103,15 @@ REPLACING(crop_polygon, type = 4, radius = 0.35, invert = 0) {
     Pair p = pair(magnitude(x), type == 1.0f ? -y : magnitude(y));
     float half_side = 0.0f;
     if (type >= 4.0f) {
-        p = folded(folded(p, -0.5f, 0.86602540378f), 0.86602540378f, -0.5f);
+        p = mirrored_at(mirrored_at(p, -0.5f, 0.86602540378f), 0.86602540378f, -0.5f);
     } else if (type == 3.0f) {
-        p = folded(folded(p, -0.9238795325f, 0.3826834323f), 0.9238795325f, 0.3826834323f);
+        p = mirrored_at(mirrored_at(p, -0.9238795325f, 0.3826834323f), 0.9238795325f, 0.3826834323f);
         half_side = 0.4142135623f;
     } else if (type == 2.0f) {
-        p = folded(p, -0.866025404f, 0.5f);
+        p = mirrored_at(p, -0.866025404f, 0.5f);
         half_side = 0.577350269f;
     } else if (type == 1.0f) {
-        p = folded(folded(p, -0.809016994f, 0.587785252f), 0.809016994f, 0.587785252f);
+        p = mirrored_at(mirrored_at(p, -0.809016994f, 0.587785252f), 0.809016994f, 0.587785252f);
         half_side = 0.726542528f;
     }
     real low = (real)(type >= 4.0f ? radius * 0.57735026919f : -half_side * radius);

@@ -100,9 +100,7 @@ VARIATION(dragon_js, level = 2 [0, 13], line_thickness = 0.5) {
     return scaled_pair(weight, random_line_point(table, random));
 }
 
-VARIATION(gosperisland_js, level = 2 [0, 6], line_thickness = 0.5) {
-    return scaled_pair(weight, random_line_point(table, random));
-}
+VARIATION(gosperisland_js, level = 2 [0, 6], line_thickness = 0.5);
 
 // Random points of the lines and of discs at their beginnings, with probabilities in the ratio `lines` to `dots`.
 // `thickness`: the radius of a disc in hundredths.
@@ -119,17 +117,11 @@ VARIATION(hilbert_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, sh
 }
 
 VARIATION(htree_js, level = 2 [0, 7], size = 2, show_lines = 1, line_thickness = 0.5, show_points = 0,
-          point_thickness = 3) {
-    return scaled_pair(weight, lines_or_dots(table, show_lines, show_points, point_thickness, random));
-}
+          point_thickness = 3);
 
-VARIATION(koch_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3) {
-    return scaled_pair(weight, lines_or_dots(table, show_lines, show_points, point_thickness, random));
-}
+VARIATION(koch_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3);
 
-VARIATION(rsquares_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3) {
-    return scaled_pair(weight, lines_or_dots(table, show_lines, show_points, point_thickness, random));
-}
+VARIATION(rsquares_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3);
 
 VARIATION(tree_js, level = 2 [0, 9], show_lines = 1, line_thickness = 0.5, bend_angle = 15, branch_angle = 37,
           branch_ratio = 0.65, show_points = 0, point_thickness = 3) {
@@ -162,6 +154,8 @@ VARIATION(sunflower, nPoints = 500 [1, 20000], shape = 10, scale = 0.02, angle =
     return scaled_pair(weight, random_polygon_point(table, random, color));
 }
 
+VARIATION(nsudoku, Level = 5 [1, 9], thickness = 0.5, size = 0.5, angle = 0, type = 4);
+
 VARIATION(szubieta, width = 128 [1, 256], height = 128 [1, 256], type = 0, scale = 0.5) {
     real i = random_index(uniform(random), width), j = random_index(uniform(random), height);
     real u = uniform(random), v = uniform(random), w = uniform(random);
@@ -175,10 +169,6 @@ VARIATION(szubieta, width = 128 [1, 256], height = 128 [1, 256], type = 0, scale
 VARIATION(gpattern, seed = 10000, width = 4, height = 2, lineheight = 0.15 [0.01, 100], angle = 0, randPos = 0,
           randSize = 0, fill = 1 [0, 1], ouline = 0 [0, 1], fill_color = 0, fill_color_speed = 1, outline_color = 0) {
     return random_polygon_point(table, random, color);
-}
-
-VARIATION(nsudoku, Level = 5 [1, 9], thickness = 0.5, size = 0.5, angle = 0, type = 4) {
-    return scaled_pair(weight, random_polygon_point(table, random, color));
 }
 
 // Dots: a table of their number and places.

@@ -134,13 +134,17 @@ DEVICE real mangled_unit(whole a) { return real_of(mangled(a)) * 4.6566128752457
 
 DEVICE whole times(whole a, whole b) { return whole_of_bits(bits_of_whole(a) * bits_of_whole(b)); }
 
+// The cell of u, up to 2 cells further by a hash.
+DEVICE whole jittered_cell(real u, float width, whole key, whole one) {
+    real cell = floor_of(u * width);
+    return truncated(truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one)));
+}
+
 VARIATION(pixel_flow, angle = 90, len = 0.1, width = 200, seed = 42, enable_dc = 0) {
     Pair c = circle((real)(angle * 0.0174532925f));
-    real i = floor_of(x * width), j = floor_of(y * width), r = uniform(random);
+    real r = uniform(random);
     whole key = truncated((real)(seed)), one = key * 0 + 1;
-    i = truncation(i + 2.0f - 4.0f * mangled_unit(times(truncated(i), key) + one));
-    j = truncation(j + 2.0f - 4.0f * mangled_unit(times(truncated(j), key) + one));
-    whole a = truncated(i), b = truncated(j), b_seed = times(b, key);
+    whole a = jittered_cell(x, width, key, one), b = jittered_cell(y, width, key, one), b_seed = times(b, key);
     b_seed = (b_seed + (b_seed < 0 ? one : one * 0)) >> 1;
     real far = 0.5f * (mangled_unit(b + times(a, -key)) + mangled_unit(a + b_seed)) * square(square(r));
     if (enable_dc == 1.0f) *color = r;
@@ -154,19 +158,13 @@ DEVICE real mirrored_cell(real x, float scale, float shift, float n) {
     return scale != 0.0f && mirrored ? 2.0f * shift - x : x;
 }
 
-// The cell of u, up to 2 cells further by a hash.
-DEVICE real jittered_cell(real u, float width, whole key, whole one) {
-    real cell = floor_of(u * width);
-    return truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one));
-}
-
 VARIATION_3D(glitchy1, scale_x = 1, shift_x = 0, n_x = 2 [1, 100], scale_y = 1, shift_y = 0, n_y = 2 [1, 100],
              scale_z = 0, shift_z = 0, n_z = 2 [1, 100], width = 1, seed = 42, angle = 30, u = 1, v = 1, w = 1) {
     Pair c = circle((real)(angle * 0.0174532925f));
     real p = u * x, q = v * (c.x * p + c.y * y), r = w * (c.x * p - c.y * y);
     whole key = truncated((real)(seed)), one = key * 0 + 1;
-    whole i = truncated(jittered_cell(p, width, key, one)), j = truncated(jittered_cell(q, width, key, one));
-    whole k = truncated(jittered_cell(r, width, key, one)), scaled_key = times(k, key);
+    whole i = jittered_cell(p, width, key, one), j = jittered_cell(q, width, key, one);
+    whole k = jittered_cell(r, width, key, one), scaled_key = times(k, key);
     scaled_key = (scaled_key + (scaled_key < 0 ? one : one * 0)) >> 1;
     real far = weight * (mangled_unit(i + j + times(k, -key)) + mangled_unit(i + j + scaled_key));
     return scaled3(far, mirrored_cell(x, scale_x, shift_x, n_x), mirrored_cell(y, scale_y, shift_y, n_y),

@@ -428,23 +428,3 @@ VARIATION(bulge, N = 2) {
     real r = vnorm(x, y);
     return scaled(weight * power_of(r, (real)(N)) / r, x, y);
 }
-
-// Minkowski's question mark function of |t| below 1, by a binary search of f steps among fractions; other t stay.
-DEVICE real question_mark(real t, float a, float b, float c, float step, float e, float f) {
-    real size = magnitude(t), p = zero_real(), q = (real)(a), r = (real)(b), s = (real)(c), y = p;
-    for (int k = 0; k < f; k++) {
-        step *= e;
-        real m = p + r, n = q + s;
-        mask low = size < m / n;
-        r = low ? m : r;
-        s = low ? n : s;
-        p = low ? p : m;
-        q = low ? q : n;
-        y = low ? y : y + step;
-    }
-    return size > 0.0f && size < 1.0f ? with_sign_of(y + step, t) : t;
-}
-
-VARIATION(minkQM, a = 1, b = 1, c = 1, dd = 1, e = 0.5, f = 20 [0, 100]) {
-    return scaled(weight, question_mark(x, a, b, c, dd, e, f), question_mark(y, a, b, c, dd, e, f));
-}

@@ -158,169 +158,96 @@ VARIATION_3D(onion, centre_x = 0, centre_y = 0) {
     return triple(k * u + centre_x, k * v + centre_y, h + z);
 }
 
-// Whether p is inside a solid of I. Quilez's distance functions; its numbers are a to g in the order of JWildfire's
-// parameters, and `kind` is the solid's place in the list of variations below.
-DEVICE mask in_solid(int kind, Triple p, float a, float b, float c, float d, float e, float f, float g) {
-    real u = magnitude(p.x), v = magnitude(p.y), w = magnitude(p.z), r = vnorm(p.x, p.z), none = zero_real();
-    if (kind == 0) return vnorm(r - a, p.y) < b;
-    if (kind == 1) return u < a && v < b && w < c;
-    if (kind == 2) return square(p.x / a) + square(p.y / b) + square(p.z / c) < 1.0f;
-    if (kind == 3) {
-        real over = square(greatest(u - a, none)) + square(greatest(v - b, none)) + square(greatest(w - c, none));
-        return over < d * d || u < a && v < b && w < c;
-    }
-    if (kind == 4) return r < a && v < b;
-    if (kind == 5) {  // a torus of the angle (a, b)
-        real k = b * u > a * p.y ? u * a + p.y * b : vnorm(p.x, p.y);
-        return u * u + v * v + w * w + c * c - 2.0f * c * k < d * d;
-    }
-    if (kind == 6) return vnorm(r, p.y) < c && b * r < a * p.y;
-    if (kind == 7) {  // the edges of a box, d thick
-        real x = u - a, y = v - b, z = w - c, fx = magnitude(x + d) - d, fy = magnitude(y + d) - d,
-             fz = magnitude(z + d) - d;
-        return x < 0.0f && fy < 0.0f && fz < 0.0f || fx < 0.0f && y < 0.0f && fz < 0.0f ||
-               fx < 0.0f && fy < 0.0f && z < 0.0f;
-    }
-    if (kind == 8) {  // a cone of the slope a / b and the height c below the origin
-        float x = a * c / b, side = -c > 0.0f ? 1.0f : c > 0.0f ? -1.0f : 0.0f;
-        return side * (r * -c - p.y * x) < 0.0f && side * (p.y + c) < 0.0f;
-    }
-    if (kind == 9) return v - least(v - 1.7320508f * u, none) * 0.5f < a && w < b;
-    if (kind == 10) {  // a capsule from (a, b, c) to (d, e, f) of the radius g
-        float bx = d - a, by = e - b, bz = f - c, n = bx * bx + by * by + bz * bz;
-        real x = p.x - a, y = p.y - b, z = p.z - c;
-        real t = clamped((x * bx + y * by + z * bz) / n, none, (real)(1.0f));
-        return square(x - bx * t) + square(y - by * t) + square(z - bz * t) < g * magnitude((real)(g));
-    }
-    if (kind == 11) return u + v + w < a;
-    if (kind == 12) {  // a triangle of the size a
-        float k = 0.8660254f * a;
-        real x = u / k - 1.0f, y = p.y / k + 0.57735027f;
-        return (x + 1.7320508f * y > 0.0f ? -1.7320508f * x - y : y) > 0.0f && w < b;
-    }
-    if (kind == 13) {
-        real t = 2.0f * least(-0.92387953f * u + 0.38268343f * v, none), x = u + 0.92387953f * t;
-        real y = v - 0.38268343f * t, q = 2.0f * least(0.92387953f * x + 0.38268343f * y, none);
-        return y - 0.38268343f * q < a && w < b;
-    }
-    if (kind == 14) {  // a rhombus of the diagonals a and b, rounded by d
-        float n = a * a + b * b;
-        real t = clamped((a * (a - 2.0f * u) - b * (b - 2.0f * w)) / n, (real)(-1.0f), (real)(1.0f));
-        real far = vnorm(u - 0.5f * a * (1.0f - t), w - 0.5f * b * (1.0f + t));
-        return far * sign_of(u * b + w * a - a * b) < d && v < c;
-    }
-    if (kind == 15) {  // a cone of the half height a and the radii b below, c above
-        float x = c - b, n = x * x + 4.0f * a * a;
-        real t = clamped(((c - r) * x + (a - p.y) * 2.0f * a) / n, none, (real)(1.0f));
-        return r - c + x * t < 0.0f && v < a;
-    }
-    float bx = d - a, by = e - b, bz = f - c, n = bx * bx + by * by + bz * bz;  // a cylinder between two points
-    real x = p.x - a, y = p.y - b, z = p.z - c, t = x * bx + y * by + z * bz;
+// Solids of I. Quilez's distance functions.
+
+SOLID(torus3D, r1 = 0.5 [0, 0.5], r2 = 0.5 [0, 0.5]) { return vnorm(ring - r1, p.y) < r2; }
+
+SOLID(box3D, dx = 0.5, dy = 0.5, dz = 0.5) { return u < dx && v < dy && w < dz; }
+
+SOLID(ellipsoid3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5]) {
+    return square(p.x / dx) + square(p.y / dy) + square(p.z / dz) < 1.0f;
+}
+
+SOLID(rbox3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
+    real none = zero_real();
+    real over = square(greatest(u - dx, none)) + square(greatest(v - dy, none)) + square(greatest(w - dz, none));
+    return over < r * r || u < dx && v < dy && w < dz;
+}
+
+SOLID(cylinder3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) { return ring < d && v < h; }
+
+// A torus of the angle (p1, p2).
+SOLID(cappedtorus3D, p1 = 0.866025 [0, 1], p2 = -0.5 [-5, 5], p3 = 0.25 [0, 0.5], p4 = 0.15 [0, 0.5]) {
+    real k = p2 * u > p1 * p.y ? u * p1 + p.y * p2 : vnorm(p.x, p.y);
+    return u * u + v * v + w * w + p3 * p3 - 2.0f * p3 * k < p4 * p4;
+}
+
+SOLID(solidangle3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5], p3 = 0.5 [0, 0.5]) {
+    return vnorm(ring, p.y) < p3 && p2 * ring < p1 * p.y;
+}
+
+// The edges of a box, r thick.
+SOLID(bbox3D, dx = 0.3 [0, 0.5], dy = 0.25 [0, 0.5], dz = 0.2 [0, 0.5], r = 0.05 [0, 0.25]) {
+    real x = u - dx, y = v - dy, z = w - dz, fx = magnitude(x + r) - r, fy = magnitude(y + r) - r,
+         fz = magnitude(z + r) - r;
+    return x < 0.0f && fy < 0.0f && fz < 0.0f || fx < 0.0f && y < 0.0f && fz < 0.0f ||
+           fx < 0.0f && fy < 0.0f && z < 0.0f;
+}
+
+// A cone of the slope p1 / p2 and the height p3 below the origin.
+SOLID(cone3D, p1 = 0.25 [0, 1], p2 = 0.25 [0, 1], p3 = 0.1 [-1, 1]) {
+    float x = p1 * p3 / p2, side = -p3 > 0.0f ? 1.0f : p3 > 0.0f ? -1.0f : 0.0f;
+    return side * (ring * -p3 - p.y * x) < 0.0f && side * (p.y + p3) < 0.0f;
+}
+
+SOLID(hexprism3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) {
+    return v - least(v - 1.7320508f * u, zero_real()) * 0.5f < d && w < h;
+}
+
+// A capsule from (p1, p2, p3) to (p4, p5, p6) of the radius p7.
+SOLID(capsule3D, p1 = 0.1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-1, 1], p5 = 0 [-1, 1], p6 = 0 [-1, 1],
+      p7 = 0.05 [-1, 1]) {
+    float bx = p4 - p1, by = p5 - p2, bz = p6 - p3, n = bx * bx + by * by + bz * bz;
+    real x = p.x - p1, y = p.y - p2, z = p.z - p3;
+    real t = clamped((x * bx + y * by + z * bz) / n, zero_real(), (real)(1.0f));
+    return square(x - bx * t) + square(y - by * t) + square(z - bz * t) < p7 * magnitude((real)(p7));
+}
+
+SOLID(octahedron3D, h = 0.25 [0, 0.5]) { return u + v + w < h; }
+
+// A triangle of the size p1.
+SOLID(triprism3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5]) {
+    float k = 0.8660254f * p1;
+    real x = u / k - 1.0f, y = p.y / k + 0.57735027f;
+    return (x + 1.7320508f * y > 0.0f ? -1.7320508f * x - y : y) > 0.0f && w < p2;
+}
+
+SOLID(octogonprism3D, r = 0.25 [0, 0.5], h = 0.5 [0, 0.5]) {
+    real t = 2.0f * least(-0.92387953f * u + 0.38268343f * v, zero_real()), x = u + 0.92387953f * t;
+    real y = v - 0.38268343f * t, q = 2.0f * least(0.92387953f * x + 0.38268343f * y, zero_real());
+    return y - 0.38268343f * q < r && w < h;
+}
+
+// A rhombus of the diagonals la and lb, rounded by r.
+SOLID(rhombus3D, la = 0.5 [0, 0.5], lb = 0.5 [0, 0.5], h = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
+    float n = la * la + lb * lb;
+    real t = clamped((la * (la - 2.0f * u) - lb * (lb - 2.0f * w)) / n, (real)(-1.0f), (real)(1.0f));
+    real far = vnorm(u - 0.5f * la * (1.0f - t), w - 0.5f * lb * (1.0f + t));
+    return far * sign_of(u * lb + w * la - la * lb) < r && v < h;
+}
+
+// A cone of the half height p1 and the radii p2 below, p3 above.
+SOLID(cappedcone3D, p1 = 0.5 [-1, 1], p2 = 0.1 [-1, 1], p3 = 0.3 [-1, 1]) {
+    float x = p3 - p2, n = x * x + 4.0f * p1 * p1;
+    real t = clamped(((p3 - ring) * x + (p1 - p.y) * 2.0f * p1) / n, zero_real(), (real)(1.0f));
+    return ring - p3 + x * t < 0.0f && v < p1;
+}
+
+// A cylinder from (p1, p2, p3) to (p4, p5, p6) of the radius p7.
+SOLID(ocylinder3D, p1 = 1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-0.5, 0.5], p5 = 0 [-0.5, 0.5],
+      p6 = 0 [-0.5, 0.5], p7 = 0.5 [0, 0.5]) {
+    float bx = p4 - p1, by = p5 - p2, bz = p6 - p3, n = bx * bx + by * by + bz * bz;
+    real x = p.x - p1, y = p.y - p2, z = p.z - p3, t = x * bx + y * by + z * bz;
     real far = square(x * n - bx * t) + square(y * n - by * t) + square(z * n - bz * t);
-    return far < square((real)(g * n)) && magnitude(t - 0.5f * n) < 0.5f * n;
-}
-
-// A random point of the cube of side 1 inside a solid; the point is hidden if none of 50 tries is.
-DEVICE Triple random_in_solid(int kind, float weight, real one, real two, mask *hidden, float a, float b, float c,
-                              float d, float e, float f, float g) {
-    Random many = stream_of(one, two);
-    Triple found = triple(zero_real(), zero_real(), zero_real());
-    mask is_found = (mask)(0);
-    for (int k = 0; k < 50; k++) {
-        real x = uniform(&many) - 0.5f, y = uniform(&many) - 0.5f, z = uniform(&many) - 0.5f;
-        mask taken = !is_found && in_solid(kind, triple(x, y, z), a, b, c, d, e, f, g);
-        found.x = taken ? x : found.x;
-        found.y = taken ? y : found.y;
-        found.z = taken ? z : found.z;
-        is_found = is_found || taken;
-    }
-    *hidden = !is_found;
-    return scaled3(weight, found.x, found.y, found.z);
-}
-
-VARIATION_3D(torus3D, r1 = 0.5 [0, 0.5], r2 = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(0, weight, u, v, hidden, r1, r2, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(box3D, dx = 0.5, dy = 0.5, dz = 0.5) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(1, weight, u, v, hidden, dx, dy, dz, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(ellipsoid3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(2, weight, u, v, hidden, dx, dy, dz, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(rbox3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(3, weight, u, v, hidden, dx, dy, dz, r, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(cylinder3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(4, weight, u, v, hidden, d, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(cappedtorus3D, p1 = 0.866025 [0, 1], p2 = -0.5 [-5, 5], p3 = 0.25 [0, 0.5], p4 = 0.15 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(5, weight, u, v, hidden, p1, p2, p3, p4, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(solidangle3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5], p3 = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(6, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(bbox3D, dx = 0.3 [0, 0.5], dy = 0.25 [0, 0.5], dz = 0.2 [0, 0.5], r = 0.05 [0, 0.25]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(7, weight, u, v, hidden, dx, dy, dz, r, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(cone3D, p1 = 0.25 [0, 1], p2 = 0.25 [0, 1], p3 = 0.1 [-1, 1]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(8, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(hexprism3D, d = 0.3 [0, 0.5], h = 0.25 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(9, weight, u, v, hidden, d, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(capsule3D, p1 = 0.1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-1, 1], p5 = 0 [-1, 1],
-             p6 = 0 [-1, 1], p7 = 0.05 [-1, 1]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(10, weight, u, v, hidden, p1, p2, p3, p4, p5, p6, p7);
-}
-
-VARIATION_3D(octahedron3D, h = 0.25 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(11, weight, u, v, hidden, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(triprism3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(12, weight, u, v, hidden, p1, p2, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(octogonprism3D, r = 0.25 [0, 0.5], h = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(13, weight, u, v, hidden, r, h, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(rhombus3D, la = 0.5 [0, 0.5], lb = 0.5 [0, 0.5], h = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(14, weight, u, v, hidden, la, lb, h, r, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(cappedcone3D, p1 = 0.5 [-1, 1], p2 = 0.1 [-1, 1], p3 = 0.3 [-1, 1]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(15, weight, u, v, hidden, p1, p2, p3, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-VARIATION_3D(ocylinder3D, p1 = 1 [-1, 1], p2 = 0 [-1, 1], p3 = 0 [-1, 1], p4 = 0 [-0.5, 0.5], p5 = 0 [-0.5, 0.5],
-             p6 = 0 [-0.5, 0.5], p7 = 0.5 [0, 0.5]) {
-    real u = uniform(random), v = uniform(random);
-    return random_in_solid(16, weight, u, v, hidden, p1, p2, p3, p4, p5, p6, p7);
+    return far < square((real)(p7 * n)) && magnitude(t - 0.5f * n) < 0.5f * n;
 }

@@ -260,17 +260,11 @@ VARIATION(sym_ng14, radius = 0, stepx = 0, stepy = 0) {
     return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
 }
 
-VARIATION(sym_ng15, radius = 0, stepx = 0, stepy = 0) {
-    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
-}
+VARIATION(sym_ng15, radius = 0, stepx = 0, stepy = 0);
 
-VARIATION(sym_ng16, radius = 0, stepx = 0, stepy = 0) {
-    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
-}
+VARIATION(sym_ng16, radius = 0, stepx = 0, stepy = 0);
 
-VARIATION(sym_ng17, radius = 0, stepx = 0, stepy = 0) {
-    return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
-}
+VARIATION(sym_ng17, radius = 0, stepx = 0, stepy = 0);
 
 VARIATION_3D(axis_symmetry_wf, axis = 0, centre_x = 0.25, centre_y = 0.5, centre_z = 0.5, rotation = 30,
              x1colorshift = 0, y1colorshift = 0, z1colorshift = 0, x2colorshift = 0, y2colorshift = 0,
@@ -309,20 +303,13 @@ REPLACING_3D(combimirror, vmirror = 1, vmove = 0.05, hmirror = 0.5, hmove = 0.35
 
 // Origin: Fractorium
 
-REPLACING_3D(mirror_x) {
-    real a = magnitude(x);
-    return triple(uniform(random) < 0.5f ? a : -a, y, z);
-}
+DEVICE real random_sign(real a, Random *random) { return uniform(random) < 0.5f ? a : -a; }
 
-REPLACING_3D(mirror_y) {
-    real a = magnitude(y);
-    return triple(x, uniform(random) < 0.5f ? a : -a, z);
-}
+REPLACING_3D(mirror_x) { return triple(random_sign(magnitude(x), random), y, z); }
 
-REPLACING_3D(mirror_z) {
-    real a = magnitude(z);
-    return triple(x, y, uniform(random) < 0.5f ? a : -a);
-}
+REPLACING_3D(mirror_y) { return triple(x, random_sign(magnitude(y), random), z); }
+
+REPLACING_3D(mirror_z) { return triple(x, y, random_sign(magnitude(z), random)); }
 
 VARIATION(flipx) { return scaled(weight, y > 0.0f ? -x : x, y); }
 

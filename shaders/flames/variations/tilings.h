@@ -17,6 +17,12 @@ VARIATION(boarders) {
     return scaled(weight, 0.5f * u + cx + (inner ? (real)(0.0f) : bx), 0.5f * v + cy + (inner ? (real)(0.0f) : by));
 }
 
+// Origin: Apophysis
+
+VARIATION(dc_boarders);
+
+// Origin: flam3
+
 VARIATION(cell, size = 1) {
     real cx = floor_of(x / size), cy = floor_of(y / size);
     real gx = cx >= 0.0f ? 2.0f * cx : -(2.0f * cx + 1.0f), gy = cy >= 0.0f ? 2.0f * cy : -(2.0f * cy + 1.0f);
@@ -188,6 +194,8 @@ VARIATION(bwraps, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twis
     return in_bubble(weight, x, y, cell_middle(x, cellsize), cell_middle(y, cellsize),
                      (real)(0.5f * cellsize / (1.0f + space * space)), gain * gain + 1e-6f, inner_twist, outer_twist);
 }
+
+VARIATION(bwraps7, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0);
 
 VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
     float k = fmax(fabs(c), 1e-8f), l = k * fmax(fabs(left), 1e-8f), limit = k + k * fmax(fabs(right), 1e-8f);
@@ -478,15 +486,15 @@ VARIATION(dust, density = 5, distortion = 1, power = 1) {
     return from_polar(weight * r, TWO_PI * (u + sine_noise(u, v, 1.0f) * distortion));
 }
 
-DEVICE Pair crackle_center(real i, real j, float size) {
+DEVICE Pair crackle_corner(real i, real j, float size) {
     return pair(i + sine_noise(i, j, 2.76399582f) / size, j + sine_noise(j, 3.0f * i, 3.48081051f) / size);
 }
 
 VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
     real i = floor_of(x), j = floor_of(y), step = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
     mask upward = uniform(random) < 0.5f;
-    Pair p = crackle_center(i, j, cellsize);
-    Pair q = crackle_center(upward ? i : i + step, upward ? j + step : j, cellsize);
+    Pair p = crackle_corner(i, j, cellsize);
+    Pair q = crackle_corner(upward ? i : i + step, upward ? j + step : j, cellsize);
     real t = uniform(random);
     return scaled(cellsize, p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t);
 }
@@ -653,14 +661,6 @@ VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
 
 // Origin: Apophysis
 
-VARIATION(dc_boarders) {
-    real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
-    mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
-    real su = 0.25f * sign_nonnegative(u), sv = 0.25f * sign_nonnegative(v);
-    real bx = flat ? su : sv * u / v, by = flat ? su * v / u : sv;
-    return scaled(weight, 0.5f * u + cx + (inner ? zero_real() : bx), 0.5f * v + cy + (inner ? zero_real() : by));
-}
-
 VARIATION(dc_gridout) {
     Pair p = grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f);
     *color = fraction_of(*color + (p.y == y ? (real)(0.25f) : (real)(0.75f)));
@@ -687,21 +687,6 @@ VARIATION_3D(gridout3D, xx = 1, yy = 1, xa = 1, xb = 0, xc = 1, xd = 0, xe = 1, 
     real v = of_sector(along, right, low, ya, yb, yc, -yd, ye, yf, yg, -yh);
     real w = of_sector(along, right, low, za, zb, zc, zd, ze, zf, zg, zh);
     return scaled3(weight, x + u, y + v, low ? z + w : z * w);
-}
-
-VARIATION(bwraps7, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0) {
-    if (cellsize == 0.0f) return scaled(weight, x, y);
-    float radius = 0.5f * cellsize / (1.0f + space * space), g = gain * gain + 1e-6f, most = g * radius;
-    float bubble = most > 2.0f ? 1.0f : most / (0.25f * most * most + 1.0f);
-    real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
-    real u = x - cx, v = y - cy;
-    mask outside = u * u + v * v > radius * radius;
-    real k = g * (radius / bubble) / (0.25f * g * g * (u * u + v * v) + 1.0f);
-    u = u * k;
-    v = v * k;
-    real r = (u * u + v * v) / (radius * radius);
-    Pair c = circle(inner_twist * (1.0f - r) + outer_twist * r);
-    return scaled(weight, outside ? x : cx + c.x * u + c.y * v, outside ? y : cy - c.y * u + c.x * v);
 }
 
 VARIATION(circular2, angle = 90, seed = 0, xx = 12.9898, yy = 78.233) {

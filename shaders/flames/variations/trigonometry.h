@@ -218,28 +218,24 @@ DEVICE Triple quaternion_quotient(float weight, real x, real y, real z, real s, 
     return triple(n * (s * t + a * b * yz), k * y, k * z);
 }
 
-DEVICE Triple quaternion_tanh(float weight, real x, real y, real z) {
+VARIATION_3D(tanhq) {
     real v = vnorm(y, z);
     Pair c = circle(v), h = hyperbola(x);
     return quaternion_quotient(weight, x, y, z, h.y * c.x, h.x * c.x, h.x * c.y / v, h.y * c.y / v, (real)(1.0f));
 }
 
-VARIATION_3D(tanhq) { return quaternion_tanh(weight, x, y, z); }
-
 // JWildfire's cothq is its tanhq.
-VARIATION_3D(cothq) { return quaternion_tanh(weight, x, y, z); }
+VARIATION_3D(cothq);
 
-VARIATION_3D(tanq) {
+DEVICE Triple quaternion_tan(float weight, real x, real y, real z, real sign) {
     real v = vnorm(y, z);
     Pair c = circle(x), h = hyperbola(v);
-    return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, (real)(1.0f));
+    return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, sign);
 }
 
-VARIATION_3D(cotq) {
-    real v = vnorm(y, z);
-    Pair c = circle(x), h = hyperbola(v);
-    return quaternion_quotient(weight, x, y, z, c.y * h.x, c.x * h.x, c.x * h.y / v, -c.y * h.y / v, (real)(-1.0f));
-}
+VARIATION_3D(tanq) { return quaternion_tan(weight, x, y, z, (real)(1.0f)); }
+
+VARIATION_3D(cotq) { return quaternion_tan(weight, x, y, z, (real)(-1.0f)); }
 
 // Origin: Fractorium
 
@@ -261,17 +257,14 @@ VARIATION_3D(psphere, zscale = 0) {
     return triple(-a.x * b.y, a.y * b.x, b.x * zscale);
 }
 
-VARIATION(coth_spiral, a = 4) {
-    real t = TWO_PI * (uniform(random) - 0.5f);
+DEVICE Pair hyperbolic_spiral(float weight, float side, float a, real t) {
     Pair h = hyperbola(t), c = circle(a * t);
-    return scaled(weight / (c.x - h.x), -h.y, c.y);
+    return scaled(weight / (c.x + side * h.x), side * h.y, c.y);
 }
 
-VARIATION(tanh_spiral, a = 4) {
-    real t = TWO_PI * (uniform(random) - 0.5f);
-    Pair h = hyperbola(t), c = circle(a * t);
-    return scaled(weight / (c.x + h.x), h.y, c.y);
-}
+VARIATION(coth_spiral, a = 4) { return hyperbolic_spiral(weight, -1.0f, a, TWO_PI * (uniform(random) - 0.5f)); }
+
+VARIATION(tanh_spiral, a = 4) { return hyperbolic_spiral(weight, 1.0f, a, TWO_PI * (uniform(random) - 0.5f)); }
 
 // The error function by a rational approximation, exact to 1.2e-7 (W. H. Press et al., Numerical Recipes, erfcc).
 DEVICE real error_function(real x) {

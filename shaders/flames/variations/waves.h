@@ -308,25 +308,37 @@ VARIATION(waves42, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0
     return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
 }
 
-DEVICE real minkowski_question(real x) {
-    real p = zero_real(), q = (real)(1.0f), r = p + 1.0f, s = q, d = q, y = p;
-    for (int k = 0; k < 20; k++) {
-        d = d * 0.5f;
+// Minkowski's question mark function of x from 0 to 1, by a binary search of f steps among fractions; its own numbers
+// are 1, 1, 1, 1 and 0.5.
+DEVICE real question_mark(real x, float a, float b, float c, float step, float e, float f) {
+    real p = zero_real(), q = (real)(a), r = (real)(b), s = (real)(c), y = p;
+    for (int k = 0; k < f; k++) {
+        step *= e;
         real m = p + r, n = q + s;
         mask low = x < m / n;
         r = low ? m : r;
         s = low ? n : s;
-        y = low ? y : y + d;
         p = low ? p : m;
         q = low ? q : n;
+        y = low ? y : y + step;
     }
-    return y + d;
+    return y + step;
+}
+
+// The function of |t| below 1 with the sign of t; other t stay.
+DEVICE real signed_question_mark(real t, float a, float b, float c, float step, float e, float f) {
+    real size = magnitude(t);
+    return size > 0.0f && size < 1.0f ? with_sign_of(question_mark(size, a, b, c, step, e, f), t) : t;
+}
+
+VARIATION(minkQM, a = 1, b = 1, c = 1, dd = 1, e = 0.5, f = 20 [0, 100]) {
+    return scaled(weight, signed_question_mark(x, a, b, c, dd, e, f), signed_question_mark(y, a, b, c, dd, e, f));
 }
 
 DEVICE real minkowski_sine(real x, float alternate) {
     real a = magnitude(x), l = a - 4.0f * floor_of(0.25f * a), p = a - 2.0f * floor_of(0.5f * a);
     p = p > 1.0f ? 2.0f - p : p;
-    real m = minkowski_question(p) - alternate * p;
+    real m = question_mark(p, 1.0f, 1.0f, 1.0f, 1.0f, 0.5f, 20.0f) - alternate * p;
     return (l < 2.0f) != (x > 0.0f) ? m : -m;
 }
 
@@ -378,7 +390,8 @@ VARIATION(ripple, frequency = 2, velocity = 1, amplitude = 0.5, centerx = 0, cen
     return scaled(weight / scale, centerx + u / d * r, v / d * r - centery);
 }
 
-DEVICE real oscillation(real t, float amplitude) { return 0.5f - 0.5f * cosine_of(TWO_PI * amplitude * t); }
+DEVICE real hump(real a) { return 0.5f - 0.5f * cosine_of(a); }
+DEVICE real oscillation(real t, float amplitude) { return hump(TWO_PI * amplitude * t); }
 DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
     return blend(blend(t, oscillation(t, 4.0f), share), oscillation(folded, 4.0f), share);
 }
@@ -395,11 +408,9 @@ VARIATION(gdoffs, delta_x = 0, delta_y = 0, area_x = 2, area_y = 2, center_x = 0
 VARIATION(coswrap, repeat = 1, amount_x = 0, amount_y = 0, phase_x = 0, phase_y = 0) {
     real u = 0.5f * x + 0.5f, v = 0.5f * y + 0.5f, f = fabs(repeat) * u, g = fabs(repeat) * v;
     float px = PI * phase_x, py = PI * phase_y;
-    real sx = 0.5f - 0.5f * cosine_of((real)(amount_x + px)), sy = 0.5f - 0.5f * cosine_of((real)(amount_y + py));
-    real a = blend(u, 0.5f - 0.5f * cosine_of(4.0f * u + px), sx),
-         b = blend(v, 0.5f - 0.5f * cosine_of(4.0f * v + py), sy);
-    real p = 0.5f - 0.5f * cosine_of(4.0f * fraction_of(f) + px),
-         q = 0.5f - 0.5f * cosine_of(4.0f * fraction_of(g) + py);
+    real sx = hump((real)(amount_x + px)), sy = hump((real)(amount_y + py));
+    real a = blend(u, hump(4.0f * u + px), sx), b = blend(v, hump(4.0f * v + py), sy);
+    real p = hump(4.0f * fraction_of(f) + px), q = hump(4.0f * fraction_of(g) + py);
     return pair(2.0f * weight * blend(a, p, sx) - 1.0f, 2.0f * weight * blend(b, q, sy) - 1.0f);
 }
 

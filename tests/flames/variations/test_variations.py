@@ -1,9 +1,12 @@
 """Every variation against its formula in float64, and the elementary functions against NumPy's."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
+from renderer.errors import UserError
 from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 from tests.flames.variations.reference_variations import FORMULAS
@@ -137,6 +140,29 @@ def test_a_stamp_calls_the_color_of_an_earlier_stamp():
     assert [helper.split("(")[0] for helper in two.helpers] == [
         "DEVICE real twice", "DEVICE Triple stamp_one", "DEVICE Triple stamp_two",
     ]  # fmt: skip
+
+
+def test_an_item_without_a_body_has_that_of_the_item_before():
+    text = (
+        "VARIATION(one, a = 3) { return scaled(weight, a * x, y); }\nVARIATION(two, a = 4 [0, 9]);\n"
+        "STAMP(three, Seed = 1, zoom = 2, level = 3) { return gray(Seed * zoom * level); }\n"
+        "PIXEL_STAMP(four, Density_Pixels = 9, seed = 1, Level = 2, Gradient = 0);\n"
+        "SOLID(five, r = 0.5) { return u < r; }\n"
+    )
+    one, two, _, four, five = parse_variations(text, "group").values()
+    assert one.body == two.body and two.parameters == {"two_a": 4.0} and two.limits == {"two_a": (0.0, 9.0)}
+    assert "return stamp_three(p, seed, 1.0f, Level);" in four.helpers[-1], "the zoom that it lacks is 1"
+    assert five.in_space and five.hides and five.random_count == 2 and "stamp_five(triple(x, y, z), r)" in five.body
+    with pytest.raises(UserError, match=r"^VARIATION\(one\) has no body, and there is no item before it$"):
+        parse_variations("VARIATION(one, a = 3);\n", "group")
+
+
+def test_helpers_of_one_name_are_one_text():
+    """A flame may use variations of several files, whose C functions lie in one kernel."""
+    texts: dict[str, set[str]] = {}
+    for helper in {helper for v in variation_table().values() for helper in v.helpers}:
+        texts.setdefault(re.search(r"(\w+)[(\[]", helper)[1], set()).add(helper)
+    assert not [name for name, found in texts.items() if len(found) > 1]
 
 
 def agree(name, x, y, weight, said, found):
