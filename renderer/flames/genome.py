@@ -98,42 +98,29 @@ def _require_known(name: str, known: Mapping[str, object], kind: str) -> None:
         raise ValueError(f"unknown {kind} {name!r}; the nearest known is {nearest!r}")
 
 
-def rgb_entries() -> Any:
-    """A setting that is the 256 colors of a palette, or () for none."""
-    return setting((), 0.0, 255.0, "256 triples of red, green and blue; with these, `palette` is not read")
-
-
-def alpha_entries() -> Any:
-    """A setting that is the 256 alphas of a palette, or () for 1 everywhere."""
-    return setting((), 0.0, 1.0, "256 numbers, of the palette's entries; empty: all 1")
-
-
 @dataclass(frozen=True)
 class Layer:
-    """Xforms and palette of one more layer of a flame; camera and exposure are the flame's."""
-
-    xforms: tuple[Xform, ...] = (Xform(),)
-    final_xform: Xform | None = None
-    further_finals: tuple[Xform, ...] = ()
-    palette: str = "ember"
-    colors: tuple[tuple[float, float, float], ...] = rgb_entries()
-    alphas: tuple[float, ...] = alpha_entries()
-
-
-@dataclass(frozen=True)
-class Flame:
-    """One flame.
-
-    Its palette is `colors`, 256 triples of red, green and blue, 0 to 255; if empty, the built-in one named `palette`.
-    """
+    """Xforms and palette of one layer of a flame; camera and exposure are the flame's."""
 
     xforms: tuple[Xform, ...] = (Xform(),)
     final_xform: Xform | None = None
     further_finals: tuple[Xform, ...] = ()  # applied in this order after final_xform (JWildfire)
-    layers: tuple[Layer, ...] = ()  # drawn into the same picture (JWildfire)
     palette: str = setting("ember", None, None, "a palette of assets/palettes.json; `colors` overrides it")
-    colors: tuple[tuple[float, float, float], ...] = rgb_entries()
-    alphas: tuple[float, ...] = alpha_entries()
+    colors: tuple[tuple[float, float, float], ...] = setting(
+        (), 0.0, 255.0, "256 triples of red, green and blue; with these, `palette` is not read"
+    )
+    alphas: tuple[float, ...] = setting((), 0.0, 1.0, "256 numbers, of the palette's entries; empty: all 1")
+
+
+@dataclass(frozen=True)
+class Flame(Layer):
+    """One flame: its first layer, further ones, camera and exposure.
+
+    A layer's palette is `colors`, 256 triples of red, green and blue, 0 to 255; if empty, the built-in one named
+    `palette`.
+    """
+
+    layers: tuple[Layer, ...] = ()  # drawn into the same picture (JWildfire)
     palette_mode: Literal["step", "linear"] = "step"
     quality: float = setting(50.0, 1e-3, 1e9, "samples per pixel", logarithmic=True)
     brightness: float = setting(4.0, 0.0, 1e6, "exposure of the log-density", logarithmic=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from renderer.flames.palettes import hsv_to_rgb, rgb_to_hsv, rotate_hue
+from renderer.flames.palettes import hsv_to_rgb, interpolated, rgb_to_hsv, rotate_hue
 
 Stop = tuple[int, tuple[float, float, float]]
 ENTRIES = np.arange(256)
@@ -18,8 +18,8 @@ SMOOTHING = (1, 4, 6, 4, 1)  # binomial weights of 5 entries
 
 def from_stops(stops: Sequence[Stop]) -> np.ndarray:
     """The palette (256, 3) of stops sorted by entry, rounded."""
-    entries, colors = [entry for entry, _ in stops], np.array([color for _, color in stops])
-    return np.round(np.stack([np.interp(ENTRIES, entries, colors[:, k]) for k in range(3)], 1))
+    entries, colors = (np.array(column) for column in zip(*stops, strict=True))
+    return np.round(interpolated(ENTRIES, entries, colors))
 
 
 def fit_stops(palette: np.ndarray) -> list[Stop]:
@@ -47,8 +47,7 @@ def move_stops(palette: np.ndarray, before: Sequence[Stop], after: Sequence[Stop
     if abs(detail).max() <= FIT_TOLERANCE:
         return from_stops(after)
     source = np.interp(ENTRIES, [entry for entry, _ in after], [entry for entry, _ in before])
-    moved = np.stack([np.interp(source, ENTRIES, detail[:, k]) for k in range(3)], 1)
-    return np.asarray(np.clip(np.round(from_stops(after) + moved), 0, 255))
+    return np.asarray(np.clip(np.round(from_stops(after) + interpolated(source, ENTRIES, detail)), 0, 255))
 
 
 def delete_stop(palette: np.ndarray, stops: Sequence[Stop], index: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError, UserError
+from renderer.flames.palettes import interpolated, resampled
 from renderer.system.files import read_file
 
 SUFFIXES = (".map", ".gpl", ".ugr", ".ase")
@@ -38,15 +39,10 @@ def read_gradients(path: Path) -> list[tuple[str, np.ndarray]]:
         found = [(path.stem, np.array([row.groups() for row in rows if row], "f8").reshape(-1, 3))]
     else:
         raise UserError(f"{path}: no file of gradients; allowed are {', '.join(SUFFIXES)}")
-    found = [(name, np.clip(_resampled(colors), 0, 255)) for name, colors in found if len(colors)]
+    found = [(name, np.clip(resampled(colors), 0, 255)) for name, colors in found if len(colors)]
     if not found:
         raise InputError(f"{path}: holds no color of a gradient")
     return found
-
-
-def _resampled(colors: np.ndarray) -> np.ndarray:
-    at = np.linspace(0, len(colors) - 1, 256)
-    return np.stack([np.interp(at, np.arange(len(colors)), colors[:, k]) for k in range(3)], 1)
 
 
 def _ugr_colors(body: str) -> np.ndarray:
@@ -55,9 +51,7 @@ def _ugr_colors(body: str) -> np.ndarray:
     at, packed = np.array(sorted(stops), "i8"), np.array([stops[key] for key in sorted(stops)], "i8")
     positions = np.arange(256) * UGR_LENGTH / 256
     channels = [packed >> shift & 255 for shift in (0, 8, 16)]
-    return (
-        np.stack([np.interp(positions, at, c, period=UGR_LENGTH) for c in channels], 1) if stops else np.zeros((0, 3))
-    )
+    return interpolated(positions, at, np.stack(channels, 1), period=UGR_LENGTH) if stops else np.zeros((0, 3))
 
 
 def _ase_colors(data: bytes, path: Path) -> np.ndarray:

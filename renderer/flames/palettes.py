@@ -36,10 +36,20 @@ def builtin_names() -> list[str]:
 def builtin(name: str) -> np.ndarray:
     """(256, 3) float64: a built-in palette, linear between its gradient's stops."""
     stops = gradient_stops()[name]
-    positions = [position for position, _ in stops]
+    positions = np.array([position for position, _ in stops])
     colors = np.array([list(bytes.fromhex(color)) for _, color in stops], "f8")
     entries = np.arange(256) / 255
-    return np.round(np.stack([np.interp(entries, positions, colors[:, k]) for k in range(3)], axis=1))
+    return np.round(interpolated(entries, positions, colors))
+
+
+def interpolated(at: np.ndarray, positions: np.ndarray, rows: np.ndarray, period: float | None = None) -> np.ndarray:
+    """Rows (len(at), channels), linear between the rows of sorted positions, and around a circle with a `period`."""
+    return np.stack([np.interp(at, positions, channel, period=period) for channel in rows.T], 1)
+
+
+def resampled(rows: np.ndarray) -> np.ndarray:
+    """256 rows, linear between the given ones, from the first to the last."""
+    return interpolated(np.linspace(0, len(rows) - 1, 256), np.arange(len(rows)), rows)
 
 
 def rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from renderer.flames.palettes import builtin, flam3_palette, flam3_palettes, interpolate_hsv
+from renderer.flames.palettes import builtin, flam3_palette, flam3_palettes, interpolate_hsv, interpolated, resampled
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.plain import format_value
 
@@ -71,20 +71,13 @@ def _parse_hex(
     if len(data) % channels or len(data) > MAX_COLORS * channels:
         count = len(data) / channels
         parser.fail(f"{element}: {count:g} colors; it must be at most {MAX_COLORS}, each of {2 * channels} digits")
-    entries = _at_most_256(data.reshape(-1, channels).astype("f8"))
+    entries = data.reshape(-1, channels).astype("f8")
+    entries = resampled(entries) if len(entries) > 256 else entries
     if form == "RGBA":
         alphas[: len(entries)] = entries[:, 3] / 255
         colors[: len(entries)] = entries[:, :3] * 255 / np.maximum(entries[:, 3:], 1)
     else:
         colors[: len(entries)] = entries[:, -3:]
-
-
-def _at_most_256(entries: np.ndarray) -> np.ndarray:
-    """The entries (n, channels); more than 256 are resampled linearly to 256, from the first to the last."""
-    if len(entries) <= 256:
-        return entries
-    positions = np.linspace(0, len(entries) - 1, 256)
-    return np.stack([np.interp(positions, np.arange(len(entries)), channel) for channel in entries.T], 1)
 
 
 def _flam3_palette(parser: AttributeParser, number: int, hue: float) -> np.ndarray:
@@ -118,7 +111,7 @@ def _fill_gaps(parser: AttributeParser, colors: np.ndarray, alphas: np.ndarray) 
         return builtin("spectrum").copy(), np.ones(256)
     unknown = np.flatnonzero(np.isnan(colors[:, 0]))
     values = np.concatenate([colors[known] * alphas[known, None], alphas[known, None]], 1)
-    filled = np.stack([np.interp(unknown, known, values[:, k], period=256) for k in range(4)], 1)
+    filled = interpolated(unknown, known, values, period=256)
     colors[unknown] = filled[:, :3] / np.maximum(filled[:, 3:], 1e-9)
     alphas[unknown] = filled[:, 3]
     return colors, alphas
