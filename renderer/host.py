@@ -26,6 +26,7 @@ except ImportError:  # not Windows
     msvcrt = None
 
 IS_LINUX = sys.platform.startswith("linux")
+IS_WINDOWS = sys.platform == "win32"  # which has no user numbers, process groups, forks or interval timers
 NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # flags of a file that children do not get
 IMPORTED = time.perf_counter()  # about when the process started
 
@@ -134,7 +135,7 @@ def cpu_throttles() -> int:
 
 def user_id() -> int | None:
     """The number of this process's user; None on Windows, where a temporary folder is the user's own."""
-    return os.getuid() if hasattr(os, "getuid") else None
+    return None if IS_WINDOWS else os.getuid()
 
 
 def is_running(process_id: int) -> bool:
@@ -168,7 +169,7 @@ def run_child(command: list[str]) -> tuple[int, float, int]:
     Of processes that it started, those that it waited for count. 0 bytes where the system does not say (Windows).
     """
     child = subprocess.Popen(command)
-    if not hasattr(os, "wait4"):
+    if IS_WINDOWS:
         return child.wait(), sum(os.times()[2:4]), 0
     status, usage = os.wait4(child.pid, 0)[1:]
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -335,12 +336,12 @@ def wait_for_end(process: int, seconds: float) -> bool:
 def end_process_group(child: subprocess.Popen[bytes]) -> None:
     """Ends a child that leads a session, and all processes of that session; on Windows the child alone."""
     with suppress(OSError):
-        os.killpg(child.pid, 9) if hasattr(os, "killpg") else child.kill()
+        child.kill() if IS_WINDOWS else os.killpg(child.pid, 9)
 
 
 def die_after(seconds: float) -> None:
     """Ends this process then, whatever it does; nothing happens on Windows."""
-    if hasattr(signal, "setitimer"):
+    if not IS_WINDOWS:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
@@ -350,7 +351,7 @@ def fork_child() -> int:
 
     On Linux the child dies with its parent. Only for processes that have no thread and no driver yet.
     """
-    if not hasattr(os, "fork"):
+    if IS_WINDOWS:
         return 0
     parent, child = os.getpid(), os.fork()
     if child == 0:

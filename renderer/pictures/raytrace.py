@@ -96,12 +96,12 @@ class Picture(AccumulatingPicture[Settings]):
     @classmethod
     def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
         """A sentence for each shape that has a name and no instance."""
-        placed = {name for _, item in settings.items("instances", "scattered") for name in item.shapes}
+        instanced = {name for _, item in settings.items("instances", "scattered") for name in item.shapes}
         named = [(where, shape.name) for where, shape in settings.items(*SHAPE_GROUPS, "models") if shape.name]
         return tuple(
             f"{where} is not drawn: shapes with a name are drawn as instances, and {quoted(name)} has none"
             for where, name in named
-            if name not in placed
+            if name not in instanced
         )
 
     @classmethod

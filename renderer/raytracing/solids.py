@@ -144,9 +144,9 @@ def text_mesh(text: str) -> MeshPrimitive:
     from matplotlib.path import Path
 
     converter, font = _font()
-    placed, outlines, _ = converter.get_glyphs_with_font(font, text)
+    glyphs, outlines, _ = converter.get_glyphs_with_font(font, text)
     corners = []
-    for glyph, x, y, scale in placed:
+    for glyph, x, y, scale in glyphs:
         rings = [np.asarray(ring)[:-1] for ring in Path(*outlines[glyph]).to_polygons()]
         if rings:
             corners.append((_prism(rings) * (scale, scale, 1) + (x, y, 0)) / (*(converter.FONT_SCALE,) * 2, 1))

@@ -109,7 +109,7 @@ class ReverseMode:
         """The derivative by a leaf: a number, or a function over `ranges`."""
         if not isinstance(leaf.type, FunctionType):
             return self.total_value(leaf, (), 0, leaf.type)
-        variables = new_variables(ranges)
+        variables = ir.new_variables(ranges)
         bodies = self.function_adjoints(leaf, component_types(leaf.type.result), variables)
         return self.dag.function(variables, bodies, leaf.type.as_function_type)
 
@@ -348,7 +348,7 @@ class ReverseMode:
         name, scalar = node.attribute.name, component_types(node.type.result)[0]
         if scalar not in FLOATS:
             return
-        variables = new_variables(node.attribute.ranges)
+        variables = ir.new_variables(node.attribute.ranges)
         (given,) = self.function_adjoints(node, (scalar,), variables)
         if name == "scan":
             self.add_read(node.inputs[0], variables, self.reverse_scan(node, given, variables))
@@ -359,7 +359,7 @@ class ReverseMode:
             span = self.dag.spans.get(node)
             raise NoDerivative(f"{name} has no gradient", span)
         elif len(node.inputs) > 1:  # scatter_add of keys, inputs[0], and values, inputs[1]; without values it counts
-            elements = new_variables(ir.domain_ranges(node.inputs[1]))
+            elements = ir.new_variables(ir.domain_ranges(node.inputs[1]))
             indices = []
             for element, range_ in zip(elements, ir.domain_ranges(node.inputs[0]), strict=True):
                 offset = self.algebra.number(range_.low - element.range.low, "int")
@@ -374,7 +374,7 @@ class ReverseMode:
         element = self.evaluated_once(value, variables)
         if isinstance(element.attribute, ir.Access):
             return element.inputs[0]
-        return self.dag.abstraction(new_variables(tuple(v.range for v in variables)), (value,), is_array=True)
+        return self.dag.abstraction(ir.new_variables(v.range for v in variables), (value,), is_array=True)
 
     def reverse_scan(self, node: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
         """The adjoint of a scan's elements, the sums from each element to the end: a scan of the reversed adjoint."""
@@ -399,11 +399,6 @@ class ReverseMode:
         if function in self.active:
             element = self.dag.access(function, tuple(map(self.dag.bound_variable, variables)))
             self.reads.setdefault(function, []).append((0, FunctionRead(variables, None, value, element)))
-
-
-def new_variables(ranges: ir.Ranges) -> Context:
-    """New int variables over ranges."""
-    return tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate(ranges))
 
 
 def has_reduction(value: ir.Node) -> bool:

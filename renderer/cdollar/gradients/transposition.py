@@ -28,7 +28,6 @@ from renderer.cdollar.ir.primitives import primitive
 
 MAX_IMAGES = 6  # per dimension: indices that wrap or mirror moves to the same element; more become sums by key
 MAX_PADDING = 1024  # elements by which an array padded with zeros may exceed twice the size of the original
-PADDED_NAMES = "ijkmnp"  # names of an array's bound variables, which messages and generated code show
 
 
 class FunctionRead(NamedTuple):
@@ -428,7 +427,7 @@ class Inversion:
         size, original = math.prod(r.size for r in ranges), math.prod(v.range.size for v in domain(chosen.inputs[0]))
         if len(ranges) < len(bounds) or size > 2 * original + MAX_PADDING:
             return None
-        new = tuple(ir.BoundVariable(PADDED_NAMES[k % len(PADDED_NAMES)], "int", r) for k, r in enumerate(ranges))
+        new = ir.new_variables(ranges)
         points = tuple(map(self.dag.bound_variable, new))
         inner = self.dag.access(chosen.inputs[0], points, ("zero",) * len(points))
         function = self.dag.abstraction(new, (inner,), is_array=True)

@@ -405,6 +405,11 @@ def with_inputs(dag: Dag, node: Node, inputs: Nodes, attribute: object = None) -
     return new
 
 
+def new_variables(ranges: Iterable[Any], reduced: bool = False) -> Variables:
+    """New int variables over ranges, by the names that messages and generated code show."""
+    return tuple(BoundVariable("ijkmnp"[k % 6], "int", range_, reduced) for k, range_ in enumerate(ranges))
+
+
 def in_order(variables: Iterable[BoundVariable]) -> Variables:
     """Variables in the order in which they were made."""
     return tuple(sorted(variables, key=lambda v: v.unique_id))

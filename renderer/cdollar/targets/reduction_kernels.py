@@ -187,16 +187,12 @@ def contiguous_loop(emitter: Emitter, accumulator: Accumulator, threads: int, in
     """A loop in which each thread reduces a contiguous range, so that a tree over the threads keeps the order."""
     element = indented(emitter.element(accumulator.variables, accumulator.combine_element))
     lines = [f"const {index} from = partial * chunk, until = min(from + chunk, ({index})elements);"]
-    if threads == 1:
-        return [*lines, f"for ({index} linear_index = from; linear_index < until; linear_index++) {{", *element, "}"]
-    return [
-        *lines,
-        f"const {index} per_thread = (until - from + {threads - 1}) / {threads};",
-        f"const {index} begin = from + lane * per_thread;",
-        f"for ({index} linear_index = begin; linear_index < min(begin + per_thread, until); linear_index++) {{",
-        *element,
-        "}",
-    ]
+    first, end = "from", "until"
+    if threads > 1:
+        lines.append(f"const {index} per_thread = (until - from + {threads - 1}) / {threads};")
+        lines.append(f"const {index} begin = from + lane * per_thread;")
+        first, end = "begin", "min(begin + per_thread, until)"
+    return [*lines, f"for ({index} linear_index = {first}; linear_index < {end}; linear_index++) {{", *element, "}"]
 
 
 def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: str) -> list[str]:

@@ -346,6 +346,13 @@ class Container:
             self.floats[index] = values.astype("f4", copy=False)
         return self.floats[index]
 
+    def per_vertex(self, index: Any, key: str, kinds: tuple[str, ...], count: int, item: str) -> np.ndarray:
+        """real() of an attribute; fails unless it has `count` items, one for each vertex."""
+        values = self.real(index, kinds, item)
+        if len(values) != count:
+            self.fail(item, f"has {len(values)} items of {key} for {count} vertices")
+        return values
+
     def _with_sparse(self, values: np.ndarray, sparse: Json, kind: str, name: str) -> np.ndarray:
         count = self.count(sparse, "count", None, name, len(values))
         indices, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)

@@ -317,12 +317,7 @@ def _primitive(
 def _vertex_array(
     file: Container, attributes: Json, key: str, kinds: tuple[str, ...], count: int, name: str
 ) -> np.ndarray | None:
-    if key not in attributes:
-        return None
-    values = file.real(attributes[key], kinds, name)
-    if len(values) != count:
-        file.fail(name, f"has {len(values)} items of {key} for {count} vertices")
-    return values
+    return file.per_vertex(attributes[key], key, kinds, count, name) if key in attributes else None
 
 
 def _faces(corners: np.ndarray, mode: int) -> np.ndarray:

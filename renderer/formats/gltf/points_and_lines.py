@@ -62,11 +62,11 @@ def without_light(
 
 def with_radii(model: Model) -> Model:
     """Sets the model's point and line radii from its bounding box at rest; no change without points and lines."""
-    placed = [(part, matrix) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]]
-    if all(part.faces.shape[1] == 3 for part, _ in placed):
+    parts = [(part, matrix) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]]
+    if all(part.faces.shape[1] == 3 for part, _ in parts):
         return model
     low, high, count = np.full(3, np.inf), np.full(3, -np.inf), 0
-    for part, matrix in placed:
+    for part, matrix in parts:
         used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
         low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
         count += len(part.faces) * (part.faces.shape[1] == 1)

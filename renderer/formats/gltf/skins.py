@@ -81,9 +81,7 @@ def read_deformation(file: "Container", primitive: Json, count: int, name: str) 
 def _displacement(file: "Container", index: object, key: str, count: int, target: str) -> np.ndarray:
     """Reads the displacements (count, w) float32 of an attribute."""
     kinds = TARGET_KINDS.get(key) or (("VEC2",) if key.startswith("TEXCOORD_") else ("VEC3", "VEC4"))
-    values = file.real(index, kinds, target)
-    if len(values) != count:
-        file.fail(target, f"has {len(values)} items of {key} for {count} vertices")
+    values = file.per_vertex(index, key, kinds, count, target)
     file.take("target vertices", count, MAX_TARGET_VERTICES, target)
     if not (np.abs(values) < 1e18).all():
         file.fail(target, f"has a {key} beyond 1e18")

@@ -23,8 +23,12 @@ from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
 
 def is_arrow(numbers: object) -> bool:
     """True for an array or table in Arrow's format, of any library but pandas, in which missing numbers are NaN."""
-    has_arrow = hasattr(numbers, "__arrow_c_stream__") or hasattr(numbers, "__arrow_c_array__")
+    has_arrow = _has(numbers, "__arrow_c_stream__", "__arrow_c_array__")
     return has_arrow and type(numbers).__module__.partition(".")[0] != "pandas"
+
+
+def _has(numbers: object, *names: str) -> bool:
+    return any(hasattr(numbers, name) for name in names)
 
 
 def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
@@ -33,7 +37,7 @@ def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
     UserError if `column` is missing in a table of several, or given for an array.
     """
     arrow = import_optional("pyarrow", "Arrow tables need PyArrow")
-    if hasattr(numbers, "schema") or hasattr(numbers, "columns"):
+    if _has(numbers, "schema", "columns"):
         reader = arrow.RecordBatchReader.from_stream(numbers)
         names = reader.schema.names
         if column is None and len(names) != 1:
@@ -41,7 +45,7 @@ def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
         return reader, names[0] if column is None else column
     if column is not None:
         raise UserError(f"column is {column!r}; an Arrow array has no named columns, as tables have")
-    array = arrow.chunked_array(numbers) if hasattr(numbers, "__arrow_c_stream__") else arrow.array(numbers)
+    array = arrow.chunked_array(numbers) if _has(numbers, "__arrow_c_stream__") else arrow.array(numbers)
     return [arrow.table({"array": array})], "array"
 
 

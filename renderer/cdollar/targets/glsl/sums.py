@@ -45,7 +45,7 @@ def fold_over_elements(dag: ir.Dag, node: ir.Node, combine: DeviceFunction) -> i
     """
     (scalar,), (bins,), name = component_types(node.type.result), node.attribute.ranges, node.attribute.name
     domains = [ir.domain_ranges(function) for function in node.inputs]
-    elements = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r, True) for k, r in enumerate(domains[0]))
+    elements = ir.new_variables(domains[0], reduced=True)
     key = ir.BoundVariable("v", "int", bins)
 
     def element(position: int) -> ir.Node:
@@ -106,7 +106,7 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
         return dag.apply(name, type_, a, dag.constant(b, "int") if isinstance(b, int) else b)
 
     def new_variables(last: ir.Range) -> tuple[ir.Variables, ir.Nodes]:
-        made = tuple(ir.BoundVariable("ijkmnp"[k % 6], "int", r) for k, r in enumerate((*ranges[:-1], last)))
+        made = ir.new_variables((*ranges[:-1], last))
         return made, tuple(map(dag.bound_variable, made))
 
     def run_sum(batch: ir.Nodes, source: ir.Node, bounds: ir.Range, start: ir.Node, count: ir.Node | int) -> ir.Node:
