@@ -1,23 +1,58 @@
-"""A registry of the files that model files refer to: pictures, buffers, material libraries.
+"""A registry of the files that model files refer to: pictures, buffers, material libraries; and caches of read files.
 
 Readers of models fill it; the window's file watcher reads it, so that an edited texture reloads the model that uses it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from renderer.system.files import file_stamp
 
 MAX_REMEMBERED = 1024  # model files; the oldest are forgotten
-_linked: dict[Path, frozenset[Path]] = {}
+Stamp = tuple[int, int] | None  # of a file when it was read (file_stamp)
+Stamps = Mapping[Path, Stamp]
+P = ParamSpec("P")
+T = TypeVar("T")
+Reader = Callable[Concatenate[Path, P], T]
+CachedReader = Callable[Concatenate[Path | str, P], T]
+_linked: dict[Path, Stamps] = {}
 
 
-def remember_links(path: Path, files: Iterable[Path]) -> None:
+def remember_links(path: Path, files: Stamps) -> None:
     """Records the `files` that the model file `path` refers to, missing ones included; replaces an earlier record."""
     _linked.pop(path, None)
-    _linked[path] = frozenset(files)
+    _linked[path] = dict(files)
     while len(_linked) > MAX_REMEMBERED:
         del _linked[next(iter(_linked))]
 
 
 def linked_files(path: Path) -> frozenset[Path]:
     """Returns the recorded files of a model file; empty if it was never read. Touches no file."""
-    return _linked.get(path, frozenset())
+    return frozenset(_linked.get(path, {}))
+
+
+def cached_by_file(count: int) -> Callable[[Reader[P, T]], CachedReader[P, T]]:
+    """Decorates a function of a file, its first argument: the last `count` results are kept.
+
+    A result is made anew when its file, or a file that the function's remember_links() has named, has changed.
+    """
+
+    def decorate(read: Reader[P, T]) -> CachedReader[P, T]:
+        @lru_cache(maxsize=count)
+        def kept(path: Path, stamp: Stamp, *rest: P.args, **named: P.kwargs) -> tuple[T, Stamps]:
+            return read(path, *rest, **named), _linked.get(path, {})
+
+        @wraps(read)
+        def cached(file: Path | str, /, *rest: P.args, **named: P.kwargs) -> T:
+            path = Path(file)
+            result, linked = kept(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]  # all are hashable
+            if any(file_stamp(other) != stamp for other, stamp in linked.items()):
+                kept.cache_clear()
+                result, _ = kept(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]
+            return result
+
+        return cached
+
+    return decorate

@@ -6,7 +6,6 @@ only in its folder and below; a .glb as renderer.formats.gltf describes.
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.images import read_pixels
-from renderer.formats.linked import remember_links
+from renderer.formats.linked import cached_by_file, remember_links
 from renderer.formats.meshes.contents import MeshError, MeshFile, plain_primitive
 from renderer.plain import format_value
 from renderer.system.files import file_stamp, read_file
@@ -61,18 +60,9 @@ def load_model(path: Path | str, variant: str = "") -> gltf.Model:
     return gltf.Model([parts], [(0, np.eye(4))], materials, file.textures, ignored=file.ignored)
 
 
-def read_mesh(path: Path | str) -> MeshFile:
+@cached_by_file(4)
+def read_mesh(path: Path) -> MeshFile:
     """Returns the contents of a mesh file, cached until the file, or a file it refers to, changes."""
-    path = Path(path)
-    file = _load(path, file_stamp(path))
-    if any(file_stamp(other) != stamp for other, stamp in file.linked.items()):
-        _load.cache_clear()
-        file = _load(path, file_stamp(path))
-    return file
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path, stamp: tuple[int, int] | None) -> MeshFile:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
     with np.errstate(all="ignore"):  # non-finite numbers warn while they are parsed; check_mesh() refuses them
@@ -98,7 +88,7 @@ def _checked(path: Path) -> MeshFile:
 
 def _merge_nodes(path: Path) -> gltf.MeshPrimitive:
     """Transforms the triangles of all nodes of a .glb to world space and concatenates them."""
-    model = gltf.load(path)
+    model = load_model(path)
     vertices, faces, count = [], [], 0
     for mesh, matrix in model.mesh_nodes:
         for part in model.meshes[mesh]:

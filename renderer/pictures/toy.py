@@ -147,7 +147,7 @@ class Picture(BasePicture[Settings]):
         if unknown:
             raise InputError(f"{context}: channels has {unknown[0]!r}; allowed are {', '.join(TAB_KEYS.values())}")
         program = program_of(base)
-        remember_links(Path(base.image), map(Path, program.images))
+        remember_links(Path(base.image), dict.fromkeys(map(Path, program.images)))
         present = settings_class(program.uniforms)
         kept = {key: value for key, value in table.items() if folder is None or not present.is_stale(key, value)}
         settings: Settings = from_table(present, kept, context, folder)

@@ -4,17 +4,16 @@ Fog and Volume are the tables [fog] and [[volumes]] of a scene file. light_buffe
 where shaders/raytracing/volumes/volumes.h samples them by delta tracking.
 """
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from renderer.errors import InputError
+from renderer.formats.linked import cached_by_file
 from renderer.raytracing.instances import Point
 from renderer.records import dataclass
 from renderer.scene.schema import setting
-from renderer.system.files import file_stamp
 from renderer.system.trust import check_memory
 
 SHAPES = {"endless": 0, "box": 1, "ellipsoid": 2}
@@ -124,18 +123,14 @@ def _grid(volume: Fog | Volume) -> np.ndarray | None:
     """Returns the grid (z, y, x) float32 of a volume's file, None without a file; raises InputError if too dense."""
     if not isinstance(volume, Volume) or not volume.file:
         return None
-    grid = _read(volume.file, file_stamp(volume.file))
+    grid = read_grid(volume.file)
     depth = volume.density * float(grid.max()) * float(np.linalg.norm(volume.size))
     if depth > MAX_OPTICAL_DEPTH:
         raise InputError(f"{volume.file}: largest value times density and diagonal is {depth:g}; {DEPTH_HELP}")
     return grid
 
 
-@lru_cache(maxsize=4)
-def _read(file: str, stamp: tuple[int, int] | None) -> np.ndarray:
-    return read_grid(Path(file))
-
-
+@cached_by_file(4)
 def read_grid(path: Path) -> np.ndarray:
     """Reads the grid of densities (z, y, x) float32 of an .npy file; raises InputError for another content."""
     if path.suffix.lower() != ".npy":

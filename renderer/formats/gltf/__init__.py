@@ -7,33 +7,22 @@ Every index and offset is checked before it is used and every size before it is 
 the glTF file, and below, are opened. Any violation raises an InputError that names the file and the item.
 """
 
-from functools import lru_cache
 from pathlib import Path
 
 from renderer.errors import InputError
 from renderer.formats.gltf.animation import Animation
 from renderer.formats.gltf.model import Camera, Light, Material, MeshPrimitive, Model, Texture, TextureSlot
-from renderer.formats.linked import remember_links
-from renderer.system.files import file_stamp
+from renderer.formats.linked import cached_by_file, remember_links
 
 __all__ = ["Animation", "Camera", "Light", "Material", "MeshPrimitive", "Model", "Texture", "TextureSlot", "load"]
 
 
-def load(path: Path | str, variant: str = "") -> Model:
+@cached_by_file(4)
+def load(path: Path, variant: str = "") -> Model:
     """Loads a file as a Model; `variant` selects a material variant (KHR_materials_variants).
 
     The Model is cached until the file, or a file it refers to, changes. Its arrays are shared, so read-only.
     """
-    path = Path(path)
-    model, linked = _load(path, file_stamp(path), variant)
-    if any(file_stamp(file) != stamp for file, stamp in linked.items()):
-        _load.cache_clear()
-        model, _ = _load(path, file_stamp(path), variant)
-    return model
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Model, dict[Path, tuple[int, int] | None]]:
     from renderer.formats.gltf.container import Container  # imported here: most pictures read no such file
     from renderer.formats.gltf.nodes import build_model
 
@@ -43,4 +32,4 @@ def _load(path: Path, stamp: tuple[int, int] | None, variant: str) -> tuple[Mode
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
     remember_links(path, file.linked)
-    return model, file.linked
+    return model

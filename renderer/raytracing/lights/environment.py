@@ -15,9 +15,10 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.images import read_exr
+from renderer.formats.linked import cached_by_file
 from renderer.raytracing.lights.environment_presets import directions, preset_map
 from renderer.raytracing.settings import Settings, Sky
-from renderer.system.files import file_stamp, read_file
+from renderer.system.files import read_file
 
 MAX_PIXELS = 1 << 25  # pixels of a map file
 MAX_FILE = 256 << 20  # bytes of an .hdr
@@ -47,13 +48,12 @@ def environment_map(settings: Settings) -> np.ndarray | None:
     if environment.preset != "none":
         return preset_map(environment.preset) * np.float32(environment.strength)
     if environment.file:
-        return _read(environment.file, file_stamp(environment.file)) * np.float32(environment.strength)
+        return _read(environment.file) * np.float32(environment.strength)
     return sky_map(settings.sky)
 
 
-@lru_cache(maxsize=2)
-def _read(file: str, stamp: tuple[int, int] | None) -> np.ndarray:
-    path = Path(file)
+@cached_by_file(2)
+def _read(path: Path) -> np.ndarray:
     suffix = path.suffix.lower()
     if suffix not in (".exr", ".hdr"):
         raise InputError(f"{path}: no environment; allowed are .exr and .hdr")

@@ -3,7 +3,6 @@
 light_buffer.py stores profile_rows() on the device, where lights/light_profile.h interpolates them.
 """
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,15 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.ies import IesProfile, read_ies
-from renderer.system.files import file_stamp
+from renderer.formats.linked import cached_by_file
 
 
-def load_profile(file: str) -> IesProfile:
+@cached_by_file(64)
+def load_profile(path: Path) -> IesProfile:
     """Reads the photometric profile of an .ies file, or takes it from the cache; raises InputError."""
-    return _read(file, file_stamp(file))
-
-
-@lru_cache(maxsize=64)
-def _read(file: str, stamp: tuple[int, int] | None) -> IesProfile:
-    if Path(file).suffix.lower() != ".ies":
-        raise InputError(f"{file}: no photometric file; allowed is .ies")
-    return read_ies(Path(file))
+    if path.suffix.lower() != ".ies":
+        raise InputError(f"{path}: no photometric file; allowed is .ies")
+    return read_ies(path)
 
 
 def profile_axes(light: Any) -> np.ndarray:

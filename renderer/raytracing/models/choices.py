@@ -5,7 +5,7 @@ choices_of() lists what a file offers. Each choose_ function returns the scene a
 
 import math
 from dataclasses import replace
-from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +14,13 @@ from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import motion_bounds
+from renderer.formats.linked import cached_by_file
 from renderer.formats.mesh import load_model
 from renderer.raytracing.models import from_model
 from renderer.raytracing.models.default_picture import vertices_of
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.scene.animation import apply_edit, settings_at
 from renderer.scene.scene import Scene
-from renderer.system.files import file_stamp
 
 SAME_VIEW = 1e-4  # tolerance of a view that equals a file's camera, as a fraction of the distance to the target
 
@@ -35,13 +35,13 @@ class Choices(NamedTuple):
 
 def choices_of(shape: ModelShape) -> Choices:
     """Returns the choices of a shape's file; empty for an unreadable file, whose error the picture reports."""
-    return _choices(shape.file, file_stamp(shape.file))
+    return _choices(shape.file)
 
 
-@lru_cache(maxsize=256)
-def _choices(file: str, stamp: tuple[int, int] | None) -> Choices:
+@cached_by_file(256)
+def _choices(path: Path) -> Choices:
     try:
-        model = load_model(file)
+        model = load_model(path)
     except (InputError, UserError):
         return Choices()
     variants = tuple(dict.fromkeys(model.variants))
