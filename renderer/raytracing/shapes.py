@@ -144,11 +144,8 @@ class _ModelNodes:
 
     def __init__(self, shape: gltf_shapes.ModelShape, pose: Poses, number: int, count: int, first_material: int):
         model = pose.opening
-        self.shape, self.first_material, self._names = (
-            shape,
-            first_material,
-            gltf_shapes.node_names(model, number, count),
-        )
+        self.shape, self.first_material = shape, first_material
+        self._names = gltf_shapes.node_names(model, number, count)
         self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
         repeated = gltf_shapes.instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)

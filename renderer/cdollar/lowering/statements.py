@@ -34,6 +34,7 @@ from renderer.cdollar.lowering.functions import make_function
 MAX_HOST_STATEMENTS = 100_000  # statements that a program may run on the host
 MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variables hold are evaluated
 DEVICE_HINT = "put the loop into a device function, which takes numbers and no arrays"
+POINT_HINT = f"{DEVICE_HINT}: it then runs at every point; over arrays, write `sum(..., k : a..b)`"
 
 
 class Returned(NamedTuple):
@@ -231,12 +232,7 @@ def run_if(body: Body, tree: ast.If, rest: Statements) -> Outcome:
     if body.program.host.abstract_depth and condition.is_closed:
         return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
     message = f"{tree.condition.span.excerpt} depends on a bound variable, so a loop cannot be left here"
-    raise ProgramError(
-        "CS0602",
-        tree.span,
-        message,
-        f"{DEVICE_HINT}: it then runs at every point; over arrays, write `sum(..., k : a..b)`",
-    )
+    raise ProgramError("CS0602", tree.span, message, POINT_HINT)
 
 
 def run_branch(body: Body, statements: list[ast.AstNode], rest: Statements) -> Outcome:
@@ -316,12 +312,7 @@ def loop_condition(body: Body, tree: ast.Loop, scope: Scope) -> bool | None:
     if not condition.is_closed:
         names = condition.variable_names()
         message = f"a loop's condition cannot depend on the bound variable `{names}` here"
-        raise ProgramError(
-            "CS0602",
-            tree.condition.span,
-            message,
-            f"{DEVICE_HINT}: it then runs at every point; over arrays, write `sum(..., k : a..b)`",
-        )
+        raise ProgramError("CS0602", tree.condition.span, message, POINT_HINT)
     if condition.node.needs_evaluation and not body.program.host.abstract_depth:
         body.program.host.materialize_variables(scope)
         condition = lower_condition(body, tree.condition)

@@ -126,28 +126,23 @@ VARIATION(sym_ng10, space = 0, spacex = 0, spacey = 0) {
                                            pair(u - y, v + x), pair(x + u, y + v)));
 }
 
-VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5) {
-    x = x + space;
-    y = y + space;
-    float u = 0.5f * stepx, v = 0.5f * stepy, sx = spacex, sy = spacey;
+// One of the eight images of a point by quarter turns and mirrors, apart by twice sx and sy, and moved by u and v.
+DEVICE Pair one_of_eight(real x, real y, float sx, float sy, float u, float v, Random *random) {
     real half_turn = uniform(random);
     Pair p = one_of_four(uniform(random), pair(x + sx + u, y + sy + v), pair(u - sx - x, v - sy - y),
                          pair(y + sx + u, v - sy - x), pair(u - sx - y, v + sy + x));
     Pair q = one_of_four(uniform(random), pair(-sx - u - x, y + sy - v), pair(-sx - u - y, -sy - v - x),
                          pair(y + sx - u, x + sy - v), pair(x + sx - u, -sy - v - y));
-    return scaled_pair(weight, one_of_two(half_turn, p, q));
+    return one_of_two(half_turn, p, q);
+}
+
+VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5) {
+    Pair p = one_of_eight(x + space, y + space, spacex, spacey, 0.5f * stepx, 0.5f * stepy, random);
+    return scaled_pair(weight, p);
 }
 
 VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
-    x = x + space;
-    y = y + space;
-    float sx = spacex, sy = spacey;
-    real half_turn = uniform(random);
-    Pair p = one_of_four(uniform(random), pair(x + sx, y + sy), pair(-sx - x, -sy - y), pair(y + sx, -sy - x),
-                         pair(-sx - y, sy + x));
-    Pair q = one_of_four(uniform(random), pair(-sx - x, y + sy), pair(-sx - y, -sy - x), pair(y + sx, x + sy),
-                         pair(x + sx, -sy - y));
-    return scaled_pair(weight, one_of_two(half_turn, p, q));
+    return scaled_pair(weight, one_of_eight(x + space, y + space, spacex, spacey, 0.0f, 0.0f, random));
 }
 
 VARIATION_3D(mirror_wf, xaxis = 1, yaxis = 0, zaxis = 0, xshift = 0, yshift = 0, zshift = 0, xscale = 1, yscale = 1,
