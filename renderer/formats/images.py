@@ -40,6 +40,7 @@ CICP_PQ = bytes((9, 16, 0, 1))  # content of a cICP chunk: Rec. 2020 primaries, 
 MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # chunks of a PNG
 # The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
 

@@ -5,7 +5,7 @@ All functions take and return NumPy arrays on the host.
 
 import numpy as np
 
-from renderer.formats.images import linear_to_srgb
+from renderer.formats.images import LUMINANCE, linear_to_srgb
 from renderer.images.algorithm_view import CHANNELS, Legend, StepPicture
 from renderer.images.flip import flip_map
 from renderer.images.metrics import psnr
@@ -40,7 +40,6 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     return counts, {"dark": int(dark.sum()), "bright": int(bright.sum()), "NaN": int(is_nan.sum())}
 
 
-LUMINANCE = (0.2126, 0.7152, 0.0722)  # weights of linear Rec. 709 components
 MAX_STOPS = 16.0  # the longest logarithmic scale of a picture in false color, in stops
 
 
@@ -100,7 +99,7 @@ def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
     lowest color.
     """
     pixels = np.asarray(linear, "f4")[..., :3]
-    values = pixels @ np.array(LUMINANCE, "f4") if name == "luminance" else pixels[..., CHANNELS.index(name) - 1]
+    values = pixels @ LUMINANCE.astype("f4") if name == "luminance" else pixels[..., CHANNELS.index(name) - 1]
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(v) for v in np.quantile(positive, (0.001, 0.999))) if positive.size else (0.5, 1.0)
     low = max(low, high * 2.0**-MAX_STOPS)

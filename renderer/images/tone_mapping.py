@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
+from renderer.formats.images import LUMINANCE
 from renderer.gpu import Buffer, Device
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.color_grade import grade_rows, is_graded
@@ -24,7 +25,7 @@ MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count
 METERED_ROWS = 128  # at once: the temporary arrays of a whole tile would be the peak of a large picture's memory
 KERNEL_FILE, KERNEL_GROUP = "images/tonemap.cu", 64
 GRADE_WIDTH = 4096  # texels in a row of a grading's table, as in images/color_grade.h
-LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
+LUMINANCE_WEIGHTS = LUMINANCE.astype("f4")
 
 
 class ExposureMeter:

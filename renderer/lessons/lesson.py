@@ -7,7 +7,6 @@ file and the key. `rayfold lesson` and the window call find_lesson() and read_le
 import os
 import re
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from renderer.errors import InputError, UserError
@@ -21,7 +20,7 @@ from renderer.plain import Json, format_value
 from renderer.records import dataclass, field, replace
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import COLOR, Inspect, Scene
-from renderer.scene.schema import from_table, replace_in_file, setting
+from renderer.scene.schema import EMPTY, from_table, replace_in_file, setting
 from renderer.system.files import read_text, read_toml, resolve
 from renderer.system.trust import named_file
 
@@ -29,7 +28,6 @@ LESSONS = ASSETS / "lessons"
 MAX_STEPS, MAX_PANELS, MAX_ANSWERS = 24, 8, 6
 MAX_WORDS = 2000  # characters of a question or an answer
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-EMPTY: Any = MappingProxyType({})  # the default of frozen tables
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ A step's [steps.program] table in lesson.toml is a Program: a .cb file and the n
 
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,10 @@ from renderer.errors import InputError
 from renderer.gpu import Device
 from renderer.plain import Json, is_finite_number
 from renderer.records import dataclass
-from renderer.scene.schema import setting
+from renderer.scene.schema import EMPTY, setting
 
 MAX_NUMBERS = 4096  # in one value of `given`
 MAX_LINES, MAX_CHARACTERS = 160, 20_000  # limits of an explanation's text; longer texts are cut
-EMPTY: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from renderer.formats.gltf.animation import animation_keys
+from renderer.formats.images import LUMINANCE
 from renderer.formats.mesh import read_mesh
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
@@ -524,7 +525,7 @@ class Picture(AccumulatingPicture[Settings]):
             probe = self.clone()
             for _ in range(max(1, paths // (size[0] * size[1]))):
                 frame = probe.draw(replace(keeps, max_depth=depth), size, 0.0)
-            means.append(float((frame.read()[..., :3] @ film.LUMINANCE).mean(dtype="f8")))
+            means.append(float((frame.read()[..., :3] @ LUMINANCE).mean(dtype="f8")))
         cut = 1 - means[0] / max(means[1], 1e-30)
         if cut < MIN_CUT:
             return ""

@@ -6,7 +6,6 @@ draws a few of them at a time, and goes on from what it has drawn when settings 
 
 import json
 import re
-import types
 from copy import copy
 from datetime import datetime
 from functools import cache, partial
@@ -24,7 +23,7 @@ from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Til
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.records import dataclass, extended, fields, replace
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.scene.schema import PictureSettings, from_table, required_file, setting, to_table
+from renderer.scene.schema import EMPTY, PictureSettings, from_table, required_file, setting, to_table
 from renderer.system import drafts
 from renderer.system.files import parse_json, read_text, resolve
 from renderer.system.trial import run_trial
@@ -52,7 +51,7 @@ class Settings(PictureSettings):
     buffer_c: str = setting("", help="the tab Buffer C", file=SUFFIXES)
     buffer_d: str = setting("", help="the tab Buffer D", file=SUFFIXES)
     channels: dict[str, tuple[str, ...]] = setting(
-        types.MappingProxyType({}), help="iChannel0 to 3 of a tab: Buffer A to D, keyboard, noise, or an image file"
+        EMPTY, help="iChannel0 to 3 of a tab: Buffer A to D, keyboard, noise, or an image file"
     )
     mouse: tuple[float, float, float, float] = setting(
         (0.0, 0.0, 0.0, 0.0), -1.0, 1.0, "iMouse in fractions of the picture: x, y, and where the click was"

@@ -10,9 +10,9 @@ pictures/raytrace.py owns the Film; the render farm exchanges ranges by read_ran
 
 import numpy as np
 
+from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Buffer, Device, Kernel
 
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 FILE = "raytracing/film/films.cu"
 RANGE_SAMPLES = 64  # samples of a range; another number gives pictures other bits
 MIN_SAMPLES = 32  # samples of a pixel before its error is estimated

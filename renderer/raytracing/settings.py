@@ -24,7 +24,7 @@ from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile
 from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.solids import Solid
-from renderer.raytracing.volumes import MAX_VOLUMES, Fog, Volume, has_volumes
+from renderer.raytracing.volumes import MAX_VOLUMES, RGB, Fog, Volume, has_volumes
 from renderer.records import dataclass, field, replace
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, required_file, setting
@@ -39,7 +39,6 @@ OTHER_LIGHTS = "others"  # the light group of lamps that no group names
 MATERIAL_HELP = "name of a material"
 NAME_HELP = "a named shape is drawn only as instances"
 TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
-RGB = tuple[float, float, float]
 
 
 def rgb(default: RGB, largest: float, help: str) -> Any:

@@ -20,14 +20,13 @@ from renderer.raytracing.material_maps import projected_texcoords
 from renderer.raytracing.models import gltf_shapes
 from renderer.raytracing.models.motion import Poses
 from renderer.raytracing.settings import SHAPE_GROUPS, Attractor, MeshShape, Procedural, Quad, Settings
-from renderer.raytracing.solids import Solid, mesh_about_origin, solid_arrays
+from renderer.raytracing.solids import QUAD_FACES, Solid, mesh_about_origin, solid_arrays
 from renderer.raytracing.textures import BASE_FLOAT4S, default_attributes, joined_attributes, write_texcoords
 from renderer.records import dataclass
 from renderer.system.trust import check_memory
 
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
 MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; fewer are rebuilt with the moving ones
-QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad's corners; v runs downwards
 # Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
 # takes with normals, texture coordinates and colors, and that an instance takes.

@@ -19,7 +19,7 @@ from renderer.scene.schema import reference, setting
 
 PLANE = np.array([[-0.5, 0, 0.5], [0.5, 0, 0.5], [0.5, 0, -0.5], [-0.5, 0, -0.5]])
 PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
-PLANE_FACES = np.array([[0, 1, 2], [0, 2, 3]])
+QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # from the top to each side
 MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
 TEXT_DEPTH, MAX_TEXT = 0.2, 64  # of an em; characters
@@ -69,7 +69,7 @@ def solid_mesh(kind: str, sides: int, tube: float) -> MeshPrimitive:
         height = 0.5 if kind == "box" else 0.0
         vertices = np.concatenate([(PLANE + (0, height, 0)) @ rotation_matrix(turn).T for turn in turns])
         vertices, normals = np.rint(2 * vertices) / 2, None  # angles of 90 degrees are exact
-        faces = np.concatenate([PLANE_FACES + 4 * k for k in range(len(turns))])
+        faces = np.concatenate([QUAD_FACES + 4 * k for k in range(len(turns))])
         texcoords = np.tile(PLANE_TEXCOORDS, (len(turns), 1))
     else:
         vertices, faces, normals, texcoords = _revolve(_profile(kind, sides, tube), sides)

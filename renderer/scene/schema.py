@@ -26,6 +26,7 @@ from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
+EMPTY: Any = types.MappingProxyType({})  # the default of a table that a file may leave out
 MAX_INTEGER = (1 << 63) - 1
 MAX_CHARACTERS = 20_000  # characters of a decimal number
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
@@ -259,7 +260,7 @@ def _span(metadata: Metadata) -> str:
     return f"{low} to {high}" if both else f"at least {low}" if high is None else f"at most {high}"
 
 
-def check_numbers(value: object, context: str, metadata: Metadata = types.MappingProxyType({})) -> None:
+def check_numbers(value: object, context: str, metadata: Metadata = EMPTY) -> None:
     """Raises InputError for a number in settings that from_table() would refuse: not finite, or out of its range."""
     if is_dataclass(value):
         for f in fields(value):
@@ -309,7 +310,7 @@ def referenced_files(settings: Any) -> Iterator[str]:
                 yield from referenced_files(item)
 
 
-def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = types.MappingProxyType({})) -> Any:
+def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY) -> Any:
     """Converts a setting's value to plain TOML and JSON types; `metadata` belong to the setting's field."""
     if is_dataclass(value):
         return to_table(value, folder)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.formats.images import read_exr
+from renderer.formats.images import LUMINANCE, read_exr
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import film
@@ -121,8 +121,8 @@ def test_pixels_rest_and_wake_by_the_errors_of_their_block(device, rng, samples)
     worst = own.rest_pixels(samples, threshold)
     rests = own.current[1].read()[..., 3] > 0
     assert np.array_equal(film.samples_of(own.current[1].read(), samples), taken)  # no pixel's count changes
-    luminance = np.maximum(mean[..., :3].astype("f8") @ film.LUMINANCE, 0.01)
-    error = np.sqrt(m2[..., :3].astype("f8") / (taken * (taken - 1))[..., None]) @ film.LUMINANCE
+    luminance = np.maximum(mean[..., :3].astype("f8") @ LUMINANCE, 0.01)
+    error = np.sqrt(m2[..., :3].astype("f8") / (taken * (taken - 1))[..., None]) @ LUMINANCE
     wanted, largest = np.zeros((height, width), bool), (error / luminance).max()
     for y in range(0, height, film.BLOCK):
         for x in range(0, width, film.BLOCK):
@@ -133,7 +133,7 @@ def test_pixels_rest_and_wake_by_the_errors_of_their_block(device, rng, samples)
     assert np.array_equal(rests, wanted) and rests.any() and not rests[:16, 32:48].any()
     assert worst == pytest.approx(largest, rel=1e-4)
     light, standard = own.mean_luminance(samples)
-    assert light == pytest.approx((mean[..., :3] @ film.LUMINANCE).mean(), rel=1e-6)
+    assert light == pytest.approx((mean[..., :3] @ LUMINANCE).mean(), rel=1e-6)
     assert standard == pytest.approx(np.sqrt((error**2).sum()) / error.size, rel=1e-6)
 
 

@@ -12,7 +12,6 @@ from renderer.errors import UserError
 
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".exr", ".webp", ".tif", ".tiff", ".bmp")
 HALF_OVERFLOW = 65520.0  # rounds to an infinite half
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722], "f4")  # weights of linear Rec. 709 components in the luminance
 WANTED = "a picture is a two-dimensional array of numbers, or of vectors of 3 or 4"
 
 
@@ -66,12 +65,12 @@ def read_picture(path: Path, element: Data) -> np.ndarray:
 
     One number a pixel is the luminance of linear colors, or the mean of three bytes. Raises InputError.
     """
-    from renderer.formats.images import read_image, read_pixels
+    from renderer.formats.images import LUMINANCE, read_image, read_pixels
 
     count, scalar = len(component_types(element)), component_types(element)[0]
     if promoted_type(scalar) in FLOATS:
         linear = read_image(path)
-        linear = linear[..., :3] @ LUMINANCE if count == 1 else linear[..., :count]
+        linear = linear[..., :3] @ LUMINANCE.astype("f4") if count == 1 else linear[..., :count]
         is_half = scalar == "half" and not np.any(np.isfinite(linear) & (np.abs(linear) >= HALF_OVERFLOW))
         return linear.astype("f2") if is_half else linear
     pixels = read_pixels(path)

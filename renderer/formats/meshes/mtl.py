@@ -19,7 +19,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.images import IMAGE_SUFFIXES, read_pixels
+from renderer.formats.images import IMAGE_SUFFIXES, LUMINANCE, read_pixels
 from renderer.formats.meshes.contents import MeshError, text_lines
 from renderer.formats.texture_maps import CHANNELS, is_gray, normals_from_heights, replicated
 from renderer.plain import format_value, parse_float
@@ -353,7 +353,7 @@ def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str) -> np.ndarray:
     channel = (picture.options.get("-imfchan") or ["m" if is_opacity else "l"])[0]
     values = pixels[..., CHANNELS.get(channel, 0)].astype("f8")
     if channel == "l":
-        values = pixels[..., :3] @ np.array([0.2126, 0.7152, 0.0722])
+        values = pixels[..., :3] @ LUMINANCE
     base, gain = picture.number("-mm", 0, 0.0), picture.number("-mm", 1, 1.0)
     values = np.clip(values * gain + 255 * base, 0, 255)
     return replicated(np.rint(255 - values if word == "map_Tr" else values).astype("u1"))

@@ -6,7 +6,6 @@ Each class is a kind of [steps.measure] (see the package); base.py has the inter
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ from renderer.pictures import picture_class
 from renderer.plain import Json, is_finite_number
 from renderer.records import dataclass, fields, replace
 from renderer.scene.scene import Scene
-from renderer.scene.schema import setting
+from renderer.scene.schema import EMPTY, setting
 
 MAX_VARIANTS, MAX_VALUES = 8, 16
-EMPTY: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.images import read_exr
+from renderer.formats.images import LUMINANCE, read_exr
 from renderer.formats.linked import cached_by_file
 from renderer.raytracing.lights.environment_presets import directions, preset_map
 from renderer.raytracing.settings import Settings, Sky
@@ -25,7 +25,6 @@ MAX_FILE = 256 << 20  # bytes of an .hdr
 MAX_CDF_SIZE = 1024, 512  # columns, rows
 MAX_PRESET_CDF_SIZE = 256, 128  # fits into a CPU's caches; costs smooth presets 0.1 to 4 % more variance
 SKY_SIZE = 512, 256  # width, height
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 SUN_LUMINANCE = 1.88e6  # kcd/m^2 above the atmosphere
 SUN_RADIUS = np.radians(0.2665)  # half of the sun's angular diameter
 WAVELENGTHS = np.array([0.61, 0.55, 0.465])  # micrometers, of red, green and blue

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from renderer.bvh.primitives import areas
+from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Device
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
 from renderer.raytracing.lights import environment
@@ -114,7 +115,7 @@ class LightSampler:
         records = np.zeros((len(others), 3, 4), "f4")
         for record, light, p in zip(records, others, selection, strict=True):
             record[:] = (*light.position, light.kind), (*light.emitted, p), light.falloff
-        luminance = irradiances @ environment.LUMINANCE
+        luminance = irradiances @ LUMINANCE
         # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
         records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
         directory = np.zeros((int(has_directory), 4), "i4")
@@ -297,7 +298,7 @@ def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray
 
 def _luminance(materials: np.ndarray) -> np.ndarray:
     """Returns the luminances (m,) of the radiance that materials (m,) MATERIAL emit."""
-    return np.asarray(materials["emission"][:, :3].astype("f8") @ environment.LUMINANCE)
+    return np.asarray(materials["emission"][:, :3].astype("f8") @ LUMINANCE)
 
 
 def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
@@ -338,14 +339,12 @@ def _non_area_lights(settings: Settings, radius2: float, cdf: environment.Enviro
         one_minus_cos = 2 * np.sin(radius / 2) ** 2
         unit = np.array(direction) / np.linalg.norm(direction)
         emitted = irradiance / (np.pi * np.sin(radius) ** 2) if one_minus_cos else irradiance
-        power = (
-            radius2 * float(emitted @ environment.LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
-        )
+        power = radius2 * float(emitted @ LUMINANCE) * (2 * np.pi * one_minus_cos if one_minus_cos > 0 else 1.0)
         lights.append(NonAreaLight(unit, one_minus_cos, emitted, power))
     profiles = 0
     for point in settings.point_lights:
         intensity = np.array(point.intensity)
-        power, kind = 4 * float(intensity @ environment.LUMINANCE), LIGHT_POINT
+        power, kind = 4 * float(intensity @ LUMINANCE), LIGHT_POINT
         if point.file:
             power *= load_profile(point.file).lumens() / (4 * np.pi)
             kind, profiles = LIGHT_PROFILE - profiles, profiles + 1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from renderer.raytracing.lights.environment import LUMINANCE
+from renderer.formats.images import LUMINANCE
 from renderer.raytracing.settings import PointLight, Sun
 
 SURFACE_SAMPLES = 2048

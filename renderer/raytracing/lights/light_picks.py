@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Buffer
 from renderer.images.algorithm_view import AlgorithmView, Mark, StepPicture
 from renderer.images.lines import line_pixels
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import kernel_source
-from renderer.raytracing.lights.environment import LUMINANCE, EnvironmentCdf
+from renderer.raytracing.lights.environment import EnvironmentCdf
 from renderer.raytracing.lights.light_buffer import INSTANCED_LIGHT, LIGHT_TREE_ID, LightSampler
 from renderer.raytracing.path_trace import project
 from renderer.raytracing.settings import Settings

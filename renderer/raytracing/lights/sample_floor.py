@@ -7,8 +7,8 @@ them does, a pixel and its block (films.cu) look quiet. pictures/raytrace.py cal
 import numpy as np
 
 from renderer.bvh.primitives import areas
+from renderer.formats.images import LUMINANCE
 from renderer.raytracing.film import BLOCK, MIN_SAMPLES
-from renderer.raytracing.lights.environment import LUMINANCE
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.material_files import holds
 

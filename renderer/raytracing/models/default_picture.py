@@ -12,8 +12,8 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats import gltf
+from renderer.formats.images import LUMINANCE
 from renderer.raytracing.lights import light_meter
-from renderer.raytracing.lights.environment import LUMINANCE
 from renderer.raytracing.models.framing import bounds_of, frame, has_floor, inside_view, three_quarter
 from renderer.raytracing.models.gltf_shapes import materials_of
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sun
