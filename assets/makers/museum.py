@@ -106,7 +106,7 @@ def museum() -> Maker:
     plinth(maker, -4.1, -1.9, 0.4, 0.8, white)
     plinth(maker, 4.1, -1.9, 0.55, 0.62, white)
     hung(maker, "filigree", (-2.35, 2.58, BACK), 1.7, 0, gold)
-    hung(maker, "orb", (2.35, 2.58, BACK), 1.7, 0, gold)
+    hung(maker, "serpent", (2.35, 2.58, BACK), 1.7, 0, gold)
     hung(maker, "petals", (-WIDE, 2.4, -1.9), 1.4, 90, gold)
     hung(maker, "anemone", (WIDE, 2.4, -1.9), 1.4, -90, gold)
     for x, z in ((-0.75, 1.5), (0.65, 1.5)):  # a bench

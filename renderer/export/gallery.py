@@ -21,8 +21,8 @@ from renderer.system.outputs import claimed
 from renderer.system.process import INTERRUPTED
 
 SCENES = (
-    "jewels", "glassware", "city", "clockwork", "terrace", "grove", "cloth", "orb", "filigree", "petals",
-    "still_life", "cornell", "mirrors", "focus", "lantern", "voyage", "anemone", "mandelbrot", "julia", "maple",
+    "jewels", "glassware", "city", "clockwork", "terrace", "grove", "cloth", "serpent", "filigree", "petals",
+    "still_life", "cornell", "mirrors", "focus", "fossil", "dome", "anemone", "mandelbrot", "julia", "maple",
 )  # fmt: skip
 WEB_SIDE = 512  # pixels of a picture's longer side: twenty of them take less than 6 MB
 PRINT_SIDE = 4961  # of A3 at 300 dots an inch
