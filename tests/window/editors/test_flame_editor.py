@@ -144,10 +144,10 @@ def test_dragging_a_corner_edits_the_xform_and_compiles_nothing(screen):
     assert np.allclose(after.xforms[0].affine, wanted.xforms[0].affine, atol=1e-6) and after.view == before.view
     assert after.xforms[1:] == before.xforms[1:]
     finish(screen)
-    # Programs of a file are compiled once for all flames; that of any flame is compiled ahead.
-    special = [source.name for source, *_ in built if not isinstance(source, str)]
-    special = [name for name in special if name != "flame.cu of any flame"]
-    assert not special, "parameters are arguments: no edit of numbers compiles"
+    # Programs of a file are compiled once for all flames. That of any flame is compiled ahead, and a fast device begins
+    # with this flame's own while the corner is dragged: one text, whatever the numbers.
+    special = {source for source, *_ in built if not isinstance(source, str) and source.name != "flame.cu of any flame"}
+    assert len(special) <= 1, "parameters are arguments: no edit of numbers compiles"
     press(screen, "Ctrl+Z")
     assert settings(screen) == before
     press(screen, "Ctrl+Y")
