@@ -209,7 +209,7 @@ def test_a_limit_of_file_sizes_is_told_as_a_full_disk(tmp_path):
     solve = f"solve {tmp_path}/band.npz {tmp_path}/rhs.npy -o {tmp_path}/x.npy"
     for words in (f"run {tmp_path}/p.cb --target numpy -o {tmp_path}/x.npy", solve):
         (tmp_path / "x.npy").write_text("old")
-        command = f"ulimit -f 2048; exec {sys.executable} main.py {words}"
+        command = f"ulimit -f 2048; exec {sys.executable} main.py {words} --force"
         answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert answer.returncode == 3, answer
         assert answer.stderr == f"rayfold: {tmp_path}/x.npy: cannot be written: {os.strerror(errno.EFBIG)}\n"

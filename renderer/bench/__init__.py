@@ -17,7 +17,7 @@ from typing import NamedTuple
 from renderer.errors import UserError
 from renderer.paths import ROOT
 from renderer.plain import Json
-from renderer.system import trust
+from renderer.system import arguments, trust
 from renderer.system.arguments import duration, fraction, positive, seed, size
 from renderer.system.files import resolve
 
@@ -112,6 +112,7 @@ def parameter(text: str) -> tuple[str, list[str]]:
 
 
 CASES = _option("cases", nargs="*", metavar="CASE", help="a case, or the leading parts of names; none means all")
+FORCE = _option("--force", action="store_true", help=arguments.FORCE)
 JSON = _option("--json", action="store_true", help="print exactly one JSON object")
 OUTPUT = _option("-o", "--output", type=Path, metavar="F.jsonl", help="append records; ab and aa resume from it")
 FILES = _option("files", nargs="+", type=Path, metavar="F.jsonl", help="record files, or folders of them")
@@ -173,6 +174,7 @@ SAMPLE = (  # an older commit's `bench ab` passes these options, so they keep th
     _option("--slowdown", type=float, default=0.0, help="self-test: the fraction by which runs are made slower"),
     _option("--spoil", action="store_true", help="self-test: corrupt the result"),
     _option("--picture", type=Path, metavar="F.npy", help="save the checked picture"),
+    FORCE,
 )
 ACTIONS = {
     "list": Action("run:list_cases", "print the name of every case", (CASES, *MEASURING, JSON)),
@@ -189,6 +191,7 @@ ACTIONS = {
         _option("-o", "--output", type=Path, metavar="report.html", help="the page, or the file of --text"),
         _option("--text", action="store_true", help="the verdicts as Markdown for a pull request"),
         _option("--badge", type=Path, metavar="F.svg", help="write a badge: SVG, or .json for shields.io's endpoint"),
+        FORCE,
     )),
     "sample": Action("run:sample", "what ab runs in each fresh process", SAMPLE),
 }  # fmt: skip

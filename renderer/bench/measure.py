@@ -14,6 +14,7 @@ import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.errors import UserError
+from renderer.formats.npy import write_arrays
 from renderer.host import peak_memory
 from renderer.plain import Json
 from renderer.records import dataclass, replace
@@ -109,8 +110,7 @@ def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path |
         result = corrupt(result)
     if isinstance(result, np.ndarray):
         if save_image:
-            with open(save_image, "wb") as file:
-                np.save(file, result, allow_pickle=False)
+            write_arrays(save_image, result)
         result = repr((result.shape, result.dtype.str)).encode() + np.ascontiguousarray(result).tobytes()
     return hashlib.sha256(result).hexdigest()
 

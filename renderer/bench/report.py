@@ -17,7 +17,7 @@ from renderer.bench.report_page import report_page
 from renderer.errors import InputError, UserError
 from renderer.plain import Json
 from renderer.system.files import read_json_lines
-from renderer.system.outputs import write_text
+from renderer.system.outputs import own_outputs, write_text
 from renderer.system.trust import named_file
 
 NUMBERS = ("rate", "median_ms", "work")
@@ -113,16 +113,16 @@ def report(args: argparse.Namespace) -> int:
     records, experiments = read_files(args.files)
     if (args.text or args.badge) and not experiments:
         raise InputError(f"{args.files[0]}: holds no experiment of bench ab, so there is no verdict")
-    if args.badge:
-        write_text(args.badge, badge(experiments, args.badge.suffix == ".json"))
+    if args.output is None and not args.text and not args.badge:
+        raise UserError("bench report: wants -o report.html, --text or --badge F.svg")
+    with own_outputs(args.badge, args.output, force=args.force):
+        if args.badge:
+            is_json = args.badge.suffix == ".json"  # which has no place for a seal
+            write_text(args.badge, badge(experiments, is_json), is_sealed=not is_json)
+        if args.output is not None:
+            write_text(args.output, as_text(experiments) if args.text else report_page(records, experiments), True)
     if args.text and args.output is None:
         print(as_text(experiments), end="")
-        return 0
-    if args.output is None and args.badge:
-        return 0
-    if args.output is None:
-        raise UserError("bench report: wants -o report.html, --text or --badge F.svg")
-    write_text(args.output, as_text(experiments) if args.text else report_page(records, experiments))
-    if not args.text:
+    elif args.output is not None and not args.text:
         print(args.output)
     return 0

@@ -16,6 +16,7 @@ from renderer.bench.records import SCHEMA, RecordFile
 from renderer.errors import IncompleteError, KernelError, UnavailableError, UserError
 from renderer.gpu import open_context
 from renderer.plain import Json
+from renderer.system.outputs import own_outputs
 from renderer.system.process import INTERNAL_ERROR, log_internal_error
 
 SEVERITY = (0, 3, 4, 2, 5, 1, INTERNAL_ERROR)  # exit codes, mildest first: the worst of all cases is returned
@@ -94,7 +95,8 @@ def sample(args: argparse.Namespace) -> int:
     before = machine_state(gpu=False)
     case = next(find([args.case], open_context(args.device), args.repo, args.size))
     options = TimingOptions(args.seconds, QUICK.min_runs, QUICK.warmup_seconds)
-    record = measure(case, options, args.slowdown, args.spoil, args.picture, _batches if args.turns else None)
+    with own_outputs(args.picture, force=args.force):
+        record = measure(case, options, args.slowdown, args.spoil, args.picture, _batches if args.turns else None)
     print(json.dumps(record | {"machine": {"before": before, "after": machine_state()}}), flush=True)
     return 0
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from renderer.export.options import ExportOptions, add_arguments, parse_options
+from renderer.system import arguments
 from renderer.system.process import supervise
 from renderer.system.profile import profiled, stage
 
@@ -40,6 +41,7 @@ def add_demo_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--output", default="demo.png", metavar="OUT", help="default: demo.png")
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    command.add_argument("--force", action="store_true", help=arguments.FORCE)
 
 
 def demo(args: argparse.Namespace) -> int:

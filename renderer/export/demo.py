@@ -19,7 +19,7 @@ from renderer.pictures import load, open_picture
 from renderer.plain import Json
 from renderer.records import dataclass
 from renderer.scene.scene import COLOR
-from renderer.system.outputs import claimed
+from renderer.system.outputs import own_outputs
 from renderer.system.progress import Progress
 
 SIZE = (1600, 900)
@@ -56,7 +56,7 @@ def demo(args: argparse.Namespace) -> int:
     canvas = np.empty((SIZE[1], SIZE[0], 3), "u1")
     canvas[:] = BACKGROUND
     rows: list[Json] = []
-    with claimed(output):
+    with own_outputs(output, force=args.force):
         for panel in PANELS:
             row = draw_panel(panel, gpu, canvas)
             rows.append({"scene": panel.scene, "view": panel.view} | row)

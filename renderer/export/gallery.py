@@ -38,6 +38,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--overwrite", action="store_true", help="draw pictures again that are already done")
     add("--json", action="store_true", help="print exactly one JSON object")
+    add("--force", action="store_true", help=arguments.FORCE)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -53,7 +54,7 @@ def command(args: argparse.Namespace) -> int:
     rows = []
     for name in args.names or SCENES:
         plan = _plan(name, args)
-        with claimed(plan.output):
+        with claimed(plan.output, force=args.force):
             row = _draw(plan, args.overwrite)
         if row is None:
             return INTERRUPTED
@@ -69,7 +70,9 @@ def command(args: argparse.Namespace) -> int:
 def _plan(name: str, args: argparse.Namespace) -> ExportPlan:
     """The export plan of one scene, scaled to the longer side of gallery pictures."""
     output, depth = args.output / f"{name}.png", 16 if args.print else 8
-    wanted = ExportOptions(Path(name), output, samples=args.samples, device=args.device, bit_depth=depth)
+    wanted = ExportOptions(
+        Path(name), output, samples=args.samples, device=args.device, bit_depth=depth, force=args.force
+    )
     size = load_scene(wanted).size or DEFAULT_SIZE
     factor = (PRINT_SIDE if args.print else WEB_SIDE) / max(size)
     values = vars(wanted) | {"size": (max(1, round(size[0] * factor)), max(1, round(size[1] * factor)))}

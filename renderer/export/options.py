@@ -66,7 +66,7 @@ class ExportOptions:
     )
     denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
-    force: bool = _flag("write though another process does, over files of other runs, and unfinished over finished")
+    force: bool = _flag("write though another process does, over others' files, other runs' and finished ones")
     dry_run: bool = _flag("print the plan and the memory it takes, and stop")
     light_field: tuple[int, int] | None = _option(
         "export a light field: OUT is a folder of its views", "ROWSxCOLUMNS", arguments.grid
@@ -83,6 +83,10 @@ class ExportOptions:
     sheet: bool = _flag("a contact sheet of all flames of a file")
     json: bool = _flag("print exactly one JSON object")
     profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")
+
+    def picture_facts(self) -> dict[str, Any]:
+        """The keys that recipes of pictures have for the options denoise and transfer; None where they lack the key."""
+        return {"denoise": self.denoise or None, "transfer": None if self.transfer == "srgb" else self.transfer}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 from renderer.system.files import resolve
-from renderer.system.outputs import check_output, writing
+from renderer.system.outputs import check_output, check_own, writing
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
@@ -101,6 +101,8 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
     numbers = _frame_numbers(options)
     _check_encoding(options)
     _check_output(output)
+    if not options.force and not _placeholders(output):
+        check_own(output, "-o ")
     scene = scene or load_scene(options)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
         numbers = _film_numbers(scene)
@@ -300,8 +302,7 @@ class FrameManifest(Manifest):
         with writing(plan.pattern.parent):
             plan.pattern.parent.mkdir(exist_ok=True)
         facts: Json = dict(size=plan.size, samples=plan.samples, bit_depth=plan.frame_depth, film=options.film)
-        transfer = None if options.transfer == "srgb" else options.transfer  # None: pictures' recipes lack the key
-        facts |= {"transfer": transfer, "denoise": options.denoise or None}
+        facts |= options.picture_facts()
         super().__init__(plan.pattern, make_recipe(plan.scene, resolve(plan.pattern).parent, **facts), options.force)
 
     def facts(self, number: int) -> Json:

@@ -3,8 +3,8 @@
 Modules that only some exports need (farms, videos, flames) are imported late: they would add 0.2 s to a still of 1 s.
 """
 
+import itertools
 import json
-import math
 import os
 import sys
 import time
@@ -17,10 +17,10 @@ import numpy as np
 
 from renderer.errors import IncompleteError, InputError, UserError
 from renderer.export import render
-from renderer.export.frames import frame_path, joint_digest, manifest_path
+from renderer.export.frames import frame_path, is_of, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
-from renderer.formats.images import is_picture, read_digest, read_recipe
+from renderer.formats.images import read_digest, read_recipe
 from renderer.gpu import open_context
 from renderer.images.denoise import install_line, is_installed
 from renderer.images.metrics import noise_level
@@ -187,8 +187,6 @@ def _export_still(
     all_or_nothing: bool,
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
-    if not plan.options.force and not is_own_picture(plan.output):
-        raise UserError(f"-o {plan.output}: a picture that Rayfold did not draw; --force replaces it")
     noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)
     with Progress(samples * len(job.tiles), plan.title) as progress, interrupt:
@@ -196,7 +194,7 @@ def _export_still(
     if all_or_nothing and rendered.samples < samples:
         return rendered.device, rendered.samples, False
     is_done = rendered.samples == samples if noise is None else noise.reached
-    output = plan.output if is_done or plan.options.force else _unfinished_path(plan.output, rendered.samples)
+    output = plan.output if is_done or plan.options.force else _unfinished_path(plan, rendered.samples)
     render.write(output, rendered, job, plan.frame_depth)
     plan.written.append(output)
     if all_or_nothing:
@@ -215,26 +213,21 @@ def _export_still(
     return rendered.device, rendered.samples, is_done
 
 
-def is_own_picture(output: Path) -> bool:
-    """False if a picture is there that this program did not draw, so that nothing can draw it again."""
-    try:
-        return not (output.is_file() and is_picture(output)) or bool(read_digest(output))
-    except InputError:  # torn, or another format under this name
-        return False
-
-
-def _unfinished_path(output: Path, samples: int) -> Path:
-    """The output, or the first name beside it, whose file is missing or a picture of at most so many samples."""
-    paths = [output, *(output.with_stem(f"{output.stem}.unfinished-{number}") for number in range(1, 1000))]
-    return next((path for path in paths if _samples_in(path) <= samples), paths[-1])
-
-
-def _samples_in(path: Path) -> float:
-    """The samples of a picture by its recipe; infinity where a file says nothing of them, 0 without a file."""
-    try:
-        return float(read_recipe(path).get("samples", math.inf)) if os.path.lexists(path) else 0.0
-    except (InputError, TypeError, ValueError):
-        return math.inf
+def _unfinished_path(plan: ExportPlan, samples: int) -> Path:
+    """The output, or the first name beside it, without a file or with this plan's picture of no more samples."""
+    output, facts = plan.output, plan.options.picture_facts()
+    facts |= make_recipe(plan.scene, resolve(output).parent, size=plan.size, time=plan.time)
+    names = (output.with_stem(f"{output.stem}.unfinished-{number}") for number in itertools.count(1))
+    for path in itertools.chain([output], names):
+        try:
+            if not os.path.lexists(path):
+                return path
+            recipe = read_recipe(path)
+            if recipe["samples"] <= samples and is_of(recipe, facts):
+                return path
+        except (InputError, KeyError, TypeError):  # no picture of this program, or one of parts
+            continue
+    raise AssertionError("the names never end")
 
 
 def print_denoise_hint(plan: ExportPlan, rendered: render.RenderResult) -> None:

@@ -20,7 +20,6 @@ from renderer.formats.scipy_npz import is_sparse, read_entries
 from renderer.host import format_bytes
 from renderer.records import dataclass
 from renderer.system.files import file_size, open_input
-from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
 
 ONE_NUMBER = "one whole number of at least 0"
@@ -254,10 +253,3 @@ def check_npy_name(path: Path, option: str) -> None:
     """UserError unless the name of an output file ends in .npy."""
     if path.suffix.lower() != ".npy":
         raise UserError(f"{option} {path}: must end in .npy")
-
-
-def write_npy(path: Path, array: np.ndarray) -> None:
-    """Writes a .npy file completely or not at all; UserError where the name or the folder is wrong."""
-    check_npy_name(path, "--output")
-    with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        np.save(file, array, allow_pickle=False)

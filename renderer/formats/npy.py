@@ -1,9 +1,10 @@
-"""Reads untrusted .npy data (files, pipes, .npz members) for sums, band matrices and light fields; never unpickles.
+"""Reads untrusted .npy data (files, pipes, .npz members) for sums, band matrices and light fields; writes results.
 
-The header is checked before any data is read. Arrays that may exceed memory are ArraySources, read chunk by chunk into
-the device's staging memory. They are not memory-mapped, for three reasons: touching a mapped page beyond the end of a
-file that has shrunk kills the process, whereas a short read raises an error; mapped pages count as the process's memory
-until the system reclaims them; and the data must be copied to staging memory in any case.
+Nothing is unpickled. The header is checked before any data is read. Arrays that may exceed memory are ArraySources,
+read chunk by chunk into the device's staging memory. They are not memory-mapped, for three reasons: touching a mapped
+page beyond the end of a file that has shrunk kills the process, whereas a short read raises an error; mapped pages
+count as the process's memory until the system reclaims them; and the data must be copied to staging memory in any
+case.
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
@@ -12,7 +13,10 @@ import json
 import math
 import os
 import re
+import struct
 import threading
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +26,7 @@ from renderer.errors import InputError, reading
 from renderer.plain import format_value, printable
 from renderer.records import dataclass, field, replace
 from renderer.system.files import file_size, open_input, parse_json
+from renderer.system.outputs import atomic_write
 
 # The end of an error about an array of another dtype: what a reader of real numbers, or of any numbers, takes.
 NUMBERS = "float16, float32, float64 and integers can be summed"
@@ -30,6 +35,7 @@ REAL, COMPLEX = "iufb", "c"  # NumPy's dtype.kind: signed, unsigned, floating-po
 MAX_HEADER_BYTES = 1 << 16
 MAX_DIMENSIONS = 32  # NumPy's limit before version 2
 MAGIC = b"\x93NUMPY"
+MARK_SPACES = 128  # at the end of a header that this program writes; is_own() of system/outputs.py looks for them
 _SCALAR_TYPE = re.compile(r"[<>|=]?[?A-Za-z]\d{0,4}(\[\w{1,8}\])?", re.ASCII)
 
 
@@ -326,3 +332,20 @@ def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = R
         raise InputError(f"{path}: holds {dtype}; {wanted}")
     if not dtype.isnative:
         raise InputError(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")
+
+
+def write_arrays(path: Path | str, arrays: np.ndarray | Mapping[str, np.ndarray]) -> None:
+    """Writes an array as .npy, several by name as .npz, whole or not at all, with this program's mark. UserError."""
+    with atomic_write(path) as temporary, open(temporary, "r+b") as file:
+        if isinstance(arrays, Mapping):
+            np.savez(file, allow_pickle=False, **arrays)
+            with zipfile.ZipFile(file, "a") as archive:
+                archive.comment = b"Rayfold"
+            return
+        facts = np.lib.format.header_data_from_array_1_0(arrays)
+        text = f"{facts!r}".encode()
+        version, size = (1, "<H") if text.isascii() and len(text) < MAX_HEADER_BYTES // 2 else (3, "<I")
+        length = len(MAGIC) + 2 + struct.calcsize(size)
+        text += b" " * (MARK_SPACES + -(length + len(text) + MARK_SPACES + 1) % 64) + b"\n"
+        file.write(MAGIC + bytes((version, 0)) + struct.pack(size, len(text)) + text)
+        (arrays.T if facts["fortran_order"] else arrays).tofile(file)

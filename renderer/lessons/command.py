@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from renderer.errors import KernelError, UnavailableError, UserError
 from renderer.plain import Json
 from renderer.system import arguments, trust
-from renderer.system.outputs import claimed, write_text
+from renderer.system.outputs import own_outputs, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--samples", type=arguments.positive, metavar="N", help="of the page's pictures (default: as the lesson says)")
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
     add("--json", action="store_true", help="print exactly one JSON object")
+    add("--force", action="store_true", help=arguments.FORCE)
     trust.add_arguments(command, ("lesson",))
 
 
@@ -68,7 +69,7 @@ def command(args: argparse.Namespace) -> int:
         return _list(args.json)
     lesson = requested_lesson(args)
     if args.html is not None:
-        with claimed(args.html / f"{lesson.name}.html"):
+        with own_outputs(args.html / f"{lesson.name}.html", force=args.force):
             return write_lesson(lesson, args)
     return _carry_out(lesson, args) if args.step else _describe(lesson)
 
@@ -169,7 +170,7 @@ def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
     cpu = host()
     machine = f"{bench.gpu.device.name}, in a computer with {cpu['cores']} cores ({cpu['cpu']})"
     page = lesson_page(lesson, results, output, machine)
-    write_text(output, page)
+    write_text(output, page, is_sealed=True)
     problems = [result.problem for result in results if result.problem]
     for problem in problems:
         print(f"rayfold: {problem}", file=sys.stderr)

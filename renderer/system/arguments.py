@@ -48,6 +48,9 @@ def output(text: str) -> Path:
     return Path(text)
 
 
+FORCE = "write though another process does, and replace a file that this program did not write"
+
+
 def port(text: str) -> int:
     """Parses a TCP port; 0 asks the system for a free one."""
     return _whole(text, 0, 65535, "is not a port; it must be")

@@ -4,6 +4,7 @@ Every writer of the program goes through atomic_write() or append_line(). A comm
 outputs first, by claimed(); a second process is then refused with the name of the first. Claims are locks on bytes of
 one file in the user's private folder, a byte an output. The system releases them when their process ends, in whatever
 way, and no lock file is left beside an output. They bind the processes of one user on one machine.
+A command replaces a file that this program did not write, or that was changed since, only with --force: own_outputs().
 Sources: fcntl(2) (record locks), open(2) (O_TMPFILE), linkat(2).
 """
 
@@ -11,6 +12,7 @@ import errno
 import functools
 import os
 import platform
+import re
 import stat
 import sys
 import tempfile
@@ -34,6 +36,15 @@ RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
 WAIT_SECONDS = 2.0  # how long a writer waits for another process, which may write the same small file for a moment
 PROBE_BYTES = 1 << 20
+HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
+# The marks of files that this program wrote, in the first HEAD_BYTES and last TAIL_BYTES: PNG, EXR, .npy (NumPy writes
+# fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.
+_MARKS = (
+    rb"\x89PNG.*rayfold:digest\0[0-9a-f]{64}.{4}\0{4}IEND.{4}\Z|v/1\x01.*rayfold_digest\0string\0"
+    rb"|\x93NUMPY.{4,6}\{[^\n]* {128}\n|PK.*\x07\0Rayfold\Z|GIF8.*!\xfe\x07Rayfold\0;\Z"
+    rb'|(....ftyp|\x1aE\xdf\xa3).*\{"rayfold": |\{"schemaVersion": 1, "label": "bench"'
+)
+_SEAL = "<!-- Rayfold {} -->\n"  # the last line of a text, with the SHA-256 of the lines above it
 
 _held: Counter[int] = Counter()  # claims of this process by their byte: claims nest
 _guard = threading.Lock()
@@ -66,6 +77,48 @@ def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAI
     finally:
         for byte in taken:
             _release(byte)
+
+
+@contextmanager
+def own_outputs(*paths: Path | str | None, force: bool = False) -> Iterator[list[str]]:
+    """claimed() for the files that a user names; UserError for one that is_own() denies, unless `force`."""
+    with claimed(*paths, force=force) as others:
+        for path in paths if not force else ():
+            check_own(path)
+        yield others
+
+
+def check_own(path: Path | str | None, option: str = "") -> None:
+    """UserError, which begins with `option`, for a file that is_own() denies; a line on stderr where a link leads."""
+    if path is None:
+        return
+    link = f"is a link to {_resolved(path)}, which " if os.path.islink(path) else ""
+    if not is_own(path):
+        raise UserError(f"{option}{path}: {link}holds what Rayfold did not write; --force replaces it")
+    if link:
+        print(f"rayfold: {path}: {link}is written", file=sys.stderr)
+
+
+def is_own(path: Path | str) -> bool:
+    """False for a file that this program did not write, by its mark, or for a sealed text that was changed since."""
+    try:
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode) or not state.st_size:
+            return True  # nothing is lost; check_output() refuses what is no file
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+            file.seek(max(state.st_size - TAIL_BYTES, 0))
+            tail = file.read(TAIL_BYTES)
+            seal = len(_SEAL.format("0" * 64))
+            if re.match(_MARKS, head + tail, re.DOTALL):
+                return True
+            file.seek(0)
+            text = file.read(state.st_size - seal) if seal <= state.st_size <= MAX_SEALED_BYTES else b""
+            return tail[-seal:] == _SEAL.format(sha256(text).hexdigest()).encode()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True  # check_output() names the reason
+    except OSError:
+        return False
 
 
 def _byte_of(path: Path | str) -> int:
@@ -158,6 +211,8 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
             if not stat.S_ISREG(state.st_mode) and not (appends and stat.S_ISCHR(state.st_mode)):
                 raise UserError(f"{path}: is {file_kind(state)}; an output file is wanted")
             touched = [target] if appends else [target, target.parent]
+            if not state.st_mode & 0o222:  # root may write it all the same
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if not all(os.access(one, os.W_OK) for one in touched):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return target
@@ -192,9 +247,10 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
                     os.unlink(name)
 
 
-def write_text(path: Path | str, text: str) -> None:
-    """Replaces a text file by UTF-8 text, as atomic_write() does."""
-    write_bytes(path, text.encode())
+def write_text(path: Path | str, text: str, is_sealed: bool = False) -> None:
+    """Replaces a text file by UTF-8 text, as atomic_write() does; a page or drawing `is_sealed` by a last comment."""
+    data = text.encode()
+    write_bytes(path, data + _SEAL.format(sha256(data).hexdigest()).encode() if is_sealed else data)
 
 
 def write_bytes(path: Path | str, data: bytes) -> None:

@@ -208,7 +208,11 @@ def test_reports_conclude_and_say_what_to_do_next(tmp_path, label, ratio, words)
         page = (tmp_path / "page.html").read_text()
         assert page.index(f"1 {label}") < page.index("Recorded rates")
     assert main(["bench", "report", str(path), "--text", "-o", str(tmp_path / "comment.md")]) == 0
-    assert (tmp_path / "comment.md").read_text() == text
+    sealed = (tmp_path / "comment.md").read_text()
+    assert sealed.startswith(text) and sealed[len(text) :].startswith("<!-- Rayfold ")
+    assert main(["bench", "report", str(path), "--text", "-o", str(tmp_path / "comment.md")]) == 0
+    (tmp_path / "comment.md").write_text(sealed.replace("SLOWER", "slow") + "My words.\n")
+    assert main(["bench", "report", str(path), "--text", "-o", str(tmp_path / "comment.md")]) == 2
 
 
 def test_a_counter_that_rose_is_said(tmp_path):

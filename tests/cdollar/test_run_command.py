@@ -148,7 +148,7 @@ def test_a_failed_run_keeps_the_old_output(tmp_path, capsys):
     out = tmp_path / "c.npy"
     out.write_bytes(b"old")
     program = write(tmp_path, "float[] main() { var f(i : 0..3) = 1.0; return f(9); }")
-    assert main(["run", program, "-o", str(out)]) == 5
+    assert main(["run", program, "-o", str(out), "--force"]) == 5
     assert out.read_bytes() == b"old" and sorted(p.name for p in tmp_path.iterdir()) == ["c.npy", "p.cb"]
 
 

@@ -82,7 +82,7 @@ def test_frames_of_another_scene_are_replaced_by_force_alone(scene, tmp_path):
     assert (tmp_path / "f_01.png").read_bytes() != before["f_01.png"]
     export(other, "-o", tmp_path / "f_##.png", "--frames", "1-3", "--force")
     export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-3", code=2)
-    (tmp_path / "f_01.png").write_bytes(b"torn")
+    (tmp_path / "f_01.png").write_bytes(b"")
     (tmp_path / "f_02.png").unlink()
     export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2")  # none is lost
 
@@ -120,6 +120,9 @@ def test_an_unfinished_picture_replaces_none_of_more_samples(scene, tmp_path, ca
     assert main(late) == 3 and names(tmp_path) == ["a.png", aside[0].name, "julia.toml"]  # no more samples are there
     write_png(aside[0], np.zeros((2, 2, 3), "u1"))  # a picture of another program
     assert main(late) == 3 and aside[1].exists() and read_recipe(aside[1])["samples"] == 1
+    larger = [*words, "--samples", "100", "--time-limit", "1e-9", "--size", "80x50"]
+    assert main([*words, "--samples", "1"]) == 0 and main(larger) == 3  # another size: no less may be in the old one
+    assert read_recipe(out)["size"] == [70, 46] and read_recipe(tmp_path / "a.unfinished-3.png")["size"] == [80, 50]
     assert main([*late, "--force"]) == 3 and read_recipe(out)["samples"] == 1
     assert main([*words, "--samples", "2"]) == 0 and read_recipe(out)["samples"] == 2  # a finished one always
 
@@ -267,9 +270,9 @@ def test_all_numbered_outputs_have_the_same_protection(scene, tmp_path, kind, ca
     assert main([*words, "1", "--force"]) == 0 and [first.read_bytes(), last.read_bytes()] == whole
     listed.write_text(json.dumps(rows[0]) + "\n")  # killed between a file and its line
     assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
-    last.write_bytes(b"torn")
+    last.write_bytes(b"")
     assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
-    for foreign in (picture_of_somebody(last), b"\xff\xd8\xff\xe0 a photograph"):
+    for foreign in (picture_of_somebody(last), b"\xff\xd8\xff\xe0 a photograph", b"my thesis"):
         last.write_bytes(foreign)
         refused(f"{last}: not as {listed.name} lists it", "1")
     listed.write_text(json.dumps(rows[0]) + "\n")
@@ -284,7 +287,7 @@ def test_a_still_replaces_a_picture_that_somebody_made_by_force_alone(scene, tmp
     before = output.read_bytes()
     words = ["export", str(scene), "-o", str(output), "--size", "8x6", "--samples", "1"]
     assert main(words) == 2 and output.read_bytes() == before
-    assert f"-o {output}: a picture that Rayfold did not draw; --force replaces it" in capsys.readouterr().err
+    assert f"-o {output}: holds what Rayfold did not write; --force replaces it" in capsys.readouterr().err
     assert main([*words, "--force"]) == 0 and output.read_bytes() != before
     assert main(words) == 0  # its own picture, again
     (other := tmp_path / "other.toml").write_text(SCENE)

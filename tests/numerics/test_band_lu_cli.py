@@ -98,7 +98,7 @@ def test_singular_matrix_exits_with_one_and_keeps_the_old_file(tmp_path, capsys,
     ab[:, 17] = 0
     where = files(tmp_path, ab, 2, 2, np.ones(50))
     (tmp_path / "x.npy").write_bytes(b"old")
-    assert main(["solve", *where, "--json"]) == 1
+    assert main(["solve", *where, "--json", "--force"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["singular_column"] == 17 and "column 17" in err
     assert (tmp_path / "x.npy").read_bytes() == b"old"

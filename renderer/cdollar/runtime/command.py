@@ -6,8 +6,8 @@ import sys
 
 from renderer.errors import InputError, KernelError, UnavailableError, UserError
 from renderer.paths import find_input
-from renderer.system import trust
-from renderer.system.outputs import claimed
+from renderer.system import arguments, trust
+from renderer.system.outputs import own_outputs
 from renderer.system.process import supervise
 
 
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--explain", action="store_true", help=shown)
     add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
+    add("--force", action="store_true", help=arguments.FORCE)
     trust.add_arguments(parser, ("program", "inputs"))
 
 
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
             return run_repl(target_factory(options.target, None, options.strict))
         actions = (options.strict, options.tune, options.explain, options.json, options.graph)
-        with claimed(options.output, options.graph):
+        with own_outputs(options.output, options.graph, force=options.force):
             given = options.inputs, options.set, options.target, options.output
             return run_program(find_input(name, (".cb",)), *given, *actions)
     except ProgramError as error:

@@ -35,7 +35,6 @@ from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import InputError
 from renderer.paths import SHADERS
 from renderer.system.files import read_text
-from renderer.system.outputs import atomic_write
 from renderer.system.trust import Limits
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
@@ -226,12 +225,3 @@ def record_dtype(type_: Data) -> np.dtype:
     if isinstance(type_, Vector):
         return np.dtype((DTYPES[type_.scalar_type], (type_.size,)))
     return np.dtype(DTYPES[type_.name])
-
-
-def save(path: Path, arrays: np.ndarray | Mapping[str, np.ndarray]) -> None:
-    """Write an array as .npy, several by name as .npz; if anything fails, an old file stays. Raises UserError."""
-    with atomic_write(path) as temporary, open(temporary, "wb") as file:
-        if isinstance(arrays, Mapping):
-            np.savez(file, allow_pickle=False, **arrays)
-        else:
-            np.save(file, np.ascontiguousarray(arrays), allow_pickle=False)

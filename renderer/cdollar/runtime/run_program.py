@@ -14,11 +14,12 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, TupleValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import element_type
-from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function, save
+from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_function
 from renderer.cdollar.runtime.parameters import parse_assignments
 from renderer.cdollar.runtime.pictures import write_picture
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
+from renderer.formats.npy import write_arrays
 from renderer.formats.tables import table_text
 from renderer.system.outputs import check_output, write_text
 
@@ -103,7 +104,7 @@ def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceili
 
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-len(roots) :] or roots, kernel_costs(target)), title, ceilings)
-    write_text(path, text)
+    write_text(path, text, is_sealed=True)
 
 
 def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
@@ -124,13 +125,13 @@ def write_result(path: Path, result: Result) -> None:
     if len(arrays) < len(result.items):
         raise UserError(f"-o {path}: the result is {result.type}; domains and tuples in tuples go to no file")
     if suffix == ".npz":
-        save(path, arrays)
+        write_arrays(path, arrays)
         return
     assert result.array is not None
     if suffix in (".png", ".exr"):
         write_picture(path, result.array, element_type(result.type))
     elif suffix == ".npy":
-        save(path, result.array)
+        write_arrays(path, np.ascontiguousarray(result.array))
     elif result.array.ndim > 2 or result.array.dtype.names and result.array.ndim > 1:
         shape = " x ".join(map(str, result.array.shape))
         raise UserError(f"-o {path}: the result is {shape} of {result.type}; a table has one or two dimensions")

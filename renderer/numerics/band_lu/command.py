@@ -15,6 +15,7 @@ import numpy as np
 
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
 from renderer.formats import matrices
+from renderer.formats.npy import write_arrays
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
@@ -26,7 +27,7 @@ from renderer.numerics.band_lu.systems.system import System
 from renderer.records import dataclass, fields
 from renderer.system import arguments, trust
 from renderer.system.files import resolve
-from renderer.system.outputs import check_output, claimed, writing
+from renderer.system.outputs import check_output, own_outputs, writing
 from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
@@ -55,6 +56,7 @@ FLAGS = {
     "--trans": "solve with the transposed matrix",
     "--natural-order": "keep the order of rows and columns where another one makes the band narrower",
     "--json": "print exactly one JSON object",
+    "--force": arguments.FORCE,
 }
 LEAST_PROVEN_RCOND = 1e-15  # no proof of --certified, in float64, is to be expected for smaller ones
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
@@ -91,6 +93,7 @@ class SolveRequest:
         """UserError or InputError for arguments that do not go together."""
         checked_block(self.block)
         check_output(self.output)
+        matrices.check_npy_name(Path(self.output), "--output")
         if self.certified is not None:
             check_output(self.certified)
             matrices.check_npy_name(Path(self.certified), "--certified")
@@ -108,8 +111,10 @@ class SolveRequest:
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
     options = {field.name: getattr(args, field.name) for field in fields(SolveRequest)}
-    with claimed(args.output, args.certified):
-        result, steps = solve_files(SolveRequest(**options))
+    request = SolveRequest(**options)
+    request.check()
+    with own_outputs(args.output, args.certified, force=args.force):
+        result, steps = solve_files(request)
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         _warn(args, f"reordered by reverse Cuthill-McKee: {before} before, {after} now")
@@ -213,7 +218,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     if request.certified is not None:  # old radii do not belong to the new solution, whatever becomes of the proof
         with writing(request.certified):
             resolve(Path(request.certified)).unlink(missing_ok=True)
-    matrices.write_npy(Path(request.output), x)
+    write_arrays(request.output, x)
     result |= {
         "n": lu.n, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
         "precision": str(lu.precision), "row_interchanges": lu.row_interchanges, "refine": request.refine,
@@ -281,7 +286,7 @@ def _certify(
     began = time.perf_counter()
     with Progress(system.lu.n, "rows") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    matrices.write_npy(Path(path), transformation.solution(refined.x, radius)[1] if transformation else radius)
+    write_arrays(path, transformation.solution(refined.x, radius)[1] if transformation else radius)
     seconds = time.perf_counter() - began
     digits, proof = enclosure.certain_digits, {"proof": enclosure.proof, "norm": enclosure.norm}
     return {"output": str(path), "digits": digits, **proof, "seconds": seconds}

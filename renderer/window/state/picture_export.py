@@ -18,6 +18,7 @@ from renderer.records import dataclass, field
 from renderer.scene.animation import DEFAULT_DURATION
 from renderer.scene.schema import setting
 from renderer.system import drafts
+from renderer.system.outputs import is_own
 from renderer.window.panels.panel import Panel
 from renderer.window.state.command_child import CommandChild
 
@@ -85,11 +86,8 @@ class PictureExport:
         kind, suffixes = ("film", VIDEO_SUFFIXES) if options.frames else ("picture", STILL_SUFFIXES)
         if output.suffix.lower() not in suffixes:
             raise UserError(f"{output.name} is no {kind}; allowed are {', '.join(suffixes)}")
-        if not options.frames:
-            from renderer.export.run import is_own_picture
-
-            if not is_own_picture(output):
-                raise UserError(f"{output.name} is a picture that Rayfold did not draw: choose another name")
+        if not is_own(output):
+            raise UserError(f"{output.name} holds what Rayfold did not write: choose another name")
         for file in sorted({panel.original.path, *panel.scene.files} & drafts.texts.keys()):
             if file.suffix != ".toml":  # the panel's scene has the unsaved text of its own file
                 raise UserError(f"{file.name} has code that is not saved, and a picture names its code: save it first")
