@@ -22,6 +22,7 @@ from renderer.export.options import ExportOptions
 from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
 from renderer.formats.images import read_digest, read_recipe
 from renderer.gpu import open_context
+from renderer.host import peak_memory
 from renderer.images.denoise import install_line, is_installed
 from renderer.images.metrics import noise_level
 from renderer.images.tone_mapping import LUMINANCE_WEIGHTS
@@ -289,6 +290,7 @@ def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
     untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles
+    film = render.MAX_UNTILED_PIXELS if untiled else 4 << 20  # pixels in memory
     picture, settings = picture_class(plan.scene.picture), plan.job().settings()
     tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
     facts = {
@@ -297,7 +299,7 @@ def print_plan(plan: ExportPlan) -> int:
         "frames": 1 if plan.numbers is None else len(plan.numbers),
         "tiles": len(tiles),
         "samples": plan.samples or picture.planned_samples(settings, plan.size) or "from the scene file",
-        "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
+        "host_bytes": peak_memory() + picture.scene_bytes(settings) + 16 * min(width * height, film),
         "disk_bytes": 0 if untiled else 16 * width * height,
         "device_bytes_per_frame": picture.device_bytes(settings, tile),
     }

@@ -15,9 +15,10 @@ from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.images import read_pixels
 from renderer.formats.linked import cached_by_file, remember_links
-from renderer.formats.meshes.contents import MeshError, MeshFile, plain_primitive
+from renderer.formats.meshes.contents import FACES, MeshError, MeshFile, plain_primitive
 from renderer.plain import format_value
 from renderer.system.files import file_stamp, read_file
+from renderer.system.trust import about
 
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27
@@ -103,10 +104,11 @@ def _parse(path: Path) -> MeshFile:
     data, kind = read_file(path, MAX_FILE_BYTES), path.suffix.lower()[1:]
     reader = import_module(f"renderer.formats.meshes.{kind}")  # imported here: most pictures read no mesh
     try:
-        if kind == "ply":
-            return _read_ply(data, path)
-        file: MeshFile = reader.read_obj(data, path) if kind == "obj" else getattr(reader, f"read_{kind}")(data)
-        return file
+        with about(path, FACES):
+            if kind == "ply":
+                return _read_ply(data, path)
+            file: MeshFile = reader.read_obj(data, path) if kind == "obj" else getattr(reader, f"read_{kind}")(data)
+            return file
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than there is") from error
     except MeshError as error:

@@ -94,6 +94,11 @@ class Picture(Generic[AnySettings]):
         return 16 * size[0] * size[1]
 
     @classmethod
+    def scene_bytes(cls, settings: AnySettings) -> int:
+        """Bytes of the host's memory that geometry takes while it is built; 0 for pictures without any."""
+        return 0
+
+    @classmethod
     def planned_samples(cls, settings: AnySettings, size: Size) -> int | None:
         """sample_count() without a device; None for pictures that do not know it then."""
         return getattr(settings, "samples", None)

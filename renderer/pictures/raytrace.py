@@ -39,6 +39,7 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedule_trial import Candidate, Trial, remembered, trial_key
 from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedule, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, MAX_DEPTH, SHAPE_GROUPS, Settings
+from renderer.raytracing.shapes import geometry_bytes
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
 from renderer.raytracing.volumes import samples_segments
@@ -117,6 +118,11 @@ class Picture(AccumulatingPicture[Settings]):
     def device_bytes(cls, settings: Settings, size: Size) -> int:
         """Bytes of the device's buffers for a picture or tile of `size`, light passes and mattes included."""
         return super().device_bytes(settings, size) + pass_bytes(settings, size) + matte_bytes(settings, size)
+
+    @classmethod
+    def scene_bytes(cls, settings: Settings) -> int:
+        """Bytes of the shapes, instances and mesh files."""
+        return geometry_bytes(settings)
 
     def readable_samples(self, settings: Settings) -> int:
         """READABLE_SAMPLES for path tracing: with one sample, a shadow on the ground would be black specks."""

@@ -13,7 +13,8 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, joined, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_bounds
-from renderer.formats.mesh import load_part
+from renderer.formats.mesh import load_model, load_part
+from renderer.formats.meshes.contents import TRIANGLE_BYTES
 from renderer.raytracing import procedural
 from renderer.raytracing.instances import Scattered, rotation_matrix
 from renderer.raytracing.material_maps import projected_texcoords
@@ -30,7 +31,7 @@ MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; few
 QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad's corners; v runs downwards
 # Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
 # takes with normals, texture coordinates and colors, and that an instance takes.
-PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, 512, 1024
+PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, TRIANGLE_BYTES, 1024
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
 NamedArrays = tuple[np.ndarray, np.ndarray | None, str]  # and the name of the object
 ModelInstance = tuple[str, np.ndarray, np.ndarray, str]
@@ -214,6 +215,14 @@ def _generated_bytes(item: object) -> int:
     if isinstance(item, Scattered):
         return INSTANCE_BYTES * item.columns * item.rows
     return 0 if isinstance(item, MeshShape) else INSTANCE_BYTES
+
+
+def geometry_bytes(settings: Settings) -> int:
+    """Returns the bytes that shapes and instances take while their BVHs are built, those of mesh files included."""
+    items = [item for _, item in settings.items(*SHAPE_GROUPS, "instances", "scattered")]
+    parts = [load_part(Path(item.file)) for item in items if isinstance(item, MeshShape)]
+    parts += [part for shape in settings.models for mesh in load_model(shape.file).meshes for part in mesh]
+    return sum(map(_generated_bytes, items)) + MESH_BYTES * sum(len(part.faces) for part in parts)
 
 
 def material_indices(settings: Settings) -> dict[str, int]:

@@ -86,12 +86,12 @@ def refuse_links(name: str) -> None:
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Puts the path of the scene's file before errors of check_memory() about its settings in the block."""
+def about(path: Path, what: str = "settings: ") -> Iterator[None]:
+    """Puts the path of a file before errors of check_memory() in the block that begin with `what`."""
     try:
         yield
     except (InputError, UnavailableError) as error:
-        if not str(error).startswith("settings: "):
+        if not str(error).startswith(what):
             raise
         raise type(error)(f"{path}: {error}") from error
 

@@ -320,10 +320,13 @@ def _uniforms(tabs: list[Tab]) -> tuple[Uniform, ...]:
 def _uniform(name: str, type_: str, initial: str, comment: str) -> Uniform:
     """A uniform by its declaration: the range is `A to B` in the comment, the default the initializer or the middle."""
     span = re.search(rf"({NUMBER})\s*(?:to|\.\.\.?|-|,)\s*({NUMBER})", comment)
-    low, high = sorted((float(span[1]), float(span[2]))) if span and type_ != "bool" else (None, None)
+    most = 2.0**31 - 1 if type_ == "int" else 3.4e38  # what GLSL's type holds; a text may name any number
+    ends = [min(max(float(n), -most), most) for n in span.groups()] if span and type_ != "bool" else []
+    low, high = sorted(ends) or (None, None)
     given = re.search(rf"\bdefault\s*:?\s*({NUMBER}|true|false)", comment)
     text = re.sub(r"\b(?:[ib]?vec[234]|float|int|bool)\b", "", initial) or (given[1] if given else "")
-    numbers = [float({"true": 1, "false": 0}.get(n, n)) for n in re.findall(rf"{NUMBER}|true|false", text)]
+    found = (float({"true": 1, "false": 0}.get(n, n)) for n in re.findall(rf"{NUMBER}|true|false", text))
+    numbers = [min(max(number, -most), most) for number in found]
     is_color = COMPONENTS[type_] >= 3 and re.search(r"\bcolou?r\b", f"{comment} {name}", re.IGNORECASE) is not None
     numbers = numbers or [(low + high) / 2 if low is not None and high is not None else 1.0 if is_color else 0.0]
     count = COMPONENTS[type_]

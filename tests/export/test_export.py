@@ -229,6 +229,19 @@ def test_dry_run_writes_nothing(scene, tmp_path):
     assert facts["tiles"] == 100 and facts["disk_bytes"] == 16 * 20000**2 and not (tmp_path / "a.png").exists()
 
 
+def test_a_dry_run_counts_the_memory_of_geometry(tmp_path, capsys):
+    """It promised 14 MB of a run that took 2.4 GiB."""
+    path, said = tmp_path / "a.toml", []
+    for level in (3, 6):
+        table = f'kind = "sphereflake"\nmaterial = "a"\nlevel = {level}\n[[settings.materials]]\nname = "a"\n'
+        path.write_text(f'picture = "raytrace"\n[[settings.procedural]]\n{table}')
+        words = ["export", str(path), "-o", str(tmp_path / "a.png"), "--size", "8x8", "--dry-run", "--json"]
+        assert main(words) == 0
+        said.append(json.loads(capsys.readouterr().out)["host_bytes"])
+    spheres = [sum(9**depth for depth in range(level + 1)) for level in (3, 6)]
+    assert said[1] - said[0] >= 256 * (spheres[1] - spheres[0]) * 0.99
+
+
 def test_quality_is_the_samples_per_pixel_of_a_flame(scene, tmp_path, capsys):
     """--samples 200 was 40 times the work of quality 200, and --quality an unknown option."""
     text = f"""<flames><flame name="a" time="0" zoom="1" quality="7" {FLAME}</flame>

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderer.errors import InputError
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import write_png
 from renderer.formats.mesh import load_model, load_part, read_mesh
+from renderer.formats.meshes import contents
 from renderer.formats.meshes.contents import MAX_FAN, fans, merge_corners, strips
 from renderer.formats.meshes.mtl import roughness_from_exponent
 from renderer.formats.texture_maps import normals_from_heights
@@ -273,6 +274,9 @@ BAD = {
     "word.obj": ("v 1 2 x\nf 1 1 1\n", '"x" is no number'),
     "whole.obj": (SQUARE + "f 1 2.5 3\n", "2.5"),
     "huge.obj": (SQUARE + "f 1 2 99999999999999999999\n", "names v|99999"),
+    "corners.obj": (SQUARE + "f" + " 1 2 3 4" * 300 + "\n", "a face has 1200 corners; 4 vertices make 8 at most"),
+    "corners.off": ("OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n1026" + " 0 1 2" * 342 + "\n", "a face has 1026 corners"),
+    "corners.ply": (HEAD + LISTS.replace("uchar int", "uint int") + "1026" + " 0 1 2" * 342 + "\n", "has 1026 corners"),
     "none.off": ("3 1 0\n", "first line"),
     "binary.off": ("OFF BINARY\n", "text"),
     "counts.off": ("OFF\n3 x\n", "numbers of vertices"),
@@ -295,6 +299,24 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path, name):
     with pytest.raises(InputError, match=words) as error:
         load_part(put(tmp_path, name, data))
     assert name in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["obj", "off", "ply"])
+def test_triangles_that_take_too_much_memory_are_refused_before_they_are_made(tmp_path, monkeypatch, kind):
+    """A face of 9 million corners took 2.4 GiB and 18 s before --max-memory ended the run."""
+    count = 2000
+    points = "".join(f"{x} 0 0\n" for x in range(count))
+    face = " ".join(map(str, range(count)))
+    head = HEAD.replace("vertex 3", f"vertex {count}") + LISTS.replace("uchar", "uint").partition("0 0 0")[0]
+    texts = {"obj": "v " + points.replace("\n", "\nv ") + f" 0 0 0\nf 1 {face[2:]}\n"}
+    texts |= {"off": f"OFF\n{count} 1 0\n{points}{count} {face}\n", "ply": f"{head}{points}{count} {face}\n"}
+    path = put(tmp_path, f"a.{kind}", texts[kind])
+    assert len(load_part(path).faces) == count - 2
+    monkeypatch.setattr(contents, "TRIANGLE_BYTES", 1 << 40)
+    monkeypatch.setattr(contents, "fans", None)
+    copy = put(tmp_path, f"b.{kind}", texts[kind])
+    with pytest.raises(UnavailableError, match=f"{re.escape(str(copy))}: its faces: takes about 2045952.0 GiB"):
+        load_part(copy)
 
 
 def test_bad_numbers_of_a_material_are_refused(tmp_path):

@@ -13,10 +13,13 @@ import numpy as np
 from renderer.formats.gltf.model import Material, MeshPrimitive, Texture
 from renderer.plain import format_value, parse_float
 from renderer.records import dataclass, field
+from renderer.system.trust import check_memory
 
 CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
 MAX_FAN = 1 << 10  # corners of a polygon that is triangulated as a fan
 MAX_CORNERS = 1 << 29  # corners of all polygons of a file
+TRIANGLE_BYTES = 512  # of a file's triangle while it is read and its BVH is built
+FACES = "its faces"  # the beginning of an error of check_polygons() about memory; mesh.py puts the path before it
 
 
 class MeshError(Exception):
@@ -114,12 +117,10 @@ def numbers_in(blob: bytes, kind: str) -> np.ndarray:
 def token_counts(blob: bytes, line_count: int) -> np.ndarray:
     """Number of words on each line of a text."""
     codes = np.frombuffer(blob, "u1")
-    space = codes <= 32
-    starts = ~space
-    starts[1:] &= space[:-1]
+    starts = codes > 32
+    starts[1:] &= codes[:-1] <= 32
     ends = np.append(np.flatnonzero(codes == 10), len(codes))
-    total = np.concatenate([[0], np.cumsum(starts)])
-    return np.asarray(np.diff(total[ends], prepend=0)[:line_count])
+    return np.diff(np.searchsorted(np.flatnonzero(starts), ends), prepend=0)[:line_count]
 
 
 def _wrong_number(lines: Sequence[bytes]) -> str:
@@ -167,6 +168,17 @@ def number_rows(lines: Sequence[bytes], least: int, most: int, what: str) -> np.
     width = max((part.shape[1] for part in parts), default=least)
     wide = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan) for part in parts]
     return np.concatenate([np.zeros((0, width)), *wide])
+
+
+def check_polygons(counts: np.ndarray, vertex_count: int) -> None:
+    """Raises MeshError for a polygon that must repeat vertices, InputError if the triangles take too much memory.
+
+    counts[i] is the number of corners of polygon i. A polygon with holes passes each vertex twice at most.
+    """
+    most = int(counts.max(initial=0))
+    if most > max(MAX_FAN, 2 * vertex_count):
+        raise MeshError(f"a face has {most} corners; {vertex_count} vertices make {2 * vertex_count} at most")
+    check_memory(TRIANGLE_BYTES * int(np.maximum(counts - 2, 0).sum()), FACES)
 
 
 def fans(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

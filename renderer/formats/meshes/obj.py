@@ -32,7 +32,7 @@ def read_obj(data: bytes, path: Path) -> contents.MeshFile:
     vertices, colors = points[:, :3], _colors(points)
     texcoords = contents.number_rows(bodies[b"vt"], 1, 2, "the texture vertex")
     normals = contents.number_rows(bodies[b"vn"], 3, 3, "the normal")
-    corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines])
+    corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines], len(vertices))
     for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
         before = np.searchsorted(rows.get(word, []), face_lines)
         wrong = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
@@ -73,12 +73,14 @@ def _flipped(texcoords: np.ndarray) -> np.ndarray:
     return np.stack([texcoords[:, 0], 1 - np.nan_to_num(v)], 1) if len(texcoords) else np.zeros((0, 2))
 
 
-def _corners(lines: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+def _corners(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face."""
-    corners, counts = [np.zeros((0, 3), "i8")], [np.zeros(0, "i8")]
-    for first in range(0, len(lines), contents.CHUNK_LINES):
-        blob = b"\n".join(lines[first : first + contents.CHUNK_LINES])
-        counts.append(contents.token_counts(blob, len(lines[first : first + contents.CHUNK_LINES])))
+    chunks = [lines[n : n + contents.CHUNK_LINES] for n in range(0, len(lines), contents.CHUNK_LINES)]
+    counts = [np.zeros(0, "i8"), *(contents.token_counts(b"\n".join(chunk), len(chunk)) for chunk in chunks)]
+    contents.check_polygons(np.concatenate(counts), vertex_count)  # before the indices take memory
+    corners = [np.zeros((0, 3), "i8")]
+    for chunk in chunks:
+        blob = b"\n".join(chunk)
         codes = np.frombuffer(blob, "u1")
         space = codes <= 32
         starts = np.flatnonzero(~space & np.append(True, space[:-1]))
@@ -87,9 +89,7 @@ def _corners(lines: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
         values = contents.numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
         begin = np.cumsum(slashes + 1) - slashes - 1
         if len(values) != (slashes + 1).sum() or slashes.max(initial=0) > 2:
-            raise contents.MeshError(
-                f"the face {format_value(_wrong_face(lines[first : first + contents.CHUNK_LINES]))} is none"
-            )
+            raise contents.MeshError(f"the face {format_value(_wrong_face(chunk))} is none")
         out = np.zeros((len(starts), 3), "i8")
         for column in range(3):
             has = slashes >= column

@@ -10,6 +10,7 @@ import numpy as np
 from renderer.formats.meshes.contents import (
     MeshError,
     MeshFile,
+    check_polygons,
     fans,
     number_rows,
     plain_primitive,
@@ -68,6 +69,7 @@ def _faces(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, dict[str,
     wrong = np.flatnonzero((corners < 0) | (corners >= vertex_count))
     if len(wrong):
         raise MeshError(f"a face names the vertices {corners[wrong[0]]}; there are {vertex_count}, from 0")
+    check_polygons(sizes, vertex_count)
     colored = sum(len(row) > size + 1 for row, size in zip(words, sizes.tolist(), strict=True))
     return corners[fans(sizes)[0]], {"color faces": colored} if colored else {}
 

@@ -11,7 +11,16 @@ from struct import Struct
 import numpy as np
 
 from renderer.formats.gltf.model import Material, Texture, TextureSlot
-from renderer.formats.meshes.contents import MeshError, MeshFile, as_indices, fans, numbers_in, plain_primitive, strips
+from renderer.formats.meshes.contents import (
+    MeshError,
+    MeshFile,
+    as_indices,
+    check_polygons,
+    fans,
+    numbers_in,
+    plain_primitive,
+    strips,
+)  # fmt: skip
 from renderer.plain import format_value, parse_whole
 from renderer.records import dataclass, replace
 
@@ -240,6 +249,7 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
         elif len(lengths) and (lengths == 3).all():
             faces.append(corners.reshape(-1, 3))
         else:
+            check_polygons(lengths, len(vertices))
             faces.append(corners[fans(lengths)[0]])
     all_faces = max(faces, key=len) if sum(map(bool, map(len, faces))) < 2 else np.concatenate(faces)
     part = plain_primitive(vertices, all_faces, normals, texcoords, colors)

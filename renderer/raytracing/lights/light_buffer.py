@@ -109,7 +109,7 @@ class LightSampler:
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
             "non_area_lights": len(table) + len(triangles) + len(group_rows) + has_directory,
             "sun_count": sum(light.kind >= 0 for light in others),
-            "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 0), 0.0),
+            "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 1e-38), 0.0),
         }  # fmt: skip
         selection = np.where(is_point & has_tree, 1.0, probability[len(probability) - len(others) :])
         records = np.zeros((len(others), 3, 4), "f4")
