@@ -27,7 +27,16 @@ Errors:
 architecture.md is the map of the code. Names are imported when they are first asked for.
 """
 
-from renderer.lazy import lazy_names
+import sys
+
+_words = getattr(sys, "argv", [])[:1] or [""]
+if _words[0].endswith("/rayfold") or _words == ["-m"] and sys.orig_argv[-len(sys.argv)] == "renderer":
+    import _signal  # the command: a signal during its imports leaves no traceback
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from renderer.lazy import lazy_names  # noqa: E402
 
 TYPE_CHECKING = False  # typing would take nine tenths of the import, in which a signal's traceback is Python's
 if TYPE_CHECKING:

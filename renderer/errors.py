@@ -47,9 +47,12 @@ class KernelError(Exception):
     exit_code = 4
 
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota or a limit of file sizes leaves no room
+
+
 def is_disk_full(error: BaseException) -> bool:
-    """True for an OSError that says that a disk, a quota or a limit of file sizes leaves no room."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    """True for an OSError of DISK_FULL."""
+    return isinstance(error, OSError) and error.errno in DISK_FULL
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from renderer.errors import UnavailableError
+from renderer.errors import DISK_FULL, DiskFullError, UnavailableError
 from renderer.host import user_id
 from renderer.plain import suggestion
 
@@ -62,7 +62,8 @@ def ensure_cache() -> Path:
     """The user's cache folder, where drivers and this program keep compiled kernels.
 
     Where it cannot be used, a temporary folder of this user takes its place: XDG_CACHE_HOME names it to every library
-    of this process, and one line on stderr says so. UnavailableError where that cannot be written either.
+    of this process, and one line on stderr says so. UnavailableError where that cannot be written either, DiskFullError
+    where there is no room.
     """
     folder = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     reason = why_unusable(folder)
@@ -70,7 +71,8 @@ def ensure_cache() -> Path:
         return Path(folder).expanduser()
     temporary = str(private_folder() / CACHE)
     if missing := why_unusable(temporary):
-        raise UnavailableError(
+        is_full = missing.endswith("are needed") or missing in map(os.strerror, DISK_FULL)
+        raise (DiskFullError if is_full else UnavailableError)(
             f"no place for compiled kernels: {folder}: {reason}; {temporary}: {missing}. {CACHE_HINT}"
         )
     os.environ["XDG_CACHE_HOME"] = temporary

@@ -111,7 +111,7 @@ def format_ignored(ignored: Mapping[str, int]) -> list[str]:
     for key, count in rows[:MAX_IGNORED]:
         name, _, unit = key.rpartition(" ")
         counted = f"{count} {unit if count > 1 else _singular(unit)}"
-        phrases.append(f"{printable(name, 60)} ({counted})" if name else counted)
+        phrases.append(f"{printable(name, 120)} ({counted})" if name else counted)
     rest = len(rows) - MAX_IGNORED
     return phrases + ([f"{rest} further names"] if rest > 0 else [])
 

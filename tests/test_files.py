@@ -185,6 +185,8 @@ def test_the_frames_of_all_ranges_have_a_maximum():
     for text in ("\u0661-2", "2-1", "1-", "-1", "1-2-3", "9" * 5000, ""):
         with pytest.raises(UserError, match="must be numbers and ranges"):
             frame_numbers(text)
+    with pytest.raises(UserError, match="up to 999999999"):
+        frame_numbers("1-99999999999999999")
     assert time.process_time() - began < 3
 
 
@@ -194,7 +196,7 @@ def test_ignored_things_are_told_by_name_and_count():
     assert phrases[::2] == ["LINES (3 primitives)", "KHR_x (1 material)"] and format_ignored({"scenes": 1}) == [
         "1 scene"
     ]
-    assert phrases[1].startswith("a b\\nccc") and len(phrases[1]) < 80
+    assert phrases[1].startswith("a b\\nccc") and len(phrases[1]) < 140
     assert format_ignored({"x vertices": 1, "y entries": 1, "z meshes": 1}) == [
         "x (1 vertex)",
         "y (1 entry)",

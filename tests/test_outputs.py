@@ -17,7 +17,7 @@ from renderer.cdollar.runtime.run_program import run_program
 from renderer.errors import DiskFullError, UserError, is_disk_full
 from renderer.formats.images import write_exr, write_png
 from renderer.paths import ROOT
-from renderer.system.outputs import append_line, atomic_write, check_output, claimed
+from renderer.system.outputs import append_line, atomic_write, check_output, claimed, write_text
 from tests.children import python_path
 
 HOLD = """import sys
@@ -171,10 +171,12 @@ def test_modes_are_kept_and_read_only_files_refused(tmp_path):
         umask = os.umask(0)
         os.umask(umask)
         assert stat.S_IMODE(path.stat().st_mode) == (mode or 0o666 & ~umask)
-    if os.getuid():  # root may write everything
-        path.chmod(0o400)
-        with pytest.raises(UserError, match="Permission denied"):
-            check_output(path)
+    path.chmod(0o400)  # root may write it all the same
+    with pytest.raises(UserError, match="Permission denied"):
+        check_output(path)
+    path.chmod(0o644)
+    write_text(path, "private", mode=0o600)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_full_disk_is_told_by_every_kind_of_writer(small_disk):
@@ -215,6 +217,9 @@ def test_a_limit_of_file_sizes_is_told_as_a_full_disk(tmp_path):
         assert answer.stderr == f"rayfold: {tmp_path}/x.npy: cannot be written: {os.strerror(errno.EFBIG)}\n"
         assert (tmp_path / "x.npy").read_text() == "old"
         assert sorted(os.listdir(tmp_path)) == ["band.npz", "p.cb", "rhs.npy", "x.npy"]
+    command = f"ulimit -f 8; exec {sys.executable} main.py run {tmp_path}/p.cb --target numpy"
+    answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 3 and "no place for compiled kernels" in answer.stderr  # it was 4
     assert is_disk_full(OSError(errno.EDQUOT, "")) and not is_disk_full(OSError(errno.EIO, ""))
 
 

@@ -147,6 +147,12 @@ def test_what_the_user_names_is_not_asked_about(places):
     trust._allowed.clear()
     with pytest.raises(InputError, match="--allow FOLDER"):
         scene_of_table(table, inside / "a.toml")
+    table["settings"]["meshes"][0]["file"] = "https://example.com/a.obj"
+    with pytest.raises(
+        InputError, match='"https://example.com/a.obj", an address; files of this machine alone are read'
+    ):
+        scene_of_table(table, inside / "a.toml")
+    table["settings"]["meshes"][0]["file"] = "../outside/a.obj"
     with trust.trusting():  # as sessions
         assert scene_of_table(table, inside / "a.toml").settings.meshes == settings.meshes
     trust._allowed.clear()

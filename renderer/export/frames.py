@@ -31,7 +31,7 @@ def frame_numbers(text: str) -> list[int]:
         first = parse_whole(low, 0, MAX_NUMBER)
         last = parse_whole(high, 0, MAX_NUMBER) if dash else first
         if first is None or last is None or last < first:
-            raise UserError(f"--frames {text}: must be numbers and ranges such as 1-48 or 1-30,47")
+            raise UserError(f"--frames {text}: must be numbers and ranges such as 1-48 or 1-30,47, up to {MAX_NUMBER}")
         if last - first >= MAX_FRAMES or len(numbers) + last - first >= MAX_FRAMES:
             raise UserError(f"--frames {text}: names more than the {MAX_FRAMES} frames allowed")
         numbers.update(range(first, last + 1))

@@ -397,9 +397,9 @@ class Settings(PictureSettings):
         for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
                 is_default = self.materials is Settings.materials
-                given = f"allowed are {format_names(names)}" if names else "materials is empty"
-                allowed = f"materials is not given, so it must be {quoted(names[0])}" if is_default else given
-                raise ValueError(f"{where}: material is {quoted(shape.material)}; {allowed}")
+                few = f"allowed are {format_names(names)}" if names else "materials is empty"
+                few = f"materials is not given, so it must be {quoted(names[0])}" if is_default else few
+                raise ValueError(f"{where}: material is {quoted(shape.material)}; {few}")
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for _, shape in self.items(*SHAPE_GROUPS, "models")}

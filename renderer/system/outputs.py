@@ -219,9 +219,10 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
 
 
 @contextmanager
-def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Path]:
-    """Yields a temporary path whose file replaces `path` if the block ends without an error, with the old one's mode.
+def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS, mode: int | None = None) -> Iterator[Path]:
+    """Yields a temporary path whose file replaces `path` if the block ends without an error.
 
+    The file has the `mode`, by default the old one's or, without one, as the umask has it.
     An existing file stays intact until its replacement is complete and on the disk. Where the file system has O_TMPFILE
     (Linux) the temporary file has no name until then, so a killed process leaves none. UserError as check_output() and
     claimed() raise it; an OSError of the block is raised as UserError or DiskFullError.
@@ -238,7 +239,9 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
                         _check_room(file)
                     raise
                 os.fsync(handle)
-                os.chmod(name, stat.S_IMODE(os.stat(target).st_mode) if target.exists() else 0o666 & ~_umask())
+                if mode is None:
+                    mode = stat.S_IMODE(os.stat(target).st_mode) if target.exists() else 0o666 & ~_umask()
+                os.chmod(name, mode)
                 name = _named(handle, name, target)
                 file.close()  # Windows renames no open file
                 os.replace(name, target)
@@ -247,15 +250,15 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS) -> Iterator[Pa
                     os.unlink(name)
 
 
-def write_text(path: Path | str, text: str, is_sealed: bool = False) -> None:
+def write_text(path: Path | str, text: str, is_sealed: bool = False, mode: int | None = None) -> None:
     """Replaces a text file by UTF-8 text, as atomic_write() does; a page or drawing `is_sealed` by a last comment."""
     data = text.encode()
-    write_bytes(path, data + _SEAL.format(sha256(data).hexdigest()).encode() if is_sealed else data)
+    write_bytes(path, data + _SEAL.format(sha256(data).hexdigest()).encode() if is_sealed else data, mode)
 
 
-def write_bytes(path: Path | str, data: bytes) -> None:
+def write_bytes(path: Path | str, data: bytes, mode: int | None = None) -> None:
     """Replaces a file by the bytes, as atomic_write() does."""
-    with atomic_write(path) as temporary:
+    with atomic_write(path, mode=mode) as temporary:
         temporary.write_bytes(data)
 
 

@@ -201,6 +201,8 @@ def named_file(name: str, folder: Path | None, suffixes: Iterable[str], context:
     """
     where, is_trusted = folder or Path(), folder is None or _trusts.get()
     shown = f"{context} is {format_value(name)}"
+    if "://" in name:
+        raise InputError(f"{shown}, an address; files of this machine alone are read")
     try:
         roots = {Path(os.path.abspath(where)), resolve(where)} | _OWN
         path = Path(os.path.abspath(where / name))

@@ -138,6 +138,7 @@ def test_sessions_are_restored(screen, tmp_path):
     drag(screen, center(screen, 1), 30, 30)
     session = screen.app.session(clean=True)
     save(session, tmp_path / "state" / "session.json")
+    assert (tmp_path / "state" / "session.json").stat().st_mode & 0o777 == 0o600  # it says what the user works on
     again = restore(tmp_path / "state" / "session.json")
     assert [s.settings for s in again.scenes] == [s.settings for s in session.scenes]
     assert (again.active, again.clean) == (1, True)

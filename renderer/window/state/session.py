@@ -207,7 +207,7 @@ def save(session: Session, path: Path) -> None:
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
-    write_text(path, json.dumps(table, indent=1))
+    write_text(path, json.dumps(table, indent=1), mode=0o600)  # it names the user's files and holds texts
 
 
 def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
@@ -310,4 +310,4 @@ class RecentFiles:
         if self._path is not None:
             with suppress(UserError, OSError):  # a list that cannot be kept is no reason to stop work
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                write_text(self._path, json.dumps([str(file) for file in self.files]))
+                write_text(self._path, json.dumps([str(file) for file in self.files]), mode=0o600)
