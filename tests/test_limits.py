@@ -201,7 +201,7 @@ import os, sys, time
 from renderer import cli
 from renderer.export import command
 from renderer.system import trust
-trust.GRACE_SECONDS = 0.5
+trust.GRACE_SECONDS = trust.COMPILE_SECONDS = 0.5
 def export(args):
     print("ready", flush=True)
     {body}
@@ -224,9 +224,9 @@ def watched(body, *options):
     ("body", "code", "said"),
     [
         ("time.sleep(60)", 3, "rayfold: the run takes longer than the 0.2 s of --time-limit; it was ended\n"),
-        ("with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),
-        ("with trust.drawing(): pass\n    time.sleep(1.5)", 0, ""),  # what is drawn is developed and written
-        ("with trust.drawing(): pass\n    with trust.drawing(): time.sleep(60)", 3, "it was ended\n"),  # a second frame
+        ("with trust.doing(trust.DRAWING): time.sleep(60)", 3, "it was ended\n"),
+        ("with trust.doing(trust.DRAWING): pass\n    time.sleep(1.5)", 0, ""),  # what is drawn is developed and written
+        ("for _ in 1, 2:\n        with trust.doing(trust.DRAWING): time.sleep(60 * _ - 60)", 3, "it was ended\n"),
     ],
 )
 def test_a_time_limit_ends_a_pass_that_never_ends(body, code, said):
@@ -234,6 +234,40 @@ def test_a_time_limit_ends_a_pass_that_never_ends(body, code, said):
     with watched(body, "--time-limit", "0.2") as process:
         errors = process.communicate(timeout=40)[1]
     assert process.returncode == code and errors.endswith(said) and bool(errors) == bool(said)
+
+
+@NO_FORK
+@pytest.mark.parametrize(
+    ("work", "code"), [("time.sleep(60)", 5), ("x = bytearray(1 << 26); time.sleep(60)", 5), ("pass", 0)]
+)
+def test_a_shader_that_never_compiles_is_ended(tmp_path, work, code):
+    """24 macros, each of which names another twice, took 3 GiB and longer than any limit."""
+    scene = tmp_path / "a.toml"
+    scene.write_text('picture = "toy"\n[settings]\nimage = "a.frag"\n')
+    body = f"with trust.doing(trust.COMPILING): {work}"
+    memory = 1 << (24 if "byte" in work else 40)
+    words = ["export", str(scene if "byte" in work else scene.with_suffix(".frag")), "-o", "a.png"]
+    source = WATCHED.replace("trust.GRACE", f"trust.COMPILE_MEMORY = {memory}\ntrust.GRACE").format(body=body)
+    command = [sys.executable, "-c", f"import sys; sys.argv[1:] = {words!r}\n{source}"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == code
+    assert ("that a shader may take to compile; it was ended\n" in answer.stderr) == bool(code)
+
+
+@NO_FORK
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [22, 0])
+def test_shaders_that_a_driver_cannot_compile(tmp_path, count):
+    """Macros that double 22 times, and a sum of 60,000 terms, at which Mesa's parser overflows its stack."""
+    macros = "".join(f"#define A{k} A{k - 1} A{k - 1}\n" for k in range(1, count))
+    total = f"A{count - 1}" if count else "p.x + " * 60_000
+    shader = tmp_path / "a.frag"
+    shader.write_text(
+        f"#define A0 sin(p.x)+\n{macros}void mainImage(out vec4 c, in vec2 p) {{ c = vec4({total} 1.0); }}\n"
+    )
+    words = ["export", str(shader), "-o", str(tmp_path / "a.png"), "--size", "8x6"]
+    answer = subprocess.run([sys.executable, "main.py", *words], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert answer.returncode in (0, 4, 5) and len(answer.stderr.splitlines()) <= 3 and "Traceback" not in answer.stderr
 
 
 @NO_FORK

@@ -31,7 +31,7 @@ from renderer.system.files import resolve
 from renderer.system.process import stop_signals
 from renderer.system.profile import stage
 from renderer.system.progress import Progress
-from renderer.system.trust import GRACE_SECONDS, about, check_memory, drawing
+from renderer.system.trust import DRAWING, GRACE_SECONDS, about, check_memory, doing
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
@@ -162,7 +162,7 @@ def draw(
     waited = time.monotonic()
     drawn, first = 0, None
     queued, max_queued = 0, 1  # samples launched since the last wait; most before the next, SYNC_SECONDS of work
-    with drawing():
+    with doing(DRAWING):
         while drawn < job.samples:
             arguments = (settings, job.size, job.time)
             picture.shows_each = False

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -21,13 +21,15 @@ from renderer import host
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
 from renderer.paths import ASSETS, SCENES, SHADERS
 from renderer.plain import format_value, parse_whole, printable
-from renderer.system.files import resolve
+from renderer.system.files import read_text, resolve
 from renderer.system.process import STOP_SIGNALS, Supervision, exit_code, stop_signals
 
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # bytes and seconds that --untrusted allows
 SMALL_BYTES = 1 << 26  # smaller allocations are not checked
 WATCH_SECONDS = 0.02
 GRACE_SECONDS = 10.0  # after --time-limit, for the pass or the step that is being drawn then
+COMPILE_SECONDS, COMPILE_MEMORY = 60.0, 2 << 30  # for a shader of GLSL, which a few macros make endless
+DRAWING, COMPILING = 1, 2  # bits of Limits.doing
 MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
 _chosen: list[Path] = []  # folders of --allow
@@ -40,7 +42,7 @@ class Limits:
 
     memory: int | None = None  # bytes
     refuses_programs = False
-    is_drawing: mmap.mmap | None = None  # one byte, shared with the process that enforces --time-limit on drawing
+    doing: mmap.mmap | None = None  # one byte of DRAWING and COMPILING, shared with the process that watches this one
 
 
 def add_arguments(command: argparse.ArgumentParser, inputs: Iterable[str] = ()) -> None:
@@ -70,8 +72,17 @@ def apply(args: argparse.Namespace) -> None:
                 refuse_links(str(text).partition("=")[2])
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
-    if (Limits.memory or limit) and Supervision.allowed:
+    shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))
+    if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
         _watch(Limits.memory or math.inf, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, limit or math.inf)
+
+
+def _may_hold_shader(path: Path) -> bool:
+    """True for a shader, a scene file that may show one, and a picture, whose recipe may."""
+    if path.suffix.lower() == ".toml":
+        with suppress(InputError):
+            return '"toy"' in read_text(path)
+    return path.suffix.lower() in (".glsl", ".frag", ".png")
 
 
 def refuse_links(name: str) -> None:
@@ -105,14 +116,17 @@ def memory(text: str) -> int:
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
-    """Marks a block that --time-limit may end from outside; after it, what was drawn is developed and written."""
-    shared = Limits.is_drawing or bytearray(1)
-    shared[0] = 1
+def doing(what: int) -> Iterator[None]:
+    """Marks a block that may be ended from outside: DRAWING by --time-limit, COMPILING by COMPILE_SECONDS and _MEMORY.
+
+    After DRAWING, what was drawn is developed and written.
+    """
+    shared = Limits.doing or bytearray(1)
+    shared[0] |= what
     try:
         yield
     finally:
-        shared[0] = 0
+        shared[0] &= ~what
 
 
 def _watch(most: float, seconds: float, limit: float) -> None:
@@ -121,12 +135,12 @@ def _watch(most: float, seconds: float, limit: float) -> None:
     `most` covers the child and all processes that it starts. The child is also killed if its drawing has not ended
     GRACE_SECONDS after `limit`, in seconds: a drawing ends in time by itself unless a pass is endless.
     """
-    Limits.is_drawing = mmap.mmap(-1, 1)
-    Limits.is_drawing[0] = 1  # until the first picture is drawn
+    Limits.doing = mmap.mmap(-1, 1)
+    Limits.doing[0] = DRAWING  # until the first picture is drawn
     start, child = time.monotonic(), host.fork_child()
     if not child:
         return
-    code, can_wait = 0, hasattr(signal, "sigtimedwait")
+    code, compiles, can_wait = 0, 0.0, hasattr(signal, "sigtimedwait")
     with (
         stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)),
         host.signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
@@ -136,11 +150,15 @@ def _watch(most: float, seconds: float, limit: float) -> None:
             if ended:
                 os._exit(exit_code(status))
             took = time.monotonic() - start
+            compiles = took if not Limits.doing[0] & COMPILING else compiles  # when the compilation began
             if most < math.inf and host.tree_memory(child) > most:
                 said, code = f"more than the {host.format_bytes(most)} of --max-memory", InputError.exit_code
             elif took > seconds:
                 said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
-            elif took > limit + GRACE_SECONDS and Limits.is_drawing[0]:
+            elif took > compiles + COMPILE_SECONDS or took > compiles and host.tree_memory(child) > COMPILE_MEMORY:
+                most_said = f"{COMPILE_SECONDS:g} s or {host.format_bytes(COMPILE_MEMORY)}"
+                said, code = f"more than the {most_said} that a shader may take to compile", InputError.exit_code
+            elif took > limit + GRACE_SECONDS and Limits.doing[0]:
                 said, code = f"longer than the {limit:g} s of --time-limit", IncompleteError.exit_code
             if can_wait and (number := host.sent_signal(STOP_SIGNALS)):
                 os.kill(child, number)

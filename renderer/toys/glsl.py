@@ -9,6 +9,7 @@ from pathlib import Path
 
 from renderer.errors import InputError, KernelError
 from renderer.gpu.gl import GlContext, Pass
+from renderer.system.trust import COMPILING, doing
 from renderer.toys.program import ALIASES, BUILTINS, COMMENT, INCLUDE, Program, Tab, has_main
 
 GLSL_VERSION = 330
@@ -85,7 +86,8 @@ def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
             line = each.line + each.text.count("\n", 0, found.start())
             raise ToyError(f"{each.path}:{line}: GLSL has no #include; the tab Common holds what several tabs need")
     try:
-        compiled = Pass(gl, pass_text(program, tab), [str(tab.path)])
+        with doing(COMPILING):
+            compiled = Pass(gl, pass_text(program, tab), [str(tab.path)])
     except KernelError as error:
         raise ToyError(_sentences(str(error.__cause__), program, tab, gl.renderer)) from error
     known = {uniform.name: uniform.type for uniform in program.uniforms} | {"toy_origin": "vec2"}

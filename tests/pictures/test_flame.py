@@ -284,9 +284,9 @@ def test_a_large_picture_is_played_once_and_developed_in_tiles(gpu, tmp_path, mo
     monkeypatch.setattr(export, "TILE", 30)
     start = picture_module.Picture._start
     monkeypatch.setattr(picture_module.Picture, "_start", lambda self, *words: starts.append(1) or start(self, *words))
-    monkeypatch.setattr(trust.Limits, "is_drawing", bytearray(1))
+    monkeypatch.setattr(trust.Limits, "doing", bytearray(1))
     develop, ended = picture_module.Picture.developed, []  # by --time-limit: only a drawing is, and all would be lost
-    watched = lambda self, tile: ended.append(trust.Limits.is_drawing[0]) or develop(self, tile)  # noqa: E731
+    watched = lambda self, tile: ended.append(trust.Limits.doing[0]) or develop(self, tile)  # noqa: E731
     monkeypatch.setattr(picture_module.Picture, "developed", watched)
     for job_in_tiles in (job, replace(job, tile=16)):
         parts = export.render(picture, job_in_tiles, Progress(0, ""))
