@@ -104,6 +104,13 @@ class GlContext:
         """The window's default framebuffer as a render target."""
         return self.ctx.screen
 
+    def image(self, path: object, pixels: np.ndarray, dtype: str = "f4") -> "Texture":
+        """Returns a texture of a file's pixels (height, width, 4); UnavailableError names the file."""
+        try:
+            return self.texture(pixels.shape[1::-1], dtype=dtype).write(pixels)
+        except UnavailableError as error:
+            raise UnavailableError(f"{path}: {error}") from error
+
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
         """Creates a texture of (width, height) texels for passes to read and draw into; row 0 is the top row."""
         return Texture(self, size, components, dtype)

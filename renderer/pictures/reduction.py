@@ -3,6 +3,7 @@
 It shows the passes of renderer/numerics/texture_reduction.py for the lessons (chapter 5 of the thesis).
 """
 
+from functools import partial
 from typing import Literal
 
 from renderer.gpu import DeviceContext
@@ -57,8 +58,8 @@ class Picture(SourcePicture[Settings]):
             drawn = source.picture.draw(source.scene.settings, image_size(size), time)
             frame = self._interop.texture(drawn)
         else:
-            gl, pixels = self.gpu.gl, self._pixels
-            frame = self.cached("image", settings.source, lambda: gl.texture(pixels.shape[1::-1]).write(pixels))
+            image = partial(self.gpu.gl.image, settings.source, self._pixels)
+            frame = self.cached("image", settings.source, image)
         return self.postprocess(settings, size, frame)
 
     def source_picture(self, settings: Settings, size: Size) -> tuple[AnyPicture, PictureSettings, Size] | None:

@@ -65,8 +65,7 @@ class ToyPasses:
     def _read_image(self, channel: Channel) -> Texture | CubeTexture:
         if channel.is_cube:
             return CubeTexture(self.gl, cube_faces(channel.source.split("\n")))
-        pixels = read_pixels(channel.source)[::-1]
-        return self.gl.texture(pixels.shape[1::-1], dtype="f1").write(pixels).build_mipmaps()
+        return self.gl.image(channel.source, read_pixels(channel.source)[::-1], "f1").build_mipmaps()
 
     @cached_property
     def _noise(self) -> Texture:

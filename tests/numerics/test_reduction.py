@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from renderer.cli import main
 from renderer.errors import InputError
 from renderer.formats.images import srgb_to_linear, write_png
 from renderer.gpu import DeviceContext
@@ -189,3 +190,18 @@ def test_the_view_of_passes_folds_blocks_and_keeps_the_value(gl, rng):
         block = fold(pixels[8:16, 16:24, :3].astype("f8"), axis=(0, 1)) / (64 if operation == "sum" else 1)
         assert np.allclose(found[15, 25], block, atol=1e-6)  # texel (2, 1) of 9 x 5, ten pixels a texel
         assert tuple(view.step(3).pixels[0, 0]) == (0, 0, 0) and view.step(3).pixels[25, 45].any()
+
+
+def test_an_image_wider_than_a_texture_is_named(gl, tmp_path, monkeypatch, capsys):
+    """The sentence named the driver alone; a toy's channel has the same."""
+    write_png(tmp_path / "wide.png", np.zeros((2, 24, 3), "u1"))
+    (tmp_path / "a.toml").write_text('picture = "reduction"\n[settings]\nsource = "wide.png"\n')
+    entry = "void mainImage(out vec4 c, in vec2 p) { c = texture(iChannel0, p); }\n"
+    (tmp_path / "a.frag").write_text(f"// iChannel0: wide.png\n{entry}")
+    monkeypatch.setattr(gl, "max_texture_size", 20)
+    for name in ("a.toml", "a.frag"):
+        words = ["export", str(tmp_path / name), "-o", str(tmp_path / "a.png"), "--size", "12x8", "--samples", "1"]
+        assert main(words) == 4
+        said = capsys.readouterr().err
+        assert said.startswith(f"rayfold: {tmp_path / 'wide.png'}: ")
+        assert said.endswith("no texture of 24 x 2; each side may be 1 to 20\n")
