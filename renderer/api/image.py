@@ -20,7 +20,7 @@ from renderer.pictures.picture import Frame
 from renderer.plain import IN_MEMORY, Json, format_value
 from renderer.records import dataclass, field, replace
 from renderer.scene.schema import to_table
-from renderer.system.outputs import write_bytes, writing
+from renderer.system.outputs import check_suffix, write_bytes, writing
 from renderer.system.progress import Progress
 
 __all__ = ["Image"]
@@ -181,9 +181,7 @@ class Image(np.ndarray):
             UserError: the path ends in another suffix, or the bits are others.
         """
         path, pixels, drawing = Path(path), self._pixels(), self._known()
-        suffix = path.suffix.lower()
-        if suffix not in (".png", ".exr"):
-            raise UserError(f"save {path}: unknown suffix {path.suffix or '(none)'}; allowed are .png, .exr")
+        suffix = check_suffix("save", path, ".png", ".exr")
         if bits not in BITS or isinstance(bits, bool):
             raise UserError(f"save {path}: bits is {format_value(bits)}; allowed are 8, 16")
         if self._is_whole:

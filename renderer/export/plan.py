@@ -25,7 +25,7 @@ from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
 from renderer.scene.schema import set_from_text
 from renderer.system.files import resolve
-from renderer.system.outputs import check_output, check_own, writing
+from renderer.system.outputs import check_output, check_own, check_suffix, writing
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
@@ -222,11 +222,7 @@ def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None)
 
 def _check_output(output: Path) -> None:
     """Raise UserError if the output cannot be written, UnavailableError for a video without PyAV."""
-    suffix = output.suffix.lower()
-    if suffix not in (".png", ".exr", *VIDEO_SUFFIXES):
-        allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
-        raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
-    if suffix in VIDEO_SUFFIXES:
+    if check_suffix("-o", output, ".png", ".exr", *VIDEO_SUFFIXES, "and frames as out_####.png") in VIDEO_SUFFIXES:
         video.import_av()
     length = len(os.fsencode(output.name))
     if length > MAX_NAME_BYTES:

@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from renderer.errors import InputError, UserError, reading
+from renderer.errors import InputError, reading
 from renderer.formats.archive import TRUSTED_SIZE, open_member, open_zip
 from renderer.formats.matrix_market import Entries, read_matrix_market
 from renderer.formats.npy import NpyHeader, check_numbers, in_double, read_data, read_header
@@ -247,9 +247,3 @@ def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
         check_memory(header.nbytes, f"{path}: the right-hand side")
         array = read_data(file, header, str(path))
     return in_double(array, str(path)) if array.dtype.kind in "iu" else array
-
-
-def check_npy_name(path: Path, option: str) -> None:
-    """UserError unless the name of an output file ends in .npy."""
-    if path.suffix.lower() != ".npy":
-        raise UserError(f"{option} {path}: must end in .npy")

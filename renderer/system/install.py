@@ -12,21 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from renderer.host import user_id
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
 
-EXTRAS = {  # the packages of pyproject.toml's optional dependencies
-    "cuda": ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cublas"),
-    "film": ("av",),
-    "denoise": ("pyoidn",),
-    "models": ("DracoPy", "opengl_basisu", "zstandard"),
-    "lsp": ("pygls",),
-    "farm": ("cryptography", "distributed"),
-}
+_TABLES = read_toml(ASSETS / "tables" / "install.toml")
+EXTRAS: dict[str, list[str]] = _TABLES["extras"]
+SYSTEM_PACKAGES: dict[str, dict[str, str]] = _TABLES["system"]
 GL, OPENCL = "gl", "opencl"
-SYSTEM_PACKAGES = {  # by the family of the distribution: the command, which also mends what is broken, and the packages
-    "debian": ("apt install --reinstall", {GL: "libegl1 libgl1 libgl1-mesa-dri", OPENCL: "pocl-opencl-icd"}),
-    "fedora": ("dnf install", {GL: "mesa-libEGL mesa-libGL mesa-dri-drivers", OPENCL: "pocl"}),
-    "arch": ("pacman -S", {GL: "mesa libglvnd", OPENCL: "pocl"}),
-}
 
 
 def pip_install(*packages: str) -> str:
@@ -56,8 +48,7 @@ def _options() -> list[str]:
 def system_install(*kinds: str) -> str:
     """The command line that installs GL or OPENCL drivers by the distribution; Debian's where it is not known."""
     family = distribution() or "debian"
-    command, packages = SYSTEM_PACKAGES[family]
-    words = [*command.split(), *(word for kind in kinds for word in packages[kind].split())]
+    words = [word for key in ("command", *kinds) for word in SYSTEM_PACKAGES[family][key].split()]
     return shlex.join(words if is_root() else ["sudo", *words])
 
 

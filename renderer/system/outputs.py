@@ -189,6 +189,15 @@ def _resolved(path: Path | str) -> Path:
         raise UserError(f"{path}: cannot be written: no file can have this name") from error
 
 
+def check_suffix(option: str, path: Path | str, *allowed: str) -> str:
+    """Returns the suffix of an output in lower case; UserError, which begins with `option`, for one not `allowed`."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in allowed:
+        said = f"allowed {'are' if len(allowed) > 1 else 'is'} {', '.join(allowed)}"
+        raise UserError(f"{option} {path}: unknown suffix {suffix or '(none)'}; {said}")
+    return suffix.lower()
+
+
 def check_output(path: Path | str, appends: bool = False) -> Path:
     """The file, links followed, that a write to `path` makes or replaces; UserError where none can, or may, be made.
 

@@ -105,7 +105,7 @@ def test_a_graph_is_drawn_with_its_parts_and_no_box_covers_another(tmp_path, rng
 
 def test_a_graph_is_refused_where_it_cannot_be_drawn(tmp_path, capsys, device):
     (tmp_path / "p.cb").write_text("float main() => 1;")
-    for name, words in (("g.png", ".png is not written; allowed is .svg"), ("no/g.svg", "does not exist")):
+    for name, words in (("g.png", "unknown suffix .png; allowed is .svg"), ("no/g.svg", "does not exist")):
         assert main(["run", str(tmp_path / "p.cb"), "--target", "numpy", "--graph", str(tmp_path / name)]) == 2
         assert words in capsys.readouterr().err
     names = " + ".join(f"a({k})" for k in range(MAX_NODES // 2))

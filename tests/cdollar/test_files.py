@@ -48,8 +48,8 @@ def test_exr_keeps_floats(run):
     [
         ("float main() => 1;", "x.png", "the result is one number of float: a picture is a two-dimensional"),
         ("int[,] main() { var c(i : 0..2, j : 0..3) = 300 * j; return c; }", "x.png", "holds 0..255, found 0..600"),
-        ("float main() => 1;", "x.jpg", "-o x.jpg: .jpg is not written; allowed are .npy, .npz, .png, .exr, .csv"),
-        ("float main() => 1;", "x", "-o x: no suffix is not written"),
+        ("float main() => 1;", "x.jpg", "-o x.jpg: unknown suffix .jpg; allowed are .npy, .npz, .png, .exr, .csv"),
+        ("float main() => 1;", "x", r"-o x: unknown suffix \(none\)"),
         ("float main() => 1;", "no/x.npy", "the folder no does not exist"),
         ("int[,,] main() { var c(i : 0..2, j : 0..3, k : 0..2) = j; return c; }", "x.csv", "one or two dimensions"),
     ],

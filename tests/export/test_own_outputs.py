@@ -91,6 +91,7 @@ def test_a_link_is_written_through_only_to_a_file_that_may_be_replaced(inputs, c
     assert os.path.islink("a.npy")
 
 
+@pytest.mark.filterwarnings("ignore:Stored array in format 2.0")
 def test_an_array_of_the_user_stays_and_ours_is_read_by_numpy(tmp_path):
     """NumPy itself is the witness: what it writes is not ours, and what is ours it reads, whatever shape and type."""
     record = np.dtype([("größe", "f4"), ("n", "i4", (2,))])

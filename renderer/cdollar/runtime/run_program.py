@@ -21,7 +21,7 @@ from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
 from renderer.formats.npy import write_arrays
 from renderer.formats.tables import table_text
-from renderer.system.outputs import check_output, write_text
+from renderer.system.outputs import check_output, check_suffix, write_text
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.costs import Ceilings
@@ -50,7 +50,8 @@ def run_program(
     """
     for option, file, suffixes in (("-o", output, OUTPUT_SUFFIXES), ("--graph", drawn, (".svg",))):
         if file:
-            check_output_file(option, Path(file), suffixes)
+            check_suffix(option, file, *suffixes)
+            check_output(file)
     make_target = target_factory(target, program, strict)
     started = time.perf_counter()
     files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
@@ -105,14 +106,6 @@ def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceili
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-len(roots) :] or roots, kernel_costs(target)), title, ceilings)
     write_text(path, text, is_sealed=True)
-
-
-def check_output_file(option: str, path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise UserError, before anything runs, for a file that no run can write."""
-    if path.suffix.lower() not in suffixes:
-        allowed = f"allowed {'are' if len(suffixes) > 1 else 'is'} {', '.join(suffixes)}"
-        raise UserError(f"{option} {path}: {path.suffix or 'no suffix'} is not written; {allowed}")
-    check_output(path)
 
 
 def write_result(path: Path, result: Result) -> None:

@@ -27,7 +27,7 @@ from renderer.numerics.band_lu.systems.system import System
 from renderer.records import dataclass, fields
 from renderer.system import arguments, trust
 from renderer.system.files import resolve
-from renderer.system.outputs import check_output, own_outputs, writing
+from renderer.system.outputs import check_output, check_suffix, own_outputs, writing
 from renderer.system.progress import Progress
 
 MAX_JSON_STEPS = 64  # entries of step_seconds in the JSON
@@ -92,16 +92,14 @@ class SolveRequest:
     def check(self) -> None:
         """UserError or InputError for arguments that do not go together."""
         checked_block(self.block)
-        check_output(self.output)
-        matrices.check_npy_name(Path(self.output), "--output")
-        if self.certified is not None:
-            check_output(self.certified)
-            matrices.check_npy_name(Path(self.certified), "--certified")
-            if resolve(Path(self.certified)) == resolve(Path(self.output)):
-                raise UserError(f"--certified {self.certified}: the same file as -o; the radii need another file")
+        taken = {resolve(path): "an input file, which it would replace" for path in (self.band, self.rhs)}
         for option, output in (("-o", self.output), ("--certified", self.certified)):
-            if output is not None and resolve(Path(output)) in (resolve(Path(self.band)), resolve(Path(self.rhs))):
-                raise UserError(f"{option} {output}: is an input file, which it would replace; name another file")
+            if output is not None:
+                check_output(output)
+                check_suffix(option, output, ".npy")
+                if reason := taken.get(resolve(output)):
+                    raise UserError(f"{option} {output}: is {reason}; name another file")
+                taken[resolve(output)] = "the same file as -o"
         if self.refine == "none" and (self.extended or self.certified is not None):
             raise UserError("--refine none goes with neither --extended nor --certified, which prove or refine x")
         if self.least_squares and (self.trans or self.cholesky or self.natural_order):
