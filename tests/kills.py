@@ -9,6 +9,7 @@ must end, too, and the next run may not find its claims.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -53,7 +54,8 @@ class Kind:
     reference: dict[str, bytes] = field(default_factory=dict)
 
 
-OLD = b"what was there before"
+OLD = b"what was there before\n"  # and the seal of a text that the program wrote, so that it may be replaced
+OLD += f"<!-- Rayfold {hashlib.sha256(OLD).hexdigest()} -->\n".encode()
 
 
 def export(*words: str) -> Callable[[Path], list[str]]:
