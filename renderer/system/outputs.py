@@ -29,7 +29,7 @@ from renderer.errors import DiskFullError, UnavailableError, UserError, is_disk_
 from renderer.host import try_lock, unlock, unnamed_file
 from renderer.paths import CACHE, private_folder
 from renderer.plain import printable
-from renderer.system.files import file_kind, resolve
+from renderer.system.files import file_kind, file_size, resolve
 from renderer.system.trust import Limits, refuse_links
 
 RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
@@ -83,15 +83,13 @@ def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAI
 def own_outputs(*paths: Path | str | None, force: bool = False) -> Iterator[list[str]]:
     """claimed() for the files that a user names; UserError for one that is_own() denies, unless `force`."""
     with claimed(*paths, force=force) as others:
-        for path in paths if not force else ():
+        for path in [path for path in paths if path and not force]:
             check_own(path)
         yield others
 
 
-def check_own(path: Path | str | None, option: str = "") -> None:
+def check_own(path: Path | str, option: str = "") -> None:
     """UserError, which begins with `option`, for a file that is_own() denies; a line on stderr where a link leads."""
-    if path is None:
-        return
     link = f"is a link to {_resolved(path)}, which " if os.path.islink(path) else ""
     if not is_own(path):
         raise UserError(f"{option}{path}: {link}holds what Rayfold did not write; --force replaces it")
@@ -101,24 +99,18 @@ def check_own(path: Path | str | None, option: str = "") -> None:
 
 def is_own(path: Path | str) -> bool:
     """False for a file that this program did not write, by its mark, or for a sealed text that was changed since."""
-    try:
-        state = os.stat(path)
-        if not stat.S_ISREG(state.st_mode) or not state.st_size:
-            return True  # nothing is lost; check_output() refuses what is no file
-        with open(path, "rb") as file:
-            head = file.read(HEAD_BYTES)
-            file.seek(max(state.st_size - TAIL_BYTES, 0))
-            tail = file.read(TAIL_BYTES)
-            seal = len(_SEAL.format("0" * 64))
-            if re.match(_MARKS, head + tail, re.DOTALL):
-                return True
-            file.seek(0)
-            text = file.read(state.st_size - seal) if seal <= state.st_size <= MAX_SEALED_BYTES else b""
-            return tail[-seal:] == _SEAL.format(sha256(text).hexdigest()).encode()
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return True  # check_output() names the reason
-    except OSError:
-        return False
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return True  # nothing is lost; check_output() refuses what is no file
+    with suppress(OSError), open(path, "rb") as file:
+        size, seal, head = file_size(file), len(_SEAL.format("0" * 64)), file.read(HEAD_BYTES)
+        file.seek(max(size - TAIL_BYTES, 0))
+        tail = file.read(TAIL_BYTES)
+        if re.match(_MARKS, head + tail, re.DOTALL):
+            return True
+        file.seek(0)
+        text = file.read(size - seal) if seal <= size <= MAX_SEALED_BYTES else b""
+        return tail[-seal:] == _SEAL.format(sha256(text).hexdigest()).encode()
+    return False
 
 
 def _byte_of(path: Path | str) -> int:
