@@ -539,7 +539,7 @@ def test_exports_say_what_is_wrong_with_them(hand, tmp_path, monkeypatch):
             picture_export.PictureExport.start(panel, tmp_path / name, options, "auto")
     other = tmp_path / "photo.png"
     Image.new("RGB", (4, 4)).save(other)  # PIL's, which has no recipe
-    with pytest.raises(UserError, match="did not draw"):
+    with pytest.raises(UserError, match="did not write"):
         picture_export.PictureExport.start(panel, other, still, "auto")
     drafts.texts[Path("wave.frag")] = "typed"
     try:
