@@ -80,9 +80,7 @@ class Manifest:
         return {}
 
     def _read(self) -> list[Json]:
-        if not os.path.exists(self.path):
-            return []
-        with suppress(InputError):  # a manifest that cannot be read lists no frame
+        with suppress(InputError):  # a manifest that is missing or cannot be read lists no frame
             return [row for row in read_json_lines(self.path) if isinstance(row.get("frame"), int)]
         return []
 

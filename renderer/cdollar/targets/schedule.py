@@ -16,7 +16,7 @@ from renderer.errors import InputError
 from renderer.plain import format_value
 from renderer.records import asdict, dataclass, replace
 from renderer.system.files import read_toml
-from renderer.system.outputs import atomic_write
+from renderer.system.outputs import write_text
 from renderer.system.trust import named_file
 
 
@@ -104,8 +104,7 @@ def parse_schedule(location: str, entries: object) -> Schedule:
 def update_schedules(path: Path, schedules: dict[str, Schedule], comments: dict[str, str]) -> None:
     """Write schedules to a schedule file; other kernels in the file keep their schedules."""
     merged = {**read_schedules(path), **schedules}
-    with atomic_write(path) as temporary:
-        temporary.write_text(schedule_text(merged, comments), encoding="utf-8")
+    write_text(path, schedule_text(merged, comments))
 
 
 def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str]) -> str:

@@ -39,7 +39,7 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
     from renderer.cdollar.frontend.diagnostics import ProgramError
     from renderer.cdollar.runtime.evaluate import read_source
     from renderer.cdollar.tools.formatter import format_text
-    from renderer.system.outputs import atomic_write
+    from renderer.system.outputs import write_text
 
     for name in names:
         target = resolve(name)
@@ -57,8 +57,7 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
         if name == "-" and not as_json and not check:
             sys.stdout.write(result)
         elif name in changed and name != "-" and not check:
-            with atomic_write(Path(name)) as temporary:
-                temporary.write_bytes(result.encode())
+            write_text(Path(name), result)
     if as_json:
         print(json.dumps({"changed": changed, "unchanged": [name for name in names if name not in changed]}))
     else:
