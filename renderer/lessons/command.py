@@ -175,7 +175,7 @@ def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
     for problem in problems:
         print(f"rayfold: {problem}", file=sys.stderr)
     if args.json:
-        facts = {"output": str(output), "bytes": len(page.encode()), "steps": len(results), "problems": problems}
+        facts = {"output": str(output), "bytes": output.stat().st_size, "steps": len(results), "problems": problems}
         print(json.dumps(facts | {"device": bench.gpu.device.name}))
     else:
         print(output)
