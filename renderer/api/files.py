@@ -43,7 +43,7 @@ def film(
     `frames` are the numbers of the first and the last frame (default: as long as the scene's animation), `fps` frames a
     second of scene time; the first drawn shows `time`. The rest is as for `render`. Returns the output's path. An
     interrupted film goes on where it stopped when it is drawn again; `progress` is called with frames done and all, and
-    cancels by returning False. `force` replaces frames of other scenes, settings or sizes.
+    cancels by returning False. `force` replaces frames of other scenes, settings or sizes, and files of others.
 
         scene = renderer.Scene(
             spheres=[{"material": "gold"}],
