@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import read_digest, read_recipe
+from renderer.formats.images import is_picture, read_digest, read_recipe
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
 from renderer.system.outputs import append_line, write_text
@@ -126,8 +126,8 @@ class Manifest:
             return "drawn with other settings, or in another size"
         try:  # a killed run may have written it and not listed it yet
             is_own = is_of(read_recipe(path), facts)
-        except InputError:
-            is_own = not path.stat().st_size
+        except InputError:  # a listed frame that is no picture any more was damaged: it is drawn again
+            is_own = not path.stat().st_size or bool(row) and not is_picture(path)
         return "" if is_own else f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
     def add(self, number: int, seconds: float, device: str) -> None:

@@ -28,6 +28,8 @@ from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# The first bytes of PNG, EXR, JPEG, TIFF (two), BMP, WebP, GIF and PPM (two) files.
+SIGNATURES = (PNG_SIGNATURE, b"v/1\1", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"BM", b"RIFF", b"GIF8", b"P5", b"P6")
 RECIPE = "rayfold:recipe"
 DIGEST = "rayfold:digest"
 MAX_PIXELS = 3 << 24  # pixels of an untrusted picture: decoding takes 16 bytes a pixel
@@ -152,6 +154,12 @@ def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
         raise InputError(f"{path}: its 16 bits a channel are not as Rayfold writes them")
     raw = np.cumsum(filtered.reshape(height, -1)[:, 1:], axis=0, dtype="u1")
     return raw.view(">u2").astype("u2").reshape(height, width, channels)
+
+
+def is_picture(path: Path) -> bool:
+    """True if a file begins as a picture that read_image() reads. InputError if it cannot be read."""
+    with open_input(path) as file, reading(path):
+        return file.read(len(PNG_SIGNATURE)).startswith(SIGNATURES)
 
 
 def _chunks(path: Path, wanted: bytes) -> Iterator[bytes]:

@@ -101,7 +101,7 @@ def test_frames_follow_the_animation_and_resume(scene, tmp_path):
     assert not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
     export(scene, "-o", tmp_path / "still.png", "--time", "0.1")
     assert np.array_equal(read_pixels(tmp_path / "still.png"), frames[1])
-    (tmp_path / "f_004.png").write_bytes(b"")
+    (tmp_path / "f_004.png").write_bytes(b"torn")
     kept = (tmp_path / "f_003.png").stat().st_mtime_ns
     export(*words)
     assert np.array_equal(read_pixels(tmp_path / "f_004.png"), frames[1])
