@@ -19,7 +19,7 @@ import numpy as np
 from renderer.bvh import device_sah, presplit
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
-from renderer.bvh.layouts import Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
+from renderer.bvh.layouts import GROUP, Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import HostPrimitives
 from renderer.gpu import Buffer, Device
 from renderer.host import trim_memory
@@ -47,6 +47,10 @@ def build_bvh(
     "auto" then never presplits, and takes the builder that is faster. `layout` is "bvh2" or "auto" (uses_bvh8).
     """
     host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
+    if not moved and host.count >= MIN_DEVICE_PRIMS:
+        device_sah.compile_ahead(device)
+        device.compile_ahead("bvh/presplit.cu", presplit.GROUP, STRICT=1)
+        device.compile_ahead("bvh/center_nodes.cu", GROUP, STRICT=1)
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
     if builder == "auto" and moved:

@@ -1,7 +1,8 @@
 """Binned SAH on a device (I. Wald 2007): builds trees of the same cost as host_sah.py, level by level from the root.
 
-shaders/bvh/build_sah.cu splits ranges of primitives down to single ones. compact_bvh2.cu then refits the boxes, joins
-small subtrees into leaves and writes nodes and primitives depth first. build.py calls build_device_sah().
+On CPUs one thread splits a range, on GPUs all threads split all ranges of a level. shaders/bvh/build_sah.cu splits
+ranges of primitives down to single ones. compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and
+writes nodes and primitives depth first. build.py calls build_device_sah().
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 
 from renderer.bvh.layouts import Bvh2, center_nodes
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 
 GROUP = 128
 TILE = GROUP * 16  # primitives that a group scans
@@ -20,8 +22,11 @@ MEDIUM_RANGE = 1 << 14  # largest range, on CPUs, that one group splits to singl
 MEDIAN_FROM_LEVEL = 30  # from this level on ranges are split at the median, so that few BVHs exceed MAX_DEPTH
 MAX_DEPTH = 62  # levels of a BVH; the traversal stack has two entries more
 RANGE = 8  # words of struct Range in build_sah.cu
+MAX_LARGE_LEVELS = 64  # levels with ranges above MEDIUM_RANGE: MEDIAN_FROM_LEVEL, then halves of at most 2^32
 BIN_WORDS = 3 * 16 * 7  # words of a range's bins: 3 axes, 16 bins, a box of 6 words and a count
-THIS_LEVEL = 0  # index in `counts` of the number of ranges of the current level
+THIS_LEVEL, NEXT_LEVEL = 0, 1  # indices in `counts` of the numbers of ranges of this level, and of the next
+COMPACT_FILE = "bvh/compact_bvh2.cu"
+KernelOf = Callable[[str], Kernel]  # a kernel of build_sah.cu by its entry
 
 
 def build_device_sah(
@@ -45,49 +50,86 @@ def split_to_leaves(
     The nodes are host_sah.NODE, in which only the boxes of leaves are set.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
-    scalar = device.properties.scalar_threads
-    constants: dict[str, Any] = {"SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
-                 "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
-    kernel = cache(partial(device.kernel, "bvh/build_sah.cu", group_size=GROUP, STRICT=1, **constants))
-    max_ranges, tiles = count // ((MEDIUM_RANGE if scalar else SMALL_RANGE) + 1) + 1, -(-count // TILE)
-    nodes = device.buffer((count - 1, 16))
+    kernel = cache(partial(_kernel, device))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
-    order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
+    nodes = device.buffer((count - 1, 16))
+    start = partial(kernel("start_ranges"), count, primitives, count, has_boxes, boxes)
+    split = _split_serially if device.properties.scalar_threads else _split_levels
+    order = split(device, kernel, start, count, boxes, nodes)
+    boxes = boxes if has_boxes else device.buffer((1, 8))
+    sorted_ = device.buffer((count, 12))
+    kernel("sort_primitives")(count, primitives, order, count, sorted_)
+    del primitives, start
+    kernel("write_leaves")(count, sorted_, has_boxes, boxes, order, count, nodes)
+    return nodes, sorted_
+
+
+def _kernel(device: Device, entry: str) -> Kernel:
+    """A kernel of build_sah.cu; GPUs compile it in two parts."""
+    scalar = device.properties.scalar_threads
+    part = int(entry == "split_rest" and not scalar)
+    return device.kernel("bvh/build_sah.cu", entry, **_constants(scalar), PART=part)
+
+
+def _constants(scalar: bool) -> dict[str, Any]:
+    return {"group_size": GROUP, "STRICT": 1, "SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
+            "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
+
+
+def compile_ahead(device: Device) -> None:
+    """Begins to compile the programs of build_device_sah() beside one another, on devices that can."""
+    for part in (0, 1):
+        device.compile_ahead("bvh/build_sah.cu", **_constants(False), PART=part)
+    device.compile_ahead(COMPACT_FILE, GROUP, STRICT=1)
+
+
+def _split_serially(
+    device: Device, kernel: KernelOf, start: Callable[..., None], count: int, boxes: Buffer, nodes: Buffer
+) -> Buffer:
+    """Splits on a CPU: a thread splits a large range, and finishes one of at most MEDIUM_RANGE primitives."""
+    order, spare = (device.buffer(count, "u4") for _ in range(2))
+    is_large = count > MEDIUM_RANGE
+    capacity = MAX_LARGE_LEVELS * (count // (MEDIUM_RANGE + 1)) + 1
+    ranges, rest = device.buffer((capacity, RANGE), "u4"), device.buffer((2 * capacity, RANGE), "u4")
+    counts = device.buffer(4, "u4").write(np.array([0, is_large, not is_large, 0], "u4"))
+    start(order, spare, ranges, rest)
+    begin, end = 0, int(is_large)
+    while begin < end:
+        work = boxes, order, spare, begin, end, ranges, rest, counts, nodes
+        kernel("split_large_ranges")(GROUP * (end - begin), *work)
+        begin, end = end, int(counts.read()[NEXT_LEVEL])
+    kernel("split_rest")(GROUP * min(2 * capacity, 1 << 10), boxes, order, spare, rest, counts, nodes)
+    return order
+
+
+def _split_levels(
+    device: Device, kernel: KernelOf, start: Callable[..., None], count: int, boxes: Buffer, nodes: Buffer
+) -> Buffer:
+    """Splits on a GPU: all ranges of a level at once, down to SMALL_RANGE primitives."""
+    max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
+    orders, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
     ranges = [device.buffer((max_ranges, RANGE), "u4") for _ in range(2)]
-    capacity = count // 2
-    rest = device.buffer((capacity, RANGE), "u4")  # ranges that one thread finishes
+    rest = device.buffer((count // 2, RANGE), "u4")  # ranges that one thread finishes
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
     bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, BIN_WORDS), "u4")
     this_level = int(count > SMALL_RANGE)
-    counts = device.buffer(5, "u4").write(np.array([this_level, 0, 1 - this_level, 0, 0], "u4"))
-    kernel("start_ranges")(count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], rest)
+    counts = device.buffer(4, "u4").write(np.array([this_level, 0, 1 - this_level, 0], "u4"))
+    start(orders[0], owner[0], ranges[0], rest)
     level = 0
-    state: tuple[object, ...] = ()
     while this_level:
         kernel("empty_bins")(min(this_level * BIN_WORDS, 1 << 18), bounds, bins, counts)
-        state = boxes, order[0], owner[0], count, bounds
+        state = boxes, orders[0], owner[0], count, bounds
         kernel("bound_centroids")(tiles * GROUP, *state)
         kernel("fill_bins")(tiles * GROUP, *state, bins)
         force_median = int(level >= MEDIAN_FROM_LEVEL)
-        kernel("choose_planes")(this_level, bins, force_median, *ranges, rest, capacity, counts, nodes)
+        kernel("choose_planes")(this_level, bins, force_median, *ranges, rest, counts, nodes)
         kernel("count_lefts")(tiles * GROUP, *state, ranges[0], lefts, sums)
         kernel("scan_tiles")(GROUP, sums, tiles, counts)
-        kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, order[1], owner[1])
-        order, owner, ranges, level = order[::-1], owner[::-1], ranges[::-1], level + 1
+        kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, orders[1], owner[1])
+        orders, owner, ranges, level = orders[::-1], owner[::-1], ranges[::-1], level + 1
         this_level = int(counts.read()[THIS_LEVEL])
-    if scalar:
-        kernel("split_medium_ranges")(
-            GROUP * min(capacity // SMALL_RANGE + 1, 1 << 10), boxes, *order, rest, capacity, counts, nodes
-        )
-    kernel("split_small_ranges")(min(capacity, 1 << 18), boxes, order[0], rest, counts, nodes)
-    owner.clear()  # before more is allocated
-    del lefts, sums, bounds, bins, ranges, state
-    boxes = boxes if has_boxes else device.buffer((1, 8))
-    sorted_ = device.buffer((count, 12))
-    kernel("sort_primitives")(count, primitives, order[0], count, sorted_)
-    del primitives
-    kernel("write_leaves")(count, sorted_, has_boxes, boxes, order[0], count, nodes)
-    return nodes, sorted_
+    kernel("split_rest")(min(count // 2, 1 << 18), boxes, orders[0], rest, counts, nodes)
+    return orders[0]
 
 
 def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
@@ -95,7 +137,8 @@ def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bv
 
     The primitives are in depth-first order already: the halves of a range follow one another, the left one first.
     """
-    kernel = partial(device.kernel, "bvh/compact_bvh2.cu", group_size=GROUP, STRICT=1)
+    scalar = device.properties.scalar_threads  # CPUs have these kernels in the program of build_sah.cu
+    kernel = partial(_kernel, device) if scalar else partial(device.kernel, COMPACT_FILE, group_size=GROUP, STRICT=1)
     inner, slots = count - 1, 2 * (count - 1)
     parent_slot, visits = (device.buffer(inner, "u4") for _ in range(2))
     stats, kept_and_depth = device.buffer((inner, 4)), device.buffer(2, "u4").fill(0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from renderer.bvh.host_sah import HostBvh
 from renderer.gpu import Buffer, Device
+from renderer.gpu.device import Kernel
 
 GROUP = 256
 MAX_LEVELS = 64  # largest depth of a BVH
@@ -83,10 +84,16 @@ def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
 
 
 def center_nodes(device: Device, nodes: Buffer) -> None:
-    """Converts builders' nodes (n, 16), host_sah.NODE, to the nodes of BVH2 in place: min and max to center and half.
-
-    On CPUs the kernel comes from the program that collapses BVH2 to BVH8, which is compiled anyway.
-    """
+    """Converts builders' nodes (n, 16), host_sah.NODE, to those of BVH2 in place: min and max to center and half."""
     count = nodes.shape[0]
-    file, group = ("collapse_bvh8", COLLAPSE_GROUP) if device.properties.scalar_threads else ("center_nodes", GROUP)
-    device.kernel(f"bvh/{file}.cu", "center_nodes", group_size=group, STRICT=1)(count, nodes, count)
+    cpu_shared_kernel(device, "center_nodes", "center_nodes", GROUP)(count, nodes, count)
+
+
+def cpu_shared_kernel(device: Device, file: str, entry: str, group_size: int) -> Kernel:
+    """A kernel of shaders/bvh/`file`.cu, on CPUs from the program that collapses BVH2 to BVH8, which includes it.
+
+    Each further program costs PoCL 0.13 CPU seconds, whatever is in it.
+    """
+    if device.properties.scalar_threads:
+        file, group_size = "collapse_bvh8", COLLAPSE_GROUP
+    return device.kernel(f"bvh/{file}.cu", entry, group_size=group_size, STRICT=1)

@@ -9,7 +9,7 @@ choose_splits() how often to split each of the m primitives, and PrimRefs splits
 import numpy as np
 
 from renderer.bvh.host_sah import HostBvh, build_host_sah
-from renderer.bvh.layouts import upload_primitives
+from renderer.bvh.layouts import cpu_shared_kernel, upload_primitives
 from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
 from renderer.gpu import Device, DeviceProperties
 from renderer.records import dataclass
@@ -122,7 +122,7 @@ class PrimRefs:
         low, high = bounds(primitives)
         side = max(float((high - low).max()), 1e-30)  # of the grid of splitting planes, a cube that begins at `low`
         grid = np.array([[*low, side], [RAY_DISTANCE * np.linalg.norm(high - low), 0, 0, 0]], "f4")
-        kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
+        kernel = cpu_shared_kernel(device, "presplit", "split_primitives", GROUP)
         count = len(splits)
         rows = upload_primitives(device, primitives)
         args = rows, count, device.buffer(count, "u4").write(splits), device.buffer((2, 4)).write(grid)

@@ -1,12 +1,13 @@
 // BVH2 builder by binned SAH (I. Wald 2007) on the device, from the root down, one level of ranges at a time. A range
 // is a run of consecutive primitives in `order`, which one node will split; owner[i] is the index of the range that
-// holds position i. Per level, renderer/bvh launches: empty_bins, bound_centroids, fill_bins, choose_planes,
-// count_lefts, scan_tiles and partition_ranges.
+// holds position i. Per level, renderer/bvh launches on GPUs: empty_bins, bound_centroids, fill_bins, choose_planes,
+// count_lefts, scan_tiles and partition_ranges; on CPUs split_large_ranges, where one thread splits a range.
 // A range is split at the best of 15 planes on each axis. A range of at most SMALL_RANGE primitives is finished by one
-// thread, which tries every split (split_small_ranges); on CPUs one thread also finishes each range of at most
-// MEDIUM_RANGE (split_medium_ranges). Every leaf gets one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves
-// afterwards. The node that splits the sorted primitives before position p has index p - 1, except that the root and
-// node 0 swap indices. The launcher defines SCALAR_THREADS: 1 on CPUs, where one work-item does the work of a group.
+// thread, which tries every split (split_rest); on CPUs one thread also finishes each range of at most MEDIUM_RANGE.
+// Every leaf gets one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves afterwards. The node that splits the
+// sorted primitives before position p has index p - 1, except that the root and node 0 swap indices. The launcher
+// defines SCALAR_THREADS: 1 on CPUs, where one work-item does the work of a group. GPUs compile two programs, which
+// takes half the time: PART 1 has split_rest, PART 0 the other kernels.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
@@ -17,6 +18,7 @@
 #define SCAN_TILE (GROUP_SIZE * ITEMS_PER_THREAD)
 #define TIE_FACTOR 0.999999f  // a split must be cheaper by more than rounding, so that regular scenes get regular BVHs
 #define MEDIUM_STACK 64  // the most ranges that wait to be split within a medium range
+#define REST_RANGE (SCALAR_THREADS ? MEDIUM_RANGE : SMALL_RANGE)  // largest range that one thread finishes
 #define PENDING_STACK 16  // the most ranges that wait to be split within a small range
 
 typedef struct {
@@ -27,29 +29,30 @@ typedef struct {
 } Range;
 #define MEDIAN_SPLIT BINS
 
-// Elements of `counts`: numbers of ranges of this and of the next level, number of small ranges, the root's node index
-// before the swap, number of medium ranges.
+// Elements of `counts`: numbers of ranges of this and of the next level (on CPUs: of all levels so far), number of
+// ranges that one thread finishes, the root's node index before the swap.
 #define THIS_LEVEL 0
 #define NEXT_LEVEL 1
-#define SMALL_RANGES 2
+#define REST_RANGES 2
 #define COUNT_ROOT 3
-#define MEDIUM_RANGES 4
 
+#if PART == 0
 // Makes the root's range and the identity order. has_boxes: 1 if `boxes` are given, 0 if this kernel computes them. One
 // thread per primitive.
 KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order,
-                    GLOBAL uint *owner, GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
+                    GLOBAL uint *owner, GLOBAL Range *ranges, GLOBAL Range *rest) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     if (!has_boxes) store_box(boxes, i, box_of(primitive_at(primitives, i)));
     order[i] = i;
-    owner[i] = (uint)count > SMALL_RANGE ? 0u : INVALID_INDEX;
+    owner[i] = (uint)count > REST_RANGE ? 0u : INVALID_INDEX;
     if (i == 0) {
         Range all = {0, (uint)count, INVALID_INDEX, 0, 0, 0, INVALID_INDEX, INVALID_INDEX};
         ranges[0] = all;
-        small_ranges[0] = all;
+        rest[0] = all;
     }
 }
+#endif
 
 // Bounds: a box whose union is fast. CPUs hold it in one register of eight floats: the negated min corner and the max
 // corner, each with an unused fourth element, so that a union is one maximum instruction. Areas and centers have the
@@ -88,6 +91,7 @@ DEVICE Bounds with_point(const Bounds b, float3 p) {
 }
 #endif
 
+#if PART == 0 && !SCALAR_THREADS
 // Initializes the bounds and bins of all ranges of a level.
 KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *counts) {
     uint i = thread_index(), ranges = counts[THIS_LEVEL];
@@ -121,36 +125,6 @@ DEVICE uint3 ordered_of(float3 p) {
     return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z));
 }
 
-#if SCALAR_THREADS
-// The end of the run of positions from i on that belong to the same range, at most `end`.
-DEVICE uint end_of_run(GLOBAL const uint *owner, uint i, uint end) {
-    uint last = i + 1u;
-    while (last < end && owner[last] == owner[i]) last++;
-    return last;
-}
-
-// The bounds of the centroids of positions begin to end - 1.
-DEVICE Bounds centroid_bounds(GLOBAL const float4 *boxes, GLOBAL const uint *order, uint begin, uint end) {
-    Bounds centers = empty_bounds_of();
-    for (uint i = begin; i < end; i++) centers = with_point(centers, bounds_center(bounds_of(boxes, order[i])));
-    return centers;
-}
-
-// The kernel below for CPUs: one work-item processes a tile, one run of equal owners after another, without atomics per
-// primitive. With fill_bins this saves 3.2 s of 5.3 s for 1.05 M triangles.
-KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
-                       GLOBAL uint *bounds) {
-    if (local_index() > 0) return;
-    uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
-    for (uint i = begin, run_end; i < end; i = run_end) {
-        run_end = end_of_run(owner, i, end);
-        if (owner[i] == INVALID_INDEX) continue;
-        Bounds centers = centroid_bounds(boxes, order, i, run_end);
-        uint3 low = ordered_of(bounds_low(centers)), high = ordered_of(bounds_high(centers));
-        GROW(bounds + 6 * owner[i], low, high)
-    }
-}
-#else
 // Merges into the bounds of each range the min and max of its boxes' centroids.
 KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                        GLOBAL uint *bounds) {
@@ -169,7 +143,6 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     BARRIER();
     if (tile_owner != INVALID_INDEX) merge_bounds(bounds + 6 * tile_owner, tile_bounds);
 }
-
 #endif
 
 // Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal.
@@ -187,54 +160,8 @@ DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
     return bin_within(low, bin_scale(low, high), center);
 }
 
-#if SCALAR_THREADS
-// Bins the boxes of positions begin to end - 1 on each of the three axes: bins[axis * BINS + k], with sizes alike. The
-// centroids range from `low` on; `scale` is bin_scale of each axis.
-DEVICE void bin_boxes(GLOBAL const float4 *boxes, GLOBAL const uint *order, uint begin, uint end, float3 low,
-                      float3 scale, Bounds *bins, uint *sizes) {
-    for (uint bin = 0; bin < 3 * BINS; bin++) {
-        sizes[bin] = 0;
-        bins[bin] = empty_bounds_of();
-    }
-    for (uint i = begin; i < end; i++) {
-        Bounds box = bounds_of(boxes, order[i]);
-        float3 coordinate = (bounds_center(box) - low) * scale;
-        uint bin[3] = {(uint)clamp(coordinate.x, 0.0f, BINS - 1.0f), (uint)clamp(coordinate.y, 0.0f, BINS - 1.0f),
-                       (uint)clamp(coordinate.z, 0.0f, BINS - 1.0f)};
-        UNROLL for (uint axis = 0; axis < 3; axis++) {
-            uint k = axis * BINS + bin[axis];
-            sizes[k]++;
-            bins[k] = bounds_union(bins[k], box);
-        }
-    }
-}
-
-DEVICE float3 bin_scales(float3 low, float3 high) {
-    return make_float3(bin_scale(low.x, high.x), bin_scale(low.y, high.y), bin_scale(low.z, high.z));
-}
-
-// Adds every primitive to the bins of its range, 3 * BINS bins of BIN_WORDS words; the version for CPUs.
-KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
-                 GLOBAL const uint *bounds, GLOBAL uint *bins) {
-    if (local_index() > 0) return;
-    uint begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count), sizes[3 * BINS];
-    Bounds run_bins[3 * BINS];
-    for (uint i = begin, run_end; i < end; i = run_end) {
-        run_end = end_of_run(owner, i, end);
-        if (owner[i] == INVALID_INDEX) continue;
-        float3 low = float3_from_ordered(bounds + 6 * owner[i]), high = float3_from_ordered(bounds + 6 * owner[i] + 3);
-        bin_boxes(boxes, order, i, run_end, low, bin_scales(low, high), run_bins, sizes);
-        for (uint bin = 0; bin < 3 * BINS; bin++) {
-            GLOBAL uint *into = bins + owner[i] * RANGE_WORDS + bin * BIN_WORDS;
-            if (sizes[bin] == 0) continue;
-            uint3 minima = ordered_of(bounds_low(run_bins[bin])), maxima = ordered_of(bounds_high(run_bins[bin]));
-            atomic_add(&into[0], sizes[bin]);
-            GROW(into + 1, minima, maxima)
-        }
-    }
-}
-#else
-// The same for GPUs: one thread per position.
+#if PART == 0 && !SCALAR_THREADS
+// Adds every primitive to the bins of its range, 3 * BINS bins of BIN_WORDS words. One thread per position.
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
     LOCAL_ARRAY(uint, tile_bins, RANGE_WORDS);
@@ -275,12 +202,11 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
     }
 }
 
-#endif
-
 DEVICE Box box_of_bin(GLOBAL const uint *bin) {
     Box box = {float3_from_ordered(bin + 1), float3_from_ordered(bin + 4)};
     return box;
 }
+#endif
 
 // The index of the node that splits before position `split_position`; `root`: the root's index before its swap with 0.
 DEVICE uint node_index(uint split_position, uint root) {
@@ -299,32 +225,26 @@ DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
     return right;
 }
 
-// Queues one side of a split. Returns its index among the next level's ranges, or INVALID_INDEX if it is a leaf or will
-// be finished by one thread. `rest`, of `capacity` ranges, holds the small ranges from its front on and the medium
-// ranges from its back.
-DEVICE uint queue_range(uint start, uint size, uint slot, uint depth, GLOBAL Range *next, GLOBAL Range *rest,
-                        uint capacity, GLOBAL uint *counts) {
-    Range range = {start, size, slot, depth, 0, 0, INVALID_INDEX, INVALID_INDEX};
-    if (size == 1) return INVALID_INDEX;
-    if (size <= SMALL_RANGE) {
-        rest[atomic_add(&counts[SMALL_RANGES], 1u)] = range;
+#if PART == 0
+// Queues one side of a split, behind ranges[counts[NEXT_LEVEL]] or in `rest`. Returns its index among `ranges`, or
+// INVALID_INDEX if it is a leaf or will be finished by one thread.
+DEVICE uint queue_range(const Range range, GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts) {
+    if (range.size == 1) return INVALID_INDEX;
+    if (range.size <= REST_RANGE) {
+        rest[atomic_add(&counts[REST_RANGES], 1u)] = range;
         return INVALID_INDEX;
     }
-#if SCALAR_THREADS
-    if (size <= MEDIUM_RANGE) {
-        rest[capacity - 1u - atomic_add(&counts[MEDIUM_RANGES], 1u)] = range;
-        return INVALID_INDEX;
-    }
-#endif
     uint number = atomic_add(&counts[NEXT_LEVEL], 1u);
-    next[number] = range;
+    ranges[number] = range;
     return number;
 }
+#endif
 
+#if PART == 0 && !SCALAR_THREADS
 // For every range of the level: finds the best plane by the SAH, links the node and queues both sides. force_median: 1
 // to split all ranges in the middle instead, which bounds the depth. One thread per range.
 KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next,
-                     GLOBAL Range *rest, int capacity, GLOBAL uint *counts, GLOBAL float4 *nodes) {
+                     GLOBAL Range *rest, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
         uint depth = range.left_count + 1u;
@@ -358,9 +278,11 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
         if (range.slot == INVALID_INDEX) counts[COUNT_ROOT] = range.start + range.left_count - 1u;
         uint root = range.slot == INVALID_INDEX ? range.start + range.left_count - 1u : counts[COUNT_ROOT];
         uint right = link_node(nodes, range, root), node = node_index(range.start + range.left_count, root);
-        range.left = queue_range(range.start, range.left_count, 2 * node, depth, next, rest, (uint)capacity, counts);
-        range.right =
-            queue_range(range.start + range.left_count, right, 2 * node + 1, depth, next, rest, (uint)capacity, counts);
+        Range sides[2] = {
+            {range.start, range.left_count, 2 * node, depth, 0, 0, INVALID_INDEX, INVALID_INDEX},
+            {range.start + range.left_count, right, 2 * node + 1, depth, 0, 0, INVALID_INDEX, INVALID_INDEX}};
+        range.left = queue_range(sides[0], next, rest, counts);
+        range.right = queue_range(sides[1], next, rest, counts);
         ranges[r] = range;
     }
 }
@@ -414,11 +336,13 @@ KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GL
     order_out[position] = primitive;
     owner_out[position] = new_owner;
 }
+#endif
 
+#if PART == 1 || SCALAR_THREADS
 // Finds the best split of the 2 to SMALL_RANGE primitives `members` by their centroids on an axis. Returns its SAH
 // cost; `sorted` becomes the members in order of their centroids, *left_count the number that go left.
-DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis, uint *sorted,
-                        uint *left_count) {
+DEVICE_NOINLINE_CPU float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis,
+                                     uint *sorted, uint *left_count) {
     float centroids[SMALL_RANGE], right_area[SMALL_RANGE], best;
     for (uint i = 0; i < size; i++) {
         float center = component(centroid(stored_box(boxes, members[i])), axis);
@@ -453,8 +377,8 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
 }
 
 // Splits a range of 2 to SMALL_RANGE primitives down to single primitives; `root`: see node_index.
-DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, const Range first_range, uint root,
-                              GLOBAL float4 *nodes) {
+DEVICE_NOINLINE_CPU void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, const Range first_range,
+                                           uint root, GLOBAL float4 *nodes) {
     Range pending[PENDING_STACK];
     uint top = 1;
     pending[0] = first_range;
@@ -483,14 +407,41 @@ DEVICE void split_small_range(GLOBAL const float4 *boxes, GLOBAL uint *order, co
     }
 }
 
-// Splits the small ranges, one thread per range.
-KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *small_ranges,
-                          GLOBAL const uint *counts, GLOBAL float4 *nodes) {
-    for (uint s = thread_index(); s < counts[SMALL_RANGES]; s += group_count() * GROUP_SIZE)
-        split_small_range(boxes, order, small_ranges[s], counts[COUNT_ROOT], nodes);
-}
+#endif
 
 #if SCALAR_THREADS
+// The bounds of the centroids of positions begin to end - 1.
+DEVICE Bounds centroid_bounds(GLOBAL const float4 *boxes, GLOBAL const uint *order, uint begin, uint end) {
+    Bounds centers = empty_bounds_of();
+    for (uint i = begin; i < end; i++) centers = with_point(centers, bounds_center(bounds_of(boxes, order[i])));
+    return centers;
+}
+
+// Bins the boxes of positions begin to end - 1 on each of the three axes: bins[axis * BINS + k], with sizes alike. The
+// centroids range from `low` on; `scale` is bin_scale of each axis.
+DEVICE void bin_boxes(GLOBAL const float4 *boxes, GLOBAL const uint *order, uint begin, uint end, float3 low,
+                      float3 scale, Bounds *bins, uint *sizes) {
+    for (uint bin = 0; bin < 3 * BINS; bin++) {
+        sizes[bin] = 0;
+        bins[bin] = empty_bounds_of();
+    }
+    for (uint i = begin; i < end; i++) {
+        Bounds box = bounds_of(boxes, order[i]);
+        float3 coordinate = (bounds_center(box) - low) * scale;
+        uint bin[3] = {(uint)clamp(coordinate.x, 0.0f, BINS - 1.0f), (uint)clamp(coordinate.y, 0.0f, BINS - 1.0f),
+                       (uint)clamp(coordinate.z, 0.0f, BINS - 1.0f)};
+        UNROLL for (uint axis = 0; axis < 3; axis++) {
+            uint k = axis * BINS + bin[axis];
+            sizes[k]++;
+            bins[k] = bounds_union(bins[k], box);
+        }
+    }
+}
+
+DEVICE float3 bin_scales(float3 low, float3 high) {
+    return make_float3(bin_scale(low.x, high.x), bin_scale(low.y, high.y), bin_scale(low.z, high.z));
+}
+
 // Finds the best plane of one range by the same bins and costs as choose_planes. *low and *scale become the arguments
 // of bin_within on the chosen axis.
 DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, Range *range, float *low, float *scale) {
@@ -525,50 +476,80 @@ DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, R
     }
 }
 
-// Splits the medium ranges down to single primitives, one group per range, depth first. A range's boxes stay in the
-// core's cache, and 1.05 M triangles need 7 passes over all primitives, one per level, instead of 22. The tree is the
-// same. `spare` is scratch memory as large as `order`.
-KERNEL split_medium_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, GLOBAL const Range *rest,
-                           int capacity, GLOBAL const uint *counts, GLOBAL float4 *nodes) {
+// Splits a range in place, with scratch memory `spare` as large as `order`; its two sides replace it in `sides`. *root
+// becomes the root's index before its swap with 0 if this is the first range.
+DEVICE_NOINLINE_ALWAYS void split_range(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, Range range,
+                                        uint *root, GLOBAL float4 *nodes, Range *sides) {
+    uint depth = range.left_count, lefts = 0, rights = 0;
+    float low = 0.0f, scale = 0.0f;
+    range.plane = MEDIAN_SPLIT;
+    range.left_count = range.size / 2;
+    if (depth < MEDIAN_FROM_LEVEL) choose_plane(boxes, order, &range, &low, &scale);
+    if (range.plane != MEDIAN_SPLIT) {
+        for (uint i = range.start; i < range.start + range.size; i++) {
+            float center = component(centroid(stored_box(boxes, order[i])), range.axis);
+            if (bin_within(low, scale, center) <= range.plane)
+                order[range.start + lefts++] = order[i];
+            else
+                spare[range.start + rights++] = order[i];
+        }
+        for (uint k = 0; k < rights; k++) order[range.start + lefts + k] = spare[range.start + k];
+    }
+    if (range.slot == INVALID_INDEX) *root = range.start + range.left_count - 1u;
+    uint right = link_node(nodes, range, *root), node = node_index(range.start + range.left_count, *root);
+    Range first = {range.start, range.left_count, 2 * node, depth + 1, 0, 0, 0, 0};
+    Range second = {range.start + range.left_count, right, 2 * node + 1, depth + 1, 0, 0, 0, 0};
+    sides[0] = first;
+    sides[1] = second;
+}
+
+// Splits ranges begin to end - 1, one group per range, and queues their sides. Serial in a range: the levels above
+// MEDIUM_RANGE are few, and atomics, owners and prefix sums for each primitive would cost more than the second thread
+// of a range saves.
+KERNEL split_large_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, int begin, int end,
+                          GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     if (local_index() > 0) return;  // a group runs on one CPU thread
-    uint root = counts[COUNT_ROOT];
-    for (uint s = group_index(); s < counts[MEDIUM_RANGES]; s += group_count()) {
+    for (uint r = (uint)begin + group_index(); r < (uint)end; r += group_count()) {
+        Range sides[2];
+        uint root = counts[COUNT_ROOT];
+        split_range(boxes, order, spare, ranges[r], &root, nodes, sides);
+        if (r == 0) counts[COUNT_ROOT] = root;
+        for (uint side = 0; side < 2; side++) queue_range(sides[side], ranges, rest, counts);
+    }
+}
+
+// Splits the rest down to single primitives, one group per range, depth first. A range's boxes stay in the core's
+// cache, and 1.05 M triangles need 7 passes over all primitives, one per level, instead of 22. The tree is the same.
+KERNEL split_rest(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, GLOBAL const Range *rest,
+                  GLOBAL const uint *counts, GLOBAL float4 *nodes) {
+    if (local_index() > 0) return;
+    for (uint s = group_index(); s < counts[REST_RANGES]; s += group_count()) {
         Range pending[MEDIUM_STACK];
-        uint top = 1;
-        pending[0] = rest[(uint)capacity - 1u - s];
+        uint top = 1, root = counts[COUNT_ROOT];
+        pending[0] = rest[s];
         while (top > 0) {
-            Range range = pending[--top];
+            Range range = pending[--top], sides[2];
             if (range.size <= SMALL_RANGE) {
-                split_small_range(boxes, order, range, root, nodes);
+                if (range.size > 1) split_small_range(boxes, order, range, root, nodes);
                 continue;
             }
-            uint depth = range.left_count, lefts = 0, rights = 0;
-            float low = 0.0f, scale = 0.0f;
-            range.plane = MEDIAN_SPLIT;
-            range.left_count = range.size / 2;
-            if (depth < MEDIAN_FROM_LEVEL) choose_plane(boxes, order, &range, &low, &scale);
-            if (range.plane != MEDIAN_SPLIT) {
-                for (uint i = range.start; i < range.start + range.size; i++) {
-                    float center = component(centroid(stored_box(boxes, order[i])), range.axis);
-                    if (bin_within(low, scale, center) <= range.plane)
-                        order[range.start + lefts++] = order[i];
-                    else
-                        spare[range.start + rights++] = order[i];
-                }
-                for (uint k = 0; k < rights; k++) order[range.start + lefts + k] = spare[range.start + k];
-            }
-            uint right_size = link_node(nodes, range, root), node = node_index(range.start + range.left_count, root);
-            Range left = {range.start, range.left_count, 2 * node, depth + 1, 0, 0, 0, 0};
-            Range right = {range.start + range.left_count, right_size, 2 * node + 1, depth + 1, 0, 0, 0, 0};
-            Range larger = left.size > right.size ? left : right, smaller = left.size > right.size ? right : left;
-            if (larger.size > 1)
-                pending[top++] = larger;  // below the smaller, so that the stack's depth is at most log2(size)
-            if (smaller.size > 1) pending[top++] = smaller;
+            split_range(boxes, order, spare, range, &root, nodes, sides);
+            uint larger = sides[1].size >= sides[0].size;
+            pending[top++] = sides[larger];  // below the smaller, so that the stack's depth is at most log2(size)
+            pending[top++] = sides[1 - larger];
         }
     }
 }
+#elif PART == 1
+// Splits the small ranges, one thread per range.
+KERNEL split_rest(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *rest, GLOBAL const uint *counts,
+                  GLOBAL float4 *nodes) {
+    for (uint s = thread_index(); s < counts[REST_RANGES]; s += group_count() * GROUP_SIZE)
+        split_small_range(boxes, order, rest[s], counts[COUNT_ROOT], nodes);
+}
 #endif
 
+#if PART == 0
 // Writes the primitives in sorted order. One thread per primitive.
 KERNEL sort_primitives(GLOBAL const float4 *primitives, GLOBAL const uint *order, int count, GLOBAL float4 *sorted) {
     uint i = thread_index();
@@ -590,3 +571,7 @@ KERNEL write_leaves(GLOBAL const float4 *sorted, int has_boxes, GLOBAL const flo
         write_slot(nodes, slot, box, child_ref);
     }
 }
+#endif
+#if SCALAR_THREADS  // one program, since each costs PoCL 0.1 s
+#include "bvh/compact_bvh2.cu"
+#endif

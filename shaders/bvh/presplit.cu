@@ -28,7 +28,7 @@ DEVICE void grow_box(Box *box, float3 p) {
 }
 
 // Extends `below` and `above` by the parts of the edge p q on either side of a plane.
-DEVICE void split_edge(float3 p, float3 q, uint axis, float plane, Box *below, Box *above) {
+DEVICE_NOINLINE_CPU void split_edge(float3 p, float3 q, uint axis, float plane, Box *below, Box *above) {
     float p_axis = component(p, axis), q_axis = component(q, axis);
     if (p_axis <= plane) grow_box(below, p);
     if (p_axis >= plane) grow_box(above, p);

@@ -23,6 +23,7 @@ typedef long long int64;
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_NOINLINE static __device__ __noinline__
 #define DEVICE_NOINLINE_ALWAYS static __device__ __noinline__  // for long code without LOCAL memory
+#define DEVICE_NOINLINE_CPU DEVICE  // the same, which only CPUs call: their compiler's time grows with each copy
 #define GLOBAL
 #define LOCAL
 #define CONSTANT_ARRAY static __device__ const  // at file scope: CONSTANT_ARRAY float weights[4] = {...};
@@ -432,6 +433,7 @@ DEVICE void atomic_add_float(GLOBAL float *p, float v) {
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but it compiles PTX
 #define DEVICE_NOINLINE static __attribute__((noinline))
+#define DEVICE_NOINLINE_CPU DEVICE
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
 // OpenCL 1.2 has no fence for memory that other groups read.
@@ -459,6 +461,7 @@ DEVICE uint warp_shuffle(uint x, uint lane) {
 #define HAS_MOVEMASK 0
 #else
 #define DEVICE_NOINLINE DEVICE
+#define DEVICE_NOINLINE_CPU DEVICE_NOINLINE_ALWAYS
 #define UNROLL
 #define NO_UNROLL
 #define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)

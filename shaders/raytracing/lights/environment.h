@@ -34,7 +34,7 @@ DEVICE real2 environment_uv(const LaunchParams params, real3 direction) {
 }
 
 // Returns the environment's radiance at texture coordinates, interpolated bilinearly; columns wrap around.
-DEVICE real3 environment_texel(const LaunchParams params, GLOBAL const float4 *lights, real2 uv) {
+DEVICE_NOINLINE_CPU real3 environment_texel(const LaunchParams params, GLOBAL const float4 *lights, real2 uv) {
     int width = params.environment_width, height = params.environment_height;
     real x = FUSED(uv.x, (float)width, -0.5f), y = FUSED(uv.y, (float)height, -0.5f);
     real column = floor(x), row = clamp(floor(y), 0.0f, (float)(height - 1));
@@ -49,7 +49,8 @@ DEVICE real3 environment_texel(const LaunchParams params, GLOBAL const float4 *l
 }
 
 // Returns the environment's radiance in a direction.
-DEVICE real3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights, real3 direction) {
+DEVICE_NOINLINE_CPU real3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights,
+                                               real3 direction) {
     return environment_texel(params, lights, environment_uv(params, direction));
 }
 
@@ -77,8 +78,8 @@ DEVICE real environment_pdf(const LaunchParams params, GLOBAL const float4 *ligh
 
 // Samples a direction of the environment by its luminance, or with `level` by luminance times cosine, for level
 // surfaces. *pdf becomes the direction's pdf per solid angle, without the probability of selecting the environment.
-DEVICE real3 sample_environment_map(const LaunchParams params, GLOBAL const float4 *lights, bool level, real u1,
-                                    real u2, real *pdf) {
+DEVICE_NOINLINE_CPU real3 sample_environment_map(const LaunchParams params, GLOBAL const float4 *lights, bool level,
+                                                 real u1, real u2, real *pdf) {
     GLOBAL const uint *words = (GLOBAL const uint *)(lights + params.env_cdf);
     int width = params.env_cdf_width, height = params.env_cdf_height;
     whole cdf = level ? env_level_words(params) : 0, guide = level ? env_level_guide(params) : env_guides(params);

@@ -4,6 +4,9 @@
 #pragma push_macro("DEVICE")
 #undef DEVICE
 #define DEVICE static inline __attribute__((always_inline, overloadable))
+#pragma push_macro("DEVICE_NOINLINE_CPU")
+#undef DEVICE_NOINLINE_CPU
+#define DEVICE_NOINLINE_CPU static __attribute__((noinline, overloadable))
 #undef LANES
 #define LANES 8
 #define real float8
