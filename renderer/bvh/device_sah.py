@@ -7,7 +7,6 @@ writes nodes and primitives depth first. build.py calls build_device_sah().
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,9 @@ RANGE = 8  # words of struct Range in build_sah.cu
 MAX_LARGE_LEVELS = 64  # levels with ranges above MEDIUM_RANGE: MEDIAN_FROM_LEVEL, then halves of at most 2^32
 BIN_WORDS = 3 * 16 * 7  # words of a range's bins: 3 axes, 16 bins, a box of 6 words and a count
 THIS_LEVEL, NEXT_LEVEL = 0, 1  # indices in `counts` of the numbers of ranges of this level, and of the next
-COMPACT_FILE = "bvh/compact_bvh2.cu"
+BUILD_FILE, COMPACT_FILE = "bvh/build_sah.cu", "bvh/compact_bvh2.cu"
+CONSTANTS = {"STRICT": 1, "SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE,
+             "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL}  # fmt: skip
 KernelOf = Callable[[str], Kernel]  # a kernel of build_sah.cu by its entry
 
 
@@ -68,18 +69,13 @@ def _kernel(device: Device, entry: str) -> Kernel:
     """A kernel of build_sah.cu; GPUs compile it in two parts."""
     scalar = device.properties.scalar_threads
     part = int(entry == "split_rest" and not scalar)
-    return device.kernel("bvh/build_sah.cu", entry, **_constants(scalar), PART=part)
-
-
-def _constants(scalar: bool) -> dict[str, Any]:
-    return {"group_size": GROUP, "STRICT": 1, "SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE if scalar else 0,
-            "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL, "SCALAR_THREADS": int(scalar)}  # fmt: skip
+    return device.kernel(BUILD_FILE, entry, GROUP, **CONSTANTS, SCALAR_THREADS=int(scalar), PART=part)
 
 
 def compile_ahead(device: Device) -> None:
     """Begins to compile the programs of build_device_sah() beside one another, on devices that can."""
     for part in (0, 1):
-        device.compile_ahead("bvh/build_sah.cu", **_constants(False), PART=part)
+        device.compile_ahead(BUILD_FILE, GROUP, **CONSTANTS, SCALAR_THREADS=0, PART=part)
     device.compile_ahead(COMPACT_FILE, GROUP, STRICT=1)
 
 

@@ -131,16 +131,12 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, m
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)
         low, high = np.minimum(low, other_low), np.maximum(high, other_high)
-    bvh, splits = build_host_sah(low, high), None
-    corners = low.min(0), high.max(0)
-    if closing is not None:
-        return Blas(shape, bvh.nodes, shape[bvh.order], closing[bvh.order], *corners)
-    if len(shape) > 1 and not moved:
-        limit = min(MAX_HOST_REFS, presplit.max_refs(device.properties))
-        splits = presplit.choose_splits(shape, bvh.cost, limit)
+    bvh, rows, splits = build_host_sah(low, high), shape, None
+    if closing is None and len(shape) > 1 and not moved:
+        splits = presplit.choose_splits(shape, bvh.cost, min(MAX_HOST_REFS, presplit.max_refs(device.properties)))
     if splits is not None:
-        refs = presplit.PrimRefs(device, shape, splits)
-        split, rows = refs.build_on_host()
+        split, refs = presplit.PrimRefs(device, shape, splits).build_on_host()
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
-            return Blas(shape, split.nodes, rows[split.order], None, *corners)
-    return Blas(shape, bvh.nodes, shape[bvh.order], None, *corners)
+            bvh, rows = split, refs
+    moved_rows = None if closing is None else closing[bvh.order]
+    return Blas(shape, bvh.nodes, rows[bvh.order], moved_rows, low.min(0), high.max(0))

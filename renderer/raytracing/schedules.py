@@ -30,9 +30,9 @@ from renderer.raytracing.volumes import has_volumes
 
 # Rays for each multiprocessor from which CUDA begins with the wavefront, by what paths run into. On an H200 the
 # schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or volumes, at
-# 3,000 to 14,000 (orrery, gasket, veach, menger, grove, fisheye) with other layered materials, metals or instances, and
-# at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in other scenes.
-WAVEFRONT_RAYS = {"transmission": 2_700, "layers": 7_500, "simple": 30_000}
+# 2,700 to 7,300 (orrery, gasket, veach) with metals, at 6,700 to 14,000 (menger, grove, fisheye) with other layered
+# materials or instances, and at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in other scenes.
+WAVEFRONT_RAYS = {"transmission": 2_700, "metals": 6_000, "layers": 7_500, "simple": 30_000}
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
 # 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
@@ -77,8 +77,8 @@ def _path_class(settings: Settings, geometry: Geometry, materials: np.ndarray) -
     used = material_constants(materials)
     if used["TRANSMISSION"] or has_volumes(settings):
         return "transmission"
-    is_layered = used["PRINCIPLED"] or used["CONDUCTOR"] or used["REFRACTION"] or geometry.has_instances
-    return "layers" if is_layered else "simple"
+    is_layered = used["PRINCIPLED"] or used["REFRACTION"] or geometry.has_instances
+    return "metals" if used["CONDUCTOR"] else "layers" if is_layered else "simple"
 
 
 def fits_wavefront(device: Device, ray_count: int) -> bool:

@@ -79,6 +79,12 @@ DEVICE Box box_union(const Box a, const Box b) {
     return both;
 }
 
+// The box around a box and a point.
+DEVICE Box box_with_point(const Box box, float3 p) {
+    Box point = {p, p};
+    return box_union(box, point);
+}
+
 // Half of a box's surface area.
 DEVICE float half_area(const Box box) {
     float3 size = box.high - box.low;

@@ -85,11 +85,82 @@ typedef Box Bounds;
 #define bounds_low(b) (b).low
 #define bounds_high(b) (b).high
 #define bounds_center centroid
-DEVICE Bounds with_point(const Bounds b, float3 p) {
-    Box point = {p, p};
-    return box_union(b, point);
-}
+#define with_point box_with_point
 #endif
+
+// Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal.
+DEVICE float bin_scale(float low, float high) {
+    return high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
+}
+
+// The bin, 0..BINS - 1, of a centroid's coordinate.
+DEVICE uint bin_within(float low, float scale, float center) {
+    return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
+}
+
+DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
+    float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
+    return bin_within(low, bin_scale(low, high), center);
+}
+
+// Sweeps the planes between the bins of an axis. A plane whose SAH cost is less than *best replaces the range's.
+DEVICE void sweep_planes(const Bounds *bins, const uint *sizes, uint axis, Range *range, float *best) {
+    float right_area[BINS];
+    Bounds box = empty_bounds_of();
+    for (uint k = BINS - 1; k > 0; k--) {
+        box = bounds_union(box, bins[k]);
+        right_area[k] = bounds_area(box);
+    }
+    uint lefts = 0;
+    box = empty_bounds_of();
+    for (uint k = 0; k < BINS - 1; k++) {
+        box = bounds_union(box, bins[k]);
+        lefts += sizes[k];
+        if (sizes[k] == 0 || lefts == range->size) continue;
+        float cost = bounds_area(box) * (float)lefts + right_area[k + 1] * (float)(range->size - lefts);
+        if (cost < *best * TIE_FACTOR) {
+            *best = cost;
+            range->axis = axis;
+            range->plane = k;
+            range->left_count = lefts;
+        }
+    }
+}
+
+// The index of the node that splits before position `split_position`; `root`: the root's index before its swap with 0.
+DEVICE uint node_index(uint split_position, uint root) {
+    uint number = split_position - 1u;
+    return number == root ? 0u : number == 0u ? root : number;
+}
+
+// Writes the references of a split range's node: into its parent's slot, and to its children that are leaves (a single
+// primitive). Sets both sides, of `depth`. *root, the root's index before its swap with 0, is set by the first range.
+DEVICE void link_node(GLOBAL float4 *nodes, const Range range, uint depth, uint *root, Range *sides) {
+    GLOBAL float *words = (GLOBAL float *)nodes;
+    uint middle = range.start + range.left_count, right = range.size - range.left_count;
+    if (range.slot == INVALID_INDEX) *root = middle - 1u;
+    uint number = node_index(middle, *root);
+    if (range.slot != INVALID_INDEX) words[16 * (range.slot >> 1) + 12 + (range.slot & 1u)] = as_float((int)number);
+    if (range.left_count == 1) words[16 * number + 12] = as_float(~(int)(range.start * 8u));
+    if (right == 1) words[16 * number + 13] = as_float(~(int)(middle * 8u));
+    Range first = {range.start, range.left_count, 2 * number, depth, 0, 0, INVALID_INDEX, INVALID_INDEX};
+    Range second = {middle, right, 2 * number + 1, depth, 0, 0, INVALID_INDEX, INVALID_INDEX};
+    sides[0] = first;
+    sides[1] = second;
+}
+
+// Queues one side of a split, behind ranges[counts[NEXT_LEVEL]] or in `rest`. Returns its index among `ranges`, or
+// INVALID_INDEX if it is a leaf or will be finished by one thread.
+DEVICE uint queue_range(const Range range, GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts) {
+    if (range.size == 1) return INVALID_INDEX;
+    if (range.size <= REST_RANGE) {
+        rest[atomic_add(&counts[REST_RANGES], 1u)] = range;
+        return INVALID_INDEX;
+    }
+    uint number = atomic_add(&counts[NEXT_LEVEL], 1u);
+    ranges[number] = range;
+    return number;
+}
 
 #if PART == 0 && !SCALAR_THREADS
 // Initializes the bounds and bins of all ranges of a level.
@@ -143,24 +214,7 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     BARRIER();
     if (tile_owner != INVALID_INDEX) merge_bounds(bounds + 6 * tile_owner, tile_bounds);
 }
-#endif
 
-// Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal.
-DEVICE float bin_scale(float low, float high) {
-    return high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
-}
-
-// The bin, 0..BINS - 1, of a centroid's coordinate.
-DEVICE uint bin_within(float low, float scale, float center) {
-    return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
-}
-
-DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
-    float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
-    return bin_within(low, bin_scale(low, high), center);
-}
-
-#if PART == 0 && !SCALAR_THREADS
 // Adds every primitive to the bins of its range, 3 * BINS bins of BIN_WORDS words. One thread per position.
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
                  GLOBAL const uint *bounds, GLOBAL uint *bins) {
@@ -206,41 +260,7 @@ DEVICE Box box_of_bin(GLOBAL const uint *bin) {
     Box box = {float3_from_ordered(bin + 1), float3_from_ordered(bin + 4)};
     return box;
 }
-#endif
 
-// The index of the node that splits before position `split_position`; `root`: the root's index before its swap with 0.
-DEVICE uint node_index(uint split_position, uint root) {
-    uint number = split_position - 1u;
-    return number == root ? 0u : number == 0u ? root : number;
-}
-
-// Writes the references of a split range's node: into its parent's slot, and to its children that are leaves (a single
-// primitive). Returns the number of primitives on the right.
-DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
-    GLOBAL float *words = (GLOBAL float *)nodes;
-    uint number = node_index(range.start + range.left_count, root), right = range.size - range.left_count;
-    if (range.slot != INVALID_INDEX) words[16 * (range.slot >> 1) + 12 + (range.slot & 1u)] = as_float((int)number);
-    if (range.left_count == 1) words[16 * number + 12] = as_float(~(int)(range.start * 8u));
-    if (right == 1) words[16 * number + 13] = as_float(~(int)((range.start + range.left_count) * 8u));
-    return right;
-}
-
-#if PART == 0
-// Queues one side of a split, behind ranges[counts[NEXT_LEVEL]] or in `rest`. Returns its index among `ranges`, or
-// INVALID_INDEX if it is a leaf or will be finished by one thread.
-DEVICE uint queue_range(const Range range, GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts) {
-    if (range.size == 1) return INVALID_INDEX;
-    if (range.size <= REST_RANGE) {
-        rest[atomic_add(&counts[REST_RANGES], 1u)] = range;
-        return INVALID_INDEX;
-    }
-    uint number = atomic_add(&counts[NEXT_LEVEL], 1u);
-    ranges[number] = range;
-    return number;
-}
-#endif
-
-#if PART == 0 && !SCALAR_THREADS
 // For every range of the level: finds the best plane by the SAH, links the node and queues both sides. force_median: 1
 // to split all ranges in the middle instead, which bounds the depth. One thread per range.
 KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next,
@@ -248,39 +268,23 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
         uint depth = range.left_count + 1u;
-        float best = FLT_MAX, right_area[BINS];
-        range.axis = 0;
+        float best = FLT_MAX;
         range.plane = MEDIAN_SPLIT;
         range.left_count = range.size / 2;
         for (uint axis = 0; axis < 3 && !force_median; axis++) {
             GLOBAL const uint *bin = bins + r * RANGE_WORDS + axis * BINS * BIN_WORDS;
-            Box box = empty_box();
-            for (uint k = BINS - 1; k > 0; k--) {
-                if (bin[k * BIN_WORDS]) box = box_union(box, box_of_bin(bin + k * BIN_WORDS));
-                right_area[k] = half_area(box);
+            Box boxes[BINS];
+            uint sizes[BINS];
+            for (uint k = 0; k < BINS; k++) {
+                sizes[k] = bin[k * BIN_WORDS];
+                boxes[k] = sizes[k] ? box_of_bin(bin + k * BIN_WORDS) : empty_box();
             }
-            uint lefts = 0;
-            box = empty_box();
-            for (uint k = 0; k < BINS - 1; k++) {
-                uint bin_size = bin[k * BIN_WORDS];
-                if (bin_size) box = box_union(box, box_of_bin(bin + k * BIN_WORDS));
-                lefts += bin_size;
-                if (bin_size == 0 || lefts == range.size) continue;
-                float cost = half_area(box) * (float)lefts + right_area[k + 1] * (float)(range.size - lefts);
-                if (cost < best * TIE_FACTOR) {
-                    best = cost;
-                    range.axis = axis;
-                    range.plane = k;
-                    range.left_count = lefts;
-                }
-            }
+            sweep_planes(boxes, sizes, axis, &range, &best);
         }
-        if (range.slot == INVALID_INDEX) counts[COUNT_ROOT] = range.start + range.left_count - 1u;
-        uint root = range.slot == INVALID_INDEX ? range.start + range.left_count - 1u : counts[COUNT_ROOT];
-        uint right = link_node(nodes, range, root), node = node_index(range.start + range.left_count, root);
-        Range sides[2] = {
-            {range.start, range.left_count, 2 * node, depth, 0, 0, INVALID_INDEX, INVALID_INDEX},
-            {range.start + range.left_count, right, 2 * node + 1, depth, 0, 0, INVALID_INDEX, INVALID_INDEX}};
+        uint root = counts[COUNT_ROOT];
+        Range sides[2];
+        link_node(nodes, range, depth, &root, sides);
+        if (range.slot == INVALID_INDEX) counts[COUNT_ROOT] = root;
         range.left = queue_range(sides[0], next, rest, counts);
         range.right = queue_range(sides[1], next, rest, counts);
         ranges[r] = range;
@@ -398,15 +402,12 @@ DEVICE_NOINLINE_CPU void split_small_range(GLOBAL const float4 *boxes, GLOBAL ui
             }
         }
         for (uint k = 0; k < range.size; k++) order[range.start + k] = best_order[k];
-        if (range.slot == INVALID_INDEX) root = range.start + range.left_count - 1u;
-        uint right_size = link_node(nodes, range, root), node = node_index(range.start + range.left_count, root);
-        Range left = {range.start, range.left_count, 2 * node, 0, 0, 0, 0, 0};
-        Range right = {range.start + range.left_count, right_size, 2 * node + 1, 0, 0, 0, 0, 0};
-        if (left.size > 1) pending[top++] = left;
-        if (right.size > 1) pending[top++] = right;
+        Range sides[2];
+        link_node(nodes, range, 0, &root, sides);
+        for (uint side = 0; side < 2; side++)
+            if (sides[side].size > 1) pending[top++] = sides[side];
     }
 }
-
 #endif
 
 #if SCALAR_THREADS
@@ -448,32 +449,11 @@ DEVICE void choose_plane(GLOBAL const float4 *boxes, GLOBAL const uint *order, R
     uint end = range->start + range->size, sizes[3 * BINS];
     Bounds centers = centroid_bounds(boxes, order, range->start, end), bins[3 * BINS];
     float3 lows = bounds_low(centers), scales = bin_scales(lows, bounds_high(centers));
-    float best = FLT_MAX, right_area[BINS];
+    float best = FLT_MAX;
     bin_boxes(boxes, order, range->start, end, lows, scales, bins, sizes);
-    for (uint axis = 0; axis < 3; axis++) {
-        Bounds box = empty_bounds_of();
-        for (uint k = BINS - 1; k > 0; k--) {
-            box = bounds_union(box, bins[axis * BINS + k]);
-            right_area[k] = bounds_area(box);
-        }
-        uint lefts = 0;
-        box = empty_bounds_of();
-        for (uint k = 0; k < BINS - 1; k++) {
-            uint bin_size = sizes[axis * BINS + k];
-            box = bounds_union(box, bins[axis * BINS + k]);
-            lefts += bin_size;
-            if (bin_size == 0 || lefts == range->size) continue;
-            float cost = bounds_area(box) * (float)lefts + right_area[k + 1] * (float)(range->size - lefts);
-            if (cost < best * TIE_FACTOR) {
-                best = cost;
-                range->axis = axis;
-                range->plane = k;
-                range->left_count = lefts;
-                *low = component(lows, axis);
-                *scale = component(scales, axis);
-            }
-        }
-    }
+    for (uint axis = 0; axis < 3; axis++) sweep_planes(bins + axis * BINS, sizes + axis * BINS, axis, range, &best);
+    *low = component(lows, range->axis);
+    *scale = component(scales, range->axis);
 }
 
 // Splits a range in place, with scratch memory `spare` as large as `order`; its two sides replace it in `sides`. *root
@@ -495,12 +475,7 @@ DEVICE_NOINLINE_ALWAYS void split_range(GLOBAL const float4 *boxes, GLOBAL uint 
         }
         for (uint k = 0; k < rights; k++) order[range.start + lefts + k] = spare[range.start + k];
     }
-    if (range.slot == INVALID_INDEX) *root = range.start + range.left_count - 1u;
-    uint right = link_node(nodes, range, *root), node = node_index(range.start + range.left_count, *root);
-    Range first = {range.start, range.left_count, 2 * node, depth + 1, 0, 0, 0, 0};
-    Range second = {range.start + range.left_count, right, 2 * node + 1, depth + 1, 0, 0, 0, 0};
-    sides[0] = first;
-    sides[1] = second;
+    link_node(nodes, range, depth + 1, root, sides);
 }
 
 // Splits ranges begin to end - 1, one group per range, and queues their sides. Serial in a range: the levels above

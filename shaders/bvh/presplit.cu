@@ -21,21 +21,15 @@ typedef struct {
     Box bounds;  // of the whole triangle, padded
 } SplitTriangle;
 
-// Extends a box to contain the point p.
-DEVICE void grow_box(Box *box, float3 p) {
-    Box point = {p, p};
-    *box = box_union(*box, point);
-}
-
 // Extends `below` and `above` by the parts of the edge p q on either side of a plane.
 DEVICE_NOINLINE_CPU void split_edge(float3 p, float3 q, uint axis, float plane, Box *below, Box *above) {
     float p_axis = component(p, axis), q_axis = component(q, axis);
-    if (p_axis <= plane) grow_box(below, p);
-    if (p_axis >= plane) grow_box(above, p);
+    if (p_axis <= plane) *below = box_with_point(*below, p);
+    if (p_axis >= plane) *above = box_with_point(*above, p);
     if ((p_axis < plane) == (q_axis < plane)) return;
     float3 crossing = madd(q - p, (plane - p_axis) / (q_axis - p_axis), p);
-    grow_box(below, crossing);
-    grow_box(above, crossing);
+    *below = box_with_point(*below, crossing);
+    *above = box_with_point(*above, crossing);
 }
 
 // p with its coordinate on `axis` replaced by `value`.

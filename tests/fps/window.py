@@ -178,6 +178,7 @@ class LiveWindow:
         self._screen = OffscreenWindow(app, self._gpu.gl, SIZE)
         open_windows.append(self._screen)
         app.wake = self._wake.set
+        app.file_watcher.listen(app.wake)  # as windows do
         for panel in app.panels:
             panel.free_run = True
             panel.measured = CountingMeasurements()

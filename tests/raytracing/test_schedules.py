@@ -10,7 +10,9 @@ from renderer.raytracing.materials import material_rows
 from renderer.raytracing.settings import Fog, Material, Settings
 
 UNITS = 132
-SIMPLE, LAYERS, TRANSMISSION = (UNITS * schedules.WAVEFRONT_RAYS[key] for key in ("simple", "layers", "transmission"))
+SIMPLE, LAYERS, METALS, TRANSMISSION = (
+    UNITS * schedules.WAVEFRONT_RAYS[key] for key in ("simple", "layers", "metals", "transmission")
+)
 GLASS = Material("glass", "principled", transmission=1.0)
 FOG = Fog(density=0.1)
 
@@ -21,8 +23,8 @@ FOG = Fog(density=0.1)
         ({}, False, SIMPLE - 1, "megakernel"),
         ({}, False, SIMPLE, "wavefront"),
         ({}, True, LAYERS, "wavefront"),
-        ({"materials": (Material("steel", "conductor"),)}, False, LAYERS - 1, "megakernel"),
-        ({"materials": (Material("steel", "conductor"),)}, False, LAYERS, "wavefront"),
+        ({"materials": (Material("steel", "conductor"),)}, True, METALS - 1, "megakernel"),
+        ({"materials": (Material("steel", "conductor"),)}, True, METALS, "wavefront"),
         ({"materials": (Material("steel", "principled"),)}, False, LAYERS, "wavefront"),
         ({"materials": (GLASS,)}, False, TRANSMISSION, "wavefront"),
         ({"materials": (GLASS,)}, True, TRANSMISSION - 1, "megakernel"),
