@@ -1,7 +1,8 @@
 """Instances of shapes: a top-level BVH (TLAS) over their transformed boxes, and a BVH (BLAS) for each shape.
 
-The host builds the BLASes once. The device rebuilds the TLAS whenever instances move. raytracing/geometry.py owns the
-Instances of a scene; shaders/bvh/traverse_instances.h traverses them. TLAS and BLAS are DXR's terms.
+The host builds the BLASes once, for CPUs also the first TLAS of few instances. The device rebuilds the TLAS whenever
+instances move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
+TLAS and BLAS are DXR's terms.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,13 @@ import numpy as np
 from renderer.bvh import presplit
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
-from renderer.bvh.layouts import center_nodes, upload_primitives
+from renderer.bvh.layouts import Bvh2, center_nodes, upload_bvh2, upload_primitives
+from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
 
+# Most instances whose first TLAS the host builds for a CPU, in 20 ms: to compile H-PLOC takes 0.7 s, which only moving
+# instances repay.
+MAX_HOST_INSTANCES = 1_000
 MAX_HOST_REFS = 150_000  # most references of a presplit BLAS: the host builds over them in four seconds
 
 
@@ -88,37 +93,37 @@ class Instances:
         self._shapes = device.buffer(table.shape).write(table)
         shape_and_material = np.stack([shape_of, material_of], 1).astype("i4")
         self._shape_of = device.buffer((self.count, 2), "i4").write(shape_and_material)
-        self.matrices_open, self.matrices_close = (device.buffer((self.count, 3, 4)) for _ in range(2))
+        self._matrices = [device.buffer((self.count, 3, 4)) for _ in range(2)]  # at shutter open and close
         self.records = device.buffer((self.count, 16))
         self._update = device.kernel("bvh/update_instances.cu", "update_instances", group_size=64, STRICT=1, SPHERES=0)
-        self._tlas_primitives = device.buffer((self.count, 12))
-        self.tlas: HplocBvh2 | None = None
+        self._boxes = device.buffer((self.count, 12))
+        self.tlas: Bvh2 | None = None
 
     def update(self, matrices: np.ndarray, matrices_close: np.ndarray | None = None) -> None:
         """Moves the instances: matrices (n, 3, 4) from shape to world when the shutter opens and when it closes.
 
         `matrices_close` is None if nothing moves while the shutter is open.
         """
-        self.matrices_open.write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
+        self._matrices[0].write(_at_least_two(np.ascontiguousarray(matrices, "f4")))
         if matrices_close is None:
-            self.matrices_close.copy_from(self.matrices_open)
+            self._matrices[1].copy_from(self._matrices[0])
         else:
-            self.matrices_close.write(_at_least_two(np.ascontiguousarray(matrices_close, "f4")))
-        matrices_both = self.matrices_open, self.matrices_close
-        out = self._tlas_primitives, self.records
-        self._update(self.count, *matrices_both, self._shape_of, self._shapes, self.count, *out)
-        if self.tlas is None:
-            self.tlas = HplocBvh2(self.device, self._tlas_primitives, self.count)
-        else:
+            self._matrices[1].write(_at_least_two(np.ascontiguousarray(matrices_close, "f4")))
+        self._update(self.count, *self._matrices, self._shape_of, self._shapes, self.count, self._boxes, self.records)
+        if self.tlas is None and self.device.properties.scalar_threads and self.count <= MAX_HOST_INSTANCES:
+            rows = self._boxes.read().view(PRIMITIVE).ravel()
+            self.tlas = upload_bvh2(self.device, rows, build_host_sah(*primitive_boxes(rows), max_leaf=1))
+        elif isinstance(self.tlas, HplocBvh2):
             self.tlas.rebuild()
+        else:
+            self.tlas = HplocBvh2(self.device, self._boxes, self.count)
 
     @property
     def kernel_args(self) -> tuple[Buffer, ...]:
         """The arguments INSTANCE_PARAMS of shaders/bvh/traverse_instances.h."""
         assert self.tlas is not None, "update comes first"
         tlas = self.tlas.nodes, self.tlas.primitives
-        matrices = self.matrices_open, self.matrices_close
-        return *tlas, self.records, *matrices, self.nodes, self.primitives, *self._closing
+        return *tlas, self.records, *self._matrices, self.nodes, self.primitives, *self._closing
 
 
 def _at_least_two(rows: np.ndarray) -> np.ndarray:
@@ -131,10 +136,9 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, m
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)
         low, high = np.minimum(low, other_low), np.maximum(high, other_high)
-    bvh, rows, splits = build_host_sah(low, high), shape, None
-    if closing is None and len(shape) > 1 and not moved:
-        splits = presplit.choose_splits(shape, bvh.cost, min(MAX_HOST_REFS, presplit.max_refs(device.properties)))
-    if splits is not None:
+    bvh, rows, limit = build_host_sah(low, high), shape, min(MAX_HOST_REFS, presplit.max_refs(device.properties))
+    may_split = closing is None and len(shape) > 1 and not moved
+    if may_split and (splits := presplit.choose_splits(shape, bvh.cost, limit)) is not None:
         split, refs = presplit.PrimRefs(device, shape, splits).build_on_host()
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
             bvh, rows = split, refs
