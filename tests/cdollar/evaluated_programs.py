@@ -537,11 +537,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--target", default="numpy")
+    parser.add_argument("--target", default="numpy", help="numpy, glsl, a back end, or a device such as opencl:0:0")
     parser.add_argument("--batch", type=int, default=20, help="programs whose kernels a device compiles together")
     parser.add_argument("--failures", type=Path, default=Path("fuzz_failures"))
     options = parser.parse_args()
-    infos = [info for info in list_devices()[0] if info.backend == options.target]
+    infos = [info for info in list_devices()[0] if options.target in (info.backend, info.device_id)]
     device = open_device(infos[0].device_id) if infos else None
     ran, failed, skipped, started = 0, 0, 0, time.process_time()
     options.failures.mkdir(exist_ok=True, parents=True)
@@ -555,7 +555,7 @@ def main() -> int:
             elif wrong:
                 failed += 1
                 head = f"{options.seed} {number} {options.target}: {wrong!r}; expected {program.results()}"
-                path = options.failures / f"{options.seed}_{number}_{options.target}.cb"
+                path = options.failures / f"{options.seed}_{number}_{options.target.replace(':', '_')}.cb"
                 path.write_text("// " + head.replace("\n", "\n// ") + "\n" + program.text())
                 print(f"{number}: {str(wrong)[:300]}", flush=True)
         seconds = time.process_time() - started
