@@ -149,7 +149,7 @@ class EvaluatedPrograms:
         try:
             with np.errstate(all="ignore"):
                 lines, kind, value = method(self, name)
-            value = checked(value)
+                value = checked(value() if callable(value) else value)
         except Inexact:
             return
         self.lines.append(lines)
@@ -451,6 +451,31 @@ class EvaluatedPrograms:
              (f"float {v} = sum({a}(i), i : (0..1) | ({low}..{high}));", "float", x[(i < 1) | (i >= low)].sum()),
              (f"i{v} : 0..{high}; j{v} : i{v}..{high}; float {v} = sum({a}(i{v}) - {a}(j{v}));", "float", np.sum([x[p] - x[q] for p in i for q in i[p:]])),
              (f"int {v} = size({a}) + low({a}) + high({a}) * 10 + (empty({a}) ? 5 : 0);", "int", 11 * len(x))]
+        )  # fmt: skip
+
+    def ragged(self, v):
+        """Reductions over ranges that arrays hold, by borders, under conditions, and inside an array."""
+        (a, x), (k, y) = self.array(), self.array("int")
+        n, center = len(x), np.arange(len(y))
+        low, radius, count = np.fmod(y, 40), np.abs(y) % 5, np.abs(y) % (n + 1)
+        mode, name = self.random.choice(["clamp", "wrap", "mirror", "zero"]), self.random.choice(["sum", "max", "min"])
+
+        def read(q):
+            around = q % (2 * n)
+            mirrored = np.minimum(around, 2 * n - 1 - around)
+            index = {"clamp": np.clip(q, 0, n - 1), "wrap": q % n, "mirror": mirrored, "zero": np.clip(q, 0, n - 1)}[mode]
+            return np.where((mode == "zero") & ((q < 0) | (q >= n)), 0, x[index])
+
+        def rows(first, end, of=read):
+            function = {"sum": summed, "max": np.max, "min": np.min}[name]
+            return np.array([function(of(np.arange(f, e))) for f, e in zip(first, end, strict=True)], "f8")
+
+        return self.random.choice(
+            [(f"var {v}(i : {k}) = {name}({a}.{mode}(q), q : {k}(i) % 40..{k}(i) % 40 + 3);", "float", lambda: rows(low, low + 3)),
+             (f"var {v}(i : {k}) = {name}({a}.{mode}(q), q : i - abs({k}(i)) % 5..i + abs({k}(i)) % 5 + 1);", "float", lambda: rows(center - radius, center + radius + 1)),
+             (f"var {v}(i : {k}) = {name}(q > 0 ? {a}(q - 1) : 0.5, q : abs({k}(i)) % {n + 1} / 2..abs({k}(i)) % {n + 1} + 1);", "float",
+              lambda: rows(count // 2, count + 1, lambda q: np.where(q > 0, x[q - 1], 0.5))),
+             (f"var {v}(i : {k}) = sum({a}(q), q : abs({k}(i)) % {n + 1}..{n});", "float", lambda: np.append(np.cumsum(x[::-1])[::-1], 0)[count])]
         )  # fmt: skip
 
     def matrices(self, v):

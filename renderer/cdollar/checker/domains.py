@@ -6,10 +6,10 @@ constraint for each index. When the expression is lowered, its variables are sol
 outer expression move to the context of that expression.
 """
 
+import math
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from itertools import product
-from math import prod
 from typing import NoReturn
 
 from renderer.cdollar.checker.values import DomainValue
@@ -56,7 +56,7 @@ def combine(operator: str, a: DomainValue, b: DomainValue, span: Span) -> Domain
 def count_points(domain: DomainValue) -> int | None:
     """The number of points of a domain; None if it is infinite or not known yet."""
     sizes = [[dimension.size for dimension in box if isinstance(dimension, Range)] for box in domain.boxes]
-    return sum(map(prod, sizes)) if all(len(each) == len(domain.ranges) for each in sizes) else None
+    return sum(map(math.prod, sizes)) if all(len(each) == len(domain.ranges) for each in sizes) else None
 
 
 def _is_empty(box: Box) -> bool:
@@ -98,18 +98,32 @@ def _difference(a: Box, b: Box) -> list[Box]:
 class IndexConstraint:
     """The constraint that `index` stays in `range`.
 
-    A guarded constraint (of an index under a condition) is used only for variables that no other constraint solves.
+    A guarded constraint (of an index under conditions: their number) is used only for variables that no other
+    constraint solves.
     """
 
     index: Node
     range: Dimension
     span: Span
-    guarded: bool = False
+    guarded: int = 0
     has_border: bool = False  # a border mode makes every index valid
     function: Node | None = None  # the function that the index is of
 
 
+@dataclass(frozen=True)
+class DataRange:
+    """The range of a bound variable by ends that arrays hold, `low..high`.
+
+    `guarded`: the conditions around its uses, this range included. `box` is the least box of its values for all other
+    variables; None while their ranges are not known.
+    """
+
+    guarded: int
+    box: Callable[[], Range | None]
+
+
 Warn = Callable[[str, Span, str, str], None]  # Dag.warn
+DataRanges = dict[BoundVariable, DataRange]
 
 
 @dataclass
@@ -129,6 +143,7 @@ class InferenceStack:
         self.contexts: list[InferenceContext] = []
         self.log: list[str] = []
         self.warn = warn
+        self.data_ranges: DataRanges = {}
 
     @property
     def current(self) -> InferenceContext | None:
@@ -160,10 +175,10 @@ class InferenceStack:
         if self.current is not None:
             self.current.constraints.append(constraint)
         else:
-            Inference(InferenceContext(constraints=[constraint]), self.warn).run()
+            Inference(InferenceContext(constraints=[constraint]), self.warn, {}).run()
 
     def _solve(self, context: InferenceContext, outer: InferenceContext | None) -> None:
-        inference = Inference(context, self.warn)
+        inference = Inference(context, self.warn, self.data_ranges)
         inference.run()
         self.log += inference.log
         solved = context.variables.keys()
@@ -187,23 +202,41 @@ class InferenceStack:
 class Inference:
     """Solves the bound variables of one context."""
 
-    def __init__(self, context: InferenceContext, warn: Warn):
-        self.context, self.warn = context, warn
+    def __init__(self, context: InferenceContext, warn: Warn, data_ranges: DataRanges):
+        self.context, self.warn, self.data_ranges = context, warn, data_ranges
         self.forms = [(constraint, affine(constraint.index)) for constraint in context.constraints]
         self.log: list[str] = []
 
     def run(self) -> None:
         """Solves until nothing changes: unguarded constraints first, then guarded ones, then border modes."""
-        for guarded, has_border in ((False, False), (True, False), (True, True)):
-            while self._solve_round(guarded, has_border):
+        for guarded, has_border in ((0, False), (math.inf, False), (math.inf, True)):
+            while self._solve_data_ranges() or self._solve_round(guarded, has_border):
                 pass
         self._narrow()
         self._check()
         self._keep_borders()
 
+    def _solve_data_ranges(self) -> bool:
+        """Solves variables whose ends arrays hold, by indices that are read at every point, which the ends may leave.
+
+        Where there are none, border modes and conditions decide what is read: then the range is all that the ends give.
+        """
+        for variable in self.context.variables:
+            data = self.data_ranges.get(variable)
+            if data is None or variable.range is not NOT_INFERRED:
+                continue
+            if self._solve_round(data.guarded, False, {variable}):
+                return True
+            if all(use.has_border or use.guarded > data.guarded for use, form in self.forms if uses(form, variable)):
+                variable.range = data.box() or NOT_INFERRED
+                if variable.range is not NOT_INFERRED:
+                    return True
+        return False
+
     def _keep_borders(self) -> None:
         """Lets a variable have any value if border modes alone have given its range."""
         read = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
+        read |= self.data_ranges.keys()
         for variable in self.context.variables:
             if isinstance(variable.range, Range) and variable.range.extends and variable in read:
                 variable.range = replace(variable.range, extends=False)
@@ -213,14 +246,14 @@ class Inference:
         groups = ([v for v, _ in form.terms] for _, form in self.forms if form)
         return any(variable in vs and any(v not in inner and v.range is NOT_INFERRED for v in vs) for vs in groups)
 
-    def _solve_round(self, guarded: bool, has_border: bool) -> bool:
-        """Solves each variable that is the only unsolved one of a constraint; True if any was."""
+    def _solve_round(self, guarded: float, has_border: bool, only: Set[BoundVariable] | None = None) -> bool:
+        """Solves each variable, or `only` some, that is the only unsolved one of a constraint; True if any was."""
         solvable: dict[BoundVariable, list[tuple[IndexConstraint, Affine]]] = {}
         for use, form in self.forms:
             if form is None or use.guarded > guarded or use.has_border > has_border or use.range is INFINITE:
                 continue
             unsolved = [v for v, _ in form.terms if v.range is NOT_INFERRED]
-            if len(unsolved) == 1:
+            if len(unsolved) == 1 and (only is None or unsolved[0] in only):
                 solvable.setdefault(unsolved[0], []).append((use, form))
         return any([self._solve(variable, uses) for variable, uses in solvable.items()])
 
@@ -313,6 +346,11 @@ class Inference:
             message = f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed"
             hint = "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero"
             raise ProgramError("CS0303", use.span, message, hint)
+
+
+def uses(form: Affine | None, variable: BoundVariable) -> bool:
+    """True if an index is affine in a variable."""
+    return form is not None and any(v is variable for v, _ in form.terms)
 
 
 def intersect(a: Range, b: Range) -> Range:

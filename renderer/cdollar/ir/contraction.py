@@ -1,9 +1,12 @@
-"""Recognizes sums of products (contractions, as in einsum) among reductions.
+"""Recognizes sums of products (contractions, as in einsum) among reductions, and ranges by tests of each element.
 
 The NumPy target runs them as einsum; targets/matmul_kernels.py plans contractions that are matrix products.
 """
 
-from renderer.cdollar.ir.dag import Node
+from typing import NamedTuple
+
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, RangeCheck, RuntimeScalar, UserCall, topological_order
+from renderer.cdollar.ir.operations import neutral_element
 
 MAX_FACTORS = 6
 
@@ -30,3 +33,45 @@ def contraction_factors(node: Node) -> list[Node] | None:
     if any(not (f.free_variables & frozenset(variables)) and f.op == "reduce" for f in factors):
         return None
     return factors
+
+
+class TestedEnds(NamedTuple):
+    """The ends of ranges that a reduction tests at each element, so that no loop needs to go beyond them.
+
+    `ends`: for a reduced variable the nodes after `>=` and `<`, which depend on no reduced variable. `checks` are the
+    RangeChecks of ends that arrays hold: their poison belongs to the result even if no element is visited.
+    """
+
+    ends: dict[BoundVariable, dict[str, list[Node]]]
+    checks: list[Node]
+
+    @property
+    def of_data(self) -> bool:
+        """True if arrays hold an end, as in `p(i)..p(i + 1)`."""
+        return bool(self.ends and self.checks)
+
+
+def tested_ends(node: Node) -> TestedEnds:
+    """The ends that a "reduce" node tests: the elements of an operator are `v >= low && v < high ? value : neutral`."""
+    (reduction, variables), body = node.attribute, node.inputs[0]
+    found = TestedEnds({}, [])
+    if not reduction.is_operator or body.op != "apply" or body.attribute != "select":
+        return found
+    test, _, other = body.inputs
+    is_constant = other.op == "scalar" and not isinstance(other.attribute, RuntimeScalar)
+    if not is_constant or other.attribute.number != neutral_element(reduction.name, node.type):
+        return found
+    tests = [test]
+    for test in tests:  # those that `&&` combines are appended
+        if test.attribute == "&&":
+            tests += test.inputs
+        elif isinstance(test.attribute, RangeCheck) and not test.free_variables & frozenset(variables):
+            found.checks.append(test)
+    checked = [end for check in found.checks for end in check.inputs]
+    for test in tests:
+        if test.attribute in (">=", "<") and test.inputs[0].op == "variable" and test.inputs[0].attribute in variables:
+            variable, end = test.inputs[0].attribute, test.inputs[1]
+            may_fail = any(isinstance(n.attribute, (Access, UserCall)) for n in topological_order([end]))
+            if not end.free_variables & frozenset(variables) and (end in checked or not may_fail):
+                found.ends.setdefault(variable, {">=": [], "<": []})[test.attribute].append(end)
+    return found

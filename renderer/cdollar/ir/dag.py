@@ -146,9 +146,8 @@ class RangeCheck:
 
     @property
     def range(self) -> Range | None:
-        """The range that is allowed; None if it is not finite, or if border modes alone read at the variable."""
-        range_ = self.variable.range
-        return range_ if isinstance(range_, Range) and not range_.extends else None
+        """The range that is allowed; None if it is not finite."""
+        return self.variable.range if isinstance(self.variable.range, Range) else None
 
 
 @dataclass(frozen=True)

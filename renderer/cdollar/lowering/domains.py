@@ -8,9 +8,10 @@ the syntax tree; a box is a tuple of ranges, one for each dimension.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, NoReturn
 
-from renderer.cdollar.checker.domains import InferenceContext, count_points
+from renderer.cdollar.checker.domains import DataRange, InferenceContext, count_points
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import NameRestriction, Variable
@@ -29,6 +30,7 @@ from renderer.cdollar.ir.dag import (
     Node,
     Range,
     RangeCheck,
+    Reduction,
 )
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import BOOL, FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
@@ -385,12 +387,30 @@ def range_test(body: Body, low: Node, high: Node, span: Span) -> RestrictionTest
         point = body.dag.bound_variable(variables[0])
         ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
         tests = [body.builder.apply(name, end.type, point, end) for name, end in ends]
-        if box is None:  # the uses of the variable give its range, which the ends may leave
+        if box is None:  # the uses of the variable give its range, which the ends may leave, or else the ends
+            data_range = DataRange(body.guard_depth + 1, partial(least_box, body, low, high, span))
+            body.program.inference.data_ranges[variables[0]] = data_range
             tests.insert(0, body.dag.apply(RangeCheck(variables[0]), "bool", low, high))
             body.dag.spans.setdefault(tests[0], span)
         return body.builder.chain("&&", tuple(tests)).node
 
     return RestrictionTest(box, test)
+
+
+def least_box(body: Body, low: Node, high: Node, span: Span) -> Range | None:
+    """The range from the least `low` to the greatest `high`; None while the ranges of their variables are not known."""
+    found = []
+    for name, end in (("min", low), ("max", high)):
+        variables = tuple(sorted(end.free_variables, key=lambda v: v.unique_id))
+        if not all(isinstance(v.range, Range) and v.range.size for v in variables):
+            return None
+        node = body.dag.intern("reduce", end.type, (end,), (Reduction(name), variables)) if variables else end
+        body.dag.spans.setdefault(node, span)
+        number = body.program.host.node_number(node)
+        if number is None:
+            return None
+        found.append(int(number))
+    return Range(found[0], max(found), True, span.provenance)
 
 
 def declared_restrictions(

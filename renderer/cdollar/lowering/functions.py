@@ -70,7 +70,7 @@ def apply_at(
         is_free = index.op == "variable" and index.attribute in free
         if not is_free and index.type in INTEGERS and range_ is not ir.NOT_INFERRED:
             has_border = bool(function.borders and function.borders[position]) or extends[position]
-            constraint = IndexConstraint(index, range_, span, body.guard_depth > 0, has_border, function.node)
+            constraint = IndexConstraint(index, range_, span, body.guard_depth, has_border, function.node)
             body.program.inference.add_constraint(constraint)
     return access(body, function, arguments, span)
 

@@ -79,6 +79,12 @@ class Accumulator:
         self.may_poison = poison is not None
         self.poison = e.declare(e.lines, "int", poison or "0", "poison", constant=False)
 
+    def poison_all(self, poison: str | None) -> None:
+        """Emit that a poison belongs to the result."""
+        if poison:
+            self.may_poison = True
+            self.emitter.emit(f"{self.poison} = {self.poison} != 0 ? {self.poison} : {poison};")
+
     def combine_element(self) -> None:
         """Emit the lines that combine the current element into the state; argmin and argmax skip NaN."""
         e = self.emitter
@@ -86,9 +92,8 @@ class Accumulator:
         poison = e.merge_poison([v.poison for v in values], e.lines)
         if poison and not e.range_poisons.get(poison, frozenset(self.variables)) & frozenset(self.variables):
             self.fixed_poison = poison
-        elif poison:
-            self.may_poison = True
-            e.emit(f"{self.poison} = {self.poison} != 0 ? {self.poison} : {poison};")
+        else:
+            self.poison_all(poison)
         element, condition = [v.names[0] for v in values], ""
         if self.reduction.is_arg_extremum:
             compared, *indices = element

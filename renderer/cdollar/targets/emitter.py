@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 
 from renderer.cdollar.ir import dag as ir
+from renderer.cdollar.ir.contraction import tested_ends
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator
 from renderer.cdollar.targets.device_functions import DRIVER_LIMIT_STATUS
@@ -42,13 +43,19 @@ class Emitter(ExpressionEmitter):
             if self.dialect.unrolls_loops and is_small(accumulator.variables):
                 self.combine_each(accumulator)
             else:
-                self.combine_in_loops(accumulator, accumulator.variables)
+                tested = tested_ends(node)
+                ends = {} if accumulator.levels else tested.ends  # blocks of a strict sum count all elements
+                for check in tested.checks if ends else ():
+                    accumulator.poison_all(self.value(check).poison)
+                self.combine_in_loops(accumulator, accumulator.variables, ends)
             names = accumulator.result(accumulator.state)
             if accumulator.is_compensated or accumulator.levels:
                 names = [self.declare(self.lines, accumulator.types[0], names[0])]
         return EmittedValue(tuple(names), accumulator.result_poison)
 
-    def combine_in_loops(self, accumulator: Accumulator, variables: ir.Variables) -> None:
+    def combine_in_loops(
+        self, accumulator: Accumulator, variables: ir.Variables, ends: dict[ir.BoundVariable, dict[str, list[ir.Node]]]
+    ) -> None:
         """Emit loops over the variables, the last one innermost, with the step of the reduction inside them."""
         if not variables:
             accumulator.combine_element()
@@ -56,14 +63,26 @@ class Emitter(ExpressionEmitter):
         variable, *inner = variables
         with self.scope() as body:
             self.bind_loop_variable(variable)
-            self.combine_in_loops(accumulator, tuple(inner))
+            self.combine_in_loops(accumulator, tuple(inner), ends)
+        bounds = self.loop_bounds(variable)
+        if variable in ends and variable.range.size > MAX_UNROLLED_EXTENT:
+            bounds = self.tighter(variable.type, bounds, ends[variable])
         if self.dialect.may_leave_loops and variable.range.size > MAX_GLSL_ROUNDS:
             accumulator.may_poison = True
-            (low, high), name = self.loop_bounds(variable), self.variable_names[variable]
-            first = self.fresh("first")
-            self.emit(*unrolled_loop(variable.type, name, low, high, body.lines, first, accumulator.poison))
+            name, first = self.variable_names[variable], self.fresh("first")
+            self.emit(*unrolled_loop(variable.type, name, *bounds, body.lines, first, accumulator.poison))
         else:
-            self.emit(*self.loop(variable, body.lines))
+            self.emit(*self.loop(variable, body.lines, bounds))
+
+    def tighter(self, type_: str, bounds: tuple[str, str], ends: dict[str, list[ir.Node]]) -> tuple[str, str]:
+        """The bounds of a loop, cut to ends of the same type."""
+        cut = []
+        for bound, function, nodes in zip(bounds, ("max", "min"), (ends[">="], ends["<"]), strict=True):
+            for node in nodes:
+                if node.type == type_:
+                    bound = f"{function}({bound}, {self.value(node).names[0]})"
+            cut.append(self.declare(self.lines, type_, bound, function))
+        return cut[0], cut[1]
 
     def combine_each(self, accumulator: Accumulator) -> None:
         """Emit the elements of a reduction one after another, so that compilers can vectorize a loop around them."""
@@ -79,9 +98,11 @@ class Emitter(ExpressionEmitter):
         """Bind the variable of a loop to a new C name."""
         self.bind(variable, self.fresh(variable.name if variable.name.isalnum() else "i"))
 
-    def loop(self, variable: ir.BoundVariable, body: list[str]) -> list[str]:
-        """Return the lines of a loop over the range of a bound variable, around `body`."""
-        (low, high), name = self.loop_bounds(variable), self.variable_names[variable]
+    def loop(
+        self, variable: ir.BoundVariable, body: list[str], bounds: tuple[str, str] | None = None
+    ) -> list[str]:
+        """Return the lines of a loop over the range of a bound variable, or `bounds` inside it, around `body`."""
+        (low, high), name = bounds or self.loop_bounds(variable), self.variable_names[variable]
         return [f"for ({variable.type} {name} = {low}; {name} < {high}; {name}++) {{", *indented(body), "}"]
 
     def loop_bounds(self, variable: ir.BoundVariable) -> tuple[str, str]:

@@ -92,6 +92,74 @@ def test_a_range_of_data_that_leaves_a_function_is_an_error(device, gl, body):
             assert error.value.code == "CS0326"
 
 
+MODES = {
+    "clamp": lambda i, n: min(max(i, 0), n - 1), "wrap": lambda i, n: i % n, "zero": lambda i, n: n,
+    "mirror": lambda i, n: min(i % (2 * n), 2 * n - 1 - i % (2 * n)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", [[-3, 5, 38, 45], [50, 90, 7, 300], pytest.param([-500, -90, 9, 4], marks=pytest.mark.slow)])
+def test_borders_define_all_that_a_range_of_data_reads(device, gl, ends):
+    a = np.append(np.arange(1, 41, dtype="f4"), 0)  # the last one is what `zero` reads outside
+    reads = [f"j == {k} ? sum(a.{mode}(k), k : p(i)..p(i + 1)) :" for k, mode in enumerate(MODES)]
+    text = f"float[,] main(float[] a, int[] p) {{ var s(i : 0..3, j : 0..4) = {' '.join(reads)} 0; return s; }}"
+    wanted = [
+        [a[[k if 0 <= k < 40 else at(k, 40) for k in range(low, high)]].sum() for at in MODES.values()]
+        for low, high in itertools.pairwise(ends)
+    ]
+    for target in targets(device, gl):
+        assert value_of(text, target, a=a[:40], p=np.array(ends, "i4")).tolist() == wanted
+
+
+def test_conditions_guard_reads_of_a_range_of_data(device, gl):
+    a, b = np.arange(1, 41, dtype="f4"), np.arange(100, 140, dtype="f4")
+    text = "sum(k > 0 ? a(k - 1) : b(k), k : p(i)..p(i + 1))"
+    text = f"float[] main(float[] a, float[] b, int[] p) {{ var s(i : 0..3) = {text}; return s; }}"
+    for target in targets(device, gl):
+        found = value_of(text, target, a=a, b=b, p=np.array([0, 9, 12, 41], "i4"))
+        assert found.tolist() == [b[0] + a[:8].sum(), a[8:11].sum(), a[11:].sum()]
+        for ends in ([0, 9, 12, 42], [-1, 9, 12, 40]):
+            with pytest.raises(ProgramError, match="CS0317"):
+                value_of(text, target, a=a, b=b, p=np.array(ends, "i4"))
+
+
+def test_borders_of_a_range_of_data_have_a_gradient(rng):
+    loss = "float loss(float[] g, int[] r) => sum(sum(g.clamp(k) * k, k : i - r(i)..i + r(i) + 1), i : r);"
+    g, r = rng.standard_normal(6).astype("f4"), np.array([1, 0, 3, 2, 9, 1], "i4")
+    wanted = np.zeros(6)
+    for i in range(6):
+        for k in range(i - r[i], i + r[i] + 1):
+            wanted[min(max(k, 0), 5)] += k
+    found = value_of(loss + " float[] main(float[] g, int[] r) => grad(loss)(g, r);", g=g, r=r)
+    assert np.allclose(found, wanted)
+
+
+@pytest.mark.parametrize("rows", [400, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_rows_of_a_sparse_matrix_take_the_time_of_their_elements(device, rng, rows):
+    p = np.concatenate([[0], np.cumsum(rng.integers(0, 20, rows))]).astype("i4")
+    a, x = (rng.integers(-4, 5, n).astype("f4") for n in (p[-1], rows))
+    column = rng.integers(0, rows, p[-1]).astype("i4")
+    main = "float[] main(float[] a, float[] x, int[] c, int[] p)"
+    text = f"{main} {{ var y(i : 0..size(p) - 1) = sum(a(k) * x(c(k)), k : p(i)..p(i + 1)); return y; }}"
+    wanted = np.zeros(rows)
+    np.add.at(wanted, np.repeat(np.arange(rows), np.diff(p)), a * x[column])
+    for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
+        assert np.array_equal(value_of(text, target, a=a, x=x, c=column, p=p), wanted)
+        late = p.copy()
+        late[-1] += 1
+        with pytest.raises(ProgramError, match="CS0326"):
+            value_of(text, target, a=a, x=x, c=column, p=late)
+
+
+def test_an_end_outside_of_its_array_is_an_error_of_an_empty_range(device):
+    text = "float[] main(float[] a, int[] p, int[] r) { var s(i : 0..99) = sum(a(k), k : p(r(i))..3); return s; }"
+    a, p, r = np.ones(90, "f4"), np.full(99, 3, "i4"), np.arange(1, 100).astype("i4")
+    for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
+        assert value_of(text, target, a=a, p=p, r=r - 1).tolist() == [0] * 99
+        with pytest.raises(ProgramError, match="CS0317"):
+            value_of(text, target, a=a, p=p, r=r)
+
+
 def test_only_ranges_that_a_result_depends_on_are_checked(rng):
     a, p = rng.standard_normal(40).astype("f4"), np.array([0, 90, 12, 3], "i4")
     for body, wanted in (

@@ -85,9 +85,10 @@ class Poison:
     node: Node
     index: str
 
-    def masked(self, mask: np.ndarray) -> "Poison":
+    def masked(self, mask: np.ndarray) -> "Poison | None":
         """The poison at the points of a mask only."""
-        return Poison(self.where & mask, self.node, self.index)
+        where = self.where & mask
+        return Poison(where, self.node, self.index) if where.any() else None
 
 
 def merge_poison(poisons: Iterable[Poison | None]) -> Poison | None:

@@ -22,11 +22,11 @@ from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine
-from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, evaluate, kernel_argument
+from renderer.cdollar.ir.contraction import contraction_factors, tested_ends
+from renderer.cdollar.ir.operations import NEUTRAL_ELEMENTS, evaluate, kernel_argument, neutral_element
 from renderer.cdollar.ir.passes import Pass, fuse, order_within_space, run_passes, simplify
 from renderer.cdollar.ir.primitives import SCATTERS, identity, recognize
-from renderer.cdollar.ir.types import DTYPES, Number, component_types
+from renderer.cdollar.ir.types import DTYPES, FLOATS, Number, component_types
 from renderer.cdollar.targets.numpy import primitives as numpy_primitives
 from renderer.cdollar.targets.numpy import spaces
 from renderer.cdollar.targets.numpy.simt import SimtInterpreter
@@ -36,6 +36,7 @@ from renderer.host import available_memory, format_bytes
 
 PASSES = (simplify, recognize, fuse)
 MAX_TEMPORARY_ELEMENTS = 1 << 22  # elements of a temporary array
+MIN_RAGGED_SAVING = 8  # points of a box for each between the ends from which these are computed alone
 MAX_EINSUM_AXES = 52  # np.einsum's letters
 Shape = tuple[int, ...]
 State = Any  # the state of a reduction between boxes: an array, one array per component, or a BlockTree
@@ -231,6 +232,8 @@ class NumpyTarget(Target):
             contracted = self.contract(node, factors, space)
             if contracted is not None:
                 return contracted
+        if not self.strict and (ragged := self.reduce_ragged(node, space)) is not None:
+            return ragged
         axes = frozenset(variables) | frozenset(space.axes)
         temporaries = max(1, *(temporary_factor(child, axes) for child in node.inputs))  # elements for each point
         outer = 1  # points of the outer space with a value of the reduction each
@@ -251,6 +254,48 @@ class NumpyTarget(Target):
                     where = np.asarray(np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape)))))
                     poisons.append(spaces.Poison(where, poison.node, poison.index))
         return self.result(node, state), spaces.merge_poison(poisons)
+
+    def reduce_ragged(self, node: ir.Node, space: spaces.IterationSpace) -> Evaluated | None:
+        """The value of a reduction between ends that it tests, the points of all rows along one axis.
+
+        None for other reductions, and where the ends leave out too little: slices are computed faster than points.
+        """
+        ((reduction, variables), tested), (variable, *others) = (node.attribute, tested_ends(node)), node.attribute[1]
+        shape = space.broadcast_shape([space.axes[v] for v in node.free_variables & space.axes.keys()])
+        if others or not tested.ends or not shape or 0 in shape or not node.free_variables <= space.axes.keys():
+            return None
+        low, high = np.asarray(variable.range.low), np.asarray(variable.range.high)
+        for end in tested.ends[variable][">="]:
+            low = np.maximum(low, self.value(end, space)[0])
+        for end in tested.ends[variable]["<"]:
+            high = np.minimum(high, self.value(end, space)[0])
+        low, high = (np.broadcast_to(end, shape).ravel().astype(np.int64) for end in (low, high))
+        stops = np.cumsum(np.maximum(high - low, 0))
+        shift, total = np.maximum(low, high) - stops, int(stops[-1])  # row r ends before point stops[r]
+        if total * MIN_RAGGED_SAVING > stops.size * variable.range.size:
+            return None
+        combiner, is_float = COMBINERS[reduction.name], reduction.name in ("+", "*") and node.type in FLOATS
+        dtype = np.float64 if is_float else DTYPES[node.type]
+        state = np.full(stops.size, neutral_element(reduction.name, node.type), dtype)
+        poisons, closed = [self.value(check, space)[1] for check in tested.checks], spaces.IterationSpace()
+        for first in range(0, total, MAX_TEMPORARY_ELEMENTS):
+            points = np.arange(first, min(first + MAX_TEMPORARY_ELEMENTS, total))
+            rows = np.searchsorted(stops, points, side="right")
+            places = np.unravel_index(rows, shape)
+            values = {v: places[-1 - space.axes[v]] + space.ranges[v].low for v in node.free_variables}
+            values[variable] = points + shift[rows]
+            values = {v: n.astype(DTYPES[v.type]) for v, n in values.items()}
+            value, poison = self.value(node.inputs[0], spaces.IterationSpace({}, {}, values, closed))
+            starts = np.flatnonzero(np.diff(rows, prepend=-1))
+            here = rows[starts]
+            with np.errstate(all="ignore"):
+                parts = combiner.reduceat(np.broadcast_to(value, points.shape), starts, dtype=dtype)
+                state[here] = combiner(state[here], parts)
+            if poison is not None:
+                where = np.zeros(stops.size, bool)
+                where[here] = np.logical_or.reduceat(np.broadcast_to(poison.where, points.shape), starts)
+                poisons.append(spaces.Poison(where.reshape(shape), poison.node, poison.index))
+        return self.result(node, state.reshape(shape)), spaces.merge_poison(poisons)
 
     def reduce_empty(self, node: ir.Node, reduction: ir.Reduction) -> NodeValue:
         """The value of a reduction over an empty domain: the start value of a fold, or the neutral element."""
@@ -441,7 +486,8 @@ def temporary_factor(body: ir.Node, outer: ir.VariableSet) -> int:
     """The temporary elements that the reductions under a node need per point of the space of `outer`."""
     factor = 1
     for node in ir.topological_order([body], lambda node: node.inputs if node.free_variables & outer else ()):
-        if node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None:
+        is_dense = node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None
+        if is_dense and not tested_ends(node).of_data:
             size = math.prod(max(1, variable.range.size) for variable in node.attribute[1])
             factor = max(factor, min(size, MAX_TEMPORARY_ELEMENTS))
     return factor
