@@ -47,6 +47,7 @@ class GlContext:
         self.renderer = ctx.info["GL_RENDERER"]
         self.software = any(name in self.renderer.lower() for name in SOFTWARE)
         self.max_texture_size = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
+        self.max_pass_textures = int(ctx.info["GL_MAX_TEXTURE_IMAGE_UNITS"])  # at least 16
         self.version = 400 if ctx.version_code >= 400 else 330
         self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"

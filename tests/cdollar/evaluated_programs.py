@@ -463,7 +463,9 @@ class EvaluatedPrograms:
         def read(q):
             around = q % (2 * n)
             mirrored = np.minimum(around, 2 * n - 1 - around)
-            index = {"clamp": np.clip(q, 0, n - 1), "wrap": q % n, "mirror": mirrored, "zero": np.clip(q, 0, n - 1)}[mode]
+            index = {"clamp": np.clip(q, 0, n - 1), "wrap": q % n, "mirror": mirrored, "zero": np.clip(q, 0, n - 1)}[
+                mode
+            ]
             return np.where((mode == "zero") & ((q < 0) | (q >= n)), 0, x[index])
 
         def rows(first, end, of=read):

@@ -228,9 +228,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--most", type=int, default=10**9, help="programs of a process")
-    parser.add_argument(
-        "--parts", type=int, default=MAX_PARTS, help="programs of a text; 3 for GLSL, whose passes read 16 textures"
-    )
+    parser.add_argument("--parts", type=int, default=MAX_PARTS, help="programs of a text")
     parser.add_argument("--batch", type=int, default=8, help="texts whose kernels are compiled together")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--targets", nargs="+", default=["opencl", "cuda", "glsl"])

@@ -393,3 +393,30 @@ def test_a_loop_that_the_driver_leaves_early_is_an_error(device, gl):
             assert value_of(text, target, a=a).tolist() == a.tolist(), name
         except UnavailableError as error:
             assert name == "glsl" and "leaves long loops early" in str(error)
+
+
+@pytest.mark.parametrize("units", [16, 3])
+def test_a_pass_reads_more_textures_than_the_driver_has_units(gl, rng, monkeypatch, units):
+    monkeypatch.setattr(gl, "max_pass_textures", units)
+    types = ["float[,]", "int[,]", "bool[,]"] * 6
+    arrays = [rng.integers(0, 2 if "bool" in t else 9, (k % 3 + 2, k + 2)) for k, t in enumerate(types)]
+    names = [f"a{k}" for k in range(len(types))]
+    element = ["(int) {0}(i, j)", "({0}.clamp(i, j + {1}) == 1 ? {1} : 0)", "({0}.clamp(i, j + {1}) ? {1} : 0)"]
+    reads = [element[k % 3].format(a, k) for k, a in enumerate(names)]
+    head = ", ".join(f"{t} {a}" for t, a in zip(types, names, strict=True))
+    text = f"int[,] main({head}) {{ var s(i : 0..2, j : 0..2) = {' + '.join(reads)}; return s; }}"
+    given = {a: x.astype({"f": "f4", "i": "i4", "b": bool}[t[0]]) for a, x, t in zip(names, arrays, types, strict=True)}
+    assert value_of(text, lambda dag: GlslTarget(dag, gl), **given).tolist() == [
+        [
+            sum(
+                int(x[i, j]) if k % 3 == 0 else k * (x[min(i, len(x) - 1), min(j + k, x.shape[1] - 1)] == 1)
+                for k, x in enumerate(arrays)
+            )
+            for j in range(2)
+        ]
+        for i in range(2)
+    ]
+    monkeypatch.setattr(gl, "max_texture_size", 20)
+    if units == 3:
+        with pytest.raises(UnavailableError, match="a pass reads more than 3 textures, which do not fit"):
+            value_of(text, lambda dag: GlslTarget(dag, gl), **given)

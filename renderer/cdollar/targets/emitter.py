@@ -98,9 +98,7 @@ class Emitter(ExpressionEmitter):
         """Bind the variable of a loop to a new C name."""
         self.bind(variable, self.fresh(variable.name if variable.name.isalnum() else "i"))
 
-    def loop(
-        self, variable: ir.BoundVariable, body: list[str], bounds: tuple[str, str] | None = None
-    ) -> list[str]:
+    def loop(self, variable: ir.BoundVariable, body: list[str], bounds: tuple[str, str] | None = None) -> list[str]:
         """Return the lines of a loop over the range of a bound variable, or `bounds` inside it, around `body`."""
         (low, high), name = bounds or self.loop_bounds(variable), self.variable_names[variable]
         return [f"for ({variable.type} {name} = {low}; {name} < {high}; {name}++) {{", *indented(body), "}"]

@@ -98,7 +98,9 @@ MODES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ends", [[-3, 5, 38, 45], [50, 90, 7, 300], pytest.param([-500, -90, 9, 4], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "ends", [[-3, 5, 38, 45], [50, 90, 7, 300], pytest.param([-500, -90, 9, 4], marks=pytest.mark.slow)]
+)
 def test_borders_define_all_that_a_range_of_data_reads(device, gl, ends):
     a = np.append(np.arange(1, 41, dtype="f4"), 0)  # the last one is what `zero` reads outside
     reads = [f"j == {k} ? sum(a.{mode}(k), k : p(i)..p(i + 1)) :" for k, mode in enumerate(MODES)]

@@ -47,7 +47,6 @@ TEXEL_TYPES = {
 }  # fmt: skip
 WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array whose last dimension is too long for a row
 MAX_RENDER_TARGETS = 8
-MAX_SAMPLERS = 16
 MIN_REDUCED_PER_TEXEL = 64  # the fewest elements that a fragment of a reduction's first pass combines
 Index = tuple[str, int]  # the name of an index and its extent
 Uniform = tuple[str, Any]  # the uniform's GLSL type, and its value: a number or Texture
@@ -291,9 +290,7 @@ class GlslTarget(GraphTarget):
         zero = emitter.dialect.zero
         if zero and any(zero in line for line in [*body, *emitter.function_text]):
             uniforms[zero] = ("float", 0.0)
-        samplers = sum(type_.endswith("sampler2D") for type_, _ in uniforms.values())
-        if samplers > MAX_SAMPLERS:
-            raise unavailable(f"a pass reads {samplers} textures, more than {MAX_SAMPLERS}; use `let` to split it")
+        body = self.with_stacks(node, uniforms, body)
         declarations = [f"uniform {type_} {name};" for name, (type_, _) in uniforms.items()]
         declarations += [f"layout(location = {k}) out {type_} {name};" for k, (type_, name, _) in enumerate(stored)]
         if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
@@ -310,6 +307,41 @@ class GlslTarget(GraphTarget):
         render_pass = self.compiled(text, lambda: self.gl.render_pass(source, **self.constants))
         values_by_name = {name: value for name, (_, value) in uniforms.items()}
         self.launch(partial(render_pass, textures[0] if len(textures) == 1 else tuple(textures), **values_by_name))
+
+    def with_stacks(self, node: Node, uniforms: dict[str, Uniform], body: list[str]) -> list[str]:
+        """The lines of a pass that reads no more textures than the driver has units; changes its `uniforms`.
+
+        Textures of one type beyond that are copied below one another into one, from which the lines then read.
+        """
+        units = self.gl.max_pass_textures
+        samplers: dict[str, list[str]] = {}
+        for name, (type_, _) in uniforms.items():
+            if type_.endswith("sampler2D"):
+                samplers.setdefault(type_, []).append(name)
+        while (excess := sum(map(len, samplers.values())) - units) > 0:
+            sampler, names = max(samplers.items(), key=lambda item: len(item[1]))
+            names = names[: min(units, excess + 1)]
+            inputs, emitter, tops, height = {name: uniforms.pop(name) for name in names}, self.emitter(), {}, 0
+            type_ = next(t for t, texel in TEXEL_TYPES.items() if texel.sampler == sampler)
+            emitter.emit("int column = int(gl_FragCoord.x), row = int(gl_FragCoord.y);", f"{type_} texel;")
+            for name, (_, texture) in inputs.items():
+                width, rows = texture.size
+                fetch = f"texelFetch({name}, ivec2(min(column, {width - 1}), row - {height}), 0).x"
+                emitter.emit(f"if (row >= {height} && row < {height + rows}) texel = {fetch};")
+                tops[name], height = height, height + rows
+            if height > self.gl.max_texture_size or len(names) < 2:
+                raise unavailable(f"a pass reads more than {units} textures, which do not fit into one of this driver")
+            stack = self.gl.texture((max(t.size[0] for _, t in inputs.values()), height), 1, TEXEL_TYPES[type_].dtype)
+            self.draw(node, emitter, ["texel"], (type_,), [stack], inputs=inputs)
+            joined = f"stack{len(uniforms)}_{names[0]}"
+            samplers[sampler] = [*samplers[sampler][len(names) :], joined]
+            uniforms[joined] = sampler, stack
+            pattern = re.compile(rf"texelFetch\(({'|'.join(names)}), ivec2\(")
+            body = [
+                pattern.sub(lambda m, t=tops, j=joined: f"texelFetch({j}, ivec2(0, {t[m[1]]}) + ivec2(", line)
+                for line in body
+            ]
+        return body
 
     def kernel_uniforms(self, emitter: Emitter) -> dict[str, Uniform]:
         """The uniforms that an emitter's text needs: by name, their GLSL type and value."""
