@@ -5,7 +5,7 @@
 
 The variants are a lesson: the fourteen of the thesis, then register tiles, vector loads, double buffering, warp tiles,
 a multistage pipeline and tensor cores for float64. Each adds one idea (h200_numbers.jsonl: 5.3 to 43.7 TFLOP/s at
-4,096 x 4,096). matmul_costs.py computes their costs; `rayfold bench run products` times them beside cuBLAS or NumPy.
+4,096 x 4,096). `rayfold bench run products` states their costs and times them beside cuBLAS or NumPy.
 """
 
 from collections.abc import Callable

@@ -260,7 +260,7 @@ class NumpyTarget(Target):
 
         None for other reductions, and where the ends leave out too little: slices are computed faster than points.
         """
-        ((reduction, variables), tested), (variable, *others) = (node.attribute, tested_ends(node)), node.attribute[1]
+        (reduction, (variable, *others)), tested = node.attribute, tested_ends(node)
         shape = space.broadcast_shape([space.axes[v] for v in node.free_variables & space.axes.keys()])
         if others or not tested.ends or not shape or 0 in shape or not node.free_variables <= space.axes.keys():
             return None
