@@ -10,6 +10,7 @@ the number of the bounds check or loop that failed (expression_emitter.py).
 import itertools
 import math
 
+from renderer.cdollar.ir.contraction import tested_ends
 from renderer.cdollar.ir.dag import Node, scalar_types
 from renderer.cdollar.ir.types import FLOATS, promoted_type
 from renderer.cdollar.targets.dialects import indented, neutral_text, operation_text, storage_type
@@ -54,7 +55,6 @@ class Accumulator:
         self.count = ""  # the variable that counts the added elements, if there are levels
         self.poison = ""
         self.may_poison = False
-        self.fixed_poison: str | None = None  # the poison of all elements alike, which no loop has to compute
 
     @property
     def storage_types(self) -> list[str]:
@@ -78,8 +78,10 @@ class Accumulator:
             self.levels, self.count = [*self.state, *upper], e.declare(e.lines, "int", "0", "count", constant=False)
         self.may_poison = poison is not None
         self.poison = e.declare(e.lines, "int", poison or "0", "poison", constant=False)
+        for check in tested_ends(self.node).checks:  # they fail or pass for all elements alike: not in the loop
+            self.add_poison(e.take_poison(check))
 
-    def poison_all(self, poison: str | None) -> None:
+    def add_poison(self, poison: str | None) -> None:
         """Emit that a poison belongs to the result."""
         if poison:
             self.may_poison = True
@@ -89,11 +91,7 @@ class Accumulator:
         """Emit the lines that combine the current element into the state; argmin and argmax skip NaN."""
         e = self.emitter
         values = [e.value(child) for child in self.node.inputs[len(self.types) if self.reduction.is_fold else 0 :]]
-        poison = e.merge_poison([v.poison for v in values], e.lines)
-        if poison and not e.range_poisons.get(poison, frozenset(self.variables)) & frozenset(self.variables):
-            self.fixed_poison = poison
-        else:
-            self.poison_all(poison)
+        self.add_poison(e.merge_poison([v.poison for v in values], e.lines))
         element, condition = [v.names[0] for v in values], ""
         if self.reduction.is_arg_extremum:
             compared, *indices = element
@@ -190,4 +188,4 @@ class Accumulator:
     @property
     def result_poison(self) -> str | None:
         """The variable with the poison of the result, or None if it has none."""
-        return self.poison if self.may_poison else self.fixed_poison
+        return self.poison if self.may_poison else None

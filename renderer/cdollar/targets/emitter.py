@@ -43,10 +43,7 @@ class Emitter(ExpressionEmitter):
             if self.dialect.unrolls_loops and is_small(accumulator.variables):
                 self.combine_each(accumulator)
             else:
-                tested = tested_ends(node)
-                ends = {} if accumulator.levels else tested.ends  # blocks of a strict sum count all elements
-                for check in tested.checks if ends else ():
-                    accumulator.poison_all(self.value(check).poison)
+                ends = {} if accumulator.levels else tested_ends(node).ends  # blocks of a strict sum count all elements
                 self.combine_in_loops(accumulator, accumulator.variables, ends)
             names = accumulator.result(accumulator.state)
             if accumulator.is_compensated or accumulator.levels:

@@ -78,7 +78,6 @@ class ExpressionEmitter(FunctionTable):
         self.scalars: dict[ir.Node, str] = {}  # reductions that other kernels computed, with the names of their buffers
         self.arguments: dict[Hashable, tuple[str, str, Number]] = {}  # by key: name, scalar type, number
         self.variable_names: dict[ir.BoundVariable, str] = {}
-        self.range_poisons: dict[str, ir.VariableSet] = {}  # of range checks, with the variables that they depend on
         self.writes_status = False
         self.inlined_operations = 0  # operations of called functions, if the driver inlines them
 
@@ -165,6 +164,12 @@ class ExpressionEmitter(FunctionTable):
                 values[id(node)] = self.compute(node)
         return self.lookup(root)
 
+    def take_poison(self, node: ir.Node) -> str | None:
+        """Emit a node, and return its poison, which later uses of its value then lack."""
+        value = self.value(node)
+        self.hoist_target(node).values[id(node)] = value._replace(poison=None)
+        return value.poison
+
     def compute(self, node: ir.Node) -> EmittedValue:
         """Emit a node whose inputs are already emitted."""
         self.has_doubles |= "double" in ir.scalar_types(node)
@@ -214,10 +219,7 @@ class ExpressionEmitter(FunctionTable):
             first, end = (self.argument((node, k), type_, n, "r") for k, n in enumerate(numbers))
             self.check_sites.append(node)
             text = f"({low} < {high} && ({low} < {first} || {high} > {end})) ? {len(self.check_sites)} : 0"
-            name = self.declare(lines, "int", text, "poison", constant=False)
-            poisons.append(name)
-            if not self.dialect.may_leave_loops:
-                self.range_poisons[name] = node.free_variables
+            poisons.append(self.declare(lines, "int", text, "poison", constant=False))
         return EmittedValue((literal(1, "bool", self.dialect),), self.merge_poison(poisons, lines))
 
     def report_poison(self, poison: str | None) -> list[str]:
