@@ -227,7 +227,8 @@ class Inference:
                 continue
             if self._solve_round(data.guarded, False, {variable}):
                 return True
-            if all(use.has_border or use.guarded > data.guarded for use, form in self.forms if uses(form, variable)):
+            reads = (use for use, form in self.forms if form is not None and variable in dict(form.terms))
+            if all(use.has_border or use.guarded > data.guarded for use in reads):
                 variable.range = data.box() or NOT_INFERRED
                 if variable.range is not NOT_INFERRED:
                     return True
@@ -346,11 +347,6 @@ class Inference:
             message = f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed"
             hint = "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero"
             raise ProgramError("CS0303", use.span, message, hint)
-
-
-def uses(form: Affine | None, variable: BoundVariable) -> bool:
-    """True if an index is affine in a variable."""
-    return form is not None and any(v is variable for v, _ in form.terms)
 
 
 def intersect(a: Range, b: Range) -> Range:

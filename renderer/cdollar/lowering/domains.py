@@ -19,19 +19,8 @@ from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValu
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import index_bounds
-from renderer.cdollar.ir.dag import (
-    INFINITE,
-    NOT_INFERRED,
-    UNKNOWN,
-    BoundVariable,
-    Box,
-    Dimension,
-    Node,
-    Range,
-    RangeCheck,
-    Reduction,
-)
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
 from renderer.cdollar.ir.types import BOOL, FLOAT, INT, PROMOTED, UINT, FunctionType, Scalar, Type
 from renderer.cdollar.lowering.conversions import convert, resolve
@@ -267,11 +256,11 @@ def lower_range(body: Body, tree: ast.RangeExpression) -> DomainValue:
     """`low..high`."""
     low, high = host_int(body, tree.low), host_int(body, tree.high)
     if low is None or high is None:
-        return DomainValue((UNKNOWN,))
-    return DomainValue((Range(low, max(low, high), False, tree.span.provenance),))
+        return DomainValue((ir.UNKNOWN,))
+    return DomainValue((ir.Range(low, max(low, high), False, tree.span.provenance),))
 
 
-def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: Box | None = None) -> list[Dimension]:
+def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: ir.Box | None = None) -> list[ir.Dimension]:
     """The ranges of a restriction's right side: a range, a function's domain, or `box`, one box of a union.
 
     Raises CS0314 or CS0323.
@@ -292,12 +281,14 @@ def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: Box | None
     if value.more:
         message = f"{span.excerpt} is a union of {len(value.boxes)} boxes, but a function's domain is one box"
         raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
-    if INFINITE in value.ranges:
+    if ir.INFINITE in value.ranges:
         raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
-    return [replace(r, provenance=span.provenance, extends=False) if isinstance(r, Range) else r for r in value.ranges]
+    return [
+        replace(r, provenance=span.provenance, extends=False) if isinstance(r, ir.Range) else r for r in value.ranges
+    ]
 
 
-def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declared: NameRestriction) -> BoundVariable:
+def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declared: NameRestriction) -> ir.BoundVariable:
     """A new bound variable in the current scope and context; raises CS0305.
 
     Its type and range come from `declared`, else from a restriction statement for its name.
@@ -309,13 +300,13 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
     if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
         message = f"a bound variable cannot be {type_}"
         raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
-    range_: Dimension = NOT_INFERRED if type_ in (INT, UINT) else INFINITE
+    range_: ir.Dimension = ir.NOT_INFERRED if type_ in (INT, UINT) else ir.INFINITE
     restriction = next((r for r in restrictions if r.range is not None), None)
     if restriction is not None and restriction.range is not None:
-        if range_ is INFINITE:
+        if range_ is ir.INFINITE:
             raise ProgramError("CS0305", restriction.span, f"`{name}` is {type_}: only int and uint have a range")
         range_ = restriction.range
-    variable = BoundVariable(name, type_.name, range_, reduced)
+    variable = ir.BoundVariable(name, type_.name, range_, reduced)
     context = body.program.inference.current
     assert context is not None
     context.variables[variable] = span
@@ -326,7 +317,7 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
     return variable
 
 
-def reduced_variables(body: Body, restriction: ast.Restriction) -> list[BoundVariable]:
+def reduced_variables(body: Body, restriction: ast.Restriction) -> list[ir.BoundVariable]:
     """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
     declared_at, test = (restriction.domain or restriction).span, restriction_test(body, restriction.domain)
     declared = declared_restrictions(body, restriction, declared_at, len(restriction.names), test)
@@ -347,8 +338,8 @@ class RestrictionTest(NamedTuple):
     `box` is the range of a variable; None if its uses give it.
     """
 
-    box: Dimension | None
-    of: Callable[[list[BoundVariable]], Node]
+    box: ir.Dimension | None
+    of: Callable[[list[ir.BoundVariable]], ir.Node]
 
 
 def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest | None:
@@ -364,53 +355,53 @@ def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest 
             low, high = (end.node for end in ends if isinstance(end, DataValue))
             return None if not low.free_variables | high.free_variables else range_test(body, low, high, domain.span)
     function = body.domains.get(id(domain))
-    if not isinstance(function, FunctionValue) or function.type.result != BOOL or set(function.domain) != {INFINITE}:
+    if not isinstance(function, FunctionValue) or function.type.result != BOOL or set(function.domain) != {ir.INFINITE}:
         return None
 
-    def test(variables: list[BoundVariable]) -> Node:
+    def test(variables: list[ir.BoundVariable]) -> ir.Node:
         points = [DataValue(Scalar(v.type), (body.dag.bound_variable(v),)) for v in variables]
         return apply_at(body, function, points, domain.span, frozenset()).node
 
     return RestrictionTest(None, test)
 
 
-def range_test(body: Body, low: Node, high: Node, span: Span) -> RestrictionTest:
+def range_test(body: Body, low: ir.Node, high: ir.Node, span: Span) -> RestrictionTest:
     """The test of `low..high`; its box is the least one, if the ranges of the variables in the ends are known."""
     body.require_host()
     bounds = [index_bounds(end) for end in (low, high)]
     ranges = [v.range for v in low.free_variables | high.free_variables]
-    box: Dimension | None = UNKNOWN if UNKNOWN in ranges or body.program.host.abstract_depth else None
+    box: ir.Dimension | None = ir.UNKNOWN if ir.UNKNOWN in ranges or body.program.host.abstract_depth else None
     if bounds[0] is not None and bounds[1] is not None:
-        box = Range(bounds[0][0], max(bounds[0][0], bounds[1][1]), True, span.provenance)
+        box = ir.Range(bounds[0][0], max(bounds[0][0], bounds[1][1]), True, span.provenance)
 
-    def test(variables: list[BoundVariable]) -> Node:
+    def test(variables: list[ir.BoundVariable]) -> ir.Node:
         point = body.dag.bound_variable(variables[0])
         ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
         tests = [body.builder.apply(name, end.type, point, end) for name, end in ends]
         if box is None:  # the uses of the variable give its range, which the ends may leave, or else the ends
             data_range = DataRange(body.guard_depth + 1, partial(least_box, body, low, high, span))
             body.program.inference.data_ranges[variables[0]] = data_range
-            tests.insert(0, body.dag.apply(RangeCheck(variables[0]), "bool", low, high))
+            tests.insert(0, body.dag.apply(ir.RangeCheck(variables[0]), "bool", low, high))
             body.dag.spans.setdefault(tests[0], span)
         return body.builder.chain("&&", tuple(tests)).node
 
     return RestrictionTest(box, test)
 
 
-def least_box(body: Body, low: Node, high: Node, span: Span) -> Range | None:
+def least_box(body: Body, low: ir.Node, high: ir.Node, span: Span) -> ir.Range | None:
     """The range from the least `low` to the greatest `high`; None while the ranges of their variables are not known."""
     found = []
     for name, end in (("min", low), ("max", high)):
         variables = tuple(sorted(end.free_variables, key=lambda v: v.unique_id))
-        if not all(isinstance(v.range, Range) and v.range.size for v in variables):
+        if not all(isinstance(v.range, ir.Range) and v.range.size for v in variables):
             return None
-        node = body.dag.intern("reduce", end.type, (end,), (Reduction(name), variables)) if variables else end
+        node = body.dag.intern("reduce", end.type, (end,), (ir.Reduction(name), variables)) if variables else end
         body.dag.spans.setdefault(node, span)
         number = body.program.host.node_number(node)
         if number is None:
             return None
         found.append(int(number))
-    return Range(found[0], max(found), True, span.provenance)
+    return ir.Range(found[0], max(found), True, span.provenance)
 
 
 def declared_restrictions(
@@ -456,7 +447,7 @@ def lower_bound_function(
         tests = [body.program.tests[v] for v in variables if v in body.program.tests]
         with body.guarded(bool(tests)):
             value = lower_operand(body, tree)
-        rest: list[BoundVariable] = []
+        rest: list[ir.BoundVariable] = []
         if isinstance(value, FunctionValue):
             rest, value = eta_expand(body, value, tree.span)
         if tests:
@@ -501,19 +492,19 @@ def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) 
     return DomainValue((domain.ranges[number or 0],))
 
 
-def hull(domain: DomainValue) -> Box:
+def hull(domain: DomainValue) -> ir.Box:
     """The least box around a domain."""
-    hulls: list[Dimension] = []
+    hulls: list[ir.Dimension] = []
     for dimensions in zip(*domain.boxes, strict=True):
-        ranges = [r for r in dimensions if isinstance(r, Range)]
+        ranges = [r for r in dimensions if isinstance(r, ir.Range)]
         is_known = len(ranges) == len(dimensions)
-        hulls.append(Range(min(r.low for r in ranges), max(r.high for r in ranges)) if is_known else dimensions[0])
+        hulls.append(ir.Range(min(r.low for r in ranges), max(r.high for r in ranges)) if is_known else dimensions[0])
     return tuple(hulls)
 
 
 def domain_size(body: Body, domain: DomainValue, span: Span) -> DataValue:
     """The number of points of a domain; raises CS0314 or CS0316."""
-    if any(INFINITE in box for box in domain.boxes):
+    if any(ir.INFINITE in box for box in domain.boxes):
         raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
     total = count_points(domain)
     if total is not None and total >= 2**31:
@@ -533,11 +524,11 @@ def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
     return DataValue(INT, (body.dag.runtime_scalar(number, "int", name),))
 
 
-def range_end(body: Body, range_: Dimension, name: str, span: Span) -> DataValue:
+def range_end(body: Body, range_: ir.Dimension, name: str, span: Span) -> DataValue:
     """The low, high or size of a range."""
-    if range_ is INFINITE:
+    if range_ is ir.INFINITE:
         raise ProgramError("CS0314", span, "this domain is infinite: it has no ends")
-    return runtime_int(body, getattr(range_, name) if isinstance(range_, Range) else None, name)
+    return runtime_int(body, getattr(range_, name) if isinstance(range_, ir.Range) else None, name)
 
 
 def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
