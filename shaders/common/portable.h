@@ -261,6 +261,19 @@ DEVICE void dsmem_store(double *p, uint rank, double x, ulong *barrier) {
     dsmem_store_word(p, rank, as_ulong(x), barrier);
 }
 #define DSMEM_STORE(p, rank, value, barrier) dsmem_store(p, (uint)(rank), value, barrier)
+DEVICE void dsmem_store_pair(float *p, uint rank, float x, float y, ulong *barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                 :
+                 : "r"(dsmem_address(p, rank)), "r"(as_uint(x)), "r"(as_uint(y)), "r"(dsmem_address(barrier, rank))
+                 : "memory");
+}
+DEVICE void dsmem_store_pair(double *p, uint rank, double x, double y, ulong *barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
+                 :
+                 : "r"(dsmem_address(p, rank)), "l"(as_ulong(x)), "l"(as_ulong(y)), "r"(dsmem_address(barrier, rank))
+                 : "memory");
+}
+#define DSMEM_STORE_PAIR(p, rank, x, y, barrier) dsmem_store_pair(p, (uint)(rank), x, y, barrier)
 DEVICE void mbarrier_init(ulong *barrier) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(LOCAL_ADDRESS(barrier)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");

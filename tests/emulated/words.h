@@ -99,6 +99,16 @@ inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(unsi
 inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b64(unsigned to, unsigned long long x, unsigned box) {
     emulated_send(to, x, 8, box);
 }
+inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_b32(unsigned to, unsigned x, unsigned y,
+                                                                               unsigned box) {
+    emulated_send(to, x, 4, box);
+    emulated_send(to + 4, y, 4, box);
+}
+inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_b64(unsigned to, unsigned long long x,
+                                                                               unsigned long long y, unsigned box) {
+    emulated_send(to, x, 8, box);
+    emulated_send(to + 8, y, 8, box);
+}
 inline void ptx_mbarrier_init_shared_cta_b64(unsigned box, unsigned count) { emulated_box_open(box, count); }
 inline void ptx_fence_mbarrier_init_release_cluster() {}
 inline void ptx_mbarrier_arrive_expect_tx_shared_cta_b64(unsigned box, unsigned bytes) { emulated_box_expect(box, bytes); }

@@ -42,12 +42,21 @@
 #define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
 // Bytes that a group receives for every column: the candidates, then the candidate rows and the diagonal row.
-#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))
+#define CANDIDATES_BYTES (CLUSTER * 2 * sizeof(REAL))
 #define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
 #define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
 #define NO_ROW 0xffffffffu  // the row of a candidate if no row is left: IAMAX_THREAD in band_lu.h
 // Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
 #define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
+
+#if DOUBLE
+#define BITS_AS_REAL(bits) as_double((ulong)(bits))
+#define REAL_AS_BITS(x) ((uint)as_ulong(x))
+#else
+#define BITS_AS_REAL(bits) as_float(bits)
+#define REAL_AS_BITS(x) as_uint(x)
+#endif
+typedef struct __align__(2 * sizeof(REAL)) { REAL first, second; } RealPair;
 
 typedef struct {  // a panel, and the rows of it that a thread holds; rows are counted from the top of the panel
     GLOBAL REAL *first;  // the panel's first element; columns are ld elements apart
@@ -62,8 +71,7 @@ typedef struct {
     LOCAL ulong *mbarriers;  // (4): of candidates for even and odd columns, of rows for even and odd columns
     LOCAL REAL *pivot_rows;  // (3, CLUSTER, INNER_BLOCK): the candidate row of each group
     LOCAL REAL *diagonal_row_values;  // (2, INNER_BLOCK): the row that the pivot row replaces
-    LOCAL REAL *candidates;  // (2, CLUSTER): the largest element of each group
-    LOCAL uint *candidate_rows;  // (2, CLUSTER): the rows of the candidates, or NO_ROW
+    LOCAL REAL *candidates;  // (2, CLUSTER, 2): the largest element of each group, and the bits of its row, or NO_ROW
 } DsmemMailbox;
 
 typedef struct {  // local memory that only its group uses
@@ -79,14 +87,16 @@ DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->
 DEVICE int row_of(const Panel *p, int k) { return p->top + k * GROUP_SIZE; }
 
 // Stores a row of a sub-panel into the local memory of all groups of the cluster, by one warp.
-#define STORES_PER_LANE ((CLUSTER * INNER_BLOCK + WARP_SIZE - 1) / WARP_SIZE)
+#define ROW_PAIRS (INNER_BLOCK / 2)  // words travel in pairs: the network, not their bytes, is what takes time
+#define STORES_PER_LANE ((CLUSTER * ROW_PAIRS + WARP_SIZE - 1) / WARP_SIZE)
 DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *mbarrier, int lane) {
-    REAL word[STORES_PER_LANE];
-    UNROLL for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
+    REAL word[STORES_PER_LANE][2];
+    UNROLL for (int m = 0; m < 2 * STORES_PER_LANE; m++) word[m / 2][m % 2] =
+        from[(lane + m / 2 * WARP_SIZE) % ROW_PAIRS * 2 + m % 2];
     UNROLL for (int m = 0; m < STORES_PER_LANE; m++) {
         int e = lane + m * WARP_SIZE;
-        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK)
-            DSMEM_STORE(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
+        if (CLUSTER * ROW_PAIRS % WARP_SIZE == 0 || e < CLUSTER * ROW_PAIRS)
+            DSMEM_STORE_PAIR(to + e % ROW_PAIRS * 2, e / ROW_PAIRS, word[m][0], word[m][1], mbarrier);
     }
 }
 
@@ -130,12 +140,10 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     }
     best_value =
         warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
-    if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
-        DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane,
-                    best_row == NO_ROW ? 0 : best_value, mailbox.mbarriers + double_buffer);
-        DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row,
-                    mailbox.mbarriers + double_buffer);
-    }
+    if (p->lane < CLUSTER)  // a warp has more threads than a cluster has groups
+        DSMEM_STORE_PAIR(mailbox.candidates + (double_buffer * CLUSTER + p->rank) * 2, p->lane,
+                         best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row),
+                         mailbox.mbarriers + double_buffer);
 }
 
 // Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it:
@@ -166,8 +174,9 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
 DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox,
                         REAL *inverse_pivot) {
     bool is_group = p->lane < CLUSTER;  // lane k compares the candidate of group k
-    REAL candidate = is_group ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
-    uint best_row = is_group ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : NO_ROW;
+    LOCAL const REAL *sent = mailbox.candidates + (double_buffer * CLUSTER + (is_group ? p->lane : 0)) * 2;
+    REAL candidate = is_group ? sent[0] : 0, size = fabs(candidate);
+    uint best_row = is_group ? REAL_AS_BITS(sent[1]) : NO_ROW;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
     iamax_warp(&size, &best_row);
     int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
@@ -431,10 +440,9 @@ KERNEL_CLUSTER(CLUSTER)
 factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
              STORAGE_PARAMETERS) {
     LOCAL_ARRAY(ulong, mbarriers, 4);
-    LOCAL_ARRAY(REAL, pivot_rows, 3 * CLUSTER * INNER_BLOCK);
-    LOCAL_ARRAY(REAL, diagonal_row_values, 2 * INNER_BLOCK);
-    LOCAL_ARRAY(REAL, candidates, 2 * CLUSTER);
-    LOCAL_ARRAY(uint, candidate_rows, 2 * CLUSTER);
+    LOCAL_ARRAY(RealPair, pivot_rows, 3 * CLUSTER * ROW_PAIRS);
+    LOCAL_ARRAY(RealPair, diagonal_row_values, INNER_BLOCK);
+    LOCAL_ARRAY(RealPair, candidates, 2 * CLUSTER);
     LOCAL_ARRAY(REAL, best_size, 2 * WARP_SIZE);
     LOCAL_ARRAY(uint, best_row, 2 * WARP_SIZE);
     LOCAL_ARRAY(REAL, staged, 2 * INNER_BLOCK);
@@ -443,7 +451,7 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
     LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK * ((S + CLUSTER - 1) / CLUSTER));
     LOCAL_ARRAY(int, moves_to, 2 * INNER_BLOCK);
     LOCAL_ARRAY(int, moves_from, 2 * INNER_BLOCK);
-    DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
+    DsmemMailbox mailbox = {mbarriers, &pivot_rows->first, &diagonal_row_values->first, &candidates->first};
     GroupScratch group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
     Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots),
