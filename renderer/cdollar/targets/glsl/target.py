@@ -320,27 +320,21 @@ class GlslTarget(GraphTarget):
                 samplers.setdefault(type_, []).append(name)
         while (excess := sum(map(len, samplers.values())) - units) > 0:
             sampler, names = max(samplers.items(), key=lambda item: len(item[1]))
-            names = names[: min(units, excess + 1)]
-            inputs, emitter, tops, height = {name: uniforms.pop(name) for name in names}, self.emitter(), {}, 0
+            inputs = {name: uniforms.pop(name) for name in names[: min(units, excess + 1)]}
             type_ = next(t for t, texel in TEXEL_TYPES.items() if texel.sampler == sampler)
+            emitter, stack, height = self.emitter(), f"{names[0]}_and_{len(inputs) - 1}_more", 0
             emitter.emit("int column = int(gl_FragCoord.x), row = int(gl_FragCoord.y);", f"{type_} texel;")
             for name, (_, texture) in inputs.items():
-                width, rows = texture.size
-                fetch = f"texelFetch({name}, ivec2(min(column, {width - 1}), row - {height}), 0).x"
-                emitter.emit(f"if (row >= {height} && row < {height + rows}) texel = {fetch};")
-                tops[name], height = height, height + rows
-            if height > self.gl.max_texture_size or len(names) < 2:
+                fetch = f"texelFetch({name}, ivec2(min(column, {texture.size[0] - 1}), row - {height}), 0).x"
+                emitter.emit(f"if (row >= {height} && row < {height + texture.size[1]}) texel = {fetch};")
+                old, new = f"texelFetch({name}, ivec2(", f"texelFetch({stack}, ivec2(0, {height}) + ivec2("
+                body, height = [line.replace(old, new) for line in body], height + texture.size[1]
+            if height > self.gl.max_texture_size or len(inputs) < 2:
                 raise unavailable(f"a pass reads more than {units} textures, which do not fit into one of this driver")
-            stack = self.gl.texture((max(t.size[0] for _, t in inputs.values()), height), 1, TEXEL_TYPES[type_].dtype)
-            self.draw(node, emitter, ["texel"], (type_,), [stack], inputs=inputs)
-            joined = f"stack{len(uniforms)}_{names[0]}"
-            samplers[sampler] = [*samplers[sampler][len(names) :], joined]
-            uniforms[joined] = sampler, stack
-            pattern = re.compile(rf"texelFetch\(({'|'.join(names)}), ivec2\(")
-            body = [
-                pattern.sub(lambda m, t=tops, j=joined: f"texelFetch({j}, ivec2(0, {t[m[1]]}) + ivec2(", line)
-                for line in body
-            ]
+            size = max(texture.size[0] for _, texture in inputs.values()), height
+            uniforms[stack] = sampler, self.gl.texture(size, 1, TEXEL_TYPES[type_].dtype)
+            self.draw(node, emitter, ["texel"], (type_,), [uniforms[stack][1]], inputs=inputs)
+            samplers[sampler] = [*names[len(inputs) :], stack]
         return body
 
     def kernel_uniforms(self, emitter: Emitter) -> dict[str, Uniform]:

@@ -276,7 +276,7 @@ class NumpyTarget(Target):
             return None
         combiner, is_float = COMBINERS[reduction.name], reduction.name in ("+", "*") and node.type in FLOATS
         dtype = np.float64 if is_float else DTYPES[node.type]
-        state = np.full(stops.size, neutral_element(reduction.name, node.type), dtype)
+        state: np.ndarray = np.full(stops.size, neutral_element(reduction.name, node.type), dtype)
         poisons, closed = [self.value(check, space)[1] for check in tested.checks], spaces.IterationSpace()
         for first in range(0, total, MAX_TEMPORARY_ELEMENTS):
             points = np.arange(first, min(first + MAX_TEMPORARY_ELEMENTS, total))
