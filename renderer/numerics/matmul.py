@@ -105,22 +105,22 @@ def _tensor_cores(
     k: int,
     warp_tile: tuple[int, int],
     stages: int,
-    mma: tuple[int, int] = (16, 4),
+    mma_depth: int = 4,
     min_groups_per_sm: int = 1,
     fragment_sets: int = 2,
     description: str = "",
 ) -> MatmulVariant:
     """A variant with tensor cores: `block_tile` per group, `k` deep, `warp_tile` per warp, `stages` tiles in a ring.
 
-    `mma` is (rows of a, depth) of one instruction: (8, 4), (16, 4), (16, 8) or (16, 16). With two `fragment_sets` a
+    `mma_depth` is the depth of one instruction, 4 or 8. With two `fragment_sets` a
     warp reads the fragments of the next instructions while the current ones multiply.
     """
     group = block_tile[0] // warp_tile[0] * (block_tile[1] // warp_tile[1]) * 32
-    assert k // mma[1] % fragment_sets == 0, (name, k, mma)  # the sets alternate
+    assert k // mma_depth % fragment_sets == 0, (name, k, mma_depth)  # the sets alternate
     assert group % block_tile[1] == 0 or block_tile[1] % group == 0, (name, block_tile, group)
     constants = {
         "BLOCK_M": block_tile[0], "BLOCK_N": block_tile[1], "BLOCK_K": k, "WARP_M": warp_tile[0],
-        "WARP_N": warp_tile[1], "STAGES": stages, "MMA_M": mma[0], "MMA_K": mma[1], "SWIZZLE_ROWS": SWIZZLE_ROWS,
+        "WARP_N": warp_tile[1], "STAGES": stages, "MMA_K": mma_depth, "SWIZZLE_ROWS": SWIZZLE_ROWS,
         "MIN_GROUPS_PER_SM": min_groups_per_sm, "FRAGMENT_SETS": fragment_sets,
     }  # fmt: skip
     local_bytes = stages * (block_tile[0] * (k + 4) + k * (block_tile[1] + 4)) * 8

@@ -312,7 +312,7 @@ DEVICE void mma_m8n8k4_f64(double *c, double a, double b) {
 }
 #endif
 #if __CUDA_ARCH__ >= 900
-// The same product where `a` has 16 rows and 4, 8 or 16 columns. Lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)]
+// The same product where `a` has 16 rows and 4 or 8 columns. Lane k holds c[k / 4 + (0, 8)][k % 4 * 2 + (0, 1)]
 // and, for each block of four columns of `a` in turn, a[k / 4 + (0, 8)][k % 4] and b[k % 4][k / 4].
 DEVICE void mma_m16n8k4_f64(double *c, const double *a, const double *b) {
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
@@ -324,13 +324,6 @@ DEVICE void mma_m16n8k8_f64(double *c, const double *a, const double *b) {
         "{%10, %11, %12, %13};"
         : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
-}
-DEVICE void mma_m16n8k16_f64(double *c, const double *a, const double *b) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, "
-        "{%12, %13, %14, %15}, {%16, %17, %18, %19};"
-        : "=d"(c[0]), "=d"(c[1]), "=d"(c[2]), "=d"(c[3])
-        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]),
-          "d"(b[2]), "d"(b[3]), "d"(c[0]), "d"(c[1]), "d"(c[2]), "d"(c[3]));
 }
 #endif
 

@@ -1,4 +1,4 @@
-// Matrix products out = a b in float64 by tensor cores (mma.sync; m8n8k4 from sm_80, m16n8 shapes from sm_90),
+// Matrix products out = a b in float64 by tensor cores (mma.sync, m16n8 shapes, from sm_90),
 // row-major; variants in renderer/numerics/matmul.py. As in CUTLASS's multistage kernels, asynchronous copies fill a
 // ring of STAGES tiles in local memory while warps multiply.
 //   BLOCK_M x BLOCK_N of out per group, WARP_M x WARP_N per warp, BLOCK_K deep; MMA_M x 8 x MMA_K per instruction
@@ -17,14 +17,11 @@
 #define DEPTH_PARTS (MMA_K / 4)
 #define STEPS (BLOCK_K / MMA_K)
 
-#if MMA_M == 8
-#define MULTIPLY(c, a, b) mma_m8n8k4_f64(c, (a)[0], (b)[0])
-#elif MMA_K == 4
+#define MMA_M 16  // rows of a of an instruction
+#if MMA_K == 4
 #define MULTIPLY mma_m16n8k4_f64
-#elif MMA_K == 8
-#define MULTIPLY mma_m16n8k8_f64
 #else
-#define MULTIPLY mma_m16n8k16_f64
+#define MULTIPLY mma_m16n8k8_f64
 #endif
 
 // Starts the copy of `lines` lines of `length` numbers; numbers beyond the matrix become zero.

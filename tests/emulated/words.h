@@ -349,7 +349,7 @@ inline void ptx_mma_sync_aligned_m8n8k4_row_col_f64_f64_f64_f64(double &to0, dou
     to0 = c0;
     to1 = c1;
 }
-// m16n8k4, k8, k16: for every four columns of a, its upper and lower eight rows by the product above.
+// m16n8k4, k8: for every four columns of a, its upper and lower eight rows by the product above.
 template <int PARTS> void emulated_mma16(double *c, const double *a, const double *b) {
     for (int q = 0; q < PARTS; q++)
         for (int half = 0; half < 2; half++)
@@ -367,14 +367,6 @@ inline void ptx_mma_sync_aligned_m16n8k8_row_col_f64_f64_f64_f64(double &to0, do
                                                                  double c1, double c2, double c3) {
     double c[4] = {c0, c1, c2, c3}, a[4] = {a0, a1, a2, a3}, b[2] = {b0, b1};
     emulated_mma16<2>(c, a, b);
-    to0 = c[0], to1 = c[1], to2 = c[2], to3 = c[3];
-}
-inline void ptx_mma_sync_aligned_m16n8k16_row_col_f64_f64_f64_f64(double &to0, double &to1, double &to2, double &to3, double a0,
-                                                                  double a1, double a2, double a3, double a4, double a5, double a6,
-                                                                  double a7, double b0, double b1, double b2, double b3, double c0,
-                                                                  double c1, double c2, double c3) {
-    double c[4] = {c0, c1, c2, c3}, a[8] = {a0, a1, a2, a3, a4, a5, a6, a7}, b[4] = {b0, b1, b2, b3};
-    emulated_mma16<4>(c, a, b);
     to0 = c[0], to1 = c[1], to2 = c[2], to3 = c[3];
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T x, int bits) {

@@ -190,7 +190,8 @@ def callee_parameter_types(body: Body, name: str) -> tuple[Type, ...]:
 
 
 DOMAIN_FUNCTIONS = ("domain", "size", "low", "high", "empty")
-DOMAIN_MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
+ENDS = {"low": min, "high": max}
+DOMAIN_MEMBERS = {"lo": "low", "hi": "high", "Length": "size"} | {name: name for name in (*ENDS, "size", "empty")}
 
 
 def lower_expression(body: Body, tree: ast.AstNode, expected: Type | None = None) -> Value:
@@ -471,15 +472,28 @@ def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
         domain = DomainValue(function.domain_with_borders)
     if len(tree.arguments) > 1:
         domain = selected_dimension(body, domain, tree.arguments[1])
-    if name == "domain":
-        return domain
-    if name in ("size", "empty"):
-        return domain_size(body, domain, tree.span) if name == "size" else is_empty(body, domain, tree.span)
-    ranges = hull(domain)
-    if len(ranges) != 1:
-        message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
-        raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
-    return range_end(body, ranges[0], name, tree.span)
+    return domain if name == "domain" else domain_number(body, domain, name, tree.span)
+
+
+def domain_number(body: Body, domain: DomainValue, name: str, span: Span) -> DataValue:
+    """The "size" of a domain, whether it is "empty", or its "low" or "high" end; raises CS0314 or CS0316."""
+    if name in ENDS and len(domain.ranges) != 1:
+        message = f"{name}(f) of {len(domain.ranges)} dimensions needs one of them"
+        raise ProgramError("CS0316", span, message, f"`{name}(f, 0)`")
+    if any(ir.INFINITE in box for box in domain.boxes):
+        raise ProgramError("CS0314", span, f"this domain is infinite: it has no {'ends' if name in ENDS else 'size'}")
+    if name in ENDS:
+        ranges = [box[0] for box in domain.boxes]
+        ends = [getattr(range_, name) for range_ in ranges if isinstance(range_, ir.Range)]
+        return runtime_int(body, ENDS[name](ends) if len(ends) == len(ranges) else None, name)
+    total = count_points(domain)
+    if total is not None and total >= 2**31:
+        message = f"the size {total} does not fit into int"
+        raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
+    size = runtime_int(body, total, "size")
+    if name == "size":
+        return size
+    return DataValue(BOOL, (body.builder.apply("==", "int", size.node, body.dag.constant(0, "int")),))
 
 
 def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) -> DomainValue:
@@ -492,55 +506,18 @@ def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) 
     return DomainValue((domain.ranges[number or 0],))
 
 
-def hull(domain: DomainValue) -> ir.Box:
-    """The least box around a domain."""
-    hulls: list[ir.Dimension] = []
-    for dimensions in zip(*domain.boxes, strict=True):
-        ranges = [r for r in dimensions if isinstance(r, ir.Range)]
-        is_known = len(ranges) == len(dimensions)
-        hulls.append(ir.Range(min(r.low for r in ranges), max(r.high for r in ranges)) if is_known else dimensions[0])
-    return tuple(hulls)
-
-
-def domain_size(body: Body, domain: DomainValue, span: Span) -> DataValue:
-    """The number of points of a domain; raises CS0314 or CS0316."""
-    if any(ir.INFINITE in box for box in domain.boxes):
-        raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
-    total = count_points(domain)
-    if total is not None and total >= 2**31:
-        message = f"the size {total} does not fit into int"
-        raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
-    return runtime_int(body, total, "size")
-
-
-def is_empty(body: Body, domain: DomainValue, span: Span) -> DataValue:
-    """A bool: true if a domain has no points; raises CS0314 or CS0316."""
-    size, zero = domain_size(body, domain, span), body.dag.constant(0, "int")
-    return DataValue(BOOL, (body.builder.apply("==", "int", size.node, zero),))
-
-
 def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
     """An int that the host passes to kernels."""
     return DataValue(INT, (body.dag.runtime_scalar(number, "int", name),))
 
 
-def range_end(body: Body, range_: ir.Dimension, name: str, span: Span) -> DataValue:
-    """The low, high or size of a range."""
-    if range_ is ir.INFINITE:
-        raise ProgramError("CS0314", span, "this domain is infinite: it has no ends")
-    return runtime_int(body, getattr(range_, name) if isinstance(range_, ir.Range) else None, name)
-
-
 def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
     """`domain(f)[0].low` and the like."""
-    if DOMAIN_MEMBERS.get(tree.name) == "size":
-        return domain_size(body, domain, tree.span)
-    if tree.name == "empty":
-        return is_empty(body, domain, tree.span)
-    if tree.name not in DOMAIN_MEMBERS or len(domain.ranges) != 1 or domain.more:
+    name = DOMAIN_MEMBERS.get(tree.name, "")
+    if not name or name in ENDS and (len(domain.ranges) != 1 or domain.more):
         message = f"a {domain.type} has no member `{tree.name}`"
         raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
-    return range_end(body, domain.ranges[0], DOMAIN_MEMBERS[tree.name], tree.span)
+    return domain_number(body, domain, name, tree.span)
 
 
 def domain_index(body: Body, domain: DomainValue, tree: ast.Call) -> DomainValue:

@@ -219,7 +219,7 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
             return with_border_mode(subject, tree)
         is_field = any(name == tree.name for name, _, _ in ty.fields(subject.type.result))
         if tree.name in ("Length", "length", "size") and not is_field:
-            return domains.domain_size(body, DomainValue(subject.domain_with_borders), tree.span)
+            return domains.domain_number(body, DomainValue(subject.domain_with_borders), "size", tree.span)
         if tree.name in ("GetLength", "domain"):
             hint = "the extents are `size(f, 0)`, `domain(f)`"
             raise ProgramError("CS0206", tree.name_span, f"no member `{tree.name}`", hint)
@@ -330,7 +330,9 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
             subject = conversions.resolve(body, subject, callee.subject.span)
         if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
             whole = DomainValue(subject.domain_with_borders)
-            return domains.domain_size(body, domains.selected_dimension(body, whole, tree.arguments[0]), tree.span)
+            return domains.domain_number(
+                body, domains.selected_dimension(body, whole, tree.arguments[0]), "size", tree.span
+            )
         called = call_method(body, subject, callee, tree)
         if called is not None:
             return called

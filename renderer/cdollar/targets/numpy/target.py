@@ -11,6 +11,7 @@ the axes after them, of the outer space; `full` are values broadcast to both.
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -264,11 +265,8 @@ class NumpyTarget(Target):
         shape = space.broadcast_shape([space.axes[v] for v in node.free_variables & space.axes.keys()])
         if others or not tested.ends or not shape or 0 in shape or not node.free_variables <= space.axes.keys():
             return None
-        low, high = np.asarray(variable.range.low), np.asarray(variable.range.high)
-        for end in tested.ends[variable][">="]:
-            low = np.maximum(low, self.value(end, space)[0])
-        for end in tested.ends[variable]["<"]:
-            high = np.minimum(high, self.value(end, space)[0])
+        lows, highs = ([self.value(end, space)[0] for end in tested.ends[variable][sign]] for sign in (">=", "<"))
+        low, high = reduce(np.maximum, lows, variable.range.low), reduce(np.minimum, highs, variable.range.high)
         low, high = (np.broadcast_to(end, shape).ravel().astype(np.int64) for end in (low, high))
         stops = np.cumsum(np.maximum(high - low, 0))
         shift, total = np.maximum(low, high) - stops, int(stops[-1])  # row r ends before point stops[r]
