@@ -225,10 +225,11 @@ DEVICE uint warp_shuffle(uint x, uint lane) { return __shfl_sync(0xffffffffu, x,
 // Thread block clusters: the groups of a cluster run concurrently and store into one another's shared memory
 // (distributed shared memory). KERNEL_CLUSTER(n) declares a kernel that is launched over one cluster of n groups;
 // cluster_rank() is this group's index in the cluster. CLUSTER_BARRIER synchronizes all threads of the cluster and
-// makes their stores visible; it takes about a microsecond. DSMEM_STORE(p, rank, value, barrier) stores `value` to `p`
-// in the shared memory of group `rank` (st.async) and adds the bytes to that group's mbarrier. The receiving group
-// calls mbarrier_init once, followed by CLUSTER_BARRIER. For each phase one of its threads calls
-// mbarrier_expect_tx(bytes) and the readers call mbarrier_wait(parity); parity is 0 in the first phase, then 1, 0, ...
+// makes their stores visible; it takes about a microsecond. DSMEM_STORE(p, rank, x, y, barrier) stores x and y, two floats
+// or doubles, to p[0] and p[1], aligned as a pair, in the shared memory of group `rank` (st.async) and adds the bytes to
+// that group's mbarrier. The receiving group calls mbarrier_init once, followed by CLUSTER_BARRIER. For each phase one of
+// its threads calls mbarrier_expect_tx(bytes) and the readers call mbarrier_wait(parity); parity is 0 in the first phase,
+// then 1, 0, ...
 #if __CUDA_ARCH__ >= 900
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
 #define CLUSTER_ARRIVE() __cluster_barrier_arrive()  // first half of CLUSTER_BARRIER
@@ -241,39 +242,19 @@ DEVICE uint dsmem_address(const void *p, uint rank) {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(LOCAL_ADDRESS(p)), "r"(rank));
     return address;
 }
-DEVICE void dsmem_store_word(const void *p, uint rank, uint x, ulong *barrier) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
-                 :
-                 : "r"(dsmem_address(p, rank)), "r"(x), "r"(dsmem_address(barrier, rank))
-                 : "memory");
-}
-DEVICE void dsmem_store_word(const void *p, uint rank, ulong x, ulong *barrier) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
-                 :
-                 : "r"(dsmem_address(p, rank)), "l"(x), "r"(dsmem_address(barrier, rank))
-                 : "memory");
-}
-DEVICE void dsmem_store(uint *p, uint rank, uint x, ulong *barrier) { dsmem_store_word(p, rank, x, barrier); }
-DEVICE void dsmem_store(float *p, uint rank, float x, ulong *barrier) {
-    dsmem_store_word(p, rank, as_uint(x), barrier);
-}
-DEVICE void dsmem_store(double *p, uint rank, double x, ulong *barrier) {
-    dsmem_store_word(p, rank, as_ulong(x), barrier);
-}
-#define DSMEM_STORE(p, rank, value, barrier) dsmem_store(p, (uint)(rank), value, barrier)
-DEVICE void dsmem_store_pair(float *p, uint rank, float x, float y, ulong *barrier) {
+DEVICE void dsmem_store(float *p, uint rank, float x, float y, ulong *barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
                  :
                  : "r"(dsmem_address(p, rank)), "r"(as_uint(x)), "r"(as_uint(y)), "r"(dsmem_address(barrier, rank))
                  : "memory");
 }
-DEVICE void dsmem_store_pair(double *p, uint rank, double x, double y, ulong *barrier) {
+DEVICE void dsmem_store(double *p, uint rank, double x, double y, ulong *barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];"
                  :
                  : "r"(dsmem_address(p, rank)), "l"(as_ulong(x)), "l"(as_ulong(y)), "r"(dsmem_address(barrier, rank))
                  : "memory");
 }
-#define DSMEM_STORE_PAIR(p, rank, x, y, barrier) dsmem_store_pair(p, (uint)(rank), x, y, barrier)
+#define DSMEM_STORE(p, rank, x, y, barrier) dsmem_store(p, (uint)(rank), x, y, barrier)
 DEVICE void mbarrier_init(ulong *barrier) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(LOCAL_ADDRESS(barrier)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");

@@ -66,16 +66,16 @@ KERNEL gather(GLOBAL uint *to, GLOBAL const float *x) {
 CLUSTER = """
 KERNEL_CLUSTER(4) pass_round(GLOBAL int *to, int forgets) {  // every group gets the numbers of the group before it
     LOCAL_ARRAY(ulong, box, 1);
-    LOCAL_ARRAY(uint, letters, GROUP_SIZE);
+    LOCAL_ARRAY(float, letters, 2 * GROUP_SIZE);
     uint rank = cluster_rank(), lane = local_index();
     if (lane == 0) {
         mbarrier_init(box);
-        mbarrier_expect_tx(box, 4 * GROUP_SIZE);
+        mbarrier_expect_tx(box, 8 * GROUP_SIZE);
     }
     CLUSTER_BARRIER();
-    DSMEM_STORE(&letters[lane], (rank + 1) % 4, 100 * rank + lane, box);
+    DSMEM_STORE(&letters[2 * lane], (rank + 1) % 4, (float)(100 * rank), (float)lane, box);
     if (!forgets || rank > 0) mbarrier_wait(box, 0);
-    to[thread_index()] = (int)letters[lane];
+    to[thread_index()] = (int)(letters[2 * lane] + letters[2 * lane + 1]);
 }
 KERNEL copy_tiles(GLOBAL const int *from, GLOBAL int *to, int n) {
     LOCAL_ARRAY(int4, tile, GROUP_SIZE);

@@ -93,12 +93,6 @@ EMULATED_EXPORT const void *emulated_module_address() { return &emulated_module;
 inline void ptx_mapa_shared_cluster_u32(unsigned &there, unsigned address, unsigned rank) {
     there = emulated_map_address(address, rank);
 }
-inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(unsigned to, unsigned x, unsigned box) {
-    emulated_send(to, x, 4, box);
-}
-inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b64(unsigned to, unsigned long long x, unsigned box) {
-    emulated_send(to, x, 8, box);
-}
 inline void ptx_st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v2_b32(unsigned to, unsigned x, unsigned y,
                                                                                unsigned box) {
     emulated_send(to, x, 4, box);

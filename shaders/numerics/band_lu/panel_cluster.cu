@@ -56,7 +56,9 @@
 #define BITS_AS_REAL(bits) as_float(bits)
 #define REAL_AS_BITS(x) as_uint(x)
 #endif
-typedef struct __align__(2 * sizeof(REAL)) { REAL first, second; } RealPair;
+typedef struct __align__(2 * sizeof(REAL)) {
+    REAL first, second;
+} RealPair;
 
 typedef struct {  // a panel, and the rows of it that a thread holds; rows are counted from the top of the panel
     GLOBAL REAL *first;  // the panel's first element; columns are ld elements apart
@@ -96,7 +98,7 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
     UNROLL for (int m = 0; m < STORES_PER_LANE; m++) {
         int e = lane + m * WARP_SIZE;
         if (CLUSTER * ROW_PAIRS % WARP_SIZE == 0 || e < CLUSTER * ROW_PAIRS)
-            DSMEM_STORE_PAIR(to + e % ROW_PAIRS * 2, e / ROW_PAIRS, word[m][0], word[m][1], mbarrier);
+            DSMEM_STORE(to + e % ROW_PAIRS * 2, e / ROW_PAIRS, word[m][0], word[m][1], mbarrier);
     }
 }
 
@@ -141,9 +143,8 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     best_value =
         warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
     if (p->lane < CLUSTER)  // a warp has more threads than a cluster has groups
-        DSMEM_STORE_PAIR(mailbox.candidates + (double_buffer * CLUSTER + p->rank) * 2, p->lane,
-                         best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row),
-                         mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(mailbox.candidates + (double_buffer * CLUSTER + p->rank) * 2, p->lane,
+                    best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row), mailbox.mbarriers + double_buffer);
 }
 
 // Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it:
