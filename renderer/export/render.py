@@ -158,6 +158,7 @@ def draw(
     """
     settings, rounds = job.settings(), 1 if tile is None else len(job.tiles)
     picture.deadline = job.deadline
+    picture.progress = progress
     picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
     drawn, first = 0, None

@@ -56,6 +56,7 @@ class Picture(Generic[AnySettings]):
     can_open = False
     shows_each = True  # False: nobody looks at a frame before current_frame(), so that draw() may return an earlier one
     exported: Any = None  # the linear values (height, width, 4) of the last export, whose rows are read, for hints()
+    progress: Any = None  # the export's system.progress.Progress; a draw of many steps sets its parts and advances it
     # On time.monotonic()'s clock: from then on, work before the first sample may raise IncompleteError.
     deadline = math.inf
 
@@ -150,6 +151,17 @@ class Picture(Generic[AnySettings]):
     def sample_count(self, settings: AnySettings, size: Size) -> int:
         """Number of draws that finish the picture."""
         return 1
+
+    def keeps_pixels(self, settings: AnySettings) -> bool:
+        """True if a frame is made of the pixels of the frame before: a coarse one would stay visible in later ones."""
+        return False
+
+    def frame_times(self, settings: AnySettings) -> tuple[float, float]:
+        """The first scene time that the frame drawn last shows, and the first of the next frame, in seconds."""
+        return -math.inf, math.inf
+
+    def continue_from(self, before: "Picture[Any]") -> None:
+        """Go on from the state of the window's picture `before`, of the same scene before an edit of its files."""
 
     def readable_samples(self, settings: AnySettings) -> int:
         """The least samples of a readable picture; an animation gets fewer pixels rather than fewer samples."""

@@ -182,6 +182,23 @@ class Picture(BasePicture[Settings]):
         """True if the shader reads the time, or has buffers."""
         return self._program(settings).depends_on_time
 
+    def keeps_pixels(self, settings: Settings) -> bool:
+        """True if a buffer reads what was drawn in the frame before."""
+        return self._program(settings).has_feedback
+
+    def frame_times(self, settings: Settings) -> tuple[float, float]:
+        """With feedback, when the frame of the buffers begins and ends; (0, 0) until the shader is compiled."""
+        if not self.keeps_pixels(settings):
+            return super().frame_times(settings)
+        passes = self._shared.passes
+        frame = passes.frame if passes is not None else -1
+        return max(frame, 0) / settings.rate, (frame + 1) / settings.rate
+
+    def continue_from(self, before: BasePicture[Any]) -> None:
+        """The buffers and their frame go on, as on shadertoy.com."""
+        if isinstance(before, Picture):
+            self._shared.before = before._shared.passes or before._shared.before
+
     def sample_count(self, settings: Settings, size: Size) -> int:
         """One draw; in a window as many as the buffers need to reach their frame."""
         return self._draws + self._is_behind if self._is_live else 1
@@ -194,7 +211,7 @@ class Picture(BasePicture[Settings]):
         key = settings, size, time, tile
         self._draws, self._key = (self._draws + 1 if key == self._key else 1), key
         if (left, top) == (0, 0) or not self._is_live:  # all tiles of a window's sample show one frame
-            self._is_behind = not passes.advance(size, frame, given, self._is_live)
+            self._is_behind = not passes.advance(size, frame, given, self._is_live, self.progress)
         if passes.program.buffers:
             frame, time = passes.frame, passes.frame / settings.rate
         # Derivatives are of blocks of 2 x 2 pixels, which lie alike in every tile.
@@ -237,6 +254,7 @@ class Picture(BasePicture[Settings]):
         shared = self._shared
         source = tuple(getattr(settings, key) for key in TAB_KEYS.values()), settings.channels
         if shared.program is None or shared.source != source:
+            shared.before = shared.passes or shared.before
             shared.program, shared.source, shared.passes = program_of(settings), source, None
         return shared.program
 
@@ -246,7 +264,10 @@ class Picture(BasePicture[Settings]):
         if shared.passes is None:
             if self._is_live:
                 _try_program(settings)
-            shared.passes = ToyPasses(self.gl, program)
+            passes, before = ToyPasses(self.gl, program), shared.before
+            if before is not None and self._is_live:
+                passes.adopt(before, max(0, int(self._time * settings.rate + ROUNDING)))
+            shared.passes, shared.before = passes, None
         return shared.passes
 
 
@@ -255,6 +276,7 @@ class _Shared:
 
     program: Program | None = None
     passes: ToyPasses | None = None
+    before: ToyPasses | None = None  # of the program before an edit, whose buffers the next passes take
     source: object = None  # the files and channels of the program
 
 

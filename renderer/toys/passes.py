@@ -61,6 +61,7 @@ class ToyPasses:
         self._held: tuple[int, ...] = ()  # the keys of the frame before
         self._drawn: tuple[Size, Input] | None = None  # size and input of the last draw of the buffers
         self.frame = -1  # the frame to which the buffers are drawn
+        self._first = 0  # the number of the next frame after the buffers are first cleared
 
     def _read_image(self, channel: Channel) -> Texture | CubeTexture:
         if channel.is_cube:
@@ -81,16 +82,26 @@ class ToyPasses:
 
     # Frames
 
-    def advance(self, size: Size, frame: int, given: Input, is_live: bool) -> bool:
+    def adopt(self, before: "ToyPasses", frame: int) -> None:
+        """Goes on from the buffers of an edited program's passes, by name; new buffers are zero at `frame`."""
+        if before._drawn is None or not self.program.buffers:
+            self._first = frame
+            return
+        self._clear(before._drawn[0])
+        self._buffers |= {name: texture for name, texture in before._buffers.items() if name in self._buffers}
+        self.frame, self._held, self._drawn = before.frame, before._held, before._drawn
+
+    def advance(self, size: Size, frame: int, given: Input, is_live: bool, progress: Any = None) -> bool:
         """Draws the buffers' frames up to `frame`, from 0 if they belong to another size, input or later frame.
 
         In a window (`is_live`) the buffers go on through other inputs, are scaled to other sizes, and a call draws few
-        frames. Returns false if frames are missing.
+        frames. Returns false if frames are missing. All but the last frame advance `progress`, a Progress.
         """
         if not self.program.buffers:
             return True
         if self._drawn is None or frame < self.frame:
             self._clear(size)
+            self.frame, self._first = min(self._first, frame) - 1, 0
         elif size != self._drawn[0]:
             self._scale(size) if is_live and self.frame > KEPT_FRAMES else self._clear(size)
         elif given != self._drawn[1] and not is_live:
@@ -99,8 +110,13 @@ class ToyPasses:
             self.frame = frame - 1  # earlier frames leave nothing behind
         self._drawn = size, given
         most, until = (WINDOW_FRAMES, time.perf_counter() + WINDOW_SECONDS) if is_live else (frame + 1, math.inf)
-        for _ in range(min(frame - self.frame, most)):
+        count = min(frame - self.frame, most)
+        if progress is not None:
+            progress.parts = max(count, 1)
+        for k in range(count):
             self._draw_frame(size, self.frame + 1, given)
+            if progress is not None and k < count - 1:
+                progress.advance()
             if is_live and self.gl.software:
                 self.gl.finish()
                 if time.perf_counter() > until:

@@ -55,6 +55,8 @@ class ExportDialog:
         imgui.text_wrapped(panel.scene.title + time)
         if self.is_film and not panel.is_animated:
             imgui.text_colored(theme.WARNING, "nothing moves in this scene: the frames will be equal")
+        if panel.keeps_pixels:
+            imgui.text_disabled("drawn anew from frame 0, with the present values")
         context = ControlContext(hidden=() if panel.can_denoise else ("denoise",))
         self.options = options = edit_settings(options, options_for(panel, self.is_film), context)
         if self.is_film:

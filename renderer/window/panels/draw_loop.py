@@ -207,6 +207,9 @@ class DrawLoop:
         assert panel.tiles is not None
         rest, changed = now - panel.interacted_at, self._displayed_state != self._requested_state()
         can_split = partial(panel.tiles.can_split, panel.scene.settings)
+        if panel.keeps_pixels:  # the same size while the user interacts, or the coarse pixels would stay
+            seconds = sample_budget(panel.last_frame, True, math.inf, False, can_split)
+            return panel.budget.divisor_for(size[0] * size[1], seconds, frame_budget.STEADY_HYSTERESIS)
         seconds = sample_budget(panel.last_frame, panel.is_playing, rest, changed, can_split)
         return panel.budget.divisor_for(size[0] * size[1], seconds / panel.readable_samples(now))
 

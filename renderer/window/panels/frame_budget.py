@@ -29,6 +29,7 @@ MAX_BATCH = 256  # samples of one draw
 RECENT = 3  # recent costs; the smallest counts, as other work of the machine can only make a draw slower
 PREVIEW_INTERVAL = 0.1  # seconds between two displays of the first sample, whose tiles are being drawn
 HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
+STEADY_HYSTERESIS = 4.0  # of a picture whose frames keep the pixels of earlier ones
 
 
 class FrameBudget:
@@ -69,7 +70,7 @@ class FrameBudget:
         """Expected seconds of a sample of `pixels` pixels, guessed before any is measured."""
         return self.seconds(pixels) if self._costs else self._guess * self.work * pixels
 
-    def divisor_for(self, pixels: int, budget: float) -> int:
+    def divisor_for(self, pixels: int, budget: float, hysteresis: float = HYSTERESIS) -> int:
         """The smallest divisor at which a panel of `pixels` pixels is drawn within `budget` seconds."""
         if self.fixed_divisor:
             return self.fixed_divisor
@@ -77,7 +78,7 @@ class FrameBudget:
             is_expensive = self._guess * self.work * pixels > FIRST_SECONDS
             return DIVISORS[-1] if is_expensive else FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
         for divisor in DIVISORS:
-            tolerance = HYSTERESIS if divisor == self.divisor else 1.0
+            tolerance = hysteresis if divisor == self.divisor else 1.0
             if self.seconds(pixels / divisor**2, divisor) <= budget * tolerance:
                 return divisor
         return DIVISORS[-1]

@@ -97,12 +97,23 @@ class Panel(PanelPicture):
     # Time
 
     def tick(self, seconds: float) -> None:
-        """Advances the scene time, unless paused; an animation repeats."""
+        """Advances the scene time, unless paused; an animation repeats.
+
+        The time waits for a picture that must draw every frame, as the clock of a slow game does.
+        """
         if self.is_playing:
             source, self.in_step_with = self.in_step_with, None
-            self.scene_time = source.scene_time if source else self.scene_time + seconds
+            most = max(self.scene_time, self.frame_times()[1] + seconds)
+            self.scene_time = source.scene_time if source else min(self.scene_time + seconds, most)
             if self.period:
                 self.scene_time %= self.period
+
+    def toggle_pause(self) -> None:
+        """Pauses at the frame that was drawn last, or resumes."""
+        self.paused = not self.paused
+        first, following = self.frame_times()
+        if self.paused and self.scene_time >= following:
+            self.scene_time = first
 
     def scrub(self, time: float) -> None:
         """Pauses at a time in seconds: coarse while the user drags, then with all samples."""

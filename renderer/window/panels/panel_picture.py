@@ -3,6 +3,7 @@
 DrawLoop draws this picture, Panel changes its scene, and PanelView shows its display and its errors.
 """
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -86,10 +87,16 @@ class PanelPicture(PanelScene):
         """Opens the picture of the scene; an error is shown in the panel, and `tiles` stays None."""
         self.is_open = True
         self.drawn = self.last_frame = self.display.frame = None
-        self.budget = FrameBudget(self.budget.fixed_divisor, SOFTWARE_GUESS if self.gpu.gl.software else GPU_GUESS)
+        before, budget = self._fallback, self.budget
+        self.budget = FrameBudget(budget.fixed_divisor, SOFTWARE_GUESS if self.gpu.gl.software else GPU_GUESS)
         with self.errors_stay():
             picture = open_picture(self.scene, self.gpu)
             picture.never_block()
+            if before is not None and before.tiles.picture.keeps_pixels(before.scene.settings):
+                budget.keep_as_estimate()  # a coarse first frame would stay in the frames to come
+                self.budget = budget
+            if before is not None:
+                picture.continue_from(before.tiles.picture)
             self.tiles = RowTiles(self.gpu.gl, picture)
             self.display.reset()
             self.error = ""
@@ -168,6 +175,19 @@ class PanelPicture(PanelScene):
         with suppress(Exception):  # the draw asks the same and reports the error
             return self.picture is not None and self.picture.depends_on_time(settings)
         return False
+
+    @property
+    def keeps_pixels(self) -> bool:
+        """True if each frame is made of the pixels of the frame before."""
+        with suppress(Exception):  # the draw asks the same and reports the error
+            return self.picture is not None and self.picture.keeps_pixels(self.scene.settings)
+        return False
+
+    def frame_times(self) -> tuple[float, float]:
+        """The scene times, in seconds, from which and up to which the frame drawn last is shown."""
+        with suppress(Exception):
+            return self.picture.frame_times(self.scene.settings) if self.picture is not None else (-math.inf, math.inf)
+        return -math.inf, math.inf
 
     def pixel_work(self, settings: PictureSettings) -> float:
         """An upper bound of the work of a pixel (Picture.work()), at least 1; costs of draws are proportional to it."""

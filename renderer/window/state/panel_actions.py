@@ -77,7 +77,7 @@ def reset_scene(app: AppState) -> None:
 
 def toggle_pause(app: AppState) -> None:
     """Pauses or resumes."""
-    app.panel.paused = not app.panel.paused
+    app.panel.toggle_pause()
     app.show_message("paused" if app.panel.paused else "resumed")
 
 

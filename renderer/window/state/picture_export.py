@@ -55,7 +55,8 @@ class FilmOptions(StillOptions):
 def options_for(panel: Panel, is_film: bool) -> StillOptions:
     """The default options for a panel's scene: what `rayfold export` takes."""
     scene = panel.scene
-    width, height = (min(max(side, 16), MAX_SIDE) for side in scene.size or DEFAULT_SIZE)
+    shown = panel.draw_loop.size if panel.keeps_pixels else DEFAULT_SIZE  # its strokes are so many pixels wide
+    width, height = (min(max(side, 16), MAX_SIDE) for side in scene.size or shown)
     samples = scene.samples or getattr(scene.settings, "samples", 0)
     samples = samples if isinstance(samples, int) else 0
     if not is_film:
