@@ -15,6 +15,10 @@ from renderer.records import dataclass, field, fields, replace
 from renderer.scene.schema import PictureSettings, setting
 
 
+MIRRORED = {"y_axis": "up"}  # the attribute of a <flame> that was mirrored for the file
+NEUTRAL = Xform(color_speed=0.0)  # the final xform that changes nothing
+
+
 @dataclass(frozen=True)
 class Settings(Flame, PictureSettings):
     """A flame and its view. `y_axis` is "up" in flames of scene files and "down" in flames of .flame files.
@@ -54,10 +58,19 @@ def _less_blurred(flame: Flame) -> Flame:
 
 
 def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) -> Settings:
-    """The settings that draw a flame of a .flame file; `keyframes` are the key frames of its animation, if any."""
+    """The settings that draw a flame of a .flame file; `keyframes` are the key frames of its animation, if any.
+
+    Flames that keyframes_for_file() has mirrored are mirrored back: their triangles lie where they were drawn.
+    """
+    y_axis: Literal["up", "down"] = "down"
+    if all(is_mirrored(each) for each in (key, *keyframes)):
+        extras = [{k: v for k, v in each.extra.items() if k not in MIRRORED} for each in (key, *keyframes)]
+        pairs = zip((key, *keyframes), extras, strict=True)
+        key, *keys = (replace(each, flame=flip_y(each.flame), extra=read_only(extra)) for each, extra in pairs)
+        y_axis, keyframes = "up", tuple(keys)
     values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
     values["quality"] = min(max(key.quality, 1e-3), 1e9)
-    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keyframes)
+    return Settings(**values, view=key.view, y_axis=y_axis, pixel_aspect=key.pixel_aspect, keyframes=keyframes)
 
 
 def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "") -> KeyFrame:
@@ -75,19 +88,25 @@ def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFra
     keyframes = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
     if settings.y_axis == "down":
         return list(keyframes)
-    return [replace(key, flame=flip_y(key.flame)) for key in keyframes]
+    return [replace(key, flame=flip_y(key.flame), extra=read_only(key.extra | MIRRORED)) for key in keyframes]
+
+
+def is_mirrored(key: KeyFrame) -> bool:
+    """True if keyframes_for_file() has mirrored the flame: it says so, or all that its final xform does is mirror."""
+    return key.extra.items() >= MIRRORED.items() or key.flame.final_xform == flip_y(Flame()).final_xform
 
 
 def flip_y(flame: Flame) -> Flame:
     """The flame mirrored in y, by negating the rows of y in the post-affine of its final xform.
 
-    Raises UserError if the final xform is applied with a probability below 1.
+    A final xform that does nothing is added for it, or removed after it. Raises UserError if the final xform is applied with a probability below 1.
     """
-    final = flame.final_xform or Xform(color_speed=0.0)
+    final = flame.final_xform or NEUTRAL
     if final.opacity != 1:
         raise UserError(
             f"a flame with y_axis up and a final xform of opacity {final.opacity:g} cannot be written as a .flame file;"
             " its opacity must be 1"
         )
     a, b, c, d, e, f = final.post
-    return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
+    flipped = replace(final, post=(a, b, c, -d + 0.0, -e + 0.0, -f + 0.0))
+    return replace(flame, final_xform=None if flipped == NEUTRAL else flipped)

@@ -46,10 +46,19 @@ def new_scene(folder: Path) -> Scene:
     return scene_of_table(NEW_SCENE, folder / "untitled.toml")
 
 
+NEW_FLAME = "untitled flame"  # the title, until the flame is saved
+
+
 def new_flame(folder: Path) -> Scene:
     """A flame of three xforms, Sierpinski's triangle, without a file, titled "untitled flame"."""
     flame = load(SCENES / "sierpinski.toml")
-    return replace(flame, path=folder / "untitled_flame.toml", title="untitled flame", bench={}, test={})
+    xforms = []
+    for xform in flame.settings.xforms:  # y points down, as in .flame files, so that one is written as it is
+        a, b, c, d, e, f = xform.affine
+        xforms.append(replace(xform, affine=(a, -b + 0.0, c, -d + 0.0, e, -f + 0.0)))
+    settings = replace(flame.settings, y_axis="down", xforms=tuple(xforms))
+    path, title = folder / "untitled_flame.flame", NEW_FLAME
+    return replace(flame, path=path, title=title, settings=settings, bench={}, test={})
 
 
 def new_shader() -> Scene:

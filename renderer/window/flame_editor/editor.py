@@ -18,21 +18,18 @@ from renderer.flames import edit, evolve, framing, palettes
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.gradient_files import SUFFIXES, read_gradients, write_gradient
-from renderer.flames.settings import Settings, keyframes_for_file, to_keyframe
+from renderer.flames.settings import Settings, to_keyframe
 from renderer.flames.temporal import relative_view
-from renderer.flames.xml.write import to_xml
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
-from renderer.system.outputs import write_text
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel, PanelEditor
-from renderer.window.panels.panel_scene import SceneFile
-from renderer.window.state import open_files, panel_actions
+from renderer.window.state import open_files, panel_actions, save_files
 from renderer.window.state.app_state import AppState
 
 GROUP = "Flame"
@@ -140,6 +137,8 @@ class Editor(PanelEditor):
         if imgui.is_item_hovered():
             radius = triangles.HIT_RADIUS * self.scale
             self.hovered = triangles.hit_test(self.flame, transform, position, self.index, self.post, radius)
+            if imgui.is_mouse_released(0) and not any(imgui.get_mouse_drag_delta(0)):
+                self._select_at(transform, position)
         if self.hovered is None or imgui.get_io().key_shift:
             return False
         if imgui.is_item_activated() and imgui.is_mouse_down(0):
@@ -147,6 +146,12 @@ class Editor(PanelEditor):
             self.pin_time()
             return True
         return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
+
+    def _select_at(self, transform: triangles.WindowTransform, position: tuple[float, float]) -> None:
+        """Selects the smallest triangle around a click, as in Apophysis; a drag there moves the view."""
+        around = triangles.around(self.flame, transform, position, self.post)
+        if around and self.hovered is None:
+            self.selected = around[0]
 
     def overlay(self) -> bool:
         """Draws the grid of variants over the window, and advances the search for a random flame.
@@ -256,27 +261,12 @@ class Editor(PanelEditor):
             values = {name: getattr(flame, name) for name in FLAME_FIELDS}
             values |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
             self.selected = self.key = 0
-            self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **values), moved=False)
+            view = replace(view, center=(view.center[0], -view.center[1]))
+            self.show(replace(self.settings, view=view, y_axis="down", keyframes=(), **values), moved=False)
 
     def save(self) -> None:
         """Asks for the .flame file to which the flame, or its key frames, are written."""
-        path = self.panel.original.path
-        start = open_files.scene_folder(self.app) / f"{path.name.partition('.')[0]}.flame"
-        self.app.ask_file("Save as .flame", start, (".flame",), self._write, saves=True)
-
-    def _write(self, path: Path) -> None:
-        """Writes the flame in its scene's size, if any; the panel then shows it as that file's."""
-        panel = self.panel
-        shown = panel.display.texture.size if panel.display.texture is not None else (1280, 720)
-        size = panel.scene.size or shown
-        write_text(path, to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
-        self.app.file_watcher.accept(path)
-        panel.base = None
-        panel.file = SceneFile(replace(panel.scene, path=path), None)
-        panel.show(panel.original)
-        self.app.record()
-        self.app.recent.add(path)
-        self.app.show_message(f"saved {path.name}")
+        save_files.ask_name(self.app, self.panel, (".flame",))
 
     def open_library(self) -> None:
         """Shows the thumbnails of all files of flames in the folder of this flame's file."""

@@ -81,6 +81,16 @@ def contains(corners: Sequence[Point], position: Point) -> bool:
     return bool(u >= 0 and v >= 0 and u + v <= 1)
 
 
+def around(flame: Flame, transform: WindowTransform, position: Point, post: bool) -> list[int]:
+    """The indices of the xforms whose triangles have a window position inside, the smallest triangle first."""
+    found = []
+    for index in xform_indices(flame):
+        o, x, y = (transform.to_window(each) for each in edit.triangle(edit.xform_at(flame, index), post))
+        if contains((o, x, y), position):
+            found.append((abs((x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])), index))
+    return [index for _, index in sorted(found)]
+
+
 def hit_test(
     flame: Flame, transform: WindowTransform, position: Point, selected: int, post: bool, radius: float
 ) -> Drag | None:

@@ -8,9 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from renderer.errors import UserError
+from renderer.export.plan import DEFAULT_SIZE
+from renderer.flames.settings import keyframes_for_file
+from renderer.flames.xml.read import read_library
+from renderer.flames.xml.write import to_xml
 from renderer.formats.images import write_png
 from renderer.paths import is_bundled
 from renderer.pictures import make_recipe
+from renderer.scene.scene import Scene
 from renderer.system.files import read_text
 from renderer.system.outputs import write_text
 from renderer.window.document import creation
@@ -19,22 +24,40 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.open_files import PROGRAM_SUFFIXES, check_own, save_copy, scene_folder
 
 
+FLAME_SUFFIXES = (".flame", ".flam3")
+
+
 def save_scene(app: AppState, panel: Panel | None = None) -> None:
     """Writes a panel's scene (default: the active one's); asks for a file if it has none, or one of the program."""
     panel = panel or app.panel
-    if panel.file.path is None or is_bundled(panel.file.path):
+    path = panel.file.path or (panel.original.path if _holds(panel.original.path, panel) else None)
+    if path is None or is_bundled(path):
         save_scene_as(app, panel)
         return
     with app.errors_as_messages("saving the scene", ValueError):
-        save_to(app, panel, panel.file.path)
+        save_to(app, panel, path)
+
+
+def _holds(path: Path, panel: Panel) -> bool:
+    """True for a .flame file that holds the panel's flame, or its key frames, and no other flame."""
+    if path.suffix not in FLAME_SUFFIXES or panel.scene.picture != "flame" or not path.is_file():
+        return False
+    return len(read_library(path)[0]) == max(len(panel.original.settings.keyframes), 1)
 
 
 def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
+    is_file_of_flames = panel.scene.picture == "flame" and panel.original.path.suffix in FLAME_SUFFIXES
+    ask_name(app, panel, (".flame", ".toml") if is_file_of_flames else (".toml", ".flame"))
+
+
+def ask_name(app: AppState, panel: Panel, suffixes: tuple[str, ...]) -> None:
+    """Asks where to write a panel's scene, as a file with one of these suffixes; the first is for a name without."""
+    suffixes = suffixes if panel.scene.picture == "flame" else (".toml",)
     name = (panel.file.path or panel.original.path).name.partition(".")[0]
-    start = scene_folder(app) / f"{name}.toml"
-    app.ask_file("Save as", start, (".toml",), partial(save_to, app, panel), saves=True)
+    title = f"Save as {suffixes[0]}" if len(suffixes) == 1 else "Save as"
+    app.ask_file(title, scene_folder(app) / f"{name}{suffixes[0]}", suffixes, partial(save_to, app, panel), saves=True)
 
 
 def save_to(app: AppState, panel: Panel, path: Path) -> None:
@@ -43,22 +66,32 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     check_own(path)
     _save_programs(app, panel, path)
     document = panel.document
-    if panel.file.path is None and document.scene.title == creation.NEW_SCENE["title"]:
+    if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):
         titled = replace(document.scene, title=path.stem.replace("_", " "))
         document = replace(document, scene=titled)
-    text = document.text_for(path)
-    write_text(path, text.text)
+    if path.suffix in FLAME_SUFFIXES:
+        text, scene = None, replace(document.scene, path=path)
+        write_text(path, _flame_text(panel, scene))
+    else:
+        text = document.text_for(path)
+        write_text(path, text.text)
+        scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     app.file_watcher.accept(path)
-    scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     app.record_change()
     old_title = panel.scene.title
     panel.base = panel.file.saved = text
-    panel.file.path, panel.file.original = path, scene
+    panel.file.path, panel.file.original = path if text else None, scene
     panel.show(scene)
     app.record_name(panel, path, old_title, scene.title)
     app.recent.add(path)
     app.presets_cache = None
     app.show_message(f"saved {path.name}")
+
+
+def _flame_text(panel: Panel, scene: Scene) -> str:
+    """The flame, or its key frames, as a .flame file in its scene's size, if any; raises InputError."""
+    shown = panel.display.texture.size if panel.display.texture is not None else DEFAULT_SIZE
+    return to_xml(keyframes_for_file(scene.settings, scene.size or shown, scene.title))
 
 
 def _save_programs(app: AppState, panel: Panel, path: Path) -> None:

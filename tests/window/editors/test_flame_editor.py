@@ -1,6 +1,6 @@
 """The editor of flames: triangles stand where xforms put points, drags and keys do what the pure functions say."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -462,7 +462,10 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     assert key.size == (1280, 960), "a file's flame keeps its own size"
     assert not warnings and key.extra["name"] == screen.app.panel.scene.title
     size = (120, 90)
-    views = [settings_from_keyframe(key), settings(screen)]
+    again = settings_from_keyframe(key)
+    assert (again.y_axis, again.final_xform) == ("up", None) and again.xforms == settings(screen).xforms
+    flame = {f.name: getattr(key.flame, f.name) for f in fields(key.flame)}  # as other programs read the file
+    views = [Settings(**flame, view=key.view, y_axis="down"), settings(screen)]
     dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]
     assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].y_axis == "down"
     assert views[0].view.center == pytest.approx(views[1].view.center)
@@ -471,6 +474,43 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     assert np.corrcoef(boxed[0].ravel(), boxed[1].ravel())[0, 1] > 0.98
     flipped = boxed[1][::-1]
     assert np.corrcoef(boxed[0].ravel(), flipped.ravel())[0, 1] < 0.9
+
+
+def test_a_new_flame_is_saved_and_saved_again_as_flame(screen, tmp_path):
+    app = screen.app
+    press(screen, "Ctrl+Shift+N")
+    press(screen, "Ctrl+S")
+    assert app.dialog.name == "untitled_flame.flame" and app.dialog.suffixes == (".flame", ".toml")
+    app.dialog.enter(tmp_path)
+    app.dialog.name = "my leaf"
+    app.dialog.accept()
+    screen.frame()
+    path = tmp_path / "my leaf.flame"
+    assert "finalxform" not in path.read_text() and 'name="my leaf"' in path.read_text()
+    assert app.panel.scene.title == "my leaf" and not app.panel.has_unsaved_work
+    before = settings(screen)
+    editor(screen).change_xform(color=0.25)
+    frames(screen)
+    assert app.panel.has_unsaved_work
+    press(screen, "Ctrl+S")
+    assert app.dialog is None and not app.panel.has_unsaved_work and app.message == "saved my leaf.flame"
+    saved = load_for_window(path).settings
+    assert (saved.y_axis, saved.final_xform) == ("down", None)
+    assert saved.xforms == settings(screen).xforms != before.xforms
+    path.write_text(path.read_text().replace("</flames>", f"{path.read_text()[9:]}"))
+    press(screen, "Ctrl+S")
+    assert app.dialog is not None, "a file of two flames is not replaced by one"
+
+
+def test_a_final_xform_of_a_mirrored_flame_stays_its_own():
+    final = Xform((0.5, 0.1, 0.0, 0.2, 0.5, 0.3), color_speed=0.5)
+    flame = Settings(xforms=(Xform(),), final_xform=final, y_axis="up")
+    (key,) = keyframes_for_file(flame, (64, 48), "a")
+    assert key.flame.final_xform.post == (1, 0, 0, 0, -1, 0)
+    again = settings_from_keyframe(key)
+    assert (again.y_axis, again.final_xform) == ("up", final)
+    foreign = settings_from_keyframe(replace(key, extra={}))
+    assert (foreign.y_axis, foreign.final_xform) == ("down", key.flame.final_xform)
 
 
 def test_a_flame_file_round_trips():
