@@ -1,5 +1,8 @@
-// Light in silk: sines that bend each other. Type, and the picture follows; Ctrl+S saves a file of your own.
-// iTime, iResolution, iMouse and the rest are as on shadertoy.com; a uniform with a range is a slider.
+// Light in silk: sines that bend each other.
+// Type, and the picture follows; Ctrl+S saves it.
+// iTime, iResolution, iMouse: as on shadertoy.com.
+// A uniform with a range is a slider;
+// "Add buffer", above, adds a pass with feedback.
 uniform float folds = 5.0;  // 1 to 9
 uniform float speed = 0.3;  // 0 to 2
 

@@ -14,7 +14,9 @@ from renderer.flames.genome import Flame
 
 RESOLUTION = 256  # buckets along each side
 CHAINS, STEPS = 4096, 64
-COVERAGE = 0.99  # fraction of the points that the view encloses along each axis: of 3 % more, flames are cropped
+# Fractions of the points that each round of fit_view() encloses along each axis. The last round looks at most a fifth
+# beyond the 99 %: so it keeps the tips of a flame, and leaves out what is thrown far away.
+COVERAGES = (0.99, 0.99, 0.9999)
 
 
 def bucket_counts(game: ChaosGame, flame: Flame, center: Sequence[float] | np.ndarray, half_size: float) -> np.ndarray:
@@ -33,7 +35,7 @@ def bucket_counts(game: ChaosGame, flame: Flame, center: Sequence[float] | np.nd
 def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "up") -> FlameView:
     """A view of ratio `aspect` (width over height) that encloses nearly all points; height 4 if no point is plotted."""
     center, half_size, height = np.zeros(2), 16.0, 4.0
-    for _ in range(3):  # each round zooms in
+    for coverage in COVERAGES:  # each round zooms in
         counts = bucket_counts(game, flame, center, half_size)
         if not counts.sum() > 0:
             height = 4.0
@@ -41,7 +43,7 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
         bounds = []
         for axis in (0, 1):
             cumulative = np.cumsum(counts.sum(axis)) / counts.sum()
-            low, high = np.searchsorted(cumulative, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+            low, high = np.searchsorted(cumulative, [(1 - coverage) / 2, (1 + coverage) / 2])
             bounds.append((low, high + 1))
         (left, right), (top, bottom) = bounds
         center = center + (np.array([left + right, top + bottom]) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION

@@ -14,7 +14,6 @@ from renderer.plain import format_value
 from renderer.records import dataclass, field, fields, replace
 from renderer.scene.schema import PictureSettings, setting
 
-
 MIRRORED = {"y_axis": "up"}  # the attribute of a <flame> that was mirrored for the file
 NEUTRAL = Xform(color_speed=0.0)  # the final xform that changes nothing
 
@@ -99,7 +98,8 @@ def is_mirrored(key: KeyFrame) -> bool:
 def flip_y(flame: Flame) -> Flame:
     """The flame mirrored in y, by negating the rows of y in the post-affine of its final xform.
 
-    A final xform that does nothing is added for it, or removed after it. Raises UserError if the final xform is applied with a probability below 1.
+    A final xform that does nothing is added for it, or removed after it. Raises UserError if the final xform is applied
+    with a probability below 1.
     """
     final = flame.final_xform or NEUTRAL
     if final.opacity != 1:

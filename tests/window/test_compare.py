@@ -13,7 +13,7 @@ from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import comparison, display, panel_view, picture_overlays
+from renderer.window.panels import comparison, display, picture_overlays
 from renderer.window.state import panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
@@ -79,7 +79,7 @@ def test_a_button_keeps_its_width_and_an_error_names_the_file_alone(screen):
     assert one == other > 0 == theme.button_width("Find")
     panel = screen.app.panel
     panel.update_error = f"{panel.original.path}:8: syntax error"
-    assert panel_view._short_error(panel) == "first.toml:8: syntax error"
+    assert panel.short_error == "first.toml:8: syntax error"
 
 
 def test_the_inspector_compares_linear_values_and_says_that_exposures_differ(screen):

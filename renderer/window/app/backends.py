@@ -203,6 +203,7 @@ class Window:
         self._dropped: list[Path] = []  # files dropped on the window since the last frame
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
+        self._chord = (False, False)  # Ctrl and Alt at the last press of a key
         self._is_damaged = True  # the window system asks for a new frame
         self._reports: list[str] = []  # errors of GLFW since the last frame
         self._reported: set[str] = set()  # errors of GLFW that were printed
@@ -300,14 +301,22 @@ class Window:
     def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
         if action == glfw.PRESS and key in KEYS:
             control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
-            self._modifiers_at_press[KEYS[key]] = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
+            held = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
+            if (held[0], held[2]) != self._chord:  # End in the frame in which Ctrl is released has no effect
+                self._draw_queued()
+            self._modifiers_at_press[KEYS[key]], self._chord = held, (held[0], held[2])
 
     def _on_button(self, handle: object, button: int, action: int, mods: int) -> None:
         """Draws the frames of a drag before its release: a control that is released in the frame of a motion misses it.
 
         Dear ImGui's callback, which follows, adds the release.
         """
-        for _ in range(MAX_QUEUED_FRAMES if action == glfw.RELEASE else 0):
+        if action == glfw.RELEASE:
+            self._draw_queued()
+
+    def _draw_queued(self) -> None:
+        """Draws the frames of the events that wait."""
+        for _ in range(MAX_QUEUED_FRAMES):
             if self._ui is not None and imgui.get_current_context().input_events_queue:
                 self._ui.frame(self._new_frame, self.gl.screen)
 

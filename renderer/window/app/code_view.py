@@ -17,9 +17,11 @@ from renderer.plain import printable
 from renderer.system import drafts
 from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
+from renderer.toys.program import with_buffer
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
+from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state import main_loop, open_files
 from renderer.window.state.app_state import AppState
@@ -45,11 +47,10 @@ def error_line(sentence: str, name: str) -> int | None:
 
 
 def text_files(panel: Panel) -> list[Path]:
-    """The files that are edited beside a panel: its text_file(), its shaders, the GLSL passes behind it."""
-    first = text_file(panel)
+    """The files that are edited beside a panel: its shaders, its text_file(), the GLSL passes behind it."""
     shaders = sorted(path for path in panel.scene.files if path.suffix in open_files.SHADER_SUFFIXES)
     passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
-    return list(dict.fromkeys(path for path in (first, *shaders, *passes) if path is not None))
+    return list(dict.fromkeys(path for path in (*shaders, text_file(panel), *passes) if path is not None))
 
 
 class CodeView:
@@ -162,6 +163,9 @@ class CodeView:
                 self._write(drafts.file_of(self.path))
             elif copy is not None:
                 self._save_copy(copy)
+            elif self.path == creation.UNTITLED_SHADER:
+                start, name = open_files.scene_folder(self.app), "my_shader.glsl"
+                self.app.ask_file("Save as", start / name, (self.path.suffix,), self._save_copy, saves=True)
             else:
                 start = Path.cwd() / self.path.name
                 self.app.show_message(f"{self.path.name} comes with the program, which stays as it is: choose a copy")
@@ -205,11 +209,24 @@ class CodeView:
         if imgui.button("Hide (Ctrl+J)"):
             self.app.overlays.code.is_on = False
         imgui.same_line()
+        self._add_buffer()
         self._choose_file(text_files(panel))
-        self._mark(panel.update_error or panel.error)  # the picture shows its text
+        self._mark(panel.short_error)  # the picture shows its text
         self._limit_paste()
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
             self.editor.render("##text", imgui.ImVec2(0, 0))
+
+    def _add_buffer(self) -> None:
+        """A button that puts one more buffer before the tab Image of a shader."""
+        if self.path != self.app.panel.original.path or self.path.suffix not in open_files.SHADER_SUFFIXES:
+            return
+        if theme.button("Add buffer", "a pass before the image that reads what it drew in the frame before"):
+            text = with_buffer(self.editor.get_text())
+            if text is None:
+                self.app.show_message("a shader has at most the buffers A, B, C and D")
+            else:
+                self.editor.set_text(text)
+        imgui.same_line()
 
     def _choose_file(self, files: list[Path]) -> None:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""
@@ -218,7 +235,8 @@ class CodeView:
         current = files.index(self.path) if self.path in files else -1
         imgui.set_next_item_width(-1)
         imgui.begin_disabled(self.is_changed)
-        chosen = choose_index("##file", shown, [printable(path.name) for path in files], current)
+        names = [printable(f"{path.name}{' (of the program)' if is_bundled(path) else ''}") for path in files]
+        chosen = choose_index("##file", shown, names, current)
         imgui.end_disabled()
         if chosen is not None:
             with self.app.errors_as_messages("opening the program"):
@@ -243,5 +261,5 @@ class CodeView:
         line = error_line(error, self.path.name)
         self.editor.set_show_matching_brackets(line is None)  # one without a partner is red, as the marked line is
         if error and line is not None:
-            color, text = theme.color_u32(ERROR_COLOR), printable(error, len(error), keep="\n")
-            self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, text, text)
+            color = theme.color_u32(ERROR_COLOR)
+            self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)

@@ -29,7 +29,7 @@ from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.scene_editor.editor import SceneEditor
 from renderer.window.scene_editor.toy_input import ToyEditor
-from renderer.window.state import open_files, panel_actions
+from renderer.window.state import open_files, panel_actions, unsaved
 from renderer.window.state.app_state import AppState
 from renderer.window.state.edit_actions import control_context
 from renderer.window.state.open_panels import GAP
@@ -177,7 +177,8 @@ class MainWindow:
         if app.dialog is not None or app.overlays.question is not None:
             return available
         opened = imgui.get_current_context().open_popup_stack.size()
-        if escape and opened and not io.want_text_input and not app.input.keyboard_navigation:
+        types_elsewhere = io.want_text_input and not (self.overlays.code.is_focused and app.overlays.code)
+        if escape and opened and not types_elsewhere and not app.input.keyboard_navigation:
             imgui.internal.close_popup_to_level(opened - 1, True)
             return available
         if app.overlays.palette:
@@ -261,7 +262,7 @@ class MainWindow:
                 active = index == app.panels.active
                 overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
                 with panel.errors_stay():
-                    title = app.panels.title(panel)
+                    title = ("* " if unsaved.has_work(app, panel) else "") + app.panels.title(panel)
                     self.panel_view.draw(panel, title, panel_rect, image_rect, now, active, overlay)
                 if active and len(app.panels) > 1 and not app.panels.maximized:
                     low, high = theme.corners(panel_rect)
@@ -298,7 +299,7 @@ class MainWindow:
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not uses_tab)
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
-            changed = "  (not saved)" if panel.has_unsaved_work else "  (changed)" if panel.is_changed else ""
+            changed = "  (not saved)" if unsaved.has_work(app, panel) else ""
             imgui.text_disabled(f"{panel.scene.picture}   {printable(panel.original.path.name)}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
@@ -345,7 +346,7 @@ class MainWindow:
         label("scene")  # of the folder of this one
         panel, paths = self.app.panel, [preset.path for preset in presets]
         name = panel.original.path.stem
-        shown = name if panel.scene == panel.original else f"{name} (changed)"
+        shown = f"{name} (not saved)" if unsaved.has_work(self.app, panel) else name
         current = paths.index(panel.original.path) if panel.original.path in paths else -1
         chosen = choose_index("##preset", shown, [path.stem for path in paths], current)
         if chosen is not None:

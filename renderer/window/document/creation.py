@@ -46,6 +46,7 @@ def new_scene(folder: Path) -> Scene:
     return scene_of_table(NEW_SCENE, folder / "untitled.toml")
 
 
+UNTITLED_SHADER = ASSETS / "untitled_shader.glsl"
 NEW_FLAME = "untitled flame"  # the title, until the flame is saved
 
 
@@ -63,7 +64,7 @@ def new_flame(folder: Path) -> Scene:
 
 def new_shader() -> Scene:
     """A small shader of the program's, which saving copies to a file of the user's own."""
-    return load(ASSETS / "untitled_shader.glsl")
+    return load(UNTITLED_SHADER)
 
 
 def can_add(settings: PictureSettings) -> bool:

@@ -340,6 +340,10 @@ class Editor(PanelEditor):
 
     # Keys
 
+    def hidden_settings(self) -> list[str]:
+        """The name of a palette that the flame's own colors override."""
+        return ["palette"] if self.settings.colors else []
+
     def actions(self) -> list[Action]:
         """The key bindings of this editor."""
 

@@ -249,20 +249,20 @@ class FlameEditor(Editor):
         self._search()
 
     def _search(self) -> None:
-        """A list of variations by group, filtered by the typed text; Enter adds the first whose name has it."""
+        """A list of variations by group, filtered by the typed text; Enter adds the first, which is marked."""
         imgui.set_next_item_width(-1)
         flags = imgui.InputTextFlags_.enter_returns_true
         entered, self._filter = imgui.input_text_with_hint("##search", "add a variation", self._filter, flags)
         words = self._filter.lower().split()
         unused = [v for v in variation_table().values() if v.name not in self.xform.variations]
         shown = [v for v in unused if all(word in f"{v.group} {v.name}".lower() for word in words)]
-        named = [v for v in shown if all(word in v.name for word in words)]
-        chosen = next((v.name for v in named), None) if entered and words else None
+        shown.sort(key=lambda v: (*_rank(v.name, self._filter), v.group))
+        chosen = shown[0].name if entered and words and shown else None
         if imgui.begin_list_box("##found", (-1, 110 * self.scale)):
-            for group, members in groupby(sorted(shown, key=lambda v: v.group), key=lambda v: v.group):
+            for group, members in groupby(shown, key=lambda v: v.group):
                 imgui.separator_text(group)
                 for v in members:
-                    if imgui.selectable(v.name, False)[0]:
+                    if imgui.selectable(v.name, bool(words) and v is shown[0])[0]:
                         chosen = v.name
                     if imgui.is_item_hovered(imgui.HoveredFlags_.delay_short):
                         self.variation_pictures.tooltip(v.name)
@@ -298,6 +298,12 @@ class FlameEditor(Editor):
 
 def _xform_label(index: int) -> str:
     return "final" if index == edit.FINAL_XFORM else str(index + 1)
+
+
+def _rank(name: str, typed: str) -> tuple[bool, bool, bool]:
+    """Sorts names: the typed one first, then those that begin with it, then those that have it."""
+    word, low = typed.strip().lower(), name.lower()
+    return low != word, not low.startswith(word), word not in low
 
 
 def _drag(

@@ -15,6 +15,7 @@ from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.display import Display
 from renderer.window.panels.draw_loop import DrawLoop
 from renderer.window.panels.inspection import Inspection
+from renderer.window.panels.measurements import Measurements
 from renderer.window.panels.panel_picture import PanelHost, PanelPicture
 
 
@@ -47,6 +48,7 @@ class Panel(PanelPicture):
         self.interacted_at = self.now() if moved else self.interacted_at
         if other_picture:
             self.reopen()
+            self.measured = Measurements()
         elif self.error:
             self.error, self.drawn = "", None
             self.is_open = self.tiles is not None

@@ -7,14 +7,18 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from renderer.errors import UnavailableError
+from renderer.formats.images import read_pixels
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
+from renderer.paths import ASSETS, is_bundled
 from renderer.pictures import open_picture
 from renderer.pictures.picture import Frame, Picture
+from renderer.plain import printable
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings
 from renderer.window.boundary import contained
@@ -23,7 +27,7 @@ from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, responds
 from renderer.window.panels.display import Denoiser, Display
 from renderer.window.panels.frame_budget import GPU_GUESS, SOFTWARE_GUESS, FrameBudget
-from renderer.window.panels.inspection import Inspection
+from renderer.window.panels.inspection import Inspection, to_texture
 from renderer.window.panels.measurements import Measurements
 from renderer.window.panels.panel_scene import PanelScene
 from renderer.window.panels.pixel_zoom import PixelZoom
@@ -69,6 +73,7 @@ class PanelPicture(PanelScene):
         self.last_frame: Frame | None = None  # the frame of the last draw, whose device later draws use
         # the display
         self.display = Display(gl)
+        self._preview: tuple[Path, Texture | None] | None = None  # the file of `preview`, and its texture
         self.comparison = Comparison(gl)
         self.inspection = Inspection(gl, scene.inspect)
         self.zoom = PixelZoom()
@@ -82,6 +87,15 @@ class PanelPicture(PanelScene):
     def picture(self) -> Picture[Any] | None:
         """The picture, or None before the first draw and after a failure."""
         return self.tiles.picture if self.tiles is not None else None
+
+    @property
+    def preview(self) -> Texture | None:
+        """The bundled picture of the program's scene, to be seen until its own is drawn; None if there is none."""
+        path = ASSETS / "gallery" / f"{self.original.path.stem}.png"
+        if self._preview is None or self._preview[0] != path:
+            is_known = is_bundled(self.original.path) and path.is_file()
+            self._preview = path, to_texture(self.gpu.gl, read_pixels(path)[..., :3]) if is_known else None
+        return self._preview[1]
 
     def open_picture(self) -> None:
         """Opens the picture of the scene; an error is shown in the panel, and `tiles` stays None."""
@@ -138,6 +152,14 @@ class PanelPicture(PanelScene):
         elif self.tiles is not None and self.tiles is not self._fallback.tiles:
             self.tiles.release()  # the picture of an earlier edit, which has not drawn yet
         self.tiles = None  # a picture is never asked about the settings of another scene
+
+    @property
+    def short_error(self) -> str:
+        """The error, in which the panel's files have their names alone."""
+        error = self.error or self.update_error
+        for path in (self.original.path, *self.scene.files) if error else ():
+            error = error.replace(str(path), path.name)
+        return printable(error, 10 * len(error), keep="\n")  # an escape has up to 10 characters
 
     @property
     def is_reloading(self) -> bool:

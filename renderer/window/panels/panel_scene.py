@@ -71,7 +71,11 @@ class PanelScene:
         path = self.original.path
         if not self.is_changed or path.suffix == ".toml" and not is_bundled(path):
             return self.is_changed
-        shown, before = self.scene, self.original
+        return self.holds_work(self.scene)
+
+    def holds_work(self, shown: Scene) -> bool:
+        """True if `shown` differs from the opened scene in more than looks."""
+        before = self.original
         if type(shown.settings) is not type(before.settings):
             return True
         looks = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in LOOKS}

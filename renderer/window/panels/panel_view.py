@@ -45,20 +45,32 @@ class PanelView:
             self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
         elif not panel.error:
-            size = imgui.calc_text_size(PREPARING)
-            x, y, width, height = image_rect
-            position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
-            draw.add_text(position, theme.color_u32(theme.DIM), PREPARING)
+            self._preparing(panel, image_rect)
         if overlay and (panel.display.texture is not None or not panel.error):
             draw.push_clip_rect(*theme.corners(image_rect), True)
             overlay()
             draw.pop_clip_rect()
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
-        if error := _short_error(panel):
+        if error := panel.short_error:
             problem = "This picture cannot be drawn" if panel.error else "Update failed; showing the last good picture"
             self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
         draw.pop_clip_rect()
+
+    def _preparing(self, panel: Panel, rect: Rect) -> None:
+        """What a panel shows before its first picture: the scene's bundled picture, if any, and a line about it."""
+        draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
+        text, preview = PREPARING, panel.preview
+        if preview is not None:
+            scale = min(width / preview.size[0], height / preview.size[1])
+            across, down = (side * scale / 2 for side in preview.size)
+            middle = x + width / 2, y + height / 2
+            corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
+            draw.add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
+            text = f"preview: {PREPARING}"
+        size, font = imgui.calc_text_size(text), theme.FONT_SIZE * self.scale
+        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.5 if preview is None else 0.93)
+        theme.caption(draw, self.fonts.text, font, left, top, text, width)
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> float:
         """The picture, or the two that are compared, side by side at the wipe position; returns the caption's top."""
@@ -107,8 +119,7 @@ class PanelView:
         is_refining = panel.draw_loop.busy or measured.frame_rate.rate(now) > 0
         speed = _fit([*["paused"] * panel.paused, *_speed(panel, now)], width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
-        mark = "* " if panel.has_unsaved_work else ""
-        self._text(mark + title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
+        self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
@@ -164,14 +175,6 @@ class PanelView:
 
 def _region(values: np.ndarray, left: int, top: int, width: int, height: int) -> np.ndarray:
     return values[top : top + height, left : left + width]
-
-
-def _short_error(panel: Panel) -> str:
-    """The error of a panel, in which the panel's files have their names alone."""
-    error = panel.error or panel.update_error
-    for path in (panel.original.path, *panel.scene.files) if error else ():
-        error = error.replace(str(path), path.name)
-    return error
 
 
 def _fit(facts: list[str], width: float) -> str:

@@ -184,7 +184,7 @@ class AppState:
         """
         panels, opened = self.panels, self._opened_session
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
-        edited = (opened.edited or scenes != opened.scenes) and any(panel.is_changed for panel in panels)
+        edited = (opened.edited or scenes != opened.scenes) and any(panel.has_unsaved_work for panel in panels)
         edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
         solo, paused = panels.maximized.is_on, tuple(panel.paused for panel in panels)
         return Session(scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits, paused)

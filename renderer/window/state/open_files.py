@@ -22,6 +22,7 @@ from renderer.system.outputs import write_text
 from renderer.toys.program import with_absolute_images
 from renderer.window.boundary import contained
 from renderer.window.document import creation, scene_text
+from renderer.window.panels.display import Display
 from renderer.window.panels.panel import Panel
 from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
@@ -109,6 +110,9 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
     with app.undo_step():
         panel.open(scene)
         panel.inspection.forget(picture_class(scene.picture).view_names())
+        if scene.path != panel.scene.path:
+            panel.display = Display(panel.gpu.gl)  # the last scene's picture is not this one's
+            panel.display.reset()
         panel.show(scene)
         panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
     app.show_message(message or scene.title)

@@ -14,15 +14,22 @@ from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import write_png
 from renderer.paths import is_bundled
-from renderer.pictures import make_recipe
+from renderer.pictures import make_recipe, toy
 from renderer.scene.scene import Scene
 from renderer.system.files import read_text
 from renderer.system.outputs import write_text
+from renderer.toys.program import with_values
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
-from renderer.window.state.open_files import PROGRAM_SUFFIXES, check_own, save_copy, scene_folder
-
+from renderer.window.state.open_files import (
+    PROGRAM_SUFFIXES,
+    SHADER_SUFFIXES,
+    check_own,
+    reload,
+    save_copy,
+    scene_folder,
+)
 
 FLAME_SUFFIXES = (".flame", ".flam3")
 
@@ -32,10 +39,34 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
     panel = panel or app.panel
     path = panel.file.path or (panel.original.path if _holds(panel.original.path, panel) else None)
     if path is None or is_bundled(path):
-        save_scene_as(app, panel)
+        with app.errors_as_messages("saving the shader"):
+            if not _save_uniforms(app, panel):
+                save_scene_as(app, panel)
         return
     with app.errors_as_messages("saving the scene", ValueError):
         save_to(app, panel, path)
+
+
+def _save_uniforms(app: AppState, panel: Panel) -> bool:
+    """Writes changed values of uniforms into the shader's own file; false if it does not hold all that was changed."""
+    path, before, shown = panel.original.path, panel.original.settings, panel.scene.settings
+    if path.suffix not in SHADER_SUFFIXES or is_bundled(path) or not isinstance(before, toy.Settings):
+        return False
+    names = {uniform.key: uniform.name for uniform in toy.program_of(shown).uniforms}
+    values = {name: getattr(shown, key) for key, name in names.items() if getattr(shown, key) != getattr(before, key)}
+    kept = replace(shown, **{key: getattr(before, key) for key in names})
+    if not values and app.code_changed is None or panel.holds_work(replace(panel.scene, settings=kept)):
+        return False
+    if app.code_changed == path:
+        app.save_code(None)
+    text = with_values(read_text(path), values)
+    if text is None:
+        return False
+    write_text(path, text)
+    reload(app, {path}, shaders=False, is_quiet=True)
+    app.file_watcher.accept(path)
+    app.show_message(f"saved {path.name}, with the values of its uniforms")
+    return True
 
 
 def _holds(path: Path, panel: Panel) -> bool:
@@ -49,6 +80,8 @@ def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
     is_file_of_flames = panel.scene.picture == "flame" and panel.original.path.suffix in FLAME_SUFFIXES
+    if panel.original.path.suffix in SHADER_SUFFIXES:
+        app.show_message("a shader's file holds its code and uniforms alone: what else changed goes into a .toml file")
     ask_name(app, panel, (".flame", ".toml") if is_file_of_flames else (".toml", ".flame"))
 
 

@@ -29,6 +29,11 @@ class Question:
         return printable(first.name if isinstance(first, Path) else title(first))
 
 
+def has_work(app: AppState, panel: Panel) -> bool:
+    """True if closing the panel would lose work: of its scene, or of the code of its files."""
+    return panel.has_unsaved_work or app.code_changed in (panel.original.path, *panel.scene.files)
+
+
 def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:
     """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about the code too."""
     lost: list[Panel | Path] = [panel for panel in panels if panel.has_unsaved_work]

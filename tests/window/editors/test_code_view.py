@@ -168,7 +168,7 @@ def test_a_new_shader_is_drawn_beside_its_code_and_saved_as_a_file_of_ones_own(s
     before = code.path.read_text()
     code.editor.set_text(before.replace("folds = 5.0", "folds = 4.0"))
     code.save()
-    assert app.dialog.name == "untitled_shader.glsl" and app.dialog.saves
+    assert (app.dialog.name, app.dialog.title) == ("my_shader.glsl", "Save as") and app.dialog.saves
     app.dialog = None
     code._save_copy(tmp_path / "silk.glsl")
     finish(screen)

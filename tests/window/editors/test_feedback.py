@@ -10,6 +10,7 @@ from renderer.pictures import load, toy
 from renderer.system import drafts
 from renderer.system.progress import Progress
 from renderer.toys import passes
+from renderer.toys.program import with_buffer, with_values
 from renderer.window.panels import frame_budget
 from renderer.window.state import open_files
 from renderer.window.state.picture_export import options_for
@@ -112,3 +113,43 @@ def test_an_export_is_the_frame_that_is_shown(screen, tmp_path):
     panel.picture._is_live = False
     panel.picture.draw(replace(panel.scene.settings, size=0.5), (8, 8), 10 / 60)
     assert progress.parts == 11 and len(done) == 10, "an export says how many frames it has drawn"
+
+
+def test_the_sliders_of_a_shader_are_saved_into_its_file(screen, tmp_path):
+    app, panel, path = screen.app, screen.app.panel, tmp_path / "count.glsl"
+    frames(screen, 4)
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, size=0.5)))
+    frames(screen)
+    assert panel.has_unsaved_work
+    press(screen, "Ctrl+S")
+    assert app.dialog is None and path.read_text() == COUNT.replace("size = 0.25", "size = 0.5")
+    frames(screen, 4)
+    assert not panel.has_unsaved_work and panel.scene.settings.size == 0.5 == load(path).settings.size
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, rate=30.0)))
+    press(screen, "Ctrl+S")
+    assert app.dialog.name == "count.toml" and "a shader's file holds its code" in app.message
+
+
+def test_values_are_written_where_uniforms_are_declared():
+    text = "uniform float a;  // 0 to 1\n"
+    text += "uniform vec3 tint = vec3(1.0);  // color\nuniform bool on;\nuniform int n = 2, m;\n"
+    written = with_values(text, {"a": 0.25, "tint": (1.0, 0.5, 0.25), "on": True})
+    assert written.splitlines()[:3] == [
+        "uniform float a = 0.25;  // 0 to 1", "uniform vec3 tint = vec3(1.0, 0.5, 0.25);  // color",
+        "uniform bool on = true;",
+    ]  # fmt: skip
+    assert with_values(text, {"n": 3}) is None and with_values(text, {"gone": 1.0}) is None
+
+
+def test_a_button_adds_buffers(screen, tmp_path):
+    image = "void mainImage(out vec4 c, in vec2 p) { c = vec4(1); }\n"
+    text, path = image, tmp_path / "grown.glsl"
+    for count, name in enumerate("ABCD", 1):
+        text = with_buffer(text)
+        path.write_text(text)
+        program = toy.program_of(load(path).settings)
+        assert program.buffers == [f"Buffer {each}" for each in "ABCD"[:count]] and program.has_feedback
+        assert program.channels[f"Buffer {name}"][0].source == f"Buffer {name}"
+        assert program.channels["Image"][0].source == "Buffer A" and text.endswith(image)
+    assert with_buffer(text) is None
+    assert with_buffer(image + "// Buffer A\n" + image).count("mainImage") == 3
