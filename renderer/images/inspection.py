@@ -158,14 +158,17 @@ def id_colors(ids: np.ndarray) -> np.ndarray:
 def differences(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
     """Returns the MSE (of values 0 to 1), PSNR in dB and mean FLIP of two displayed pictures of one size, uint8 sRGB.
 
-    Omits FLIP, which is slow, above MAX_FLIP_PIXELS. ValueError for pictures of different sizes.
+    Also the largest difference, and where it is: x and y, fractions of width and height. Omits FLIP, which is slow, above
+    MAX_FLIP_PIXELS. ValueError for pictures of different sizes.
     """
     if a.shape[:2] != b.shape[:2]:
         sizes = [f"{picture.shape[1]} x {picture.shape[0]}" for picture in (a, b)]
         raise ValueError(f"the pictures have {sizes[0]} and {sizes[1]} pixels; only pictures of one size are measured")
     a, b = a[..., :3], b[..., :3]
-    mse = float(np.mean(((a.astype("f8") - b) / 255) ** 2))
-    out = {"MSE": mse, "PSNR": psnr(a, b)}
+    apart = np.abs(a.astype("f4") - b) / 255
+    row, column = np.unravel_index(int(apart.max(-1).argmax()), apart.shape[:2])
+    out = {"MSE": float(np.mean(apart.astype("f8") ** 2)), "PSNR": psnr(a, b), "largest": float(apart.max())}
+    out |= {"x": (float(column) + 0.5) / a.shape[1], "y": (float(row) + 0.5) / a.shape[0]}
     if a.shape[0] * a.shape[1] <= MAX_FLIP_PIXELS:
         out["FLIP"] = float(flip_map(b, a).mean())
     return out

@@ -84,6 +84,8 @@ def load_for_window(path: Path) -> Scene:
     if is_flame_file(path) and os.path.exists(path):
         return _open("flame_sheet", path) if _module("flame").flame_count(path) > 1 else load(path)
     scene = load(path)
+    if scene.samples and "samples" in scene.settings.__dataclass_fields__:  # a picture's recipe says how many it has
+        scene = replace(scene, settings=replace(scene.settings, samples=scene.samples))
     shown: Scene = _module("toy").with_date(scene) if scene.picture == "toy" else scene
     return shown
 

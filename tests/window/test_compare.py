@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.formats.images import linear_to_srgb
+from renderer.formats.images import linear_to_srgb, write_png
 from renderer.images import denoise
 from renderer.images.metrics import psnr
 from renderer.images.tone_mapping import ExposureMeter
 from renderer.paths import ROOT
-from renderer.pictures import load, open_picture
+from renderer.pictures import load, make_recipe, open_picture
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import comparison, display, picture_overlays
-from renderer.window.state import panel_actions
+from renderer.window.panels.pixel_zoom import PixelZoom
+from renderer.window.state import open_files, panel_actions
 from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
 
@@ -44,7 +45,7 @@ def test_comparison_with_a_kept_picture(screen):
     }
     press(screen, "W")
     difference = panel.comparison.textures(panel.display.texture, 0.0)[0].read()[..., :3]
-    wanted = np.abs(panel.display.texture.read()[..., :3].astype(int) - kept[..., :3]) * 8
+    wanted = np.abs(panel.display.texture.read()[..., :3].astype(int) - kept[..., :3]) * panel.comparison.look.gain
     assert np.abs(difference - np.minimum(wanted, 255)).max() <= 1
     press(screen, "W")
     assert panel.comparison.mode == "off"
@@ -69,6 +70,44 @@ def test_the_measured_difference_is_a_message_and_opens_its_section(screen):
     press(screen, "Ctrl+M")
     until(screen, lambda: screen.app.message.startswith("MSE 0"))
     assert "PSNR" in screen.app.message and "FLIP" in screen.app.message
+
+
+def test_a_reference_of_another_size_is_said_and_met(screen, tmp_path):
+    """A picture file of a 4:3 picture, compared in a panel of another shape, and the pixel that differs most."""
+    pixels = np.zeros((60, 80, 3), "u1")
+    pixels[45, 20] = 255
+    write_png(tmp_path / "kept.png", pixels)
+    finish(screen)
+    panel = screen.app.panel
+    panel.comparison.set_reference_file(tmp_path / "kept.png")
+    panel.comparison.switch("difference", panel.display.texture)
+    assert panel.comparison.other_size(panel.display.texture) == (80, 60)
+    panel.fixed_size = (80, 60)
+    finish(screen)
+    assert panel.display.texture.size == (80, 60) and panel.comparison.other_size(panel.display.texture) is None
+    width, height = screen.app.panels.image_rects[0][2:]
+    assert abs(width / height - 4 / 3) < 0.02, "the picture keeps its shape in the panel"
+    shown = panel.display.texture.read()[..., :3].astype("f8")
+    panel.comparison.switch("difference", panel.display.texture)
+    gain = panel.comparison.look.gain
+    assert gain == pytest.approx(255 / np.percentile(np.abs(shown - pixels), 99.9), rel=0.05)
+    panel.measure()
+    until(screen, lambda: "largest" in panel.comparison.numbers)
+    apart = np.abs(shown - pixels).max(-1)
+    row, column = np.unravel_index(apart.argmax(), apart.shape)
+    assert panel.comparison.largest_at == pytest.approx(((column + 0.5) / 80, (row + 0.5) / 60))
+    zoom = PixelZoom().zoomed(12, 0.5, 0.5).centered(*panel.comparison.largest_at)
+    assert column in zoom.pixels((80, 60))[0] and row in zoom.pixels((80, 60))[1]
+
+
+def test_a_picture_file_keeps_its_size_and_samples(screen, tmp_path):
+    recipe = make_recipe(screen.app.panel.scene, tmp_path, size=[64, 48], samples=7)
+    write_png(tmp_path / "a.png", np.zeros((48, 64, 3), "u1"), recipe)
+    open_files.open_path(screen.app, tmp_path / "a.png")
+    panel = screen.app.panel
+    assert (panel.fixed_size, panel.scene.settings.samples) == ((64, 48), 7)
+    finish(screen)
+    assert panel.display.texture.size == (64, 48) and panel.measured.samples == 7
 
 
 def test_a_button_keeps_its_width_and_an_error_names_the_file_alone(screen):

@@ -1,7 +1,7 @@
 """The numbers and pictures that the window shows of a picture, against NumPy, FLIP's own package and brute force."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from renderer.pictures import load, make_recipe, picture_class, picture_kinds
 from renderer.scene.scene import Inspect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.scene_text import written
-from renderer.window.panels.comparison import MODES, Comparison
+from renderer.window.panels.comparison import MODES, Comparison, DifferenceLook
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.session import Session, restore, save
 from tests.window.headless import center, finish, frames, point, press, until, window
@@ -68,7 +68,8 @@ def test_flip_equals_its_package(rng):
 
 def test_equal_pictures_have_no_error(rng):
     reference, _ = pictures(rng)
-    assert differences(reference, reference) == {"MSE": 0.0, "PSNR": float("inf"), "FLIP": 0.0}
+    found = differences(reference, reference)
+    assert [found[name] for name in ("MSE", "PSNR", "FLIP", "largest")] == [0.0, float("inf"), 0.0, 0.0]
 
 
 def test_differences_are_those_of_algebra():
@@ -136,20 +137,10 @@ def test_a_zoom_keeps_the_point_under_the_pointer_and_stays_inside():
     assert zoom.zoomed(-99, 0.5, 0.5) == PixelZoom()
 
 
-def test_sliders_of_a_difference_have_their_ranges(screen, monkeypatch):
-    """A gain darkens nothing, and exposure goes as far down as up; what a slider returns is what is compared."""
-    comparison, seen = screen.app.panel.comparison, {}
-
-    def slider(name, value, low, high, *more):
-        seen[name] = (value, low, high)
-        return True, high
-
-    monkeypatch.setattr(imgui, "slider_float", slider)
-    comparison.mode, comparison.gain, comparison.exposure = "difference", 3.0, -1.5
-    screen.app.panel.inspection.opens_controls = True
-    frames(screen, 2)
-    assert seen["##gain"][1:] == (1.0, 256.0) and seen["##exposure"][1:] == (-10.0, 10.0)
-    assert (comparison.gain, comparison.exposure) == (256.0, 10.0)
+def test_the_look_of_a_difference_has_its_ranges():
+    """A gain darkens nothing, and exposure goes as far down as up; a double click types them, as every setting."""
+    spans = {f.name: (f.metadata["low"], f.metadata["high"]) for f in fields(DifferenceLook)}
+    assert spans == {"gain": (1.0, 256.0), "exposure": (-10.0, 10.0)}
 
 
 @pytest.mark.slow
@@ -205,7 +196,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         press(screen, "S")
         press(screen, "Ctrl+M")
         until(screen, lambda: panel.comparison.numbers != "measuring")
-        assert panel.comparison.numbers == "MSE 0   PSNR inf   FLIP 0"
+        assert panel.comparison.numbers == "MSE 0   PSNR inf   largest 0   FLIP 0"
         panel.inspection.shows_histogram = True
         panel.inspection.opens_controls = True
         for mode in MODES:
@@ -224,6 +215,7 @@ def test_a_reference_from_a_file_is_measured(screen, tmp_path, rng):
     panel.measure()
     until(screen, lambda: panel.comparison.numbers != "measuring")
     wanted = differences(shown, 255 - shown)
+    assert panel.comparison.largest_at == (wanted.pop("x"), wanted.pop("y"))
     assert panel.comparison.numbers == "   ".join(f"{name} {value:.4g}" for name, value in wanted.items())
     write_png(tmp_path / "small.png", shown[:5])
     panel.comparison.set_reference_file(tmp_path / "small.png")
@@ -277,10 +269,10 @@ def test_the_difference_of_exposed_pictures(gl, rng):
     comparison = Comparison(gl)
     kept_texture = gl.texture((17, 12), 4, "f1").write(kept)
     comparison._own = lambda: kept_texture
-    comparison.mode, comparison.gain = "difference", 3.0
+    comparison.mode = "difference"
     texture = gl.texture((17, 12), 4, "f1").write(shown)
     for stops in (0.0, 2.0, -1.5):
-        comparison.exposure = stops
+        comparison.look = DifferenceLook(3.0, stops)
         found = comparison.textures(texture, 0.0)[0].read()[..., :3]
         a, b = (
             linear_to_srgb(np.minimum(srgb_to_linear(v[..., :3]) * 2.0**stops, 1)).astype(float) for v in (shown, kept)

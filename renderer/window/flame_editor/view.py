@@ -262,7 +262,8 @@ class FlameEditor(Editor):
             for group, members in groupby(shown, key=lambda v: v.group):
                 imgui.separator_text(group)
                 for v in members:
-                    if imgui.selectable(v.name, bool(words) and v is shown[0])[0]:
+                    hint = "   (Enter)" if words and v is shown[0] else ""
+                    if imgui.selectable(f"{v.name}{hint}###{v.name}", bool(hint))[0]:
                         chosen = v.name
                     if imgui.is_item_hovered(imgui.HoveredFlags_.delay_short):
                         self.variation_pictures.tooltip(v.name)

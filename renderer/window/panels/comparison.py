@@ -16,14 +16,23 @@ from renderer.formats.images import linear_to_srgb, read_exr, read_pixels
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.inspection import differences
 from renderer.images.tone_mapping import GlToneMapper
+from renderer.records import dataclass, replace
 from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import setting
 from renderer.window.controls.shortcuts import next_item
 from renderer.window.panels.display import Display
 from renderer.window.panels.inspection import to_texture
 
 MODES = ("off", "wipe", "flip", "difference")
 FLIP_SECONDS = 0.6  # the two pictures alternate after so long
-GAIN = 8.0  # default factor of the displayed difference
+
+
+@dataclass(frozen=True)
+class DifferenceLook:
+    """How a difference is displayed."""
+
+    gain: float = setting(8.0, 1.0, 256.0, "factor of the displayed difference", logarithmic=True)
+    exposure: float = setting(0.0, -10.0, 10.0, "stops, of both pictures before they are subtracted")
 
 
 class Comparison:
@@ -36,9 +45,9 @@ class Comparison:
         self.mode = "off"
         self.wipe = 0.5  # the reference covers the panel from this fraction of its width to the right
         self.label = ""  # names the reference
-        self.gain = GAIN
-        self.exposure = 0.0  # stops, of both pictures before they are subtracted
+        self.look = DifferenceLook()
         self.numbers = ""  # the last measurement
+        self.largest_at: tuple[float, float] | None = None  # fractions of width and height, by the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
         self._own: Callable[[], Texture | None] = lambda: None  # gives the reference as it is shown by itself
@@ -126,15 +135,31 @@ class Comparison:
             return
         measured, self._measuring = self._measuring, None
         try:
-            self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in measured.result().items())
+            found = measured.result()
+            self.largest_at = found.pop("x"), found.pop("y")
+            self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in found.items())
         except ValueError as error:  # the pictures have two sizes
             self.numbers = str(error)
         self.report(self.numbers)
 
-    def cycle(self) -> str:
+    def cycle(self, displayed: Texture | None) -> str:
         """Switches to the next mode and returns it; "off" if there is no reference."""
-        self.mode = next_item(MODES, self.mode) if self.reference() is not None else "off"
+        self.switch(next_item(MODES, self.mode) if self.reference() is not None else "off", displayed)
         return self.mode
+
+    def switch(self, mode: str, displayed: Texture | None) -> None:
+        """Switches to a mode; a difference gets the gain at which all but a thousandth of it is below white."""
+        self.mode, reference = mode, self.reference()
+        if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
+            return
+        one, two = (texture.read()[..., :3].astype("i2") for texture in (displayed, reference))
+        high = float(np.percentile(np.abs(one - two), 99.9))
+        self.look = replace(self.look, gain=float(f"{min(max(255 / max(high, 1.0), 1.0), 256.0):.2g}"))
+
+    def other_size(self, picture: Texture) -> tuple[int, int] | None:
+        """The size of the reference that is compared, if it is not the picture's."""
+        reference = self.reference()
+        return None if reference is None or reference.size == picture.size else reference.size
 
     def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
         """The left texture, the right texture or None, and the fraction of the width at which the right one begins."""
@@ -147,5 +172,7 @@ class Comparison:
             return (picture if int(now / FLIP_SECONDS) % 2 else reference), None, 1.0
         if self._target is None or self._target.size != picture.size:
             self._target = self._gl.texture(picture.size, 4, "f1")
-        self._difference(self._target, image=picture, reference=reference, gain=self.gain, exposure=self.exposure)
+        self._difference(
+            self._target, image=picture, reference=reference, gain=self.look.gain, exposure=self.look.exposure
+        )
         return self._target, None, 1.0

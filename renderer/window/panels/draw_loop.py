@@ -190,7 +190,7 @@ class DrawLoop:
 
     def draw_key(self, size: Size, now: float) -> DrawKey:
         """The settings, scene time and resolution of the next draw for a panel of `size` pixels."""
-        panel = self.panel
+        panel, size = self.panel, self.panel.fixed_size or size
         continues = panel.tiles is not None and panel.tiles.done and panel.is_playing
         scene_time = self.drawn_time if continues else panel.scene_time  # the same for all tiles of a sample
         settings = settings_at(panel.scene, scene_time)
@@ -201,7 +201,7 @@ class DrawLoop:
 
     def _divisor(self, size: Size, now: float) -> int:
         """The resolution divisor at which a draw fits its budget."""
-        panel = self.panel
+        panel, size = self.panel, self.panel.fixed_size or size
         if not panel.budget.is_measured:
             return panel.budget.divisor_for(size[0] * size[1], 0.0)
         assert panel.tiles is not None
@@ -215,7 +215,7 @@ class DrawLoop:
 
     def expected_seconds(self, size: Size, now: float) -> float:
         """Seconds for which the next draw will block the UI thread; 0 if unknown or on a compute device."""
-        panel = self.panel
+        panel, size = self.panel, self.panel.fixed_size or size
         if panel.tiles is None or not panel.budget.is_measured or not isinstance(panel.last_frame, Texture):
             return 0.0
         divisor = self._divisor(size, now)

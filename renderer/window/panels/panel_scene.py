@@ -17,6 +17,7 @@ from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS
 
+MAX_OWN_PIXELS = 1 << 22  # of a picture file that is drawn at its own size
 LOOKS = ("view", "mouse", "keys", "toggled", "date")  # settings that change while one only looks
 
 
@@ -32,6 +33,12 @@ class SceneFile:
         self.saved = base
 
 
+def _own_size(scene: Scene) -> tuple[int, int] | None:
+    """The size of a picture file, at which a window can be compared with it; None for scenes and huge pictures."""
+    size = scene.size if scene.path.suffix == ".png" else None
+    return size if size is not None and size[0] * size[1] <= MAX_OWN_PIXELS else None
+
+
 class PanelScene:
     """A scene with its document and its time. `scene` is replaced, never changed."""
 
@@ -41,6 +48,7 @@ class PanelScene:
         self.file = SceneFile(scene, scene_text.opened(scene))
         self.base = base or self.file.saved  # the text, which may lag behind the scene's values; see Document
         self.selection: Item | None = None
+        self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
         self.paused = scene.time > 0  # a scene with a time starts paused there
         self.scene_time = scene.time  # seconds
 
@@ -86,7 +94,7 @@ class PanelScene:
         """Makes `scene`, from another file, the opened scene; the caller then passes it to show()."""
         self.base = scene_text.opened(scene)
         self.file = SceneFile(scene, self.base)
-        self.selection = None
+        self.selection, self.fixed_size = None, _own_size(scene)
 
     def settings(self) -> Any:
         """The settings that the controls show: the scene's, or the animation's at the scene time."""

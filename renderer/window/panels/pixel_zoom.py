@@ -39,6 +39,10 @@ class PixelZoom:
         """After a drag by fractions of the panel's width and height."""
         return self._placed(self.factor, self.left - du / self.factor, self.top - dv / self.factor)
 
+    def centered(self, x: float, y: float) -> Self:
+        """Around a point of the picture, in fractions of its width and height."""
+        return self._placed(self.factor, x - 0.5 / self.factor, y - 0.5 / self.factor)
+
     def _placed(self, factor: float, left: float, top: float) -> Self:
         most = 1.0 - 1.0 / factor
         return replace(self, factor=factor, left=min(max(left, 0.0), most), top=min(max(top, 0.0), most))

@@ -15,17 +15,15 @@ from renderer.images.inspection import BINS, STOPS
 from renderer.window.boundary import contained
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_index
-from renderer.window.controls.settings import label
+from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
-from renderer.window.panels.comparison import MODES
+from renderer.window.panels.comparison import MODES, DifferenceLook
 from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.measurements import HISTORY_LENGTH, Row, format_value
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 
 CHANNEL_COLORS = {"red": (1, 0.35, 0.3, 1), "green": (0.4, 0.9, 0.4, 1), "blue": (0.4, 0.6, 1, 1)}
-MAX_GAIN = 256.0  # largest factor of a displayed difference
-MAX_STOPS = 10.0  # largest exposure change of both pictures before they are subtracted
 PLOT_FLAGS = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
 AXIS_FLAGS = (
     implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
@@ -107,18 +105,20 @@ def _comparison(panel: Panel) -> None:
     label("compare")
     changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))
     imgui.set_item_tooltip("wipe: the reference right of the pointer; flip: the pictures in turn; key W")
+    shown = panel.display.texture
     if changed:
-        comparison.mode = MODES[index]
+        comparison.switch(MODES[index], shown)
     if comparison.mode == "difference":
-        label("gain")
-        logarithmic = imgui.SliderFlags_.logarithmic | imgui.SliderFlags_.always_clamp
-        comparison.gain = imgui.slider_float("##gain", comparison.gain, 1.0, MAX_GAIN, "%.3g", logarithmic)[1]
-        label("exposure")
-        clamped = imgui.SliderFlags_.always_clamp
-        stops = imgui.slider_float("##exposure", comparison.exposure, -MAX_STOPS, MAX_STOPS, "%.1f stops", clamped)
-        comparison.exposure = round(stops[1], 1)
+        comparison.look = edit_settings(comparison.look, DifferenceLook())
+    size = comparison.other_size(shown) if shown is not None and panel.budget.divisor == 1 else None
+    if size is not None:
+        imgui.text_colored(theme.WARNING, f"the reference has {size[0]} x {size[1]} pixels, this picture has not")
+    for label_text, wanted in ((f"Draw at {size[0]} x {size[1]}" if size else "", size), ("Draw at any size", None)):
+        if label_text and wanted != panel.fixed_size and imgui.button(label_text):
+            panel.fixed_size = wanted
     label("reference file")
-    entered, name = imgui.input_text("##reference", "", imgui.InputTextFlags_.enter_returns_true)
+    shown_name = comparison.label if comparison.mode != "off" else ""
+    entered, name = imgui.input_text("##reference", shown_name, imgui.InputTextFlags_.enter_returns_true)
     imgui.set_item_tooltip(
         "path of a picture to compare with; Enter opens it\nS keeps the picture that is shown instead"
     )
@@ -126,8 +126,12 @@ def _comparison(panel: Panel) -> None:
         with contained("opening a reference", lambda error, sentence: setattr(comparison, "numbers", sentence)):
             comparison.set_reference_file(Path(name).expanduser())
             comparison.numbers = f"reference: {comparison.label}"
-    if theme.button("MSE, PSNR, FLIP", "measures how far the picture is from the reference; key Ctrl+M"):
+    if theme.button("MSE, PSNR, FLIP", "of the displayed sRGB values, from the reference's; key Ctrl+M"):
         panel.measure()
+    if comparison.largest_at is not None:
+        imgui.same_line()
+        if theme.button("Go to the largest", "magnifies the pixel that differs most"):
+            panel.zoom = PixelZoom().zoomed(12, 0.5, 0.5).centered(*comparison.largest_at)
     if comparison.numbers:
         imgui.text_wrapped(comparison.numbers)
 

@@ -81,6 +81,16 @@ class Splitter:
 
 
 @lru_cache(64)
+def fitted(rect: Rect, size: tuple[int, int] | None) -> Rect:
+    """The largest rectangle of the ratio of `size` in the middle of another; the other one if `size` is None."""
+    x, y, width, height = rect
+    if size is None:
+        return rect
+    scale = min(width / size[0], height / size[1])
+    w, h = (max(round(side * scale), 1) for side in size)
+    return x + (width - w) // 2, y + (height - h) // 2, w, h
+
+
 def splitters(node: LayoutNode, rect: Rect, gap: int, path: tuple[int, ...] = ()) -> list[Splitter]:
     """The gaps between the panels of a tree."""
     if isinstance(node, int):

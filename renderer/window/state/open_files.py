@@ -137,7 +137,7 @@ def new_document(app: AppState) -> None:
 
 def new_flame(app: AppState) -> None:
     """Opens a flame of three xforms in the active panel."""
-    message = "a new flame: drag its triangles; Ctrl+E saves it as .flame"
+    message = "a new flame: drag its triangles; Ctrl+S saves it"
     open_in_active_panel(app, creation.new_flame(Path.cwd()), message)
 
 

@@ -102,7 +102,8 @@ class OpenPanels(Sequence[Panel]):
         for index in self.displayed():
             x, y, w, h = rects[index]
             bar = bar_height if h > 4 * bar_height and w > 6 * bar_height else 0
-            self.placed.append(PlacedPanel(self[index], rects[index], (x, y + bar, w, h - 2 * bar)))
+            image = layout.fitted((x, y + bar, w, h - 2 * bar), self[index].fixed_size)
+            self.placed.append(PlacedPanel(self[index], rects[index], image))
 
     def placed_and_open(self) -> list[PlacedPanel]:
         """The placed panels that no action of this frame has closed."""

@@ -135,7 +135,7 @@ def compare(app: AppState) -> None:
     if comparison.reference() is None:
         app.show_message("nothing to compare with: S keeps the displayed picture")
     else:
-        app.show_message(f"compare: {comparison.cycle()}")
+        app.show_message(f"compare: {comparison.cycle(app.panel.display.texture)}")
 
 
 def measure(app: AppState) -> None:
