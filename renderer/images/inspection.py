@@ -158,8 +158,8 @@ def id_colors(ids: np.ndarray) -> np.ndarray:
 def differences(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
     """Returns the MSE (of values 0 to 1), PSNR in dB and mean FLIP of two displayed pictures of one size, uint8 sRGB.
 
-    Also the largest difference, and where it is: x and y, fractions of width and height. Omits FLIP, which is slow, above
-    MAX_FLIP_PIXELS. ValueError for pictures of different sizes.
+    Also the largest difference, and where it is: x and y, fractions of width and height. Omits FLIP, which is slow,
+    above MAX_FLIP_PIXELS. ValueError for pictures of different sizes.
     """
     if a.shape[:2] != b.shape[:2]:
         sizes = [f"{picture.shape[1]} x {picture.shape[0]}" for picture in (a, b)]

@@ -3,6 +3,7 @@
 A new shape stands on the ground near the view's target and takes SIZE_IN_VIEW of the view's height there.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -15,7 +16,7 @@ import numpy as np
 from renderer.formats.mesh import GLTF_SUFFIXES
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import load, scene_of_table
-from renderer.raytracing.material_maps import KEYS as MAP_KEYS
+from renderer.raytracing.material_maps import TEXTURE_KEYS
 from renderer.raytracing.settings import Material
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types, from_table
@@ -82,8 +83,7 @@ def additions(settings: PictureSettings) -> list[Addition]:
         for kind in get_args(field_types(known[group])["kind"]):
             out.append(Addition("Shape", before + kind, partial(_shape_of_kind, group=group, kind=kind)))
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
-    kinds = get_args(field_types(known["materials"])["kind"])
-    offered = [_material_of_kind(known["materials"], kind) for kind in kinds]
+    offered = _kinds(settings)
     out += [Addition("Material", made.kind, partial(_material_of_selected, made=made)) for made in offered]
     presets = material_presets().items()
     out += [Addition("Preset", name, partial(_material_of_selected, made=made)) for name, made in presets]
@@ -92,12 +92,20 @@ def additions(settings: PictureSettings) -> list[Addition]:
     return [*out, Addition("Volume", "box of fog", _volume)]
 
 
+def _kinds(settings: PictureSettings) -> list[Any]:
+    """A material of each kind."""
+    made = items.groups(settings)["materials"]
+    return [_material_of_kind(made, kind) for kind in get_args(field_types(made)["kind"])]
+
+
 def with_material(document: Document) -> tuple[Document, str]:
-    """The document with at least one material, and the name of its first material."""
-    names = items.names_for(document.scene.settings, "materials")
-    if names:
-        return document, names[0]
-    return commands.add(document, "materials", _class(document, "materials")("plain")), "plain"
+    """The document with at least one material without maps, and the name of the first: what is new is not patterned."""
+    settings: Any = document.scene.settings
+    plain = next((each.name for each in settings.materials if not any(getattr(each, key) for key in TEXTURE_KEYS)), None)
+    if plain is not None:
+        return document, plain
+    name = commands.unique_name(settings, "materials", "plain")
+    return commands.add(document, "materials", _class(document, "materials")(name)), name
 
 
 def add_file(document: Document, path: Path) -> Document:
@@ -239,6 +247,7 @@ def _quad(document: Document, facing: str = "front", label: str = "quad", materi
         document, material = with_material(document)
     settings: Any = document.scene.settings
     (x, y, z), r = _target(settings), _unit(settings)  # r: half the side of the quad, after the lines below
+    x = _free_x(settings, (x, y + 2 * r, z), r) if facing == "down" else x
     corners: tuple[Corner, ...]
     if facing == "up":
         y, r = _lowest(picking.world_boxes(settings)), 4 * r
@@ -292,13 +301,18 @@ def material_presets() -> dict[str, Any]:
 
 
 def with_preset(document: Document, item: Item, preset: Any) -> Document:
-    """The document with a preset as a material, which keeps its name and its maps.
+    """The document with a preset as a material, which keeps its name if the user has given it one.
 
     If others than the selected item use the material, the item gets a new one with the preset's name.
     """
-    value = items.item_value(document.scene.settings, item)
-    kept = {key: getattr(value, key) for key in ("name", *MAP_KEYS)}
-    return _with_changed_material(document, item, replace(preset, **kept), preset.name)
+    settings = document.scene.settings
+    name = items.item_value(settings, item).name
+    made = _with_changed_material(document, item, replace(preset, name=name), preset.name)
+    given = {*material_presets(), *(material.name for material in _kinds(settings)), "plain"}
+    is_new = items.names_for(made.scene.settings, "materials") != items.names_for(settings, "materials")
+    if is_new or name == preset.name or re.sub(r" \d+$", "", name) not in given:
+        return made
+    return commands.rename(made, item, commands.unique_name(made.scene.settings, "materials", preset.name))
 
 
 def _with_changed_material(document: Document, item: Item, changed: Any, name: str) -> Document:
@@ -343,6 +357,15 @@ def _material_of_selected(document: Document, made: Any) -> Document:
     return changed if items.item_value(settings, item).material in lamps else _made_of_last(changed, item)
 
 
+def _free_x(settings: Any, place: Corner, step: float) -> float:
+    """The x of a place, or the first to its right in steps, at which there is no light yet."""
+    taken = [np.mean(quad.corners, 0) for quad in settings.quads] + [light.position for light in settings.point_lights]
+    x, y, z = place
+    while any(np.abs(np.subtract((x, y, z), other)).max() < step / 2 for other in taken):
+        x = _nice(x + step, 4)
+    return x
+
+
 def _area_light(document: Document) -> Document:
     document = _material(document, _material_of_kind(_class(document, "materials"), "emitter"))
     assert document.selection is not None
@@ -354,7 +377,8 @@ def _point_light(document: Document, label: str, height: float, intensity: float
     """A point light `height` shape sizes above the target; its intensity is in squared shape sizes."""
     settings = document.scene.settings
     (x, y, z), r = _target(settings), _unit(settings)
-    position, rgb = (x, _nice(y + height * r, 4), z), (_nice(intensity * r * r, 1),) * 3
+    y = _nice(y + height * r, 4)
+    position, rgb = (_free_x(settings, (x, y, z), r), y, z), (_nice(intensity * r * r, 1),) * 3
     return _add(document, "point_lights", label, position=position, intensity=rgb, **cone)
 
 

@@ -30,7 +30,7 @@ OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.defaul
 MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
 WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
-PRESET_HELP = "changes the material; if other items use it, the selected one gets a new material of this name"
+PRESET_HELP = "changes the material, its maps too; if other items use it, the selected one gets a new one of this name"
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
 

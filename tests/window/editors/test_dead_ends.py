@@ -106,7 +106,7 @@ def test_the_sections_of_the_sidebar_hold_each_row_once_in_order():
     assert controls.sections(Material) == {"Settings": ()}
 
 
-def test_presets_are_materials_that_keep_the_name_and_the_maps():
+def test_presets_are_materials_that_keep_a_name_of_ones_own():
     presets = creation.material_presets()
     assert presets.keys() >= {"glass", "gold", "brushed metal", "plastic", "wax", "rubber", "car paint", "clay"}
     scene = load(SCENES / "mirrors.toml")
@@ -129,7 +129,8 @@ def test_a_preset_and_a_texture_leave_the_other_users_of_a_material_alone():
     assert after.materials[:-1] == before.materials and made.selection == Item("spheres", 0)
     assert (after.spheres[0].material, after.spheres[1:]) == ("wax", before.spheres[1:])
     again = creation.with_preset(made, items.material_of(after, made.selection), presets["glass"]).scene.settings
-    assert again.spheres == after.spheres and again.materials[-1] == replace(presets["glass"], name="wax")
+    assert again.materials[-1] == presets["glass"], "no glass is called wax"
+    assert again.spheres == (replace(after.spheres[0], material="glass"), *after.spheres[1:])
 
     textured = creation.add_texture(document, picture).scene.settings
     copy = textured.materials[-1]
@@ -138,6 +139,28 @@ def test_a_preset_and_a_texture_leave_the_other_users_of_a_material_alone():
     assert creation.add_texture(made, picture).scene.settings.materials[-1].color_texture == copy.color_texture
     unselected = creation.add_texture(replace(document, selection=None), picture)
     assert unselected.scene.settings.materials == before.materials and unselected.selection.group == "textures"
+
+
+def test_what_is_new_has_no_pattern_and_no_light_lies_in_another(tmp_path):
+    scene, presets = creation.new_scene(tmp_path), creation.material_presets()
+    add = {addition.name: addition.run for addition in creation.additions(scene.settings)}
+    document = add["box"](Document(scene, scene_text.opened(scene)))
+    document = creation.add_texture(document, ROOT / "assets" / "demo.png")
+    document = replace(document, selection=items.Item("solids", 0))
+    patterned = items.item_value(
+        document.scene.settings, items.material_of(document.scene.settings, document.selection)
+    )
+    document = add["sphere"](document)
+    sphere = items.material_of(document.scene.settings, document.selection)
+    assert patterned.color_texture and not items.item_value(document.scene.settings, sphere).color_texture
+    gold = creation.with_preset(document, sphere, presets["gold"]).scene.settings
+    assert gold.spheres[-1].material == "gold" and gold.materials[-1] == presets["gold"]
+    for name in ("area light", "point light", "point light", "area light"):
+        document = add[name](document)
+    settings = document.scene.settings
+    places = [np.mean(quad.corners, 0) for quad in settings.quads[-2:]] + [p.position for p in settings.point_lights]
+    apart = [np.abs(np.subtract(a, b)).max() for k, a in enumerate(places) for b in places[:k]]
+    assert len(places) == 4 and min(apart) > 0.1
 
 
 def test_a_preset_is_one_click_and_one_undo_and_the_world_is_in_the_list(gl, tmp_path, monkeypatch):
