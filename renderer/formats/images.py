@@ -43,6 +43,7 @@ MAX_CHUNKS = 1 << 21  # chunks of a PNG
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
+PICTURE_SUFFIXES = (*IMAGE_SUFFIXES, ".exr")
 
 
 def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> None:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import read_recipe
+from renderer.formats.images import PICTURE_SUFFIXES, read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input, missing_input
 from renderer.pictures.picture import AnyPicture
@@ -78,16 +78,30 @@ def load(path: Path, flame: str = "", film: bool = False, sheet: bool = False) -
 
 
 def load_for_window(path: Path) -> Scene:
-    """Loads the Scene that the window shows for an input: for a file of several flames, its contact sheet."""
+    """Loads the Scene that the window shows for an input: for a file of several flames, its contact sheet.
+
+    A picture file is shown as it is, unless it is a PNG that Rayfold has drawn, which is its scene.
+    """
     path = find_input(path)
     check_is_text(path)
     if is_flame_file(path) and os.path.exists(path):
         return _open("flame_sheet", path) if _module("flame").flame_count(path) > 1 else load(path)
+    if path.suffix.lower() in PICTURE_SUFFIXES and os.path.exists(path) and not holds_recipe(path):
+        picture: Scene = _module("toy").open_image(path)
+        return picture
     scene = load(path)
     if scene.samples and "samples" in scene.settings.__dataclass_fields__:  # a picture's recipe says how many it has
         scene = replace(scene, settings=replace(scene.settings, samples=scene.samples))
     shown: Scene = _module("toy").with_date(scene) if scene.picture == "toy" else scene
     return shown
+
+
+def holds_recipe(path: Path) -> bool:
+    """True for a PNG that Rayfold has drawn, with a recipe that may be damaged."""
+    try:
+        return path.suffix.lower() == ".png" and bool(read_recipe(path))
+    except InputError as error:
+        return "holds no recipe" not in str(error)
 
 
 def load_again(scene: Scene) -> Scene:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from renderer.errors import InputError, UnavailableError
+from renderer.formats.images import read_exr, read_pixels
 from renderer.formats.linked import remember_links
 from renderer.gpu import DeviceContext, open_context
 from renderer.gpu.compilation import result, start_thread
 from renderer.gpu.gl import Texture
 from renderer.images.algorithm_view import AlgorithmView
-from renderer.paths import temporary_directory
+from renderer.paths import ASSETS, is_bundled, temporary_directory
 from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
 from renderer.records import dataclass, extended, fields, replace
@@ -27,7 +28,7 @@ from renderer.scene.schema import EMPTY, PictureSettings, from_table, required_f
 from renderer.system import drafts
 from renderer.system.files import parse_json, read_text, resolve
 from renderer.system.trial import run_trial
-from renderer.system.trust import trusting
+from renderer.system.trust import allow, trusting
 from renderer.toys.passes import Input, ToyPasses
 from renderer.toys.program import COMMON, IMAGE, INCLUDE, MAX_BYTES, SUFFIXES, Program, Uniform, read_program
 
@@ -93,6 +94,16 @@ def open_file(path: Path) -> Scene:
     settings = Picture.read_settings(files, str(path), path.parent)
     title = (resolve(path).parent.name or path.stem) if len(files) > 1 else path.stem
     return Scene(path, title.replace("_", " "), "toy", settings, Picture.tone, notes=Picture.notes(settings, {}))
+
+
+def open_image(path: Path) -> Scene:
+    """A picture file as a scene of its size, for a window that shows, inspects and compares it. Raises InputError."""
+    is_linear = path.suffix.lower() == ".exr"
+    pixels = read_exr(path) if is_linear else read_pixels(path)
+    allow(path)  # the user has opened it
+    table = {"image": str(ASSETS / "picture.glsl"), "channels": {"image": [str(resolve(path))]}}
+    settings = Picture.read_settings(table | ({"output": "linear"} if is_linear else {}), str(path), path.parent)
+    return Scene(path, path.name, "toy", settings, Picture.tone, (pixels.shape[1], pixels.shape[0]))
 
 
 def with_date(scene: Scene) -> Scene:
@@ -262,7 +273,7 @@ class Picture(BasePicture[Settings]):
         """The compiled passes of the settings."""
         program, shared = self._program(settings), self._shared
         if shared.passes is None:
-            if self._is_live:
+            if self._is_live and not (is_bundled(settings.image) and Path(settings.image) not in drafts.texts):
                 _try_program(settings)
             passes, before = ToyPasses(self.gl, program), shared.before
             if before is not None and self._is_live:

@@ -7,12 +7,13 @@ later ones the frame before. Buffers are zero before frame 0.
 import math
 import time
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.images import read_pixels
+from renderer.formats.images import read_exr, read_pixels
 from renderer.gpu.gl import CubeTexture, GlContext, Pass, Sampled, Texture
 from renderer.images.algorithm_view import AlgorithmView, StepPicture
 from renderer.images.reduction_passes import magnified
@@ -66,6 +67,8 @@ class ToyPasses:
     def _read_image(self, channel: Channel) -> Texture | CubeTexture:
         if channel.is_cube:
             return CubeTexture(self.gl, cube_faces(channel.source.split("\n")))
+        if channel.source.lower().endswith(".exr"):
+            return self.gl.image(channel.source, read_exr(Path(channel.source))[::-1], "f4").build_mipmaps()
         return self.gl.image(channel.source, read_pixels(channel.source)[::-1], "f1").build_mipmaps()
 
     @cached_property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from renderer.errors import InputError
-from renderer.formats.images import IMAGE_SUFFIXES
+from renderer.formats.images import PICTURE_SUFFIXES as IMAGE_SUFFIXES
 from renderer.plain import format_names, format_value, quoted
 from renderer.records import dataclass
 from renderer.scene.schema import setting

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.formats.images import linear_to_srgb, write_png
+from renderer.formats.images import linear_to_srgb, write_exr, write_png
 from renderer.images import denoise
 from renderer.images.metrics import psnr
 from renderer.images.tone_mapping import ExposureMeter
@@ -295,3 +295,31 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         draw_full_sample(screen)
         until(screen, lambda: panel.draw_loop.is_finished)
         assert not panel.denoiser.displayed and np.array_equal(panel.display.frame.read(), noisy)
+
+
+def test_a_picture_file_is_shown_as_it_is(screen, tmp_path, rng):
+    values = rng.integers(0, 256, (30, 40, 3)).astype("u1")
+    write_png(tmp_path / "other.png", values)
+    linear = rng.uniform(0, 4, (20, 24, 4)).astype("f4")
+    write_exr(tmp_path / "light.exr", {"": linear})
+    panel = screen.app.panel
+    for name, size in (("other.png", (40, 30)), ("light.exr", (24, 20))):
+        open_files.open_path(screen.app, tmp_path / name)
+        finish(screen)
+        assert not panel.error and panel.fixed_size == size == panel.display.texture.size
+        if name == "other.png":
+            assert np.array_equal(panel.display.texture.read()[..., :3], values)
+        else:
+            assert np.array_equal(panel.display.frame.read()[..., :3], linear[..., :3])
+
+
+def test_the_duration_says_why_it_stays(screen):
+    from renderer.scene.animation import Animation
+    from renderer.window.timeline import view
+
+    app, animation, times = screen.app, Animation(4.0), [0.0, 3.92]
+    app.message = ""
+    view._set_duration(app, animation, times, 0.4)
+    assert "the last key frame is at 3.92 s" in app.message and app.panel.scene.animation is None
+    view._set_duration(app, animation, times, 5.0)
+    assert app.panel.scene.animation.duration == 5.0

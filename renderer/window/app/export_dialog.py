@@ -4,8 +4,8 @@ state/picture_export.py runs the export in a child process.
 """
 
 from functools import partial
+from importlib.util import find_spec
 
-from renderer.export.frames import VIDEO_SUFFIXES
 from renderer.window.controls import theme
 from renderer.window.controls.settings import ControlContext, edit_settings
 from renderer.window.controls.toolkit import imgui
@@ -13,7 +13,7 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 from renderer.window.state.overlay_state import Switch
-from renderer.window.state.picture_export import STILL_SUFFIXES, PictureExport, StillOptions, options_for
+from renderer.window.state.picture_export import FILM_SUFFIXES, STILL_SUFFIXES, PictureExport, StillOptions, options_for
 
 
 class ExportDialog:
@@ -60,9 +60,12 @@ class ExportDialog:
         context = ControlContext(hidden=() if panel.can_denoise else ("denoise",))
         self.options = options = edit_settings(options, options_for(panel, self.is_film), context)
         if self.is_film:
-            imgui.text_disabled(f"{options.frames} frames")
+            imgui.text_disabled(f"{options.frames} frames; NAME_####.png writes a picture of each")
+            if find_spec("av") is None:
+                imgui.text_colored(theme.WARNING, "videos need the package av, which is not installed")
         if imgui.button("Export..."):
-            suffixes = VIDEO_SUFFIXES if self.is_film else STILL_SUFFIXES
+            suffixes = FILM_SUFFIXES if self.is_film else STILL_SUFFIXES
+            suffixes = suffixes[::-1] if self.is_film and find_spec("av") is None else suffixes
             start = open_files.scene_folder(self.app) / f"{panel.original.path.stem}{suffixes[0]}"
             self.app.ask_file(self.title, start, suffixes, partial(self.app.start_export, panel, options), saves=True)
         imgui.same_line()

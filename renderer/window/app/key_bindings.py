@@ -64,7 +64,7 @@ ACTIONS = [
     Action("Ctrl+N", "new scene", FILE, open_files.new_document),
     Action("Ctrl+Shift+N", "new flame", FILE, open_files.new_flame),
     Action("Ctrl+Alt+N", "new shader", FILE, open_files.new_shader, words="GLSL, ShaderToy, mainImage, code"),
-    Action("Ctrl+O", "open a file", FILE, open_files.open_dialog),
+    Action("Ctrl+O", "open a file in this panel", FILE, open_files.open_dialog),
     Action("Ctrl+Alt+O", "open a file in a new panel", FILE, open_files.open_beside, words="beside, side by side"),
     Action("Ctrl+S", "save the scene", FILE, save_files.save_scene),
     Action("Ctrl+Shift+S", "save the scene as", FILE, save_files.save_scene_as),

@@ -101,9 +101,9 @@ def _kinds(settings: PictureSettings) -> list[Any]:
 def with_material(document: Document) -> tuple[Document, str]:
     """The document with at least one material without maps, and the name of the first: what is new is not patterned."""
     settings: Any = document.scene.settings
-    plain = next((each.name for each in settings.materials if not any(getattr(each, key) for key in TEXTURE_KEYS)), None)
-    if plain is not None:
-        return document, plain
+    plain = [each.name for each in settings.materials if not any(getattr(each, key) for key in TEXTURE_KEYS)]
+    if plain:
+        return document, plain[0]
     name = commands.unique_name(settings, "materials", "plain")
     return commands.add(document, "materials", _class(document, "materials")(name)), name
 

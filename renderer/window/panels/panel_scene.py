@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.paths import is_bundled
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
@@ -35,7 +36,7 @@ class SceneFile:
 
 def _own_size(scene: Scene) -> tuple[int, int] | None:
     """The size of a picture file, at which a window can be compared with it; None for scenes and huge pictures."""
-    size = scene.size if scene.path.suffix == ".png" else None
+    size = scene.size if scene.path.suffix.lower() in PICTURE_SUFFIXES else None
     return size if size is not None and size[0] * size[1] <= MAX_OWN_PIXELS else None
 
 

@@ -199,7 +199,8 @@ def _speed(panel: Panel, now: float) -> list[str]:
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
     duration = f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
-    return [f"{rate} samples/s", duration, *fps]
+    coarse = f" at 1/{panel.budget.divisor} size" if panel.budget.divisor > 1 else ""
+    return [f"{rate} samples/s{coarse}", duration, *fps]
 
 
 def _progress(panel: Panel) -> str:
@@ -215,7 +216,7 @@ def _progress(panel: Panel) -> str:
 def _statistics(panel: Panel) -> list[str]:
     """The picture's report without zeros, series first."""
     report = [row for row in panel.measured.rows if row.name != "samples" and row.text != "0"]
-    report.sort(key=lambda row: row.series is None)
+    report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # those words vary from draw to draw
     # The last number of a series stands once.
     facts = [re.sub(r"(  \S+)\1+$", r"\1", f"{row.label} {row.text}") for row in report]
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

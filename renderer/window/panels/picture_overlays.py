@@ -143,7 +143,7 @@ def draw_pixel_inspector(panel: Panel, rect: theme.Rect, fonts: theme.Fonts, sca
     frame = panel.display.frame
     pointer, displayed = imgui.get_io().mouse_pos, panel.display.texture
     u, v = panel.zoom.picture_point((pointer.x - left) / width, (pointer.y - top) / height)
-    if frame is None or displayed is None or not (0 <= u < 1 and 0 <= v < 1):
+    if frame is None or displayed is None or not (0 <= u < 1 and 0 <= v < 1) or imgui.get_io().want_text_input:
         return
     x, y = int(u * displayed.size[0]), int(v * displayed.size[1])
     padding = imgui_ctx.push_style_var(imgui.StyleVar_.window_padding, (10 * scale, 8 * scale))

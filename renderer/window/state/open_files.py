@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
+from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
@@ -27,7 +28,7 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
 
-OPEN_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX)
+OPEN_SUFFIXES = (".toml", *PICTURE_SUFFIXES, *PICTURE_OF_SUFFIX)
 SHADER_SUFFIXES = (".glsl", ".frag")
 PROGRAM_SUFFIXES = (".cb", *SHADER_SUFFIXES)  # programs that scenes name, whose settings come from their text
 RELOAD_SUFFIXES = (".toml", ".flame", ".flam3", *PROGRAM_SUFFIXES)  # files that are loaded again after an edit

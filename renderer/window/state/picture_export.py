@@ -23,6 +23,7 @@ from renderer.window.panels.panel import Panel
 from renderer.window.state.command_child import CommandChild
 
 CANCEL_SECONDS = 5.0  # after which a canceled child is killed
+FILM_SUFFIXES = (*VIDEO_SUFFIXES, ".png")  # .png: a file for each frame
 STILL_SUFFIXES = (".png", ".exr")
 MAX_SIDE = 32768
 PROGRESS = re.compile(r": ([\d.]+) of (\d+) in [\d.]+ s$")  # a line of system/progress.py
@@ -84,9 +85,11 @@ class PictureExport:
 
         UserError for an output of another kind, a picture that another program drew, and code that is not saved.
         """
-        kind, suffixes = ("film", VIDEO_SUFFIXES) if options.frames else ("picture", STILL_SUFFIXES)
+        kind, suffixes = ("film", FILM_SUFFIXES) if options.frames else ("picture", STILL_SUFFIXES)
         if output.suffix.lower() not in suffixes:
             raise UserError(f"{output.name} is no {kind}; allowed are {', '.join(suffixes)}")
+        if options.frames and output.suffix.lower() == ".png" and "#" not in output.name:
+            output = output.with_stem(f"{output.stem}_####")
         if not is_own(output):
             raise UserError(f"{output.name} holds what Rayfold did not write: choose another name")
         for file in sorted({panel.original.path, *panel.scene.files} & drafts.texts.keys()):

@@ -72,13 +72,20 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
     imgui.set_next_item_width(80 * scale)
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
     imgui.set_item_tooltip("duration: seconds after which playback repeats, and of an exported film")
-    if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
-        app.panel.show(replace(scene, animation=replace(animation, duration=seconds)))
+    if changed:
+        _set_duration(app, animation, times, seconds)
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
     imgui.set_item_tooltip("values go on from the last key frame to the first; playback repeats in either case")
     if changed and animation.duration > 0:
         app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
+
+
+def _set_duration(app: AppState, animation: Animation, times: list[float], seconds: float) -> None:
+    if seconds < max(times, default=0.0):
+        app.show_message(f"the duration stays {animation.duration:.4g} s: the last key frame is at {max(times):.4g} s")
+    elif 1e-2 <= seconds < 1e6:
+        app.panel.show(replace(app.panel.scene, animation=replace(animation, duration=seconds)))
 
 
 def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, times: list[float], width: float) -> None:

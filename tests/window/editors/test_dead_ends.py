@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.errors import UserError
 from renderer.paths import ROOT, SCENES
 from renderer.pictures import load
 from renderer.raytracing.settings import Material, Sphere
 from renderer.raytracing.settings import Settings as RayTracerSettings
-from renderer.window.app import palette
+from renderer.window.app import export_dialog, palette
 from renderer.window.controls import settings as controls
 from renderer.window.controls.settings import _row_groups
 from renderer.window.controls.toolkit import imgui
@@ -18,7 +19,7 @@ from renderer.window.document import commands, creation, items, picking, pose, s
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
-from renderer.window.state import edit_actions, open_files, save_files
+from renderer.window.state import edit_actions, open_files, picture_export, save_files
 from tests.window.headless import drag, finish, frames, point, press, seconds, window
 from tests.window.monkey import noop_device
 
@@ -420,3 +421,22 @@ def test_a_file_without_triangles_is_refused(tmp_path):
 def test_the_range_of_a_setting_groups_thousands():
     samples = next(f for f in fields(RayTracerSettings) if f.metadata.get("high") == 1 << 20)
     assert "1 to 1,048,576" in controls.field_help(samples, int)
+
+
+def test_a_film_without_an_encoder_is_numbered_pictures(screen, tmp_path, monkeypatch):
+    """Of the child process, the command alone; `rayfold export` of frames is tested by tests/export."""
+    commands_run = []
+    monkeypatch.setattr(picture_export, "CommandChild", lambda folder, words, doing: commands_run.append(words))
+    options = picture_export.FilmOptions(64, 48, fps=2, seconds=1.0)
+    export = picture_export.PictureExport.start(screen.app.panel, tmp_path / "turn.png", options, "auto")
+    words = commands_run[0]
+    assert export.output.name == "turn_####.png" and words[words.index("-o") + 1] == str(export.output)
+    assert words[words.index("--frames") + 1] == "1-2"
+    with pytest.raises(UserError, match="allowed are .mp4, .webm, .mkv, .gif, .png"):
+        picture_export.PictureExport.start(screen.app.panel, tmp_path / "turn.bmp", options, "auto")
+    monkeypatch.setattr(export_dialog, "find_spec", lambda name: None)
+    screen.app.overlays.film.is_on = True
+    pressed, button = ["Export..."], imgui.button
+    monkeypatch.setattr(imgui, "button", lambda name, *a: button(name, *a) or name == pressed[0])
+    frames(screen, 1)
+    assert screen.app.dialog.name.endswith(".png") and screen.app.dialog.suffixes[0] == ".png"
