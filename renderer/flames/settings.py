@@ -14,7 +14,7 @@ from renderer.plain import format_value
 from renderer.records import dataclass, field, fields, replace
 from renderer.scene.schema import PictureSettings, setting
 
-MIRRORED = {"y_axis": "up"}  # the attribute of a <flame> that was mirrored for the file
+FLIPPED = {"y_axis": "up"}  # the attribute of a <flame> that was mirrored for the file
 NEUTRAL = Xform(color_speed=0.0)  # the final xform that changes nothing
 
 
@@ -62,8 +62,8 @@ def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) 
     Flames that keyframes_for_file() has mirrored are mirrored back: their triangles lie where they were drawn.
     """
     y_axis: Literal["up", "down"] = "down"
-    if all(is_mirrored(each) for each in (key, *keyframes)):
-        extras = [{k: v for k, v in each.extra.items() if k not in MIRRORED} for each in (key, *keyframes)]
+    if all(is_flipped(each) for each in (key, *keyframes)):
+        extras = [{k: v for k, v in each.extra.items() if k not in FLIPPED} for each in (key, *keyframes)]
         pairs = zip((key, *keyframes), extras, strict=True)
         key, *keys = (replace(each, flame=flip_y(each.flame), extra=read_only(extra)) for each, extra in pairs)
         y_axis, keyframes = "up", tuple(keys)
@@ -87,12 +87,12 @@ def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFra
     keyframes = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
     if settings.y_axis == "down":
         return list(keyframes)
-    return [replace(key, flame=flip_y(key.flame), extra=read_only(key.extra | MIRRORED)) for key in keyframes]
+    return [replace(key, flame=flip_y(key.flame), extra=read_only(key.extra | FLIPPED)) for key in keyframes]
 
 
-def is_mirrored(key: KeyFrame) -> bool:
+def is_flipped(key: KeyFrame) -> bool:
     """True if keyframes_for_file() has mirrored the flame: it says so, or all that its final xform does is mirror."""
-    return key.extra.items() >= MIRRORED.items() or key.flame.final_xform == flip_y(Flame()).final_xform
+    return key.extra.items() >= FLIPPED.items() or key.flame.final_xform == flip_y(Flame()).final_xform
 
 
 def flip_y(flame: Flame) -> Flame:

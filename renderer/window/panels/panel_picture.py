@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import read_pixels
@@ -32,6 +32,8 @@ from renderer.window.panels.measurements import Measurements
 from renderer.window.panels.panel_scene import PanelScene
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
+
+Answer = TypeVar("Answer")
 
 
 class Fallback(NamedTuple):
@@ -192,30 +194,28 @@ class PanelPicture(PanelScene):
         """True if the picture changes by itself now: it is animated and not paused."""
         return not self.paused and self.is_animated
 
+    def _ask(self, question: Callable[[Picture[Any]], Answer], default: Answer) -> Answer:
+        """The picture's answer; `default` without a picture and after an error, which the next draw reports."""
+        with suppress(Exception):
+            return question(self.picture) if self.picture is not None else default
+        return default
+
     def depends_on_time(self, settings: PictureSettings) -> bool:
         """True if the picture of these settings differs from one scene time to another."""
-        with suppress(Exception):  # the draw asks the same and reports the error
-            return self.picture is not None and self.picture.depends_on_time(settings)
-        return False
+        return self._ask(lambda picture: picture.depends_on_time(settings), False)
 
     @property
     def keeps_pixels(self) -> bool:
         """True if each frame is made of the pixels of the frame before."""
-        with suppress(Exception):  # the draw asks the same and reports the error
-            return self.picture is not None and self.picture.keeps_pixels(self.scene.settings)
-        return False
+        return self._ask(lambda picture: picture.keeps_pixels(self.scene.settings), False)
 
     def frame_times(self) -> tuple[float, float]:
         """The scene times, in seconds, from which and up to which the frame drawn last is shown."""
-        with suppress(Exception):
-            return self.picture.frame_times(self.scene.settings) if self.picture is not None else (-math.inf, math.inf)
-        return -math.inf, math.inf
+        return self._ask(lambda picture: picture.frame_times(self.scene.settings), (-math.inf, math.inf))
 
     def pixel_work(self, settings: PictureSettings) -> float:
         """An upper bound of the work of a pixel (Picture.work()), at least 1; costs of draws are proportional to it."""
-        with suppress(Exception):  # the draw works with the same settings and reports the error
-            return max(self.picture.work(settings), 1.0) if self.picture is not None else 1.0
-        return 1.0
+        return self._ask(lambda picture: max(picture.work(settings), 1.0), 1.0)
 
     def readable_samples(self, now: float) -> int:
         """The samples that each picture of an animation should have; 1 at rest, and while the user interacts."""
