@@ -36,6 +36,7 @@ MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
 # Dear ImGui spreads queued events of several kinds over frames. So at most this many frames are drawn before a button's
 # release is added: for the motion to the control, the press and the drag.
 MAX_QUEUED_FRAMES = 3
+CHORD_KEYS = {getattr(glfw, f"KEY_{side}_{name}") for side in ("LEFT", "RIGHT") for name in ("CONTROL", "ALT", "SUPER")}
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
 # GLFW's key number -> Dear ImGui's key, by the name. The names of arrows and digits are adapted. Keys whose names
@@ -299,10 +300,16 @@ class Window:
         self._is_damaged = True
 
     def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
+        """Draws the frames of a chord before its Ctrl or Alt is released: in one frame with that, it is the key alone.
+
+        So is the frame of that release before the next key is pressed, which has no effect in it.
+        """
+        if action == glfw.RELEASE and key in CHORD_KEYS:
+            self._draw_queued()
         if action == glfw.PRESS and key in KEYS:
             control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
             held = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
-            if (held[0], held[2]) != self._chord:  # End in the frame in which Ctrl is released has no effect
+            if (held[0], held[2]) != self._chord:
                 self._draw_queued()
             self._modifiers_at_press[KEYS[key]], self._chord = held, (held[0], held[2])
 

@@ -47,10 +47,16 @@ def error_line(sentence: str, name: str) -> int | None:
 
 
 def text_files(panel: Panel) -> list[Path]:
-    """The files that are edited beside a panel: its shaders, its text_file(), the GLSL passes behind it."""
-    shaders = sorted(path for path in panel.scene.files if path.suffix in open_files.SHADER_SUFFIXES)
+    """The files that are edited beside a panel: its text_file(), its shaders, the GLSL passes behind it.
+
+    The shaders of a scene file come before it.
+    """
+    first = text_file(panel)
+    shaders = [path for path in sorted(panel.scene.files) if path.suffix in open_files.SHADER_SUFFIXES]
+    own = [*shaders, first] if first is None or first.suffix == ".toml" else [first, *shaders]
     passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
-    return list(dict.fromkeys(path for path in (*shaders, text_file(panel), *passes) if path is not None))
+    found = {path.absolute(): path for path in reversed([*own, *passes]) if path is not None}
+    return list(found.values())[::-1]
 
 
 class CodeView:

@@ -90,8 +90,8 @@ class PanelView:
         if right is not None:
             draw.add_line((middle, low.y), (middle, high.y), theme.color_u32(theme.TEXT), 1.5 * self.scale)
         label = f"{comparison.mode}: {comparison.label}" if comparison.mode != "off" else ""
-        if label and panel.budget.divisor == 1 and (size := comparison.other_size(picture)):
-            label += f", {size[0]} x {size[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
+        if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
+            label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
         if panel.inspection.name != COLOR:
             label = f"{panel.inspection.name}: {panel.inspection.meaning or 'is being computed'}"
         if zoom.is_on:

@@ -12,7 +12,7 @@ from tests.window.headless import frames, hold, point, press
 
 @pytest.mark.parametrize("is_drained", [True, False])
 def test_end_after_ctrl_home_moves_the_cursor_also_if_no_frame_lies_between(screen, is_drained):
-    """Without the frames in between, End is lost: that is the fault which the window's key callback mends."""
+    """Without the frames in between, Ctrl or End is lost: the fault that the window's key callback mends."""
     press(screen, "Ctrl+J")
     frames(screen, 3)
     x, y, width, height = screen.app.panels.area
@@ -28,17 +28,21 @@ def test_end_after_ctrl_home_moves_the_cursor_also_if_no_frame_lies_between(scre
     window._chord, window._modifiers_at_press = (False, False), {}
     io, key = imgui.get_io(), imgui.Key
 
-    def pressed(code: int, mods: int, *queued: tuple[imgui.Key, bool]) -> None:
-        """GLFW's callback of a press, then the events that Dear ImGui's callback adds, up to the next press."""
+    def event(code: int, action: int, mods: int, *queued: tuple[imgui.Key, bool]) -> None:
+        """GLFW's callback, then the events that Dear ImGui's callback adds."""
         if is_drained:
-            window._on_key(None, code, 0, glfw.PRESS, mods)
+            window._on_key(None, code, 0, action, mods)
         for name, is_down in queued:
             io.add_key_event(name, is_down)
 
-    control, home, end = key.mod_ctrl, key.home, key.end
-    pressed(glfw.KEY_HOME, glfw.MOD_CONTROL, (control, True), (home, True), (home, False), (control, False))
-    pressed(glfw.KEY_END, 0, (end, True), (end, False))
+    control = glfw.KEY_LEFT_CONTROL  # the order in which xdotool sends them
+    event(control, glfw.PRESS, 0, (key.mod_ctrl, True))
+    event(glfw.KEY_HOME, glfw.PRESS, glfw.MOD_CONTROL, (key.home, True))
+    event(control, glfw.RELEASE, glfw.MOD_CONTROL, (key.mod_ctrl, False))
+    event(glfw.KEY_HOME, glfw.RELEASE, 0, (key.home, False))
+    event(glfw.KEY_END, glfw.PRESS, 0, (key.end, True))
+    event(glfw.KEY_END, glfw.RELEASE, 0, (key.end, False))
     frames(screen, 4)
     length = len(editor.get_text().split("\n")[0])
     cursor = editor.get_main_cursor_position()
-    assert (cursor.line, cursor.index) == (0, length if is_drained else 0)
+    assert ((cursor.line, cursor.index) == (0, length)) == is_drained
