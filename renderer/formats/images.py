@@ -216,6 +216,12 @@ def _encoded(pixels: np.ndarray, kind: str, **options: object) -> bytes:
     return file.getvalue()
 
 
+def holds_recipe(path: Path) -> bool:
+    """True for a PNG that Rayfold has drawn; its recipe may be damaged."""
+    is_png = path.suffix.lower() == ".png"
+    return is_png and any(data.startswith(RECIPE.encode() + b"\0") for data in _chunks(path, b"iTXt"))
+
+
 def read_recipe(path: Path) -> Json:
     """Reads the recipe in a PNG or EXR file that Rayfold wrote; InputError if there is none or it is damaged."""
     if path.suffix.lower() == ".exr":

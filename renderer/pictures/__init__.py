@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import PICTURE_SUFFIXES, read_recipe
+from renderer.formats.images import PICTURE_SUFFIXES, holds_recipe, read_recipe
 from renderer.gpu import DeviceContext
-from renderer.paths import find_input, missing_input
+from renderer.paths import ASSETS, find_input, missing_input
 from renderer.pictures.picture import AnyPicture
 from renderer.plain import format_value, is_finite_number
 from renderer.scene.animation import read_animation, write_animation
@@ -32,15 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-CONVERTERS = {  # suffixes of files that no picture opens -> a program that converts such a file into one that opens
-    ".fbx .blend .abc .usd .usda .usdc .usdz .x3d .wrl":
-        "Blender opens it and exports .glb (File > Export > glTF 2.0)",
-    ".3mf .amf": "PrusaSlicer and trimesh (`trimesh.load(FILE).export(\"a.glb\")`) convert it",
-    ".step .stp .iges .igs .brep": "FreeCAD opens it and exports .glb",
-    ".dae .3ds .lwo .x .ase .ms3d .md5mesh": "assimp converts it (`assimp export FILE a.glb`)",
-    ".vox": "MagicaVoxel exports it as .ply",
-    ".splat .spz .ksplat": "it holds Gaussian splats, which have no surfaces; SuGaR and 2DGS make meshes of them",
-}  # fmt: skip
+CONVERTERS: dict[str, str] = read_toml(ASSETS / "tables" / "converters.toml")
 SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # suffixes of the files that load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
 SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
@@ -94,14 +86,6 @@ def load_for_window(path: Path) -> Scene:
         scene = replace(scene, settings=replace(scene.settings, samples=scene.samples))
     shown: Scene = _module("toy").with_date(scene) if scene.picture == "toy" else scene
     return shown
-
-
-def holds_recipe(path: Path) -> bool:
-    """True for a PNG that Rayfold has drawn, with a recipe that may be damaged."""
-    try:
-        return path.suffix.lower() == ".png" and bool(read_recipe(path))
-    except InputError as error:
-        return "holds no recipe" not in str(error)
 
 
 def load_again(scene: Scene) -> Scene:

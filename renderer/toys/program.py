@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from renderer.errors import InputError
 from renderer.formats.images import PICTURE_SUFFIXES as IMAGE_SUFFIXES
+from renderer.paths import ASSETS
 from renderer.plain import format_names, format_value, quoted
 from renderer.records import dataclass
 from renderer.scene.schema import setting
@@ -41,11 +42,6 @@ RULER = r"[\s\-=*#<>\[\]:.]*"  # decoration around a tab's name, as in `// ---- 
 TAB_LINE = re.compile(
     rf"^\s*(?://|/\*){RULER}(common|image|sound|buf(?:fer)?[ _]?([a-d])|cube(?:map)?[ _]?a){RULER}/?\s*$", re.IGNORECASE
 )
-BUFFER = """void mainImage(out vec4 color, in vec2 point) {
-    vec4 before = texelFetch(iChannel0, ivec2(point), 0);
-    color = 0.98 * before;  // draw over it: it fades
-}
-"""  # of a new buffer
 CHANNEL_LINE = re.compile(r"^\s*(?://+\s*iChannel([0-3])\s*[:=]\s*(.*?)|#iChannel([0-3])\s+(.*?)(?:\s+//.*)?)\s*$")
 INCLUDE = re.compile(r'(?m)^[ \t]*#[ \t]*include\b[ \t]*["<]?([^">\s]*)[">]?')
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -303,13 +299,13 @@ def with_absolute_images(text: str, folder: Path) -> str:
     return re.sub(CHANNEL_LINE.pattern, absolute, text, flags=re.MULTILINE)
 
 
-def with_buffer(text: str) -> str | None:
-    """The text of an image, or of several tabs, with one more buffer before the image; None if all four are there."""
+def with_buffer(text: str) -> str:
+    """The text of an image, or of several tabs, with one more buffer before the image. InputError beyond four."""
     tabs = split_tabs(text, Path())
     name = next((buffer for buffer in BUFFERS if buffer not in tabs), None)
     if name is None:
-        return None
-    lines, added = text.split("\n"), f"// {name}\n// iChannel0: {name}\n{BUFFER}\n"
+        raise InputError("a shader has at most the buffers A, B, C and D")
+    lines, added = text.split("\n"), f"// {name}\n// iChannel0: {name}\n{read_text(ASSETS / 'buffer.glsl')}\n"
     heads = [number for number, line in enumerate(lines) if (m := TAB_LINE.match(line)) and _tab_name(m) == IMAGE]
     if len(tabs) == 1 and not heads:
         reads = "" if re.search(r"iChannel0\s*[:=]", text) else f"// iChannel0: {name}\n"
@@ -327,15 +323,13 @@ def with_values(text: str, values: Mapping[str, Any]) -> str | None:
 
     def declared(match: re.Match[str]) -> str:
         declares_more = "," in (match[3] or "").partition("(")[0]  # int n = 2, m
-        value = None if declares_more else left.pop(match[2], None)
-        if value is None:
+        if declares_more or (value := left.pop(match[2], None)) is None:
             return match[0]
         numbers = value if isinstance(value, tuple) else (value,)
         written = ", ".join(str(number).lower() for number in numbers)
         written = f"{match[1]}({written})" if len(numbers) > 1 else written
-        end = match.end(3 if match[3] else 2) - match.start()
-        head = match[0][: match.start(3) - match.start()] if match[3] else f"{match[0][:end]} = "
-        return f"{head}{written}{match[0][end:]}"
+        start, end = match.span(3) if match[3] else (match.end(2), match.end(2))
+        return f"{text[match.start() : start]}{'' if match[3] else ' = '}{written}{text[end : match.end()]}"
 
     changed = UNIFORM.sub(declared, text)
     return None if left else changed

@@ -20,12 +20,10 @@ from renderer.system.process import StopFlag
 from renderer.window.app.idle import IdleWatch
 from renderer.window.app.main_window import MainWindow
 from renderer.window.boundary import MAX_LOGGED, allow_recovery, contained
-from renderer.window.controls import theme
+from renderer.window.controls import glfw, imgui, imguizmo, implot, theme
 from renderer.window.controls.file_dialog import has_system_dialog
 from renderer.window.controls.shortcuts import Modifiers
-from renderer.window.controls.toolkit import glfw, imgui, imguizmo, implot
-from renderer.window.state import edit_actions, main_loop, open_files, save_files, unsaved
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions, main_loop, open_files, save_files, unsaved
 
 # Fraction of the time for window frames while panels refine: software GL draws both with the same cores. So a panel
 # that refines waits up to (time of a frame) / FRAME_SHARE between two displays, each of which needs a frame.

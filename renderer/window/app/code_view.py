@@ -18,13 +18,11 @@ from renderer.system import drafts
 from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
 from renderer.toys.program import with_buffer
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_color_text_edit, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
-from renderer.window.controls.toolkit import imgui, imgui_color_text_edit, imgui_ctx
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
-from renderer.window.state import main_loop, open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, main_loop, open_files
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
@@ -227,11 +225,8 @@ class CodeView:
         if self.path != self.app.panel.original.path or self.path.suffix not in open_files.SHADER_SUFFIXES:
             return
         if theme.button("Add buffer", "a pass before the image that reads what it drew in the frame before"):
-            text = with_buffer(self.editor.get_text())
-            if text is None:
-                self.app.show_message("a shader has at most the buffers A, B, C and D")
-            else:
-                self.editor.set_text(text)
+            with self.app.errors_as_messages("adding a buffer"):
+                self.editor.set_text(with_buffer(self.editor.get_text()))
         imgui.same_line()
 
     def _choose_file(self, files: list[Path]) -> None:

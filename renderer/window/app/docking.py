@@ -4,10 +4,8 @@ MainWindow calls drag_splitters(), title_bar() of each panel and drag_panel() in
 panels is in state/layout.py, which also says why it is not Dear ImGui's docking.
 """
 
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
-from renderer.window.state import layout
-from renderer.window.state.app_state import AppState
+from renderer.window.controls import imgui, theme
+from renderer.window.state import AppState, layout
 from renderer.window.state.layout import LayoutNode, Splitter
 from renderer.window.state.open_panels import GAP
 

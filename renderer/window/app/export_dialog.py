@@ -6,12 +6,10 @@ state/picture_export.py runs the export in a child process.
 from functools import partial
 from importlib.util import find_spec
 
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, theme
 from renderer.window.controls.settings import ControlContext, edit_settings
-from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, open_files
 from renderer.window.state.overlay_state import Switch
 from renderer.window.state.picture_export import FILM_SUFFIXES, STILL_SUFFIXES, PictureExport, StillOptions, options_for
 

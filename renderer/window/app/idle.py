@@ -5,8 +5,7 @@ them has something new to display, not for each of their draws.
 """
 
 from renderer.window.controls.toolkit import imgui
-from renderer.window.state import main_loop, open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, main_loop, open_files
 
 IDLE_WAIT = 0.25  # seconds to wait for an event if nothing is drawn, and between two checks for edited files
 REPORTED_WAIT = 15.0  # the wait of an idle window if the system reports edited files

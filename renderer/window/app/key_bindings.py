@@ -9,8 +9,7 @@ from operator import methodcaller
 from renderer.window.app import docking
 from renderer.window.app.overlays import start_tour
 from renderer.window.controls.shortcuts import Action
-from renderer.window.state import lesson_reader, open_files, panel_actions, save_files, unsaved
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, lesson_reader, open_files, panel_actions, save_files, unsaved
 from renderer.window.timeline import actions
 
 ARROW_STEP = 0.08  # an arrow key drags by this fraction of the panel's height

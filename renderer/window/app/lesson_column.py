@@ -11,9 +11,8 @@ from renderer.lessons.lesson import Question
 from renderer.lessons.programs import ProgramResult
 from renderer.pages.markdown import Block, blocks
 from renderer.pages.plot import Plot, format_number
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, implot, theme
 from renderer.window.controls.choices import choose_index
-from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
 from renderer.window.state.app_state import AppState
 from renderer.window.state.lesson_reader import LessonReader, StepState, close_lesson
 

@@ -17,20 +17,18 @@ from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
 from renderer.window.boundary import contained
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, imguizmo, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
 from renderer.window.controls.settings import sections as sections_of
 from renderer.window.controls.shortcuts import Action, Modifiers, action_buttons, active_actions, chord, pressed
-from renderer.window.controls.toolkit import imgui, imgui_ctx, imguizmo
 from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels import sections
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
 from renderer.window.scene_editor.editor import SceneEditor
 from renderer.window.scene_editor.toy_input import ToyEditor
-from renderer.window.state import open_files, panel_actions, unsaved
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, open_files, panel_actions, unsaved
 from renderer.window.state.edit_actions import control_context
 from renderer.window.state.open_panels import GAP
 from renderer.window.timeline import actions, view

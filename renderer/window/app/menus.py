@@ -10,13 +10,11 @@ from itertools import groupby
 from pathlib import Path
 
 from renderer.lessons.lesson import bundled_lessons
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, theme
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
 from renderer.window.document.items import shorten
-from renderer.window.state import edit_actions, lesson_reader, open_files, unsaved
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions, lesson_reader, open_files, unsaved
 from renderer.window.state.session import KeptSession, kept_sessions
 
 PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")

@@ -8,12 +8,10 @@ from operator import methodcaller
 from typing import Any
 
 from renderer.scene.cameras import View
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files, panel_actions
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, open_files, panel_actions
 
 FLY_KEYS = {  # the step along the camera's right, up and forward axes
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),

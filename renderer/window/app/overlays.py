@@ -15,24 +15,17 @@ from renderer.window.app import palette
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.export_dialog import ExportDialog
 from renderer.window.app.reference import Reference
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.document import items
 from renderer.window.panels.panel_view import BAR_HEIGHT
-from renderer.window.state import edit_actions, save_files, unsaved
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions, save_files, unsaved
 
 PALETTE_ROWS, PALETTE_WIDTH = 12, 640  # the width at scale 1
 SPAN_ALL_COLUMNS = imgui.SelectableFlags_.span_all_columns
 Groups = dict[str, dict[str, list[str]]]  # for the key help: group -> name of an action -> its keys
-MOUSE_HELP = (
-    "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-    "a click focuses a light field, Ctrl+click a lens, Ctrl+wheel magnifies pixels, Alt+click shows a pixel's paths; "
-    "drag a title bar to move its panel, a gap to resize panels"
-)
-
-TOUR_STEPS = read_toml(ASSETS / "tables" / "tour.toml")["steps"]
+HELP = read_toml(ASSETS / "tables" / "tour.toml")
+TOUR_STEPS = HELP["steps"]
 
 
 class Overlays:
@@ -145,7 +138,7 @@ class Overlays:
                         self._group(group, groups[group])
                 imgui.end_table()
         with imgui_ctx.push_text_wrap_pos(0.0):
-            imgui.text_disabled(MOUSE_HELP)
+            imgui.text_disabled(HELP["mouse"])
         imgui.end()
 
     def _group(self, group: str, keys_by_name: dict[str, list[str]]) -> None:

@@ -10,19 +10,16 @@ from typing import Any
 
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.lessons.lesson import bundled_lessons
-from renderer.paths import SCENES
+from renderer.paths import ASSETS, SCENES
 from renderer.pictures import picture_class
+from renderer.system.files import read_toml
 from renderer.window.app.reference import setting_lines
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import creation
-from renderer.window.state import edit_actions, lesson_reader, open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions, lesson_reader, open_files
 
 SCENE, RECENT, LESSON, VIEW, SETTING, ADD = "Scene", "Recent file", "Lesson", "View", "Setting", "Add"
-KIND_WORDS = {  # what a kind of picture is also called
-    "raytrace": "ray tracer", "fractal": "fractal, GLSL", "toy": "ShaderToy, shader, GLSL", "cdollar": "C$ program",
-    "flame": "fractal flame", "layout": "panels", "lightfield": "light field",
-}  # fmt: skip
+KIND_WORDS: dict[str, str] = read_toml(ASSETS / "tables" / "kind_words.toml")
 
 
 def entries(app: AppState) -> list[Action]:

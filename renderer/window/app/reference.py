@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, get_args
 from renderer.paths import ASSETS
 from renderer.scene.schema import field_types
 from renderer.system.files import read_text
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.settings import field_help
-from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.state.app_state import AppState
 
 PAGES = {

@@ -23,14 +23,12 @@ from renderer.flames.temporal import relative_view
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, theme
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel, PanelEditor
-from renderer.window.state import open_files, panel_actions, save_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, open_files, panel_actions, save_files
 
 GROUP = "Flame"
 NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # a key press: fraction of the view's height, degrees, factor

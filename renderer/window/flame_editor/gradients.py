@@ -9,8 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from renderer.flames import edit, gradient, palettes
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 from renderer.window.flame_editor.editor import Editor
 
 GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1

@@ -17,8 +17,7 @@ from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures.flame import Picture
 from renderer.scene.scene import ToneMapping
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 from renderer.window.state.app_state import AppState
 
 SIDE = 3  # thumbnails in a row and in a column

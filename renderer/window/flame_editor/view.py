@@ -12,18 +12,16 @@ import numpy as np
 from renderer.flames import edit, evolve, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame
 from renderer.flames.variations.catalog import parameter_owners, variation_table
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import shortest
 from renderer.window.controls.shortcuts import action_buttons
-from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.gradients import GradientEditor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
 from renderer.window.flame_editor.variants import VariationPictures
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, open_files
 
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
@@ -258,16 +256,17 @@ class FlameEditor(Editor):
         shown = [v for v in unused if all(word in f"{v.group} {v.name}".lower() for word in words)]
         shown.sort(key=lambda v: (*_rank(v.name, self._filter), v.group))
         chosen = shown[0].name if entered and words and shown else None
+        imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
         if imgui.begin_list_box("##found", (-1, 110 * self.scale)):
             for group, members in groupby(shown, key=lambda v: v.group):
                 imgui.separator_text(group)
                 for v in members:
-                    hint = "   (Enter)" if words and v is shown[0] else ""
-                    if imgui.selectable(f"{v.name}{hint}###{v.name}", bool(hint))[0]:
+                    if imgui.selectable(v.name, bool(words) and v is shown[0])[0]:
                         chosen = v.name
                     if imgui.is_item_hovered(imgui.HoveredFlags_.delay_short):
                         self.variation_pictures.tooltip(v.name)
             imgui.end_list_box()
+        imgui.pop_style_color()
         if chosen:
             self.change(edit.with_variation, self.index, chosen, 0.5)
             self._filter = ""

@@ -11,9 +11,7 @@ from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.paths import is_bundled
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
-from renderer.window.document import scene_text
-from renderer.window.document.document import Document
-from renderer.window.document.items import Item
+from renderer.window.document import Document, Item, scene_text
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS

@@ -12,9 +12,8 @@ import numpy as np
 
 from renderer.gpu.gl import Texture
 from renderer.scene.scene import COLOR
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.theme import Rect
-from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import draw_values

@@ -10,8 +10,7 @@ from renderer.images.algorithm_view import Legend, Mark
 from renderer.images.inspection import COLOR_TABLE, LEVELS
 from renderer.raytracing.kernels import launch_params
 from renderer.raytracing.path_trace import Ray, project
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.panels.panel import Panel
 
 LEGEND_SIZE = (180.0, 10.0)  # width and height of the legend's bar, in units at scale 1

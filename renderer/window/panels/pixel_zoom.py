@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 
 from renderer.records import dataclass, replace
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 
 STEP = 1.25  # factor of a step of the wheel
 MAX_FACTOR = 256.0

@@ -13,10 +13,9 @@ import numpy as np
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.images.inspection import BINS, STOPS
 from renderer.window.boundary import contained
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, implot, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
-from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
 from renderer.window.panels.comparison import MODES, DifferenceLook
 from renderer.window.panels.inspection import Inspection
 from renderer.window.panels.measurements import HISTORY_LENGTH, Row, format_value

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 
 from renderer.raytracing.settings import Settings
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.shortcuts import Action, action_buttons
-from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.document import items, picking, pose
-from renderer.window.document.items import Item
+from renderer.window.document import Item, items, picking, pose
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.scene_editor import gizmo, material_ball, stand_in
 from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_presets, draw_properties
-from renderer.window.state import edit_actions, panel_actions
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions, panel_actions
 from renderer.window.state.edit_actions import control_context
 
 GROUP = "Scene"  # heading in the key help

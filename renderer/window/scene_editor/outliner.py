@@ -14,16 +14,12 @@ from renderer.raytracing.models import choices as model_choices
 from renderer.raytracing.models.choices import Choices, choices_of
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.scene.scene import Scene
-from renderer.window.controls import theme
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.choices import NONE, choose_index
 from renderer.window.controls.settings import ControlContext, edit_settings, label
-from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.document import commands, creation, items
-from renderer.window.document.document import Document
-from renderer.window.document.items import Item
+from renderer.window.document import Document, Item, commands, creation, items
 from renderer.window.panels.panel import Panel
-from renderer.window.state import edit_actions
-from renderer.window.state.app_state import AppState
+from renderer.window.state import AppState, edit_actions
 
 MAX_ROWS = 11  # a longer list scrolls
 OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.default_open

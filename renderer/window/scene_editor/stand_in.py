@@ -12,10 +12,8 @@ import numpy as np
 
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.settings import Settings
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
-from renderer.window.document import items, picking
-from renderer.window.document.items import Item
+from renderer.window.controls import imgui, theme
+from renderer.window.document import Item, items, picking
 from renderer.window.scene_editor.gizmo import project
 
 MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from renderer.pictures import toy
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.state.app_state import AppState
 

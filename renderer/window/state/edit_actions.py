@@ -15,9 +15,7 @@ from renderer.scene.animation import insert_keyframe, remove_track
 from renderer.scene.schema import replace_path, split_path
 from renderer.system.files import check_is_text, resolve
 from renderer.window.controls.settings import ControlContext
-from renderer.window.document import commands, creation, items
-from renderer.window.document.document import Document
-from renderer.window.document.items import Item
+from renderer.window.document import Document, Item, commands, creation, items
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState

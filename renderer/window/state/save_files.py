@@ -21,15 +21,8 @@ from renderer.system.outputs import write_text
 from renderer.toys.program import with_values
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
+from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
-from renderer.window.state.open_files import (
-    PROGRAM_SUFFIXES,
-    SHADER_SUFFIXES,
-    check_own,
-    reload,
-    save_copy,
-    scene_folder,
-)
 
 FLAME_SUFFIXES = (".flame", ".flam3")
 
@@ -50,7 +43,7 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
 def _save_uniforms(app: AppState, panel: Panel) -> bool:
     """Writes changed values of uniforms into the shader's own file; false if it does not hold all that was changed."""
     path, before, shown = panel.original.path, panel.original.settings, panel.scene.settings
-    if path.suffix not in SHADER_SUFFIXES or is_bundled(path) or not isinstance(before, toy.Settings):
+    if path.suffix not in open_files.SHADER_SUFFIXES or is_bundled(path) or not isinstance(before, toy.Settings):
         return False
     names = {uniform.key: uniform.name for uniform in toy.program_of(shown).uniforms}
     values = {name: getattr(shown, key) for key, name in names.items() if getattr(shown, key) != getattr(before, key)}
@@ -63,7 +56,7 @@ def _save_uniforms(app: AppState, panel: Panel) -> bool:
     if text is None:
         return False
     write_text(path, text)
-    reload(app, {path}, shaders=False, is_quiet=True)
+    open_files.reload(app, {path}, shaders=False, is_quiet=True)
     app.file_watcher.accept(path)
     app.show_message(f"saved {path.name}, with the values of its uniforms")
     return True
@@ -80,7 +73,7 @@ def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
     is_file_of_flames = panel.scene.picture == "flame" and panel.original.path.suffix in FLAME_SUFFIXES
-    if panel.original.path.suffix in SHADER_SUFFIXES:
+    if panel.original.path.suffix in open_files.SHADER_SUFFIXES:
         app.show_message("a shader's file holds its code and uniforms alone: what else changed goes into a .toml file")
     ask_name(app, panel, (".flame", ".toml") if is_file_of_flames else (".toml", ".flame"))
 
@@ -89,14 +82,14 @@ def ask_name(app: AppState, panel: Panel, suffixes: tuple[str, ...]) -> None:
     """Asks where to write a panel's scene, as a file with one of these suffixes; the first is for a name without."""
     suffixes = suffixes if panel.scene.picture == "flame" else (".toml",)
     name = (panel.file.path or panel.original.path).name.partition(".")[0]
-    title = f"Save as {suffixes[0]}" if len(suffixes) == 1 else "Save as"
-    app.ask_file(title, scene_folder(app) / f"{name}{suffixes[0]}", suffixes, partial(save_to, app, panel), saves=True)
+    start = open_files.scene_folder(app) / f"{name}{suffixes[0]}"
+    app.ask_file("Save as", start, suffixes, partial(save_to, app, panel), saves=True)
 
 
 def save_to(app: AppState, panel: Panel, path: Path) -> None:
     """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
     path = path.absolute()
-    check_own(path)
+    open_files.check_own(path)
     _save_programs(app, panel, path)
     document = panel.document
     if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):
@@ -136,7 +129,7 @@ def _save_programs(app: AppState, panel: Panel, path: Path) -> None:
         is_edited = file == app.code_changed
         if is_edited and (error := panel.update_error or panel.error):
             raise UserError(f"{path.name} is not saved: the code has an error: {error}")
-        if file.suffix not in PROGRAM_SUFFIXES:
+        if file.suffix not in open_files.PROGRAM_SUFFIXES:
             app.code_changed = None if is_edited else app.code_changed  # the scene's text has it
             continue
         copy = path.with_suffix(file.suffix)
@@ -144,7 +137,7 @@ def _save_programs(app: AppState, panel: Panel, path: Path) -> None:
         if is_edited:
             app.save_code(copy)
         elif is_bundled(file):
-            save_copy(app, [panel], file, copy, read_text(file))
+            open_files.save_copy(app, [panel], file, copy, read_text(file))
 
 
 def screenshot(app: AppState) -> None:

@@ -7,8 +7,7 @@ from renderer.errors import UserError
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, INTERPOLATIONS, Curve, Key, KeyName, Track, eased, settings_at
 from renderer.scene.scene import Scene
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline.actions import FRAMES_PER_SECOND
 

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from renderer.scene.animation import DEFAULT_DURATION, INTERPOLATIONS, Animation, ease_keys, keyframe_times, keys_at
-from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
-from renderer.window.state import panel_actions
-from renderer.window.state.app_state import AppState
+from renderer.window.controls import imgui, theme
+from renderer.window.state import AppState, panel_actions
 from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import renderer
+from renderer.errors import InputError
 from renderer.pictures import load, toy
 from renderer.system import drafts
 from renderer.system.progress import Progress
@@ -151,5 +152,6 @@ def test_a_button_adds_buffers(screen, tmp_path):
         assert program.buffers == [f"Buffer {each}" for each in "ABCD"[:count]] and program.has_feedback
         assert program.channels[f"Buffer {name}"][0].source == f"Buffer {name}"
         assert program.channels["Image"][0].source == "Buffer A" and text.endswith(image)
-    assert with_buffer(text) is None
+    with pytest.raises(InputError, match="at most the buffers A, B, C and D"):
+        with_buffer(text)
     assert with_buffer(image + "// Buffer A\n" + image).count("mainImage") == 3
