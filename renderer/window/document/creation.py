@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from renderer.formats.mesh import GLTF_SUFFIXES
-from renderer.paths import ASSETS, SCENES
+from renderer.paths import ASSETS
 from renderer.pictures import load, scene_of_table
 from renderer.raytracing.material_maps import TEXTURE_KEYS
 from renderer.raytracing.settings import Material
@@ -52,15 +52,8 @@ NEW_FLAME = "untitled flame"  # the title, until the flame is saved
 
 
 def new_flame(folder: Path) -> Scene:
-    """A flame of three xforms, Sierpinski's triangle, without a file, titled "untitled flame"."""
-    flame = load(SCENES / "sierpinski.toml")
-    xforms = []
-    for xform in flame.settings.xforms:  # y points down, as in .flame files, so that one is written as it is
-        a, b, c, d, e, f = xform.affine
-        xforms.append(replace(xform, affine=(a, -b + 0.0, c, -d + 0.0, e, -f + 0.0)))
-    settings = replace(flame.settings, y_axis="down", xforms=tuple(xforms))
-    path, title = folder / "untitled_flame.flame", NEW_FLAME
-    return replace(flame, path=path, title=title, settings=settings, bench={}, test={})
+    """A flame of three xforms, Sierpinski's triangle, without a file."""
+    return replace(load(ASSETS / "untitled.flame"), path=folder / "untitled_flame.flame", title=NEW_FLAME)
 
 
 def new_shader() -> Scene:
