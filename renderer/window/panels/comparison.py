@@ -148,13 +148,14 @@ class Comparison:
         return self.mode
 
     def switch(self, mode: str, displayed: Texture | None) -> None:
-        """Switches to a mode; a difference gets the gain at which all but a thousandth of it is below white."""
+        """Switches to a mode; a difference gets the gain at which all but a thousandth of what differs is below white."""
         self.mode, reference = mode, self.reference()
         if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
             return
         one, two = (texture.read()[..., :3].astype("i2") for texture in (displayed, reference))
-        high = float(np.percentile(np.abs(one - two), 99.9))
-        self.look = replace(self.look, gain=float(f"{min(max(255 / max(high, 1.0), 1.0), 256.0):.2g}"))
+        apart = np.abs(one - two)
+        high = float(np.percentile(apart[apart > 0], 99.9)) if apart.any() else 255.0
+        self.look = replace(self.look, gain=float(f"{255 / high:.2g}"))
 
     def other_size(self, picture: Texture) -> tuple[int, int] | None:
         """The size of the reference that is compared, if it is not the picture's."""
