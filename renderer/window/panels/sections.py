@@ -112,12 +112,10 @@ def _comparison(panel: Panel) -> None:
     size = comparison.other_size(shown) if shown is not None and panel.budget.divisor == 1 else None
     if size is not None:
         imgui.text_colored(theme.WARNING, f"the reference has {size[0]} x {size[1]} pixels, this picture has not")
-    for label_text, wanted in (
-        (f"Draw at {size[0]} x {size[1]}" if size else "", size),
-        ("Draw at the panel's size", None),
-    ):
-        if label_text and wanted != panel.fixed_size and imgui.button(label_text):
-            panel.fixed_size = wanted
+        if imgui.button(f"Draw at {size[0]} x {size[1]}"):
+            panel.fixed_size = size
+    if panel.fixed_size is not None and imgui.button("Draw at the panel's size"):
+        panel.fixed_size = None
     label("reference file")
     shown_name = comparison.label if comparison.mode != "off" else ""
     entered, name = imgui.input_text("##reference", shown_name, imgui.InputTextFlags_.enter_returns_true)
