@@ -213,21 +213,16 @@ class CodeView:
         if imgui.button("Hide (Ctrl+J)"):
             self.app.overlays.code.is_on = False
         imgui.same_line()
-        self._add_buffer()
+        is_shader = self.path == panel.original.path and self.path.suffix in open_files.SHADER_SUFFIXES
+        if is_shader and theme.button("Add buffer", "a pass before the image that reads its own last frame"):
+            with self.app.errors_as_messages("adding a buffer"):
+                self.editor.set_text(with_buffer(self.editor.get_text()))
+        imgui.same_line()
         self._choose_file(text_files(panel))
         self._mark(panel.short_error)  # the picture shows its text
         self._limit_paste()
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
             self.editor.render("##text", imgui.ImVec2(0, 0))
-
-    def _add_buffer(self) -> None:
-        """A button that puts one more buffer before the tab Image of a shader."""
-        if self.path != self.app.panel.original.path or self.path.suffix not in open_files.SHADER_SUFFIXES:
-            return
-        if theme.button("Add buffer", "a pass before the image that reads what it drew in the frame before"):
-            with self.app.errors_as_messages("adding a buffer"):
-                self.editor.set_text(with_buffer(self.editor.get_text()))
-        imgui.same_line()
 
     def _choose_file(self, files: list[Path]) -> None:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""

@@ -135,8 +135,9 @@ class Editor(PanelEditor):
         if imgui.is_item_hovered():
             radius = triangles.HIT_RADIUS * self.scale
             self.hovered = triangles.hit_test(self.flame, transform, position, self.index, self.post, radius)
-            if imgui.is_mouse_released(0) and not any(imgui.get_mouse_drag_delta(0)):
-                self._select_at(transform, position)
+            if self.hovered is None and imgui.is_mouse_released(0) and not any(imgui.get_mouse_drag_delta(0)):
+                found = triangles.around(self.flame, transform, position, self.post)  # as in Apophysis
+                self.selected = found[0] if found else self.selected
         if self.hovered is None or imgui.get_io().key_shift:
             return False
         if imgui.is_item_activated() and imgui.is_mouse_down(0):
@@ -144,12 +145,6 @@ class Editor(PanelEditor):
             self.pin_time()
             return True
         return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
-
-    def _select_at(self, transform: triangles.WindowTransform, position: tuple[float, float]) -> None:
-        """Selects the smallest triangle around a click, as in Apophysis; a drag there moves the view."""
-        around = triangles.around(self.flame, transform, position, self.post)
-        if around and self.hovered is None:
-            self.selected = around[0]
 
     def overlay(self) -> bool:
         """Draws the grid of variants over the window, and advances the search for a random flame.

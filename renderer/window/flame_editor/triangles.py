@@ -83,12 +83,12 @@ def contains(corners: Sequence[Point], position: Point) -> bool:
 
 def around(flame: Flame, transform: WindowTransform, position: Point, post: bool) -> list[int]:
     """The indices of the xforms whose triangles have a window position inside, the smallest triangle first."""
-    found = []
+    sides = {}
     for index in xform_indices(flame):
-        o, x, y = (transform.to_window(each) for each in edit.triangle(edit.xform_at(flame, index), post))
-        if contains((o, x, y), position):
-            found.append((abs((x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])), index))
-    return [index for _, index in sorted(found)]
+        corners = [transform.to_window(corner) for corner in edit.triangle(edit.xform_at(flame, index), post)]
+        if contains(corners, position):
+            sides[index] = np.diff(np.array(corners), axis=0)
+    return sorted(sides, key=lambda index: abs(float(np.linalg.det(sides[index]))))
 
 
 def hit_test(
@@ -103,10 +103,8 @@ def hit_test(
         nearest = min(names, key=lambda name: math.dist(points[name], position))
         if math.dist(points[nearest], position) <= radius:
             return Drag(index, nearest, post, corners, start)
-    if selected in xform_indices(flame):
-        corners = edit.triangle(edit.xform_at(flame, selected), post)
-        if contains([transform.to_window(corner) for corner in corners], position):
-            return Drag(selected, INSIDE, post, corners, start)
+    if selected in around(flame, transform, position, post):
+        return Drag(selected, INSIDE, post, edit.triangle(edit.xform_at(flame, selected), post), start)
     return None
 
 

@@ -148,7 +148,7 @@ class Comparison:
         return self.mode
 
     def switch(self, mode: str, displayed: Texture | None) -> None:
-        """Switches to a mode; a difference gets the gain that keeps all but a thousandth of what differs below white."""
+        """Switches to a mode; a difference gets the gain that keeps all but a thousandth of what differs off white."""
         self.mode, reference = mode, self.reference()
         if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
             return

@@ -14,7 +14,7 @@ from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import write_png
 from renderer.paths import is_bundled
-from renderer.pictures import make_recipe, toy
+from renderer.pictures import is_flame_file, make_recipe, toy
 from renderer.scene.scene import Scene
 from renderer.system.files import read_text
 from renderer.system.outputs import write_text
@@ -23,8 +23,6 @@ from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
 from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
-
-FLAME_SUFFIXES = (".flame", ".flam3")
 
 
 def save_scene(app: AppState, panel: Panel | None = None) -> None:
@@ -64,7 +62,7 @@ def _save_uniforms(app: AppState, panel: Panel) -> bool:
 
 def _holds(path: Path, panel: Panel) -> bool:
     """True for a .flame file that holds the panel's flame, or its key frames, and no other flame."""
-    if path.suffix not in FLAME_SUFFIXES or panel.scene.picture != "flame" or not path.is_file():
+    if not is_flame_file(path) or panel.scene.picture != "flame" or not path.is_file():
         return False
     return len(read_library(path)[0]) == max(len(panel.original.settings.keyframes), 1)
 
@@ -72,7 +70,7 @@ def _holds(path: Path, panel: Panel) -> bool:
 def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
-    is_file_of_flames = panel.scene.picture == "flame" and panel.original.path.suffix in FLAME_SUFFIXES
+    is_file_of_flames = panel.scene.picture == "flame" and is_flame_file(panel.original.path)
     if panel.original.path.suffix in open_files.SHADER_SUFFIXES:
         app.show_message("a shader's file holds its code and uniforms alone: what else changed goes into a .toml file")
     ask_name(app, panel, (".flame", ".toml") if is_file_of_flames else (".toml", ".flame"))
@@ -95,7 +93,7 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):
         titled = replace(document.scene, title=path.stem.replace("_", " "))
         document = replace(document, scene=titled)
-    if path.suffix in FLAME_SUFFIXES:
+    if is_flame_file(path):
         text, scene = None, replace(document.scene, path=path)
         write_text(path, _flame_text(panel, scene))
     else:

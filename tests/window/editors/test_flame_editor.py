@@ -476,6 +476,22 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     assert np.corrcoef(boxed[0].ravel(), flipped.ravel())[0, 1] < 0.9
 
 
+def test_a_click_inside_a_triangle_selects_it_and_a_drag_there_moves_the_view(screen):
+    press(screen, "Ctrl+Shift+N")
+    frames(screen, 3)
+    edited, rect = editor(screen), screen.app.panels.image_rects[0]
+    transform = edited.transform(rect)
+    assert edited.index == 0
+    o, x, y = (transform.to_window(corner) for corner in edit.triangle(edited.flame.xforms[1], False))
+    inside = tuple((2 * a + b + c) / 4 for a, b, c in zip(o, x, y, strict=True))
+    before = settings(screen)
+    click(screen, inside)
+    assert edited.index == 1 and settings(screen) == before
+    edited.selected = 0
+    drag(screen, inside, (inside[0] + 40, inside[1] - 30))
+    assert edited.index == 0 and settings(screen).view != before.view and settings(screen).xforms == before.xforms
+
+
 def test_a_new_flame_is_saved_and_saved_again_as_flame(screen, tmp_path):
     app = screen.app
     press(screen, "Ctrl+Shift+N")
