@@ -317,7 +317,7 @@ def with_buffer(text: str) -> str:
 def with_values(text: str, values: Mapping[str, Any]) -> str | None:
     """The text with other defaults of its uniforms: a number, a truth value or a tuple by name.
 
-    None if it does not declare each of them, in a line of its own.
+    None if it does not declare each of them, one a line.
     """
     left = dict(values)
 

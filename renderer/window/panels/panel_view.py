@@ -57,7 +57,7 @@ class PanelView:
         draw.pop_clip_rect()
 
     def _preparing(self, panel: Panel, rect: Rect) -> None:
-        """What a panel shows before its first picture: the scene's bundled picture, if any, and a line about it."""
+        """The preview before the first picture: the scene's bundled picture, if any, and a line about it."""
         draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
         text, preview = PREPARING, panel.preview
         if preview is not None:
