@@ -114,97 +114,135 @@ DEVICE float chain_light_pdf(const Primitive p, float3 point, float4 ball, float
     return area_pdf * dot_fma(to_ball, to_ball);
 }
 
-// Adds the light of the chains from the surface s by way of a ball, chosen at random, to a point of a light. Paths
-// find by chance sun discs, the environment, lamps of instances and triangles whose back faces the ball's center.
-DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
-                        Path *path, SCENE_PARAMS) {
-    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
-    RandomStream stream = volume_stream(sampler, dimension, CAUSTIC_PURPOSE);
-    int ball = min((int)(next_random(&stream) * (float)BALL_COUNT), BALL_COUNT - 1);
-    float4 place = lights[FIRST_BALL_ROW + 2 * ball], glass = lights[FIRST_BALL_ROW + 2 * ball + 1];
-    float3 center = xyz(place), to_x = s.point - center;
+// A point of a light as a ball sees it: `light` from the ball's center, `factor` its radiance, `normal` of an area light.
+typedef struct {
     LightSample light;
-    if (depth + 2 >= params.max_depth || !sample_light(params, center, SCENE_ARGS, sampler, dimension, &light)) return;
+    float3 point, normal, factor;
+    bool is_area, is_sun;
+} ChainEnd;
+
+// Samples a light for the chains by way of a ball. False without one: paths find by chance sun discs, the environment,
+// lamps of instances and triangles whose back faces the ball's center.
+DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sampler, uint dimension,
+                             RandomStream *stream, SCENE_PARAMS, ChainEnd *end) {
+    float3 center = xyz(ball);
+    LightSample light;
+    if (!sample_light(params, center, SCENE_ARGS, sampler, dimension, &light)) return false;
     bool is_area = light.light_id >= 0, is_sun = !(light.distance < FLT_MAX);
-    if (is_area ? light.light_id >= INSTANCED_LIGHT : !light.is_delta) return;
-    float3 factor = light.radiance, point = madd(light.direction, is_sun ? 0.0f : light.distance, center), normal;
+    if (is_area ? light.light_id >= INSTANCED_LIGHT : !light.is_delta) return false;
+    float3 factor = light.radiance, point = madd(light.direction, is_sun ? 0.0f : light.distance, center);
     if (is_area) {
         Primitive p = primitive_at(primitives, light.light_id);
         float cone = SPHERES ? one_minus_cos_max(xyz(p.v0), p.edge2.w, center) : 0.0f;
         float area_pdf = light.pdf * -dot_fma(primitive_normal(p, point), light.direction);
         area_pdf /= light.distance * light.distance;
         if (SPHERES && p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
-            float u1 = LIGHT_TREE ? next_random(&stream) : get_1d(sampler, dimension + 2);  // no light depends on it
-            float last = last_cosine(p, place), z = fma(1.0f - last, sqrt(u1), last);
+            float u1 = LIGHT_TREE ? next_random(stream) : get_1d(sampler, dimension + 2);  // no light depends on it
+            float last = last_cosine(p, ball), z = fma(1.0f - last, sqrt(u1), last);
             float sine = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
             float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
-            normal = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
-            point = madd(normal, p.edge2.w, xyz(p.v0));
+            point = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
+            point = madd(point, p.edge2.w, xyz(p.v0));
             area_pdf = light.pdf * cone / (2.0f * p.edge2.w * p.edge2.w);
             light.distance = sqrt(dot_fma(point - center, point - center));
             light.direction = (point - center) * (1.0f / light.distance);
         }
-        normal = primitive_normal(p, point);
-        light.pdf = chain_light_pdf(p, point, place, area_pdf);
+        end->normal = primitive_normal(p, point);
+        light.pdf = chain_light_pdf(p, point, ball, area_pdf);
         factor = factor * light_texture_at(params, SCENE_ARGS, light, center);
     }
-    float distance_x = sqrt(dot_fma(to_x, to_x)), radius = place.w, end = 0.5f * PI, turn = 0.0f;
-    Chain k = {distance_x / radius, is_sun ? FAR_AWAY : light.distance / radius, glass.w};
-    float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, light.direction);
-    float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, light.direction);
-    if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f) || !(light.pdf > 0.0f)) return;
-    float3 side = madd(axis, -cosine_xy, light.direction) * (1.0f / sine_xy);
-    float swept = angle_of(sine_xy, cosine_xy), high = end, time = path->origin.w;
-    bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
-    if (is_glass && swept_rate(k, 0.0f) < 0.0f) {  // the angle of incidence at which the swept angle is least
-        NO_UNROLL
-        for (int i = 0; i < 16; i++) {
-            float middle = 0.5f * (turn + high), rate = swept_rate(k, middle);
-            turn = rate < 0.0f ? middle : turn;
-            high = rate < 0.0f ? high : middle;
-        }
+    end->light = light;
+    end->point = point;
+    end->factor = factor;
+    end->is_area = is_area;
+    end->is_sun = is_sun;
+    return light.pdf > 0.0f;
+}
+
+// Returns the angle of incidence at which the swept angle is least.
+DEVICE float turning_angle(const Chain k) {
+    float turn = 0.0f, high = 0.5f * PI;
+    if (!(swept_rate(k, 0.0f) < 0.0f)) return turn;
+    NO_UNROLL
+    for (int i = 0; i < 16; i++) {
+        float middle = 0.5f * (turn + high), rate = swept_rate(k, middle);
+        turn = rate < 0.0f ? middle : turn;
+        high = rate < 0.0f ? high : middle;
     }
+    return turn;
+}
+
+// Adds the light of one chain, of an angle of incidence t, from the surface s by way of a ball to a point of a light. Its
+// plane has the axes `axis`, from the ball's center to s, and `up`; `glass` is the ball's second row.
+DEVICE void add_chain(const LaunchParams params, int depth, const Material m, const Surface s, const Chain k, float t,
+                      float4 ball, float4 glass, float3 axis, float3 up, const ChainEnd end, Path *path, SCENE_PARAMS) {
+    float3 center = xyz(ball);
+    float radius = ball.w, time = path->origin.w;
+    bool refracts = k.ior > 0.0f;
+    Pair cs = circle(t);
+    float sine_x = cs.y / k.x, cosine_x = sqrt(fma(-sine_x, sine_x, 1.0f));
+    float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = sqrt(fma(-sine_t, sine_t, 1.0f));
+    float c1 = fma(cs.x, cosine_x, cs.y * sine_x), s1 = fma(cs.y, cosine_x, -cs.x * sine_x);
+    float c = refracts ? fma(2.0f * sine_t, sine_t, -1.0f) : 1.0f, sn = refracts ? 2.0f * sine_t * cosine_t : 0.0f;
+    float3 first = madd(axis * c1 + up * s1, radius, center);
+    float3 last = madd(axis * (c1 * c - s1 * sn) + up * (s1 * c + c1 * sn), radius, center);
+    float scale = 1.0f / end.light.pdf;
+    if (end.is_area) scale *= dot_fma(end.normal, normalize_fma(last - end.point));
+    if (!(scale > 0.0f) || (end.is_area && is_focused(k, distance_number(k.x), t, scale))) return;
+    float3 direction = normalize_fma(first - s.point);
+    float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
+    bool crosses = dot_fma(direction, s.normal) < 0.0f;
+    if (crosses) cross_surface(m, s, &throughput, &medium);
+    if (!(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) || !outside_media(throughput, medium)) return;
+    float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
+    float through = 1.0f - fresnel;
+    float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel)), factor = end.factor;
+#if NON_AREA_LIGHTS
+    LightSample lamp;  // as the ball's surface sees it
+    if (!end.is_area) {
+        if (!sample_non_area_light(params, lights, ~end.light.light_id, last, 0.0f, 0.0f, &lamp)) return;
+        factor = lamp.radiance;
+    }
+#endif
+    float3 value = xyz(bsdf) * weight * factor * xyz(throughput);
+    value = value * (chain_spread(k, t) * scale * (float)BALL_COUNT);
+    float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
+    if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
+    if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) return;
+    if (end.is_sun ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), end.light.direction, FLT_MAX)
+                   : !sees(away, end.point, time, GEOMETRY_ARGS))
+        return;
+    path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
+}
+
+// Adds the light of the chains from the surface s by way of a ball, chosen at random, to a point of a light.
+DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
+                        Path *path, SCENE_PARAMS) {
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
+    RandomStream stream = volume_stream(sampler, dimension, CAUSTIC_PURPOSE);
+    int number = min((int)(next_random(&stream) * (float)BALL_COUNT), BALL_COUNT - 1);
+    float4 ball = lights[FIRST_BALL_ROW + 2 * number], glass = lights[FIRST_BALL_ROW + 2 * number + 1];
+    float3 to_x = s.point - xyz(ball);
+    ChainEnd end;
+    if (depth + 2 >= params.max_depth || !sample_chain_end(params, ball, sampler, dimension, &stream, SCENE_ARGS, &end))
+        return;
+    float distance_x = sqrt(dot_fma(to_x, to_x));
+    Chain k = {distance_x / ball.w, end.is_sun ? FAR_AWAY : end.light.distance / ball.w, glass.w};
+    float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, end.light.direction);
+    float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, end.light.direction);
+    if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f)) return;
+    float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
+    float swept = angle_of(sine_xy, cosine_xy);
+    bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
+    float turn = is_glass ? turning_angle(k) : 0.0f;
     NO_UNROLL
     for (int solution = is_glass ? 0 : 3; solution < 4; solution++) {  // the last is the reflection
         bool refracts = solution < 3, first_part = solution == 0, far_side = solution == 2;
         k.ior = refracts ? glass.w : 0.0f;
         float t = solve_chain(k, far_side ? 2.0f * PI - swept : swept, first_part || !refracts ? 0.0f : turn,
-                              first_part ? turn : end);
-        if (!(t > 0.0f)) continue;
-        Pair cs = circle(t);
-        float sine_x = cs.y / k.x, cosine_x = sqrt(fma(-sine_x, sine_x, 1.0f));
-        float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = sqrt(fma(-sine_t, sine_t, 1.0f));
-        float3 up = far_side ? -side : side;
-        float c1 = fma(cs.x, cosine_x, cs.y * sine_x), s1 = fma(cs.y, cosine_x, -cs.x * sine_x);
-        float c = refracts ? fma(2.0f * sine_t, sine_t, -1.0f) : 1.0f, sn = refracts ? 2.0f * sine_t * cosine_t : 0.0f;
-        float3 first = madd(axis * c1 + up * s1, radius, center);
-        float3 last = madd(axis * (c1 * c - s1 * sn) + up * (s1 * c + c1 * sn), radius, center);
-        float scale = 1.0f / light.pdf;
-        if (is_area) scale *= dot_fma(normal, normalize_fma(last - point));
-        if (!(scale > 0.0f) || (is_area && is_focused(k, distance_number(k.x), t, scale))) continue;
-        float3 direction = normalize_fma(first - s.point);
-        float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
-        bool crosses = dot_fma(direction, s.normal) < 0.0f;
-        if (crosses) cross_surface(m, s, &throughput, &medium);
-        if (!(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) || !outside_media(throughput, medium))
-            continue;
-        float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
-        float through = 1.0f - fresnel;
-        float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel));
-#if NON_AREA_LIGHTS
-        LightSample lamp;  // as the ball's surface sees it
-        if (!is_area && !sample_non_area_light(params, lights, ~light.light_id, last, 0.0f, 0.0f, &lamp)) continue;
-        if (!is_area) factor = lamp.radiance;
-#endif
-        float3 value = xyz(bsdf) * weight * factor * xyz(throughput);
-        value = value * (chain_spread(k, t) * scale * (float)BALL_COUNT);
-        float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
-        if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) continue;
-        if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) continue;
-        if (is_sun ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), light.direction, FLT_MAX)
-                   : !sees(away, point, time, GEOMETRY_ARGS))
-            continue;
-        path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
+                              first_part ? turn : 0.5f * PI);
+        if (t > 0.0f)
+            add_chain(params, depth, m, s, k, t, ball, glass, axis, far_side ? -side : side, end, path, SCENE_ARGS);
     }
 }
 
