@@ -1,7 +1,7 @@
 """Denoises pictures on the host with Intel's Open Image Denoise, a neural filter (A. Afra 2019).
 
-Albedo and normal guide the filter; flames have neither, so the logarithm of their density does. The filter comes with
-the optional package pyoidn, which only this module imports.
+Albedo and normal guide the filter, each without its own noise; flames have neither, so the logarithm of their density
+does. The filter comes with the optional package pyoidn, which only this module imports.
 """
 
 from importlib.util import find_spec
@@ -38,7 +38,9 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
     guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
     color = np.ascontiguousarray(linear[..., :3], "f4")
-    clean = _denoised(color, albedo=guides[0], normal=guides[1], hdr=True)
+    # Out of focus, under motion and behind leaves guides are noisy too, and the filter keeps what it sees in a guide.
+    clean_guides = {name: _prefiltered(name, guide) for name, guide in zip(("albedo", "normal"), guides, strict=True)}
+    clean = _denoised(color, **clean_guides, hdr=True, clean_aux=True)
     return np.concatenate([clean, linear[..., 3:]], 2)
 
 
@@ -54,6 +56,25 @@ def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
     clean = _denoised(shown, albedo=np.ascontiguousarray(guide, "f4"), hdr=False)
     decoded = decode_srgb(np.clip(clean, 0, 1))
     return np.concatenate([decoded.astype("f4"), linear[..., 3:]], 2)
+
+
+def _prefiltered(name: str, guide: np.ndarray) -> np.ndarray:
+    """Removes noise from a guide (height, width, 3), "albedo" or "normal", by the network that is made for it alone."""
+    package, clean = _package(), np.empty_like(guide)
+    with package.Device() as device:
+        device.commit()
+        network = package.Filter(device, package.OIDN_FILTER_TYPE_RT)
+        try:  # its own context manager would hide exceptions
+            network.set_image(name, guide, package.OIDN_FORMAT_FLOAT3)
+            network.set_image(package.OIDN_IMAGE_OUTPUT, clean, package.OIDN_FORMAT_FLOAT3)
+            network.commit()
+            network.execute()
+        finally:
+            network.release()
+        error = device.get_error()
+    if error:
+        raise UnavailableError(f"the picture cannot be denoised: {error}")
+    return clean
 
 
 def _denoised(color: np.ndarray, **options: Any) -> np.ndarray:

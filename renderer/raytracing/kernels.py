@@ -12,6 +12,7 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.light_passes import group_passes, lobe_passes
+from renderer.raytracing.lights.caustic_balls import ball_rows
 from renderer.raytracing.lights.environment import has_environment
 from renderer.raytracing.lights.light_buffer import has_non_area_lights
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_KINDS, material_constants
@@ -191,7 +192,7 @@ def compile_constants(
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(has_environment(settings)),
         "VOLUMES": int(has_volumes(settings)),
-        "CAUSTICS": int(settings.caustics),
+        "CAUSTICS": int(len(ball_rows(settings)) > 0),
         "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         **optional,

@@ -472,3 +472,19 @@ def test_an_absent_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "DracoPy", None)
     with pytest.raises(UnavailableError, match="install DracoPy opengl_basisu zstandard"):
         codecs.decode(Path("a.glb"), [codecs.Job("draco", "x", b"", 1)])
+
+
+def test_what_exporters_write_beside_the_specification_is_counted_not_refused(tmp_path):
+    """A color above 1, and a sky of OpenEXR that only an extension uses, as UnityGLTF and Babylon.js write them."""
+    maker = Maker()
+    maker.add("images", {"bufferView": maker.view(b"v/1\x01" + bytes(40)), "mimeType": "image/exr"})
+    sky = maker.add("textures", {"source": 0})
+    surface = {"baseColorFactor": [1.2, 0.9, 0.0, 1.0], "baseColorTexture": {"index": sky}}
+    maker.node(mesh=square(maker, material=maker.add("materials", {"pbrMetallicRoughness": surface})))
+    model = gltf.load(put(tmp_path, maker))
+    assert model.ignored == {"baseColorFactor above 1 materials": 1, "picture format textures": 1}
+    assert format_ignored(model.ignored) == ["baseColorFactor above 1 (1 material)", "picture format (1 texture)"]
+    assert model.materials[0].color == (1.0, 0.9, 0.0, 1.0) and not model.materials[0].textures
+    surface["baseColorFactor"][1] = -0.1
+    with pytest.raises(InputError, match="baseColorFactor of .* each must be 0 to 1e"):
+        gltf.load(put(tmp_path, maker))

@@ -60,6 +60,14 @@ def test_high_dynamic_range_and_alpha_are_kept(rng):
     assert np.array_equal(clean[..., 3], linear[..., 3]) and abs(clean[..., :3].mean() - 100) < 2
 
 
+def test_guides_lose_their_own_noise_before_they_guide(rng):
+    """An even gray picture with a guide of noise: through a clean guide no grain of it comes back."""
+    pytest.importorskip("pyoidn")
+    noise = rng.random((64, 64, 3), "f4")
+    assert denoise._prefiltered("albedo", noise).std() < 0.25 * noise.std()
+    assert np.abs(denoise._prefiltered("normal", np.full((64, 64, 3), 0.5, "f4")) - 0.5).max() < 0.05
+
+
 def test_a_missing_denoiser_names_its_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyoidn", None)
     with pytest.raises(UnavailableError, match="install pyoidn"):

@@ -58,7 +58,7 @@ def _material(file: Container, entry: Json, name: str, title: str, textures: lis
                 factors[field] = float(file.number(tables[extension], key, default, *limits, name))
     material = Material(
         name=str(entry.get("name", title)),
-        color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
+        color=_color(file, surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name),
         metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
         roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
         emission=tuple(strength * e for e in emission),
@@ -74,6 +74,13 @@ def _material(file: Container, entry: Json, name: str, title: str, textures: lis
     if GLOSSINESS in extensions:
         return _from_glossiness(file, material, tables[GLOSSINESS], name, textures)
     return material
+
+
+def _color(file: Container, table: Json, key: str, default: tuple[float, ...], name: str) -> tuple[float, ...]:
+    """The color at a key; what some exporters write above 1 becomes 1, and is counted in file.ignored."""
+    color = file.numbers(table, key, default, name, 0.0, 1e6)
+    file.ignored[f"{key} above 1 materials"] += max(color) > 1
+    return tuple(min(value, 1.0) for value in color)
 
 
 def _field(key: str) -> str:
@@ -129,11 +136,11 @@ def _from_glossiness(file: Container, material: Material, table: Json, name: str
         textures.append(replace(source, pixels=pixels))
     return replace(
         material,
-        color=file.numbers(table, "diffuseFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
+        color=_color(file, table, "diffuseFactor", (1.0, 1.0, 1.0, 1.0), name),
         metallic=0.0,
         roughness=1.0 if specular else 1.0 - glossiness,
         ior=0.0,
         specular=1.0,
-        specular_color=file.numbers(table, "specularFactor", (1.0, 1.0, 1.0), name, 0.0, 1.0),
+        specular_color=_color(file, table, "specularFactor", (1.0, 1.0, 1.0), name),
         textures=slots,
     )

@@ -18,22 +18,27 @@ MAX_TOTAL_PIXELS = 1 << 28  # pixels of all images of a file, 4 bytes each; beyo
 MAX_DECODED_PIXELS = 1 << 30  # pixels of all images of a file, before any is halved
 MAX_TEXTURES = 1 << 12  # textures of a file
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}  # by OpenGL's number, as glTF writes it
+# Formats that glTF does not have: such pictures are meant for the extension that names them.
+OTHER_FORMATS = {f"image/{word}" for word in ("exr", "vnd.radiance", "vnd-ms.dds", "avif", "tiff", "bmp", "gif", "tga")}
 SOURCES = ("KHR_texture_basisu", "EXT_texture_webp")  # in order; their source takes precedence over the texture's
 
 
 def read_textures(file: Container, missing: set[int]) -> list[Texture]:
     """Reads one Texture for each entry of the file's `textures`; textures of one image share its pixels.
 
-    A texture whose image file is missing is white, and its index is added to `missing`. Images for which there is no
-    room have less pixels than the file's. Both are counted in file.ignored.
+    A texture whose image file is missing, or not of glTF's formats, is white, and its index is added to `missing`.
+    Images for which there is no room have less pixels than the file's. All are counted in file.ignored.
     """
     sources = [_source(file, name, entry) for name, entry in file.objects("textures", most=MAX_TEXTURES)]
     wanted = list(dict.fromkeys(source for source in sources if source >= 0))
     absent = {i for i in wanted if file.lacks(file.item("images", i, "a texture").get("uri"))}
+    foreign = {i for i in wanted if str(file.item("images", i, "a texture").get("mimeType")) in OTHER_FORMATS}
+    file.ignored["picture format textures"] += sum(source in foreign - absent for source in sources)
+    file.ignored["missing picture textures"] += sum(source in absent for source in sources)
+    absent |= foreign
     missing.update(index for index, source in enumerate(sources) if source in absent)
     sources = [-1 if source in absent else source for source in sources]
     images, reduced = _images(file, [source for source in wanted if source not in absent])
-    file.ignored["missing picture textures"] += len(missing)
     file.ignored["full resolution textures"] += sum(source in reduced for source in sources)
     out = []
     for source, (name, entry) in zip(sources, file.objects("textures"), strict=True):

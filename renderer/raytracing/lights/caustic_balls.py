@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 MAX_CAUSTIC_BALLS = 64  # a path samples one of them at each surface
+LARGE = 0.2  # steradians of a lamp from a ball's center: paths find its caustics sooner than chains pay
 
 
 def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
@@ -28,10 +29,25 @@ def _throws_caustics(material: Any) -> bool:
     return bool(material.kind == "mirror" or (material.kind == "glass" and not material.roughness and material.ior > 1))
 
 
+def _sees_small_lamp(settings: Any, center: tuple[float, float, float]) -> bool:
+    """True if a lamp fills less than LARGE seen from a point, or one that is neither a sphere nor a quad may exist."""
+    lamps = {material.name for material in settings.materials if any(material.emission)}
+    spheres = [(np.array(s.center), np.pi * s.radius**2) for s in settings.spheres if s.material in lamps]
+    corners = [np.array(quad.corners) for quad in settings.quads if quad.material in lamps]
+    quads = [(c.mean(0), np.linalg.norm(np.cross(c[2] - c[0], c[3] - c[1])) / 2) for c in corners]
+    is_small = any(area < LARGE * ((middle - center) ** 2).sum() for middle, area in (*spheres, *quads))
+    names = ("point_lights", "suns", "meshes", "models", "solids", "procedural")
+    return is_small or any(getattr(settings, name) for name in names)
+
+
 def ball_rows(settings: Any) -> np.ndarray:
-    """Returns the balls as rows (2 n, 4): center, radius, then color, index of refraction, 0 for a mirror."""
+    """Returns the balls as rows (2 n, 4): center, radius, then color, index of refraction, 0 for a mirror.
+
+    A ball that sees large lamps alone has none: paths find their caustics.
+    """
     rows = [
         ((*sphere.center, sphere.radius), (*material.color, material.ior if material.kind == "glass" else 0.0))
         for sphere, material in caustic_balls(settings)
+        if _sees_small_lamp(settings, sphere.center)
     ]
     return np.array(rows, "f4").reshape(-1, 4)

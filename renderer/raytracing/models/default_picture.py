@@ -140,12 +140,18 @@ def _own_light(content: Content, view: Camera) -> float:
     return total if light_meter.metered(lamps) > 0 or total >= EMITTERS_LIGHT else 0.0
 
 
-def vertices_of(model: gltf.Model) -> np.ndarray:
-    """The vertices (n, 3) float32 of a model's triangles, in world space, and the ends of its points and lines."""
-    vertices = []
-    for mesh, matrix in model.mesh_nodes:
-        for part in model.meshes[mesh]:
-            used = _seen_points(model, part).astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+def vertices_of(*poses: gltf.Model) -> np.ndarray:
+    """The vertices (n, 3) float32 of a model's triangles, in world space, and the ends of its points and lines.
+
+    Of several poses of one model, one after the other; what an alpha map shows of it is found once.
+    """
+    vertices: list[np.ndarray] = []
+    masks: dict[tuple[int, int], np.ndarray | None] = {}
+    for model, (mesh, matrix) in ((pose, node) for pose in poses for node in pose.mesh_nodes):
+        for key, part in enumerate(model.meshes[mesh]):
+            if (mesh, key) not in masks:
+                masks[mesh, key] = _seen_points(model, part)
+            used = _points(part, masks[mesh, key]).astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             if part.faces.shape[1] == 3:
                 vertices.append(used)
                 continue
@@ -154,14 +160,22 @@ def vertices_of(model: gltf.Model) -> np.ndarray:
     return np.concatenate(vertices).astype("f4")
 
 
-def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray:
-    """The vertices (n, 3) of a primitive; if an alpha map has holes, points of its triangles beside what shows."""
+def _points(part: gltf.MeshPrimitive, seen: np.ndarray | None) -> np.ndarray:
+    """The vertices (n, 3) of a primitive, or those MASK_POINTS of its triangles that are `seen` (triangles, k)."""
+    if seen is None:
+        return part.used_vertices
+    shown = seen.any(1)
+    return np.einsum("kc,ncd->nkd", MASK_POINTS, part.vertices[part.faces[shown]])[seen[shown]]
+
+
+def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray | None:
+    """Which MASK_POINTS (triangles, k) of a primitive lie beside what an alpha map shows; None without such a map."""
     material = model.materials[part.material] if part.material >= 0 else gltf.Material()
     slot = material.textures.get("base_color")
     uv = part.texcoords[slot.texcoord_set] if slot and slot.texcoord_set < len(part.texcoords) else None
     is_mesh = part.faces.shape[1] == 3 and len(part.faces) * len(MASK_POINTS) <= MAX_MASK_POINTS
     if material.alpha == "OPAQUE" or slot is None or uv is None or not is_mesh:
-        return part.used_vertices
+        return None
     texture = model.textures[slot.texture]
     coordinates = np.einsum("kc,ncd->nkd", MASK_POINTS, uv[part.faces]).reshape(-1, 2)
     matrix = np.reshape(slot.transform, (2, 3))
@@ -171,9 +185,8 @@ def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray:
     x, y = (np.minimum((w * n).astype("i8"), n - 1) for w, n in zip(wrapped, size, strict=True))
     alpha = texture.pixels[y, x, 3] / 255 * material.color[3]
     seen = alpha >= (material.cutoff if material.alpha == "MASK" else MIN_ALPHA)
-    seen = (seen.reshape(-1, len(MASK_POINTS)).astype("f4") @ MASK_NEIGHBORS > 0).ravel()
-    points = np.einsum("kc,ncd->nkd", MASK_POINTS, part.vertices[part.faces]).reshape(-1, 3)
-    return points[seen] if seen.any() else part.used_vertices
+    near = np.asarray(seen.reshape(-1, len(MASK_POINTS)).astype("f4") @ MASK_NEIGHBORS > 0)
+    return near if near.any() else None
 
 
 def _wrap(coordinate: np.ndarray, wrap: str) -> np.ndarray:

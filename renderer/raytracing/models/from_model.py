@@ -61,7 +61,7 @@ def _open_model(path: Path) -> Scene:
     count = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     step = max(1, count // MAX_TRIANGLES)
     poses = models_in_motion(model) if model.animations else [model]
-    vertices = np.concatenate([vertices_of(pose) for pose in poses])
+    vertices = vertices_of(*poses)
     corners, emitted = triangles_of(poses[0], step)
     suns, points = lights_of(model)
     camera = model.cameras[0] if model.cameras else None

@@ -43,20 +43,18 @@ DEVICE float swept_rate(const Chain k, float t) {
     return k.ior > 0.0f ? rate - 2.0f * cs.x / sqrt(fma(k.ior, k.ior, -s2)) : rate;
 }
 
-// Returns t in low ... high, where swept_angle is monotonic, with the given swept angle; below 0 if there is none.
-DEVICE float solve_chain(const Chain k, float swept, float low, float high) {
-    bool below = swept_angle(k, low) < swept;
-    if (!(high > low) || (swept_angle(k, high) < swept) == below) return -1.0f;
+// Returns t in low ... high with the given swept angle, which `swept_angle - swept` crosses there once, rising or falling.
+DEVICE float solve_chain(const Chain k, float swept, bool rises, float low, float high) {
     float t = 0.5f * (low + high);
     NO_UNROLL
     for (int i = 0; i < 24; i++) {
         float difference = swept_angle(k, t) - swept;
-        bool is_low = (difference < 0.0f) == below;
+        bool is_low = (difference < 0.0f) == rises;
         low = is_low ? t : low;
         high = is_low ? high : t;
         float next = t - difference / swept_rate(k, t);  // Newton's step, or the middle
         if (!(next > low && next < high)) next = 0.5f * (low + high);
-        if (fabs(next - t) < 1e-6f) break;
+        if (fabs(next - t) < 1e-4f) return next;  // its error is about the square of the step
         t = next;
     }
     return t;
@@ -233,16 +231,25 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f)) return;
     float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
     float swept = angle_of(sine_xy, cosine_xy);
+    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to that of `turn`, which is
+    // above PI - arcs, and up to `most`.
     bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
-    float turn = is_glass ? turning_angle(k) : 0.0f;
+    float arcs = arc_sine(1.0f / k.x) + arc_sine(1.0f / k.y), turn = 0.0f, most = 0.0f, end_t = 0.5f * PI;
+    if (is_glass) most = 2.0f * (PI - arc_sine(1.0f / glass.w)) - arcs;
+    bool is_near = is_glass && swept > PI - arcs;
+    if (is_near) {
+        turn = turning_angle(k);
+        is_near = swept > swept_angle(k, turn);
+    }
     NO_UNROLL
-    for (int solution = is_glass ? 0 : 3; solution < 4; solution++) {  // the last is the reflection
-        bool refracts = solution < 3, first_part = solution == 0, far_side = solution == 2;
+    for (int solution = 0; solution < 4; solution++) {  // two on the near side, one on the far side, the reflection
+        bool refracts = solution < 3, far_side = solution == 2;
+        float target = far_side ? 2.0f * PI - swept : swept;
+        if (solution == 0 ? !is_near : refracts ? !(far_side || is_near) || !(target < most) : !(swept < PI - arcs))
+            continue;
         k.ior = refracts ? glass.w : 0.0f;
-        float t = solve_chain(k, far_side ? 2.0f * PI - swept : swept, first_part || !refracts ? 0.0f : turn,
-                              first_part ? turn : 0.5f * PI);
-        if (t > 0.0f)
-            add_chain(params, depth, m, s, k, t, ball, glass, axis, far_side ? -side : side, end, path, SCENE_ARGS);
+        float t = solve_chain(k, target, solution > 0, solution == 1 ? turn : 0.0f, solution == 0 ? turn : end_t);
+        add_chain(params, depth, m, s, k, t, ball, glass, axis, far_side ? -side : side, end, path, SCENE_ARGS);
     }
 }
 

@@ -112,6 +112,19 @@ def test_balls_are_smooth_glass_and_mirrors():
     assert compile_constants(scene(schedule="wavefront"), True)["CAUSTICS"] == 0
 
 
+def test_paths_alone_find_the_caustics_of_large_lamps():
+    """Around a ball at 1 a lamp of radius 0.2 fills 0.13 steradians, one of 0.3 fills 0.28, as do squares of that area."""
+    ball, square = Sphere("glass", (0.0, 0.0, 0.0), 0.2), np.array([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
+    for radius, is_sampled in ((0.2, True), (0.3, False)):
+        side = np.sqrt(np.pi) / 2 * radius
+        quad = Quad("lamp", tuple(map(tuple, (square * side + (0, 1, 0)).tolist())))
+        by_sphere = scene(caustics=True, spheres=(ball, Sphere("lamp", (0.0, 1.0, 0.0), radius)))
+        by_quad = scene(caustics=True, spheres=(ball,), quads=(FLOOR, quad))
+        assert [len(ball_rows(settings)) for settings in (by_sphere, by_quad)] == [2 * is_sampled] * 2
+        assert compile_constants(replace(by_quad, schedule="wavefront"), True)["CAUSTICS"] == is_sampled
+    assert len(ball_rows(replace(by_quad, point_lights=(PointLight(),))))
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
