@@ -1,4 +1,4 @@
-"""Makes the tree of scenes/grove.toml: `python -m assets.makers.tree assets/tree.glb` (a second).
+"""Makes the trees of scenes/grove.toml: `python -m assets.makers.tree assets/tree.glb`; `assets/tree_2.glb 44`, `tree_3.glb 3`.
 
 A trunk forks again and again; the cross-section of a branch is the sum of its children's (Leonardo's rule). Limbs
 are tubes with a picture of bark and its normals, twigs carry squares with a picture of leaves, cut out by its alpha.
@@ -117,9 +117,9 @@ def sprig(size: int = 128) -> np.ndarray:
     return np.clip(picture, 0, 255).astype("u1")
 
 
-def tree() -> Maker:
-    """The tree as a glTF file."""
-    rng = np.random.default_rng(SEED)
+def tree(seed: int = SEED) -> Maker:
+    """The tree of a seed as a glTF file."""
+    rng = np.random.default_rng(seed)
     branches, at = grow(rng)
     maker = Maker()
     maker.tree["extensionsUsed"] = ["KHR_materials_diffuse_transmission"]
@@ -145,4 +145,4 @@ def tree() -> Maker:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(tree().glb())
+    Path(sys.argv[1]).write_bytes(tree(*map(int, sys.argv[2:])).glb())
