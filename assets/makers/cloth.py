@@ -65,16 +65,25 @@ def pushed_out(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return out, low | (distance[..., 0] < RADIUS + 1.2 * THICKNESS)
 
 
-def tartan(size: int = 256) -> np.ndarray:
-    """A pattern (size, size, 3) uint8 of stripes across stripes, woven two over two."""
+def tartan(size: int = 256, texels: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Colors and normals, (size * texels, size * texels, 3) uint8, of stripes across stripes, woven two over two.
+
+    A thread is `texels` wide and round: darker and steeper beside its middle.
+    """
     stripes = np.zeros((size, 3))
     for start, end, color in ((0, 96, (120, 18, 24)), (96, 112, (22, 28, 52)), (112, 120, (214, 178, 92)),
                               (120, 176, (22, 28, 52)), (176, 184, (214, 178, 92)), (184, 200, (22, 28, 52)),
                               (200, 256, (120, 18, 24))):  # fmt: skip
         stripes[start * size // 256 : end * size // 256] = color
-    y, x = np.mgrid[:size, :size]
-    over = ((x + y) // 2 % 2)[..., None]
-    return np.where(over, stripes[None, :], stripes[:, None]).astype("u1")
+    stripes = np.repeat(stripes, texels, 0)
+    y, x = np.mgrid[: size * texels, : size * texels]
+    over = ((x // texels + y // texels) // 2 % 2)[..., None] > 0
+    across = (np.where(over[..., 0], x, y) % texels + 0.5) / texels * 2 - 1  # -1 to 1 across the thread on top
+    color = np.where(over, stripes[None, :], stripes[:, None]) * (1.15 - 0.55 * across[..., None] ** 2)
+    slope, flat = 0.8 * across[..., None], np.zeros((*across.shape, 1))
+    normal = np.concatenate([np.where(over, slope, flat), np.where(over, flat, -slope), flat + 1], 2)
+    normal /= np.linalg.norm(normal, axis=2, keepdims=True)
+    return color.astype("u1"), np.round((normal + 1) * 127.5).astype("u1")
 
 
 def cloth(points: np.ndarray) -> Maker:
@@ -89,10 +98,11 @@ def cloth(points: np.ndarray) -> Maker:
         [np.stack([corner, corner + n, corner + n + 1], 1), np.stack([corner, corner + n + 1, corner + 1], 1)]
     )
     sheen = {"sheenColorFactor": [0.5, 0.42, 0.4], "sheenRoughnessFactor": 0.4}
-    maker.tree["extensionsUsed"] = ["KHR_materials_sheen"]
-    pattern = {"index": maker.texture(tartan(), wrapS=10497, wrapT=10497)}
+    maker.tree["extensionsUsed"] = ["KHR_materials_sheen", "KHR_materials_specular"]
+    pattern, relief = ({"index": maker.texture(pixels, wrapS=10497, wrapT=10497)} for pixels in tartan())
     material = maker.add("materials", {
-        "name": "wool", "doubleSided": True, "extensions": {"KHR_materials_sheen": sheen},
+        "name": "wool", "doubleSided": True, "normalTexture": relief,
+        "extensions": {"KHR_materials_sheen": sheen, "KHR_materials_specular": {"specularFactor": 0.3}},
         "pbrMetallicRoughness": {"baseColorTexture": pattern, "metallicFactor": 0, "roughnessFactor": 0.9},
     })  # fmt: skip
     uv = np.stack([u.ravel(), v.ravel()], 1).astype("f4")
