@@ -1,4 +1,4 @@
-"""Makes the trees of scenes/grove.toml: `python -m assets.makers.tree assets/tree.glb`; `assets/tree_2.glb 44`, `tree_3.glb 3`.
+"""Makes the trees of scenes/grove.toml: `python -m assets.makers.tree assets/tree.glb` (tree_2 and _3: seeds 44 and 3).
 
 A trunk forks again and again; the cross-section of a branch is the sum of its children's (Leonardo's rule). Limbs
 are tubes with a picture of bark and its normals, twigs carry squares with a picture of leaves, cut out by its alpha.

@@ -63,17 +63,14 @@ def _prefiltered(name: str, guide: np.ndarray) -> np.ndarray:
     package, clean = _package(), np.empty_like(guide)
     with package.Device() as device:
         device.commit()
-        network = package.Filter(device, package.OIDN_FILTER_TYPE_RT)
-        try:  # its own context manager would hide exceptions
-            network.set_image(name, guide, package.OIDN_FORMAT_FLOAT3)
-            network.set_image(package.OIDN_IMAGE_OUTPUT, clean, package.OIDN_FORMAT_FLOAT3)
-            network.commit()
-            network.execute()
-        finally:
-            network.release()
-        error = device.get_error()
-    if error:
-        raise UnavailableError(f"the picture cannot be denoised: {error}")
+        network = package.Filter(device)  # its own context manager would hide exceptions
+        network.set_image(name, guide, package.OIDN_FORMAT_FLOAT3)
+        network.set_image("output", clean, package.OIDN_FORMAT_FLOAT3)
+        network.commit()
+        network.execute()
+        network.release()
+        if error := device.get_error():
+            raise UnavailableError(f"the picture cannot be denoised: {error}")
     return clean
 
 

@@ -32,12 +32,12 @@ def _throws_caustics(material: Any) -> bool:
 def _sees_small_lamp(settings: Any, center: tuple[float, float, float]) -> bool:
     """True if a lamp fills less than LARGE seen from a point, or one that is neither a sphere nor a quad may exist."""
     lamps = {material.name for material in settings.materials if any(material.emission)}
-    spheres = [(np.array(s.center), np.pi * s.radius**2) for s in settings.spheres if s.material in lamps]
-    corners = [np.array(quad.corners) for quad in settings.quads if quad.material in lamps]
-    quads = [(c.mean(0), np.linalg.norm(np.cross(c[2] - c[0], c[3] - c[1])) / 2) for c in corners]
-    is_small = any(area < LARGE * ((middle - center) ** 2).sum() for middle, area in (*spheres, *quads))
+    found = [(np.array(s.center), np.pi * s.radius**2) for s in settings.spheres if s.material in lamps]
+    for a, b, c, d in (np.array(quad.corners) for quad in settings.quads if quad.material in lamps):
+        found.append(((a + b + c + d) / 4, np.linalg.norm(np.cross(c - a, d - b)) / 2))
     names = ("point_lights", "suns", "meshes", "models", "solids", "procedural")
-    return is_small or any(getattr(settings, name) for name in names)
+    is_small = (area < LARGE * ((middle - center) ** 2).sum() for middle, area in found)
+    return any(is_small) or any(getattr(settings, name) for name in names)
 
 
 def ball_rows(settings: Any) -> np.ndarray:

@@ -151,21 +151,17 @@ def vertices_of(*poses: gltf.Model) -> np.ndarray:
         for key, part in enumerate(model.meshes[mesh]):
             if (mesh, key) not in masks:
                 masks[mesh, key] = _seen_points(model, part)
-            used = _points(part, masks[mesh, key]).astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+            points, seen = part.used_vertices, masks[mesh, key]
+            if seen is not None:
+                corners = part.vertices[part.faces[seen.any(1)]]
+                points = np.einsum("kc,ncd->nkd", MASK_POINTS, corners)[seen[seen.any(1)]]
+            used = points.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
             if part.faces.shape[1] == 3:
                 vertices.append(used)
                 continue
             radius = model.point_radius if part.faces.shape[1] == 1 else model.line_radius
             vertices += [used - radius, used + radius]
     return np.concatenate(vertices).astype("f4")
-
-
-def _points(part: gltf.MeshPrimitive, seen: np.ndarray | None) -> np.ndarray:
-    """The vertices (n, 3) of a primitive, or those MASK_POINTS of its triangles that are `seen` (triangles, k)."""
-    if seen is None:
-        return part.used_vertices
-    shown = seen.any(1)
-    return np.einsum("kc,ncd->nkd", MASK_POINTS, part.vertices[part.faces[shown]])[seen[shown]]
 
 
 def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray | None:

@@ -112,49 +112,44 @@ DEVICE float chain_light_pdf(const Primitive p, float3 point, float4 ball, float
     return area_pdf * dot_fma(to_ball, to_ball);
 }
 
-// A point of a light as a ball sees it: `light` from the ball's center, `factor` its radiance, `normal` of an area light.
+// A point of a light and its normal, as a ball sees it: `light` from the ball's center.
 typedef struct {
     LightSample light;
-    float3 point, normal, factor;
-    bool is_area, is_sun;
+    float3 point, normal;
 } ChainEnd;
+
+#define IS_AREA(end) ((end).light.light_id >= 0)
+#define IS_SUN(end) (!((end).light.distance < FLT_MAX))
 
 // Samples a light for the chains by way of a ball. False without one: paths find by chance sun discs, the environment,
 // lamps of instances and triangles whose back faces the ball's center.
 DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sampler, uint dimension,
                              RandomStream *stream, SCENE_PARAMS, ChainEnd *end) {
     float3 center = xyz(ball);
-    LightSample light;
-    if (!sample_light(params, center, SCENE_ARGS, sampler, dimension, &light)) return false;
-    bool is_area = light.light_id >= 0, is_sun = !(light.distance < FLT_MAX);
-    if (is_area ? light.light_id >= INSTANCED_LIGHT : !light.is_delta) return false;
-    float3 factor = light.radiance, point = madd(light.direction, is_sun ? 0.0f : light.distance, center);
-    if (is_area) {
-        Primitive p = primitive_at(primitives, light.light_id);
-        float cone = SPHERES ? one_minus_cos_max(xyz(p.v0), p.edge2.w, center) : 0.0f;
-        float area_pdf = light.pdf * -dot_fma(primitive_normal(p, point), light.direction);
-        area_pdf /= light.distance * light.distance;
-        if (SPHERES && p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
-            float u1 = LIGHT_TREE ? next_random(stream) : get_1d(sampler, dimension + 2);  // no light depends on it
-            float last = last_cosine(p, ball), z = fma(1.0f - last, sqrt(u1), last);
-            float sine = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
-            float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
-            point = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
-            point = madd(point, p.edge2.w, xyz(p.v0));
-            area_pdf = light.pdf * cone / (2.0f * p.edge2.w * p.edge2.w);
-            light.distance = sqrt(dot_fma(point - center, point - center));
-            light.direction = (point - center) * (1.0f / light.distance);
-        }
-        end->normal = primitive_normal(p, point);
-        light.pdf = chain_light_pdf(p, point, ball, area_pdf);
-        factor = factor * light_texture_at(params, SCENE_ARGS, light, center);
+    LightSample *light = &end->light;
+    if (!sample_light(params, center, SCENE_ARGS, sampler, dimension, light)) return false;
+    end->point = madd(light->direction, IS_SUN(*end) ? 0.0f : light->distance, center);
+    if (!IS_AREA(*end)) return light->is_delta && light->pdf > 0.0f;
+    if (light->light_id >= INSTANCED_LIGHT) return false;
+    Primitive p = primitive_at(primitives, light->light_id);
+    float cone = SPHERES ? one_minus_cos_max(xyz(p.v0), p.edge2.w, center) : 0.0f;
+    float area_pdf = light->pdf * -dot_fma(primitive_normal(p, end->point), light->direction);
+    area_pdf /= light->distance * light->distance;
+    if (SPHERES && p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
+        float u1 = LIGHT_TREE ? next_random(stream) : get_1d(sampler, dimension + 2);  // no light depends on it
+        float last = last_cosine(p, ball), z = fma(1.0f - last, sqrt(u1), last);
+        float sine = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
+        float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
+        float3 away = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
+        end->point = madd(away, p.edge2.w, xyz(p.v0));
+        area_pdf = light->pdf * cone / (2.0f * p.edge2.w * p.edge2.w);
+        light->distance = sqrt(dot_fma(end->point - center, end->point - center));
+        light->direction = (end->point - center) * (1.0f / light->distance);
     }
-    end->light = light;
-    end->point = point;
-    end->factor = factor;
-    end->is_area = is_area;
-    end->is_sun = is_sun;
-    return light.pdf > 0.0f;
+    end->normal = primitive_normal(p, end->point);
+    light->pdf = chain_light_pdf(p, end->point, ball, area_pdf);
+    light->radiance = light->radiance * light_texture_at(params, SCENE_ARGS, *light, center);
+    return light->pdf > 0.0f;
 }
 
 // Returns the angle of incidence at which the swept angle is least.
@@ -185,8 +180,8 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     float3 first = madd(axis * c1 + up * s1, radius, center);
     float3 last = madd(axis * (c1 * c - s1 * sn) + up * (s1 * c + c1 * sn), radius, center);
     float scale = 1.0f / end.light.pdf;
-    if (end.is_area) scale *= dot_fma(end.normal, normalize_fma(last - end.point));
-    if (!(scale > 0.0f) || (end.is_area && is_focused(k, distance_number(k.x), t, scale))) return;
+    if (IS_AREA(end)) scale *= dot_fma(end.normal, normalize_fma(last - end.point));
+    if (!(scale > 0.0f) || (IS_AREA(end) && is_focused(k, distance_number(k.x), t, scale))) return;
     float3 direction = normalize_fma(first - s.point);
     float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
     bool crosses = dot_fma(direction, s.normal) < 0.0f;
@@ -194,10 +189,11 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     if (!(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) || !outside_media(throughput, medium)) return;
     float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
     float through = 1.0f - fresnel;
-    float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel)), factor = end.factor;
+    float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel)),
+           factor = end.light.radiance;
 #if NON_AREA_LIGHTS
     LightSample lamp;  // as the ball's surface sees it
-    if (!end.is_area) {
+    if (!IS_AREA(end)) {
         if (!sample_non_area_light(params, lights, ~end.light.light_id, last, 0.0f, 0.0f, &lamp)) return;
         factor = lamp.radiance;
     }
@@ -207,8 +203,8 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
     if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
     if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) return;
-    if (end.is_sun ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), end.light.direction, FLT_MAX)
-                   : !sees(away, end.point, time, GEOMETRY_ARGS))
+    if (IS_SUN(end) ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), end.light.direction, FLT_MAX)
+                    : !sees(away, end.point, time, GEOMETRY_ARGS))
         return;
     path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
 }
@@ -225,7 +221,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     if (depth + 2 >= params.max_depth || !sample_chain_end(params, ball, sampler, dimension, &stream, SCENE_ARGS, &end))
         return;
     float distance_x = sqrt(dot_fma(to_x, to_x));
-    Chain k = {distance_x / ball.w, end.is_sun ? FAR_AWAY : end.light.distance / ball.w, glass.w};
+    Chain k = {distance_x / ball.w, IS_SUN(end) ? FAR_AWAY : end.light.distance / ball.w, glass.w};
     float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, end.light.direction);
     float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, end.light.direction);
     if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f)) return;

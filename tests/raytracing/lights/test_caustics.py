@@ -113,7 +113,7 @@ def test_balls_are_smooth_glass_and_mirrors():
 
 
 def test_paths_alone_find_the_caustics_of_large_lamps():
-    """Around a ball at 1 a lamp of radius 0.2 fills 0.13 steradians, one of 0.3 fills 0.28, as do squares of that area."""
+    """At a distance of 1 a lamp of radius 0.2 fills 0.13 steradians, one of 0.3 0.28, as do squares of that area."""
     ball, square = Sphere("glass", (0.0, 0.0, 0.0), 0.2), np.array([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
     for radius, is_sampled in ((0.2, True), (0.3, False)):
         side = np.sqrt(np.pi) / 2 * radius
