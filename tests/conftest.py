@@ -1,8 +1,11 @@
 """Fixtures: every compute device of this machine, one GL context, a generator of random numbers."""
 
+import gc
 import os
 import re
 import signal
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,6 +51,27 @@ collect_ignore = [] if find_spec("imgui_bundle") else ["window", "test_kills.py"
 def pytest_report_header():
     told = ["the window is not tested: no imgui-bundle here"] if collect_ignore else []
     return told + ([f"RAYFOLD_EMULATED_SEED={EMULATED_SEED}"] if EMULATED else [])
+
+
+def pytest_collection(session):
+    """Workers of a whole run import the tests from different files on: in a fresh clone each rewrites a part of them.
+
+    pytest rewrites the `assert` statements of a file once and keeps the result for whoever imports it later. Workers
+    that begin at the same file would all rewrite every file: 10 seconds of processor time each.
+    """
+    gc.disable()  # what is imported here stays
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:], os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    if int(workers) > 1 and session.config.args_source == pytest.Config.ArgsSource.TESTPATHS:
+        files = sorted(Path(__file__).parent.rglob("test_*.py"))
+        first = len(files) * int(worker) // int(workers)
+        for file in files[first:] + files[:first]:
+            with suppress(Exception, pytest.skip.Exception):  # which the collection reports
+                import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # 400,000 objects that each full collection would visit: a quarter of a second
+    gc.enable()
 
 
 QUICK_PROGRAMS = 8  # of so many C$ programs NVRTC compiles one in a quick run
