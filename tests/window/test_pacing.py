@@ -16,7 +16,7 @@ from renderer.window.panels.row_tiles import RowTiles
 from renderer.window.state import main_loop
 from tests.window.headless import frames, until, window
 
-SIZE = (260, 200)
+SIZE = (130, 100)
 DEVICE_SECONDS = 0.001  # of a sample, by the device's clock
 
 
@@ -115,7 +115,7 @@ def test_batches_of_samples_in_flight_give_the_bits_of_single_samples(gl, gpu, f
 
 def test_two_panels_have_four_short_draws_in_flight(gl, gpu, fast_device):
     """Together they take as long as those of one panel alone."""
-    with window([mirrors(), mirrors()], gpu, gl, (520, 200)) as screen:
+    with window([mirrors(), mirrors()], gpu, gl, (260, 100)) as screen:
         panels, most = list(screen.app.panels), 0
         until(screen, lambda: min(panel.measured.samples for panel in panels) > 2)
         while min(panel.measured.samples for panel in panels) < 40:
@@ -180,7 +180,7 @@ def test_a_change_waits_for_two_draws_at_most_and_a_drag_draws_single_samples(gl
 
 
 def test_an_error_of_one_of_two_draws_costs_its_panel(gl, gpu, fast_device, monkeypatch):
-    with window([mirrors(), mirrors()], gpu, gl, (520, 200)) as screen:
+    with window([mirrors(), mirrors()], gpu, gl, (260, 100)) as screen:
         refined(screen, 3)
         first, second = screen.app.panels
         until(screen, lambda: second.measured.samples > 2)
