@@ -1118,7 +1118,7 @@ def read_records(path: Path) -> None:
 def read_report(path: Path) -> None:
     from renderer.bench import report
 
-    args = SimpleNamespace(files=[path], output=path.with_suffix(".html"), text=False, badge=None)
+    args = SimpleNamespace(files=[path], output=path.with_suffix(".html"), text=False, badge=None, force=True)
     with contextlib.redirect_stdout(io.StringIO()):
         report.report(args)  # type: ignore[arg-type]
 
