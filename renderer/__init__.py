@@ -24,7 +24,8 @@ Errors:
     UserError, and of its kind InputError, UnavailableError, IncompleteError, DiskFullError; KernelError
 
 `help(renderer.render)` says more of one name. `rayfold --help` says where the guides are: api.md is about Python, and
-architecture.md is the map of the code. Names are imported when they are first asked for.
+architecture.md is the map of the code. Names are imported when they are first asked for. `import rayfold` is
+`import renderer`: one module by two names.
 """
 
 import sys
@@ -76,4 +77,4 @@ _HOMES = {
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)
-    del __all__  # with it, help() prints all classes too, 4,000 lines
+    del __all__  # so that lazy_names() answers: with it, help() prints all classes too, 4,000 lines

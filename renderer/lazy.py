@@ -1,5 +1,6 @@
 """Names of a package that are imported when they are first asked for, so that importing the package takes no time."""
 
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -14,6 +15,8 @@ def lazy_names(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[str
     """
 
     def get(name: str) -> object:
+        if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":
+            return [known for known in homes if homes[known]]
         if name not in homes:
             from renderer.plain import suggestion
 

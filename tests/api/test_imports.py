@@ -68,3 +68,33 @@ def test_the_quiet_end_of_a_signal_is_installed_before_typing_is_imported():
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import renderer.__main__; print(*sys.modules)"
     answer = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=300)
     assert not {"typing", "re", "collections.abc"} & {*answer.stdout.split()}, answer
+
+
+ONE_FAMILY = """
+import pickle, pydoc, sys
+import rayfold.flames.interpolation, rayfold.cdollar
+from rayfold.gpu import open_device
+from rayfold.numerics import sums
+import renderer
+assert rayfold is renderer and rayfold.flames is sys.modules["renderer.flames"] is sys.modules["rayfold.flames"]
+assert renderer.flames.__spec__.name == renderer.flames.__name__ == "renderer.flames"
+for module in list(sys.modules):  # no module is loaded twice
+    same = sys.modules.get("renderer" + module[7:]) if module.startswith("rayfold.") else sys.modules[module]
+    assert sys.modules[module] is same, module
+assert pickle.loads(pickle.dumps(rayfold.UserError("a"))).__class__ is renderer.UserError
+from rayfold import *
+assert render is renderer.render and Scene is renderer.Scene
+try:
+    import rayfold.nothing.below
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'rayfold.nothing'", error
+"""
+
+
+def test_rayfold_and_renderer_are_one_family_of_modules(tmp_path):
+    words, variables = [sys.executable, "-c", ONE_FAMILY], os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    words[1:] = ["-m", "rayfold", "--version"]
+    done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("rayfold "), done.stderr

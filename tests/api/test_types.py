@@ -42,6 +42,10 @@ print(twice.grad)""",
 
 first = flames.read("pack.flame")[0]
 renderer.render(first, quality=5.0).save("flame.png")""",
+    "submodule": """from rayfold.flames import read
+from rayfold.gpu import open_device
+
+print(read("pack.flame"), open_device("cpu"))""",
     "progress": """for image in renderer.refine("mirrors", samples=8):
     print(image.samples)
 renderer.render("mirrors", progress=lambda done, steps: done < 4)""",
@@ -63,6 +67,7 @@ TYPOS = {
     "band": ("renderer.solve", "renderer.slove"),
     "cdollar": ("function.names", "function.nams"),
     "flame": ("flames.read", "flames.raed"),
+    "submodule": ("import read", "import raed"),
     "progress": ("renderer.refine", "renderer.refin"),
     "kind": ("cornell.settings.max_depth", "cornell.settings.max_dept"),
     "errors": ("renderer.UserError", "renderer.UsrError"),
@@ -88,7 +93,7 @@ def test_type_checkers_accept_the_scripts_and_no_typo(tmp_path, name, checker):
         for kind, body in (("right", text), ("wrong", text.replace(before, after))):
             whole = f"from dataclasses import replace\n\nimport numpy as np\n\nimport {name} as renderer\n\n{body}\n"
             (tmp_path / f"{kind}_{script}.py").write_text(
-                whole.replace("import renderer as renderer", "import renderer")
+                whole.replace("import renderer as renderer", "import renderer").replace("from renderer", f"from {name}")
             )
     words = [sys.executable, "-m", checker, *CHECKERS[checker]]
     paths = {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}

@@ -1,0 +1,1 @@
+from renderer.flames import *
