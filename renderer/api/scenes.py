@@ -148,22 +148,29 @@ def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Pat
 
 
 def _stored_pixels(array: np.ndarray, key: str) -> str:
-    """The path of a picture (height, width[, 3 or 4]): .png, or .exr for the radiance of an `environment`."""
+    """The path of a picture (height, width[, 3 or 4]): .png for uint8, which is sRGB, else .exr of linear floats.
+
+    As Mitsuba's bitmaps; uint16 is divided by 65535, and an `environment` is the radiance in floats.
+    """
     pixels = np.repeat(array[..., None], 3, axis=2) if array.ndim == 2 else array
-    largest = {"u1": 255, "u2": 65535}.get(pixels.dtype.str[1:], 1 if pixels.dtype.kind == "f" else 0)
+    is_environment = "environment" in key
+    largest = {"u1": 255, "u2": 65535}.get(pixels.dtype.str[1:], 1 if pixels.dtype.kind in "fiub" else 0)
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or not largest:
         wanted = "(height, width) or (height, width, 3 or 4) pixels: floats, uint8 or uint16"
         raise UserError(f"{key} is an array {array.shape} {array.dtype}; it must be {wanted}")
-    if "environment" in key:
-        return str(
-            _stored(pixels.astype("f4"), ".exr", lambda path, rgb: write_exr(path, {"RGBA"[: rgb.shape[2]]: rgb}))
-        )
-    if pixels.dtype != np.uint8:
-        if not (pixels.min() >= 0 and pixels.max() <= largest):  # NaN fails the comparisons too
-            found = f"numbers from {pixels.min():.6g} to {pixels.max():.6g}"
-            raise InputError(f"{key} holds {found}; floats must be from 0 to 1, or else uint8 or uint16")
-        pixels = (pixels / largest * 255 + 0.5).astype("u1")
-    return str(_stored(pixels, ".png", write_png))
+    if is_environment and pixels.shape[1] != 2 * pixels.shape[0]:
+        size = f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+        warnings.warn(f"{key} has {size}; a map twice as wide as high is not distorted", stacklevel=2)
+    if pixels.dtype == np.uint8 and not is_environment:
+        return str(_stored(pixels, ".png", write_png))
+    with np.errstate(over="ignore"):
+        linear = (pixels / np.float32(1 if is_environment else largest)).astype("f4")
+    is_right = ((linear >= 0) & (linear <= (np.finfo("f4").max if is_environment else 1))).all(2)
+    if not is_right.all():
+        row, column = np.argwhere(~is_right)[0]
+        wanted = "finite and not negative" if is_environment else "floats from 0 to 1, or else uint8 or uint16"
+        raise InputError(f"{key}: pixel ({column}, {row}) is {pixels[row, column].tolist()}; it must be {wanted}")
+    return str(_stored(linear, ".exr", lambda path, rgb: write_exr(path, {"RGBA"[: rgb.shape[2]]: rgb})))
 
 
 def plain(value: Any, key: str = "") -> Any:
@@ -180,7 +187,7 @@ def plain(value: Any, key: str = "") -> Any:
         return os.fspath(value)
     if name == "file" and isinstance(value, HasFaces):
         return os.fspath(Mesh.of(value))
-    if isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value):
+    if isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value) or name == "file" and isinstance(value, list):
         array = _array(key, value)
         if name == "file":
             return _stored_pixels(array, key)

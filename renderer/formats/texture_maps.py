@@ -6,7 +6,7 @@ CHANNELS = {"r": 0, "g": 1, "b": 2, "m": 3, "red": 0, "green": 1, "blue": 2, "al
 
 
 def replicated(values: np.ndarray) -> np.ndarray:
-    """Copies scalar values (height, width) uint8 into all four channels: (height, width, 4) uint8."""
+    """Copies scalar values (height, width) into all four channels: (height, width, 4)."""
     return np.repeat(values[..., None], 4, 2)
 
 
@@ -17,16 +17,18 @@ def is_gray(pixels: np.ndarray) -> bool:
 
 
 def normals_from_heights(heights: np.ndarray, scale: float) -> np.ndarray:
-    """Derives a tangent-space normal map (height, width, 4) uint8 from heights (height, width) uint8 (J. Blinn 1978).
+    """Derives a tangent-space normal map (height, width, 4) from heights (height, width) (J. Blinn 1978).
 
     White lies `scale` picture widths above black. Slopes are central differences that wrap around the picture's edges.
     Channels follow glTF: red is the normal's component along +u, green along -v (up in the picture), blue outwards.
+    Heights of uint8 make normals of uint8, and float32 from 0 to 1 normals of float32.
     """
-    h = heights.astype("f4") * np.float32(scale * heights.shape[1] / 255)
+    white = 255 if heights.dtype == np.uint8 else 1
+    h = heights.astype("f4") * np.float32(scale * heights.shape[1] / white)
     slope_u = (np.roll(h, -1, 1) - np.roll(h, 1, 1)) / 2
     slope_v = (np.roll(h, -1, 0) - np.roll(h, 1, 0)) / 2
     normal = np.stack([-slope_u, slope_v, np.ones_like(h)], -1)
     normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
-    out = np.full((*heights.shape, 4), 255, "u1")
-    out[..., :3] = np.rint((normal + 1) * 127.5)
+    out = np.full((*heights.shape, 4), white, heights.dtype)
+    out[..., :3] = np.rint((normal + 1) * 127.5) if white == 255 else (normal + 1) / 2
     return out

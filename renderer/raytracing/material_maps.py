@@ -1,7 +1,8 @@
 """Textures of a scene file's materials: the tables [[textures]], and the material keys that name a texture.
 
 Such a key, without "_texture", is called a map: `color_texture` is the map `color`. A map multiplies the number or
-color of that name, as in glTF 2.0. Color maps are sRGB, all others linear, unless the texture sets color_space.
+color of that name, as in glTF 2.0. Color maps are sRGB, all others linear, unless the texture sets color_space; .exr
+files, of floats, are linear everywhere, as in Mitsuba. Values that are converted stay floats.
 texture_slots() converts maps to glTF's texture slots, which textures.py packs for the device.
 
 A quad shows one picture, upright seen from the front. On a sphere u runs eastwards about y, as on a globe. Meshes have
@@ -11,12 +12,14 @@ their normal, one picture for the longest side of the shape.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from renderer.errors import InputError
 from renderer.formats import gltf
-from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_pixels, srgb_to_linear
+from renderer.formats.images import IMAGE_SUFFIXES, decode_srgb, read_exr, read_pixels, srgb_to_linear
 from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
 from renderer.plain import format_names, quoted
 from renderer.raytracing.material_files import MATERIAL_FILES
@@ -40,10 +43,14 @@ class TextureFile:
     """A picture file, which materials refer to by its name."""
 
     name: str
-    file: str = required_file(IMAGE_SUFFIXES, "of 8 bits a channel: .png, .jpg, .webp, .tif, .bmp")
+    file: str = required_file(
+        (*IMAGE_SUFFIXES, ".exr"), "8 bits a channel: .png, .jpg, .webp, .tif, .bmp; floats from 0 to 1, linear: .exr"
+    )
     wrap: Literal["repeat", "clamp", "mirror"] = setting("repeat", help="beyond the picture's edges")
     filter: Literal["linear", "nearest"] = setting("linear", help="between texels")
-    color_space: Literal["auto", "srgb", "linear"] = setting("auto", help="auto: srgb for colors, linear for the rest")
+    color_space: Literal["auto", "srgb", "linear"] = setting(
+        "auto", help="auto: srgb for colors of 8 bits, linear for the rest"
+    )
     channel: Literal["auto", "red", "green", "blue", "alpha"] = setting(
         "auto", help="of maps of one number; auto: red, and of alpha maps alpha where the picture has it"
     )
@@ -159,20 +166,25 @@ def texture_slots(
 
 @lru_cache(maxsize=64)
 def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump_scale: float) -> np.ndarray:
-    """Returns a texture's pixels (height, width, 4) uint8, converted for the map `word`; the array is read-only."""
-    pixels = read_pixels(texture.file)
-    if word in COLORS:
-        if texture.color_space == "linear":
-            pixels = np.concatenate([linear_to_srgb(pixels[..., :3] / np.float32(255)), pixels[..., 3:]], 2)
+    """Returns a texture's pixels (height, width, 4), converted for the map `word`; the array is read-only.
+
+    They are uint8, colors in sRGB and numbers as they are, or linear float32 from 0 to 1.
+    """
+    is_color, space = word in COLORS, texture.color_space
+    if texture.file.lower().endswith(".exr"):
+        pixels = read_exr(Path(texture.file))
+        if not (pixels.min() >= 0 and pixels.max() <= 1):  # NaN fails the comparisons too
+            found = f"numbers from {pixels.min():.6g} to {pixels.max():.6g}"
+            raise InputError(f"{texture.file}: holds {found}; a texture's are from 0 to 1")
+        pixels[..., :3] = decode_srgb(pixels[..., :3]) if space == "srgb" else pixels[..., :3]
     else:
-        if texture.color_space == "srgb":
-            linear = np.rint(255 * srgb_to_linear(pixels[..., :3])).astype("u1")
-            pixels = np.concatenate([linear, pixels[..., 3:]], 2)
-        if word not in PACKED:
-            has_alpha = word == "alpha" and bool((pixels[..., 3] < 255).any())
-            channel = CHANNELS.get(texture.channel, 3 if has_alpha else 0)
-            values = pixels[..., channel]
-            pixels = normals_from_heights(values, bump_scale) if word == "bump" else replicated(values)
+        pixels = read_pixels(texture.file)
+        if space == ("linear" if is_color else "srgb"):
+            pixels = pixels / np.float32(255) if is_color else srgb_to_linear(pixels, alpha=True)
+    if not is_color and word not in PACKED:
+        has_alpha = word == "alpha" and bool((pixels[..., 3] < (255 if pixels.dtype == np.uint8 else 1)).any())
+        values = pixels[..., CHANNELS.get(texture.channel, 3 if has_alpha else 0)]
+        pixels = normals_from_heights(values, bump_scale) if word == "bump" else replicated(values)
     pixels = np.ascontiguousarray(pixels)
     pixels.flags.writeable = False
     return pixels

@@ -24,7 +24,7 @@ SURFACE_SLOTS = ("base_color", "metallic_roughness", "roughness", "metallic")  #
 DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # read by kernels
 ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
-LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM = 16, 5, 128
+LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM, FLOAT_TEXELS = 16, 5, 128, 256
 SRGB_WORDS = 256  # words of the table of the sRGB curve, which precedes the texels
 TRANSFORM_WORDS = 6
 MaterialTextures = tuple[Sequence[gltf.Material], list[gltf.Texture]]  # slots index these textures
@@ -125,6 +125,7 @@ class TextureArrays:
             "SURFACE_TEXTURES": int(not used.isdisjoint(SURFACE_SLOTS)),
             "NORMAL_MAPS": int("normal" in used),
             "TEXTURE_TRANSFORMS": int(self.has_transforms),
+            "FLOAT_TEXTURES": int(any(slot[3] & FLOAT_TEXELS for slot in self._slots)),
             "UV_SETS": max(set_counts, default=1),
             "ALPHA_TEST": int((self.material_textures["alpha_mode"] > 0).any()),
             "MaterialTextures": self._dtype,
@@ -146,10 +147,11 @@ class TextureArrays:
         """Returns the row in `textures` of a slot's texture; adds the texels of an image once."""
         if id(texture.pixels) not in offsets:
             offsets[id(texture.pixels)] = self._size
-            self._size += texture.pixels.size // 4
+            self._size += texture.pixels.nbytes // 4
         height, width = texture.pixels.shape[:2]
         bits = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2 | set_index << SET_SHIFT
         bits |= LINEAR_FILTER if texture.linear_filter else 0
+        bits |= FLOAT_TEXELS if texture.pixels.dtype == np.float32 else 0
         bits |= HAS_TRANSFORM if slot.transform != gltf.TextureSlot(0).transform else 0
         key = (offsets[id(texture.pixels)], width, height, bits, slot.transform)
         return self._slots.setdefault(key, len(self._slots))
@@ -167,7 +169,7 @@ def _move_images(groups: Sequence[list[gltf.Texture]], offsets: dict[int, int], 
     for identity, offset in offsets.items():
         textures, index = users[identity][0]
         pixels = textures[index].pixels
-        moved = texels[offset : offset + pixels.size // 4].view("u1").reshape(pixels.shape)
+        moved = texels[offset : offset + pixels.nbytes // 4].view(pixels.dtype).reshape(pixels.shape)
         moved[...] = pixels
         moved.flags.writeable = False
         for textures, index in users[identity]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import renderer
-from renderer.formats.images import read_pixels
+from renderer.formats.images import read_exr, read_pixels
 from renderer.formats.mesh import load_part
 from renderer.paths import SCENES
 
@@ -181,11 +181,12 @@ def test_a_folder_for_arrays_that_cannot_be_made_is_a_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("texture", "sentence"),
     [
-        (np.full((2, 2, 3), 255.0), "textures.0.file holds numbers from 255 to 255; floats must be from 0 to 1"),
-        (np.full((2, 2), np.nan), "textures.0.file holds numbers from nan to nan"),
-        (np.full((2, 2, 4), -0.5, "f4"), "textures.0.file holds numbers from -0.5 to -0.5"),
-        (np.zeros((2, 2, 3), "i4"), r"textures.0.file is an array \(2, 2, 3\) int32; .* floats, uint8 or uint16"),
-        (np.zeros((2, 2, 3), "u4"), "uint32"),
+        (np.full((2, 2, 3), 255.0), r"textures.0.file: pixel \(0, 0\) is \[255.0, .*; it must be floats from 0 to 1"),
+        (np.array([[0, np.nan]]), r"textures.0.file: pixel \(1, 0\) is \[nan, nan, nan\]"),
+        (np.full((2, 2, 4), -0.5, "f4"), r"textures.0.file: pixel \(0, 0\) is \[-0.5"),
+        (np.full((2, 2, 3), 7), r"textures.0.file: pixel \(0, 0\) is \[7, 7, 7\]; .* uint8 or uint16"),
+        (np.zeros((2, 2, 3), "c8"), r"textures.0.file is an array \(2, 2, 3\) complex64; .* floats, uint8 or uint16"),
+        ([[0, 1], [0]], "textures.0.file: not an array"),
         (np.zeros(4), r"textures.0.file is an array \(4,\)"),
     ],
 )
@@ -194,11 +195,52 @@ def test_wrong_textures_are_sentences(texture, sentence):
         renderer.Scene(textures=[{"name": "t", "file": texture}])
 
 
-def test_textures_of_any_type_hold_the_same_pixels():
+def test_textures_of_8_bits_are_srgb_and_all_others_linear_floats():
     ramp = np.arange(48, dtype="u1").reshape(4, 4, 3)
-    rows = (ramp, ramp / 255, ramp.astype("u2") * 257)
+    rows = (ramp, ramp / 255, ramp.astype("u2") * 257, (ramp / 255).tolist(), [[0, 1], [1, 0]])
     files = [renderer.Scene(textures=[{"name": "t", "file": row}]).settings.textures[0].file for row in rows]
-    assert all(np.array_equal(read_pixels(file)[..., :3], ramp) for file in files)
+    assert np.array_equal(read_pixels(files[0])[..., :3], ramp)
+    for file in files[1:4]:
+        assert np.array_equal(read_exr(Path(file))[..., :3], (ramp / 255).astype("f4"))
+    assert np.array_equal(read_exr(Path(files[4]))[..., 0], [[0, 1], [1, 0]])
+
+
+@pytest.mark.slow  # two programs
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_float_texture_is_drawn_as_it_is(count):
+    """Walls of textures of floats, uint16 and uint8, with and without spheres, which are not shaded eight at a time."""
+    values = [np.full((4, 4, 3), 0.5), np.full((4, 4), 32768, "u2"), np.full((4, 4, 3), 128, "u1")]
+    files = [{"name": f"t{k}", "file": value} for k, value in enumerate([*values, values[2]])]
+    files[3]["color_space"] = "linear"
+    rows = [(x, {"corners": [[x, 0, 0], [x + 1, 0, 0], [x + 1, 1, 0], [x, 1, 0]]}) for x in range(4)]
+    walls = [{"material": f"m{x}", **table} for x, table in rows]
+    materials = [{"name": f"m{x}", "color": (1, 1, 1), "color_texture": f"t{x}"} for x in range(4)]
+    balls = [{"material": "m0", "center": (9, 9, 9)}] * (count - 1)
+    scene = renderer.Scene(**LIT | {"materials": materials}, textures=files, quads=walls, spheres=balls)
+    camera = {"position": [2, 0.5, 4], "target": [2, 0.5, 0], "fov_degrees": 14}
+    image = renderer.render(scene, camera=camera, size=(40, 10), samples=4, device="cpu", layers=True)
+    wanted = [0.5, 32768 / 65535, ((128 / 255 + 0.055) / 1.055) ** 2.4, 128 / 255]
+    for shown in (image.layers["albedo"], image[..., :3]):  # in a white furnace a wall is as bright as its albedo
+        found = shown[3:7].mean((0, 2)).reshape(4, 10)[:, 3:7].mean(1)
+        assert np.allclose(found, wanted, rtol=1e-5 if shown is image.layers["albedo"] else 0.02), found
+
+
+@pytest.mark.parametrize(
+    ("pixels", "sentence"),
+    [
+        (np.full((1, 2, 3), np.nan), r"environment.file: pixel \(0, 0\) is \[nan, nan, nan\]; it must be finite"),
+        (np.full((1, 2), -1), r"environment.file: pixel \(0, 0\) is \[-1, -1, -1\]; .* not negative"),
+        (np.full((1, 2), 1e300), r"environment.file: pixel \(0, 0\) is \[1e\+300"),
+    ],
+)
+def test_wrong_environments_are_sentences(pixels, sentence):
+    with pytest.raises(renderer.InputError, match=sentence):
+        renderer.Scene(environment={"file": pixels})
+
+
+def test_an_environment_of_other_sides_is_said():
+    with pytest.warns(UserWarning, match="environment.file has 8 x 8 pixels; a map twice as wide as high"):
+        renderer.Scene(environment={"file": np.ones((8, 8, 3))})
 
 
 def test_a_picture_of_a_moment_knows_its_time():

@@ -9,9 +9,9 @@
 //                        bit 31 set.
 //     material_textures  the texture slots of each material: indices of `textures`, -1 for none
 //     textures           a record for each slot: where it begins in `texels`, width, height, and bits: 0-1 wrap of u,
-//                        2-3 wrap of v, 4 linear filter, 5-6 set of texture coordinates, 7 has a transform
+//                        2-3 wrap of v, 4 linear filter, 5-6 set of texture coordinates, 7 has a transform, 8 floats
 //     texels             256 floats: the sRGB curve; with TEXTURE_TRANSFORMS, the 2x3 matrices of the slots, by which
-//                        (u, v, 1) is multiplied; then 8 bits each of red, green, blue, alpha
+//                        (u, v, 1) is multiplied; then 8 bits each of red, green, blue, alpha, or a linear float each
 // renderer/raytracing/textures.py generates the struct MaterialTextures. It has a field for each kind of texture, such
 // as `roughness`, that any material of the scene uses; HAS_SLOT_roughness is then 1, else 0.
 // From renderer/raytracing/kernels.py, where a feature of the scene is 1: PRINCIPLED, SPHERE_TEXTURES.
@@ -24,6 +24,7 @@
 #define WRAP_MIRROR 2
 #define LINEAR_FILTER 16
 #define HAS_TRANSFORM 128
+#define FLOAT_TEXELS 256
 #define NO_SLOT -1  // stands for a slot with the first set of texture coordinates, untransformed
 // WITH_SLOT(name, statements) expands to the statements if MaterialTextures has the field `name`, else nothing.
 #define WITH_SLOT_0(statements)

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.errors import InputError
 from renderer.formats import gltf
-from renderer.formats.images import srgb_to_linear, write_png
+from renderer.formats.gltf import textures as gltf_textures
+from renderer.formats.images import srgb_to_linear, write_exr, write_png
+from renderer.formats.texture_maps import normals_from_heights
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance
 from renderer.raytracing.material_maps import TextureFile, projected_texcoords, texture_slots
@@ -109,16 +112,15 @@ def map_pixels(texture_file, **keys):
 
 
 def test_texels_follow_color_space_channel_and_use(tmp_path):
-    """Colors reach the kernels in sRGB, numbers in linear values of one channel, heights as normals."""
+    """Colors reach the kernels in sRGB, numbers in linear values of one channel, converted ones as floats."""
     color = np.full((2, 2, 3), (51, 102, 204))
-    curve = lambda v: round(255 * (1.055 * (v / 255) ** (1 / 2.4) - 0.055))  # noqa: E731
-    linear = lambda v: round(255 * ((v / 255 + 0.055) / 1.055) ** 2.4)  # noqa: E731
+    linear = lambda v: ((v / 255 + 0.055) / 1.055) ** 2.4  # noqa: E731
     assert map_pixels(texture(tmp_path, "a", color), color_texture="a") == (51, 102, 204, 255)
     bent = texture(tmp_path, "b", color, color_space="linear")
-    assert map_pixels(bent, color_texture="b") == (curve(51), curve(102), curve(204), 255)
+    assert map_pixels(bent, color_texture="b") == pytest.approx((51 / 255, 102 / 255, 204 / 255, 1))
     assert map_pixels(texture(tmp_path, "c", color), roughness_texture="c") == (51,) * 4
     blue = texture(tmp_path, "d", color, color_space="srgb", channel="blue")
-    assert map_pixels(blue, roughness_texture="d") == (linear(204),) * 4
+    assert map_pixels(blue, roughness_texture="d") == pytest.approx((linear(204),) * 4)
     packed = texture(tmp_path, "e", color)
     assert map_pixels(packed, metallic=0.5, metallic_roughness_texture="e") == (51, 102, 204, 255)
     ramp = texture(tmp_path, "f", np.tile([[[0], [85], [170]]], (2, 1, 3)))
@@ -128,6 +130,23 @@ def test_texels_follow_color_space_channel_and_use(tmp_path):
     assert np.allclose(np.array([red, green, blue_]) / 127.5 - 1, wanted, atol=0.005)
     see_through = texture(tmp_path, "g", np.full((2, 2, 4), (10, 20, 30, 40)))
     assert map_pixels(see_through, alpha_texture="g", alpha_mode="blend") == (40,) * 4
+    values = np.array([0.1, 0.25, 0.7, 0.3], "f4")
+    for name, keys, wanted in (
+        ("color", {}, values),
+        ("color", {"color_space": "srgb"}, [*(((values[:3] + 0.055) / 1.055) ** 2.4), 0.3]),
+        ("roughness", {"channel": "green"}, [0.25] * 4),
+        ("alpha", {}, [0.3] * 4),
+    ):
+        write_exr(tmp_path / "f.exr", {"RGBA": np.tile(values, (2, 2, 1))})
+        floats = TextureFile("f", str(tmp_path / "f.exr"), **keys)
+        mode = {"alpha_mode": "blend"} if name == "alpha" else {}
+        assert map_pixels(floats, **{f"{name}_texture": "f"}, **mode) == pytest.approx(tuple(wanted), abs=1e-6)
+    heights = np.linspace(0, 0.01, 8, dtype="f4").reshape(1, 8).repeat(2, 0)  # 8 bits would make three steps of it
+    found = normals_from_heights(heights, 1.0)[0, 1:-1]
+    assert found.dtype == np.float32 and np.allclose(found[:, 0], 0.5 - 0.04 / 7 / np.hypot(1, 0.08 / 7), atol=1e-6)
+    write_exr(tmp_path / "w.exr", {"RGB": np.full((1, 1, 3), 1.5, "f4")})
+    with pytest.raises(InputError, match=r"w.exr: holds numbers from 1 to 1.5; a texture's are from 0 to 1"):
+        map_pixels(TextureFile("w", str(tmp_path / "w.exr")), color_texture="w")
 
 
 @pytest.mark.slow
@@ -177,7 +196,7 @@ def test_number_maps_equal_plain_numbers(picture, tmp_path):
     packed = replace(plain, roughness=1.0, metallic=1.0, metallic_roughness_texture="r")
     assert_same(packed, red, as_number=replace(plain, roughness=0.4, metallic=0.8))
     encoded = replace(plain, roughness=1.0, roughness_texture="s")
-    linear = np.rint(255 * srgb_to_linear(np.array([188], "u1")))[0] / 255
+    linear = srgb_to_linear(np.array([188], "u1"))[0]
     assert_same(encoded, bent, as_number=replace(plain, roughness=float(linear)))
     assert np.quantile(np.abs(draw(plain) - draw(replace(plain, roughness=0.4))), 0.98) > 1e-3
 
@@ -309,9 +328,9 @@ def test_each_image_is_once_in_memory(rng):
 @pytest.mark.parametrize("shape", [(1, 12), (12, 1), (5, 7)])
 def test_halved_images_have_the_means_of_their_texels(rng, shape, monkeypatch):
     image, reduced = rng.integers(0, 256, (*shape, 4), "u1"), set()
-    monkeypatch.setattr(gltf.textures, "MAX_TOTAL_PIXELS", 6)
+    monkeypatch.setattr(gltf_textures, "MAX_TOTAL_PIXELS", 6)
     images = {0: image}
-    gltf.textures._make_room(images, reduced)
+    gltf_textures._make_room(images, reduced)
     height, width = (max(1, side // 2) for side in shape)
     rows, columns = (
         [(k, min(k + 1, side - 1)) for k in range(0, 2 * half, 2)]
