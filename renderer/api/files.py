@@ -60,8 +60,8 @@ def film(
         renderer.film(scene, "turning.mp4", fps=24)
 
     Raises:
-        UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device or PyAV;
-            IncompleteError: `progress` cancelled the film, which says how many frames are kept.
+        UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device, or PyAV,
+            which .gif does without; IncompleteError: `progress` cancelled the film, which says how many frames are kept.
     """
     from renderer.export.run import draw_film  # with the encoder
 

@@ -222,7 +222,7 @@ def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None)
 
 def _check_output(output: Path) -> None:
     """Raise UserError if the output cannot be written, UnavailableError for a video without PyAV."""
-    if check_suffix("-o", output, ".png", ".exr", *VIDEO_SUFFIXES, "and frames as out_####.png") in VIDEO_SUFFIXES:
+    if check_suffix("-o", output, ".png", ".exr", *VIDEO_SUFFIXES, "and frames as out_####.png") in FILM_SUFFIXES:
         video.import_av()
     length = len(os.fsencode(output.name))
     if length > MAX_NAME_BYTES:

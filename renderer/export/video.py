@@ -1,11 +1,10 @@
-"""Encodes PNG frames as a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, GIF, and AV1 for 10 bits.
+"""Encodes PNG frames as a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, AV1 for 10 bits; GIF by Pillow.
 
 run.py calls encode_video() after the last frame. No other module imports av.
 """
 
 import json
 import os
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ CODECS = {
 _AV1 = ("libsvtav1", "yuv420p10le", {"crf": "20", "preset": "7"})
 CODECS_10_BITS = {".mp4": _AV1, ".mkv": _AV1, ".webm": _AV1}
 MIN_AV1_SIDE = 16
+PALETTE_FRAMES, PALETTE_PIXELS = 16, 1 << 16  # from which the palette of a GIF is made
 FILM_SUFFIXES = tuple(CODECS_10_BITS)
 
 # Code points of ITU-T H.273.
@@ -36,7 +36,7 @@ LIMITED_RANGE = 1
 
 def import_av() -> Any:
     """Imports PyAV; raises UnavailableError if it is not installed. make_plan() calls it before any frame is drawn."""
-    return import_optional("av", f"videos need PyAV: {pip_install('film')}")
+    return import_optional("av", f"videos, but .gif, need PyAV: {pip_install('film')}")
 
 
 def encode_video(
@@ -93,30 +93,17 @@ def _encode_video(
 
 
 def _encode_gif(frames: list[Path], path: Path, fps: int) -> None:
-    av = import_av()
-    first = read_pixels(frames[0])[..., :3]
-    height, width = first.shape[:2]
-    graph = av.filter.Graph()
-    source = graph.add_buffer(width=width, height=height, format="rgb24", time_base=f"1/{fps}")
-    halves, palette = graph.add("split"), graph.add("palettegen", "stats_mode=diff")
-    use, sink = graph.add("paletteuse", "dither=sierra2_4a"), graph.add("buffersink")
-    source.link_to(halves)
-    halves.link_to(palette, 0)
-    halves.link_to(use, 1, 0)
-    palette.link_to(use, 0, 1)
-    use.link_to(sink)
-    graph.configure()
-    for number, path_of_frame in enumerate(frames):
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(read_pixels(path_of_frame)[..., :3]), "rgb24")
-        frame.pts, frame.time_base = number, Fraction(1, fps)
-        graph.push(frame)
-    graph.push(None)
-    with av.open(str(path), "w", format="gif") as container:
-        stream = container.add_stream("gif", rate=fps)
-        stream.width, stream.height, stream.pix_fmt = width, height, "pal8"
-        for _ in frames:
-            container.mux(stream.encode(graph.pull()))
-        container.mux(stream.encode(None))
+    """Writes a GIF by Pillow: one palette, by median cut and k-means, and Floyd-Steinberg dithering."""
+    from PIL import Image
+
+    chosen = [read_pixels(frame)[..., :3].reshape(-1, 3) for frame in frames[:: -(-len(frames) // PALETTE_FRAMES)]]
+    stride = max(1, sum(map(len, chosen)) // PALETTE_PIXELS)
+    colors = np.concatenate([pixels[::stride] for pixels in chosen])
+    palette = Image.fromarray(colors[None]).quantize(256, Image.Quantize.MEDIANCUT, kmeans=1)
+    shown = (Image.fromarray(read_pixels(frame)[..., :3]).quantize(palette=palette) for frame in frames)
+    milliseconds = [10 * round(100 * number / fps) for number in range(len(frames) + 1)]  # GIF counts hundredths
+    options = {"duration": np.diff(milliseconds).tolist(), "loop": 0}
+    next(shown).save(path, "GIF", save_all=True, append_images=shown, **options)
 
 
 def _even(pixels: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -129,7 +128,6 @@ def test_an_unfinished_picture_replaces_none_of_more_samples(scene, tmp_path, ca
 
 def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypatch, capsys):
     """It ended with exit code 5 about a frame that nobody had named."""
-    pytest.importorskip("av", reason="films need PyAV")
     film, draw = tmp_path / "film.gif", run.carry_out
 
     def lose_a_frame(*arguments):
@@ -151,8 +149,6 @@ def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypat
 def test_two_runs_of_one_output(scene, tmp_path, name, numbers):
     """One film exited with 5 and the other with 70; frames of two scenes replaced each other in silence."""
     frames = ["--frames", numbers] if numbers else []
-    if name == "film.gif":
-        pytest.importorskip("av", reason="films need PyAV")
     words = [scene, "-o", tmp_path / name, "--samples", "100000", *frames]
     command = [sys.executable, str(ROOT / "main.py"), "export", *map(str, words)]
     ready = tmp_path / "ready"
@@ -207,8 +203,7 @@ def test_links_that_a_strangers_folder_holds_lead_no_output_out_of_it(scene, tmp
     for more in ((), ("--untrusted",)):
         answer = export(stranger, "-o", folder / "f_#.png", "--frames", "1-1", *more, code=2)
         assert "f.frames.jsonl: is a link" in answer.stderr
-    videos = [("h.gif", ("--frames", "1-2"))] if find_spec("av") else []
-    for output, more in (("a.png", ()), *videos):
+    for output, more in (("a.png", ()), ("h.gif", ("--frames", "1-2"))):
         answer = export(stranger, "-o", folder / output, *more, "--untrusted", code=5)
         assert "is a link out of its folder" in answer.stderr
     assert names(mine) == ["bashrc"] and (mine / "bashrc").read_text() == "mine"
