@@ -59,6 +59,15 @@ class Drawing:
         with Progress(job.samples * len(job.tiles), f"{job.scene.title}, layers") as progress:
             return render(picture, job, progress).layers
 
+    @cached_property
+    def mattes(self) -> dict[str, np.ndarray]:
+        """The layers with those of Cryptomatte; drawn again, once, unless the picture was drawn with `cryptomatte`."""
+        scene = self.job.scene
+        if scene.settings.cryptomatte:
+            return self.layers
+        scene = replace(scene, settings=replace(scene.settings, cryptomatte=True))
+        return replace(self, job=replace(self.job, scene=scene), drawn_layers={}).layers
+
     def result(self, pixels: np.ndarray) -> RenderResult:
         """The RenderResult of (height, width, 4) pixels of this drawing, to be tone mapped or written."""
         prototype, linear = self.prototype, np.ascontiguousarray(pixels, "f4")
@@ -153,7 +162,7 @@ class Image(np.ndarray):
         """Arrays by name, such as albedo, normal, depth, id, variance and samples; {} for a picture without layers.
 
         `depth` is the distance along the ray, infinite without a hit; `id` the number of the primitive (the triangle,
-        sphere, ...) plus 1, 0 without a hit: not of the shape or material.
+        sphere, ...) plus 1, 0 without a hit: not of the shape, of its instance or of its material, which `mask` shows.
         The picture is drawn again for them at the first use, unless `render` was called with `layers=True`.
 
         Raises:
@@ -162,6 +171,24 @@ class Image(np.ndarray):
         if not self._is_whole:
             raise UserError("a crop or a computed picture has no layers; the whole picture has")
         return self._known().layers
+
+    def mask(self, name: str) -> np.ndarray:
+        """Coverage (height, width) float32, 0 to 1, of an object or else a material: its matte of Cryptomatte.
+
+        An object has its `name` or where the scene has it: "spheres[2]", "instances[0]"; a model's node has the node's.
+        The picture is drawn again for all of them at the first use, unless it was drawn with `cryptomatte=True`.
+
+        Raises:
+            UserError: a name that the scene has not, a picture that is not ray traced, or no whole picture.
+        """
+        from renderer.raytracing.cryptomatte import coverage
+
+        drawing, job = self._known(), self._known().job
+        if job.scene.picture != "raytrace":
+            raise UserError(f"mask: a {job.scene.picture} picture has no objects; a raytrace picture has")
+        if not self._is_whole:
+            raise UserError("a crop or a computed picture has no masks; the whole picture has")
+        return coverage(job.settings(), name, lambda: drawing.mattes)
 
     def displayed(self, dtype: Literal["u1", "u2"] = "u1") -> np.ndarray:
         """(height, width, 4) sRGB pixels by the scene's tone mapping, uint8 or (dtype="u2") uint16."""

@@ -12,10 +12,13 @@ models. Objects of one name have one matte.
 """
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 
+from renderer.errors import UserError
 from renderer.gpu.device import Kernel
+from renderer.plain import format_names, quoted, suggestion
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.models.gltf_shapes import node_names
 from renderer.raytracing.models.motion import poses_of
@@ -49,18 +52,38 @@ def _rotated(word: int, bits: int) -> int:
 
 def metadata(settings: Settings) -> dict[str, str]:
     """Returns the texts in the header of an .exr file that describe the layers and name all ids; {} without mattes."""
-    if not settings.cryptomatte:
-        return {}
-    items = settings.items(*SHAPE_GROUPS, "distance_fields", "instances")
-    objects = [getattr(item, "name", "") or where for where, item in items]
-    for number, pose in enumerate(poses_of(settings.models, settings.shutter)):
-        objects += node_names(pose.opening, number, len(settings.models))
     out = dict[str, str]()
-    for layer, names in zip(LAYERS, (objects, settings.material_names), strict=True):
+    for layer, names in names_by_layer(settings).items() if settings.cryptomatte else ():
         manifest = json.dumps({name: f"{name_word(name):08x}" for name in names})
         values = {"name": layer, "hash": "MurmurHash3_32", "conversion": "uint32_to_float32", "manifest": manifest}
         out |= {f"cryptomatte/{name_word(layer) >> 4:07x}/{key}": value for key, value in values.items()}
     return out
+
+
+def names_by_layer(settings: Settings) -> dict[str, list[str]]:
+    """The names of the scene's objects and of its materials, by the layer of each."""
+    items = settings.items(*SHAPE_GROUPS, "distance_fields", "instances")
+    objects = [getattr(item, "name", "") or where for where, item in items]
+    for number, pose in enumerate(poses_of(settings.models, settings.shutter)):
+        objects += node_names(pose.opening, number, len(settings.models))
+    return dict(zip(LAYERS, (objects, [*settings.material_names]), strict=True))
+
+
+def coverage(settings: Settings, name: str, draw_layers: Callable[[], Layers]) -> np.ndarray:
+    """The coverage (height, width) float32 of the object, else of the material, of this name, in the layers drawn.
+
+    UserError for other names, before the layers are drawn.
+    """
+    known = names_by_layer(settings)
+    layer = next((layer for layer in LAYERS if name in known[layer]), None)
+    if layer is None:
+        names = dict.fromkeys(name for layer in LAYERS for name in known[layer])
+        allowed = f"{suggestion(str(name), names)}; allowed are {format_names(names)}"
+        raise UserError(f"mask {quoted(name)}: the scene has no such object{allowed}")
+    layers = draw_layers()
+    ranks = np.stack([layers[f"{layer}{rank:02}"] for rank in range(RANKS // 2)], axis=2)
+    is_named = np.ascontiguousarray(ranks[..., ::2]).view("u4") == name_word(name)
+    return (ranks[..., 1::2] * is_named).sum(axis=(2, 3), dtype="f4")
 
 
 def matte_bytes(settings: Settings, size: tuple[int, int]) -> int:

@@ -25,6 +25,41 @@ def test_pictures_of_a_picture_are_images_and_others_are_plain(image):
     assert np.array_equal((image * 2)[1:3], np.asarray(image)[1:3] * 2)
 
 
+def test_a_mask_of_no_object_is_a_sentence_and_draws_nothing(image, monkeypatch):
+    monkeypatch.setattr(renderer.api.image, "render", None)
+    for name, sentence in (
+        ("quads[44]", r"^mask 'quads\[44\]': the scene has no such object \(did you mean .*; allowed are quads\[0\]"),
+        (3, "^mask 3: the scene has no such object; allowed are"),
+    ):
+        with pytest.raises(renderer.UserError, match=sentence):
+            image.mask(name)
+    with pytest.raises(renderer.UserError, match="has no masks; the whole picture has"):
+        image[:4].mask("quads[0]")
+    fractal = renderer.render("julia", size=(8, 6), samples=1)
+    with pytest.raises(renderer.UserError, match="^mask: a fractal picture has no objects"):
+        fractal.mask("set")
+
+
+@pytest.mark.slow  # another program
+def test_masks_tell_instances_apart(image):
+    moved = np.eye(4)[None].repeat(3, 0)
+    moved[:, 0, 3] = -2.5, 0, 2.5
+    scene = renderer.Scene(
+        materials=[{"name": "gray"}], spheres=[{"material": "gray", "name": "ball"}], zenith=(1, 1, 1),
+        instances=renderer.instances("ball", moved), view={"position": [0, 0, 9], "fov_degrees": 40},
+    )  # fmt: skip
+    drawn = renderer.render(scene, size=(48, 16), samples=16, device="cpu")
+    masks = [drawn.mask(f"instances[{k}]") for k in range(3)]
+    columns = np.arange(48) - 23.5
+    assert [np.sign(round((mask * columns).sum() / mask.sum())) for mask in masks] == [-1, 0, 1]
+    assert all(mask.dtype == np.float32 and mask.shape == (16, 48) and mask.max() == 1 for mask in masks)
+    assert np.allclose(sum(masks), drawn.mask("gray"), atol=1e-6)
+    assert np.abs((sum(masks) > 0.5) ^ (drawn.layers["id"] > 0)).mean() < 0.1 and not drawn.scene.settings.cryptomatte
+    distance, radius = 9.0, 1.0  # of the middle one: a disc of tan(asin(r / d)), of a picture 2 tan(20 degrees) high
+    area = np.pi * (np.tan(np.arcsin(radius / distance)) / (2 * np.tan(np.radians(20))) * 16) ** 2
+    assert abs(masks[1].sum() / area - 1) < 0.05
+
+
 def test_a_crop_is_shown_as_bright_as_in_the_whole(image, tmp_path):
     crop = image[3:9, 2:11]
     assert np.array_equal(crop.displayed(), image.displayed()[3:9, 2:11])

@@ -16,7 +16,7 @@ from renderer.cli import main
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.cryptomatte import metadata, name_word
+from renderer.raytracing.cryptomatte import coverage, metadata, name_word
 from renderer.raytracing.distance_fields import DistanceField
 from renderer.raytracing.instances import Instance, Scattered
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source
@@ -88,7 +88,10 @@ def mattes(device, settings, samples=SAMPLES, tile=None):
     layers = {name: layer for name, layer in picture.layers(settings, SIZE, tile).items() if name.startswith("Crypto")}
     assert all(layer.dtype == np.float32 and layer.shape[2] == 4 for layer in layers.values()) and len(layers) == 6
     channels = {f"{name}.{'RGBA'[k]}": layer[..., k] for name, layer in layers.items() for k in range(4)}
-    return decoded(metadata(settings), channels)
+    found = decoded(metadata(settings), channels)
+    for name, wanted in (found["CryptoMaterial"] | found["CryptoObject"]).items():
+        assert np.allclose(coverage(settings, name, lambda: layers), wanted, atol=1e-6)
+    return found
 
 
 def brute_force(picture, settings, name, samples=SAMPLES):
