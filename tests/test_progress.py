@@ -1,13 +1,20 @@
 """Progress into a pipe: a line every ten seconds for commands, nothing for scripts."""
 
+import io
+import sys
+import time
+
+import pytest
+
 from renderer.system import progress
-from renderer.system.progress import Progress
+from renderer.system.progress import Progress, ReportedProgress
 
 
 def test_commands_write_lines_into_a_pipe_and_scripts_none(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    for writes, wanted in ((False, ""), (True, "rayfold: box: 3 of 9 in 12 s\nrayfold: box: 6 of 9 in 24 s\n")):
+    lines = ["1 of 9 in 4 s, about 32 s left", "4 of 9 in 16 s, about 20 s left", "7 of 9 in 28 s, about 8 s left"]
+    for writes, wanted in ((False, ""), (True, "".join(f"rayfold: box: {line}\n" for line in lines))):
         monkeypatch.setattr(Progress, "writes_lines", writes)
         with Progress(9, "box") as steps:
             for _ in range(8):
@@ -19,5 +26,35 @@ def test_commands_write_lines_into_a_pipe_and_scripts_none(monkeypatch, capsys):
         for _ in range(11):
             now[0] += 4.0
             steps.advance()
-    lines = "rayfold: box: 0.375 of 2 in 12 s\nrayfold: box: 0.75 of 2 in 24 s\nrayfold: box: 1.125 of 2 in 36 s\n"
-    assert capsys.readouterr().err == lines
+    lines = ["0.125 of 2 in 4 s, about 60 s left", "0.5 of 2 in 16 s, about 48 s left", "0.875 of 2 in 28 s, about 36 s left"]
+    lines.append("1.25 of 2 in 40 s, about 24 s left")
+    assert capsys.readouterr().err == "".join(f"rayfold: box: {line}\n" for line in lines)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("is_terminal", "reported"), [(False, False), (True, False), (False, True), (True, True)])
+def test_a_call_that_is_silent_says_so(monkeypatch, is_terminal, reported):
+    """Scripts: a bar in a terminal, a line where progress= is given, nothing else; before any step has ended."""
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    stderr = Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    calls, stops = [], []
+    report = lambda *step: calls.append(step) or len(calls) < 2  # noqa: E731
+    made = ReportedProgress(9, "box", report, lambda: stops.append(0)) if reported else Progress(9, "box")
+    with made as steps:
+        end = time.monotonic() + 20
+        while (is_terminal or reported) and "compiled first" not in stderr.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+        steps.advance()
+        steps.advance(2)
+    text = stderr.getvalue()
+    assert calls == ([(1, 9), (3, 9)] if reported else []) and len(stops) == reported
+    if reported:
+        assert text == "rayfold: box: 0 of 9 in 0 s; scenes are read and kernels compiled first\n"
+    else:
+        assert ("box: scenes are read and kernels" in text and "3/9" in text) if is_terminal else not text

@@ -21,7 +21,7 @@ from renderer.gpu.gl import Texture
 from renderer.paths import ensure_cache
 from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.picture import AnyPicture, Frame
-from renderer.system.progress import OnProgress, Progress, checked_progress, is_cancelled
+from renderer.system.progress import OnProgress, Progress, ReportedProgress, checked_progress
 
 __all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
 
@@ -95,12 +95,12 @@ class Renderer:
         """Draws a job at once, or in tiles where it is large."""
         on_progress = checked_progress(on_progress)
         picture, total = self._open_picture(), job.samples * len(job.tiles)
-        progress: Progress
+        title, progress = f"{job.scene.title}, {job.size[0]} x {job.size[1]}", Progress(0, "")
         if on_progress is not None:
             stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
-            job, progress = replace(job, stop=stop), _Reported(total, on_progress, stop)
+            job, progress = replace(job, stop=stop), ReportedProgress(total, title, on_progress, stop.request)
         else:
-            progress = Progress(total, f"{job.scene.title}, {job.size[0]} x {job.size[1]}")
+            progress = Progress(total, title)
         with self._lock, progress:
             if len(job.tiles) > 1:
                 done = render_job(picture, job, progress)
@@ -140,19 +140,6 @@ class Renderer:
                 frame = picture.draw(job.settings(), job.size, job.time)
                 count += 1
             yield self._image(job, frame, count, frame.read(), {})
-
-
-class _Reported(Progress):
-    """A Progress that calls a function, which stops the drawing by returning False."""
-
-    def __init__(self, total: int, report: OnProgress, stop: InterruptHandler) -> None:
-        super().__init__(total, "")
-        self._report, self._stop = report, stop
-
-    def advance(self, steps: int = 1) -> None:
-        self.done += steps
-        if is_cancelled(self._report(self.done, self._total)):
-            self._stop.requested = True
 
 
 def render(

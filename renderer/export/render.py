@@ -56,10 +56,14 @@ class InterruptHandler(ExitStack):
         self.enter_context(stop_signals(self._ask))
         return self
 
+    def request(self) -> None:
+        """Asks draw() to end."""
+        self.requested = True
+
     def _ask(self, *_: object) -> None:
         if self.requested or not self.has_drawn:
             raise KeyboardInterrupt
-        self.requested = True
+        self.request()
         print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
 
 
@@ -172,9 +176,9 @@ def draw(
             finally:
                 picture.shows_each = True
             drawn, queued = drawn + 1, queued + 1
-            progress.advance()
-            if queued >= max_queued or time.monotonic() > job.deadline:
+            if queued >= max_queued or progress.counts_each or time.monotonic() > job.deadline:
                 frame.device.finish()
+                progress.advance(queued)
                 if job.stop is not None:
                     job.stop.has_drawn = tile is None  # of a picture in tiles nothing is kept
                 took, waited = time.monotonic() - waited, time.monotonic()
@@ -195,6 +199,8 @@ def draw(
             if job.noise is not None and job.noise.is_reached(picture):
                 break
         frame.device.finish()
+        if queued:
+            progress.advance(queued)
     frame = picture.developed(first_part) if first_part else picture.current_frame(frame)
     frame.device.finish()
     return frame, drawn

@@ -1,7 +1,11 @@
-"""Progress on stderr: a bar with the remaining time if it is a terminal, else of commands a line every ten seconds."""
+"""Progress on stderr after two seconds: a bar in a terminal, else of commands a line every ten, each with the time left.
+
+A script's own function gets the steps instead; while none has ended, a line says so.
+"""
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Self
@@ -10,6 +14,7 @@ from renderer.errors import UserError
 
 OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
 QUIET_SECONDS = 2.0
+PREPARING = "scenes are read and kernels compiled first"
 OFTEN = "RAYFOLD_PROGRESS_OFTEN"  # the environment variable by which the window follows its exports
 LINE_SECONDS = 0.5 if OFTEN in os.environ else 10.0  # between lines in a pipe or file
 
@@ -27,40 +32,62 @@ def is_cancelled(answer: object) -> bool:
 
 
 class Progress:
-    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS.
+    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS, whatever is done then.
 
-    `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr.
+    `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr, unless
+    it is a terminal.
     """
 
     writes_lines = False
+    counts_each = False  # True if draw() waits for the device after every step, so that none is counted too early
 
     def __init__(self, total: int, title: str):
         self._total, self.title = total, title
         self.done = 0
         self.parts, self._part = 1, 0  # of a step: a sample that is drawn in parts advances once for each
-        self._start = self._line = time.monotonic()
+        self._start = time.monotonic()
+        self._next = self._start + QUIET_SECONDS  # when to write the next line
         self._bar: Any = None
         self._watched = sys.stderr.isatty()
+        self._ended, self._lock = threading.Event(), threading.Lock()
 
     def __enter__(self) -> Self:
+        if self._watched or self.writes_lines:
+            threading.Thread(target=self._show_while_waiting, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar:
-            self._bar.stop()
+        self._ended.set()
+        with self._lock:
+            if self._bar:
+                self._bar.stop()
 
     def advance(self, steps: int = 1) -> None:
         """Adds `steps` to the steps done, or to the parts of one, and updates the bar."""
         whole, self._part = divmod(self._part + steps, self.parts)
         self.done += whole
+        self._show()
+
+    def _show_while_waiting(self) -> None:
+        """Shows also the time in which no step ends: before the first one, kernels may compile for long."""
+        while not self._ended.wait(max(self._next - time.monotonic(), 0.05)) and not self._bar:
+            self._show()
+
+    def _show(self) -> None:
         done = self.done + round(self._part / self.parts, 3) if self._part else self.done
-        if not self._watched:
-            if self.writes_lines and time.monotonic() - self._line > LINE_SECONDS:
-                self._line = time.monotonic()
-                seconds = self._line - self._start
-                print(f"rayfold: {self.title}: {done} of {self._total} in {seconds:.0f} s", file=sys.stderr)
-            return
-        if self._bar is None and time.monotonic() - self._start > QUIET_SECONDS:
+        with self._lock:
+            seconds = time.monotonic() - self._start
+            if self._ended.is_set() or self._start + seconds < self._next:
+                return
+            if self._watched:
+                self._update_bar(done)
+            elif self.writes_lines:
+                self._next = self._start + seconds + LINE_SECONDS
+                text = f", about {seconds * (self._total - done) / done:.0f} s left" if done else f"; {PREPARING}"
+                print(f"rayfold: {self.title}: {done} of {self._total} in {seconds:.0f} s{text}", file=sys.stderr)
+
+    def _update_bar(self, done: float) -> None:
+        if self._bar is None:
             from rich.console import Console  # slow to import, and most work is short or unwatched
             from rich.progress import MofNCompleteColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
@@ -69,5 +96,22 @@ class Progress:
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self.title, total=self._total)
             self._bar.start()
-        if self._bar:
-            self._bar.update(self._task, completed=done, description=self.title)
+        self._bar.update(self._task, completed=done, description=self.title if done else f"{self.title}: {PREPARING}")
+
+
+class ReportedProgress(Progress):
+    """A Progress that calls a script's function, and `cancel` where that returns False; it writes only while it waits."""
+
+    counts_each = True
+    writes_lines = True
+
+    def __init__(self, total: int, title: str, report: OnProgress, cancel: Callable[[], None]) -> None:
+        super().__init__(total, title)
+        self._report, self._cancel, self._watched = report, cancel, False
+
+    def advance(self, steps: int = 1) -> None:
+        """Adds `steps` to the steps done and reports them."""
+        self._ended.set()
+        self.done += steps
+        if is_cancelled(self._report(self.done, self._total)):
+            self._cancel()

@@ -26,7 +26,7 @@ CANCEL_SECONDS = 5.0  # after which a canceled child is killed
 FILM_SUFFIXES = (*VIDEO_SUFFIXES, ".png")  # .png: a file for each frame
 STILL_SUFFIXES = (".png", ".exr")
 MAX_SIDE = 32768
-PROGRESS = re.compile(r": ([\d.]+) of (\d+) in [\d.]+ s$")  # a line of system/progress.py
+PROGRESS = re.compile(r": ([\d.]+) of (\d+) in [\d.]+ s(?:[,;].*)?$")  # a line of system/progress.py
 
 
 @dataclass(frozen=True)
