@@ -115,17 +115,18 @@ def solve(
     band = _band(matrix, kl, ku)
     given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
     if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
-        raise InputError(f"rhs is {given.shape} {given.dtype}; the matrix has {band.ab.shape[1]} rows, so must it")
+        raise InputError(f"rhs is {given.shape} {given.dtype}; it must have the {band.ab.shape[1]} rows of the matrix")
     _check_finite("rhs", given)
     has_gpu = device is None and any(found.device_type == "gpu" for found in list_devices()[0])
     devices = [open_device(device or "auto")] if device or has_gpu else []
     form = real_form(band, given, is_transposed=False)
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
     is_complex = form is not None and form.is_matrix
-    system = System(real, False, devices, in_double=certified or extended, is_complex_form=is_complex)
-    if system.lu.info:
-        raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
-    y, refined = system.solve(b, extended)
+    with Progress(1, f"solving {band.ab.shape[1]} unknowns{' in twice the precision' if extended else ''}"):
+        system = System(real, False, devices, in_double=certified or extended, is_complex_form=is_complex)
+        if system.lu.info:
+            raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
+        y, refined = system.solve(b, extended)
     x, error = form.solution(y, refined.error) if form else (y, refined.error)
     bounds = relative_bounds(x, error)
     is_doubtful = not certified and digits_of(float(bounds.max(initial=0.0))) < DIGITS_EXPECTED[str(system.lu.dtype)]
@@ -148,8 +149,10 @@ def solve(
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:
-    if not np.isfinite(array).all():
-        raise InputError(f"{name} holds a number that is not finite")
+    is_finite = np.isfinite(array)
+    if not is_finite.all():
+        where = np.argwhere(~is_finite)[0].tolist()
+        raise InputError(f"{name}{where} is {array[tuple(where)]}; it must be finite")
 
 
 def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
@@ -163,14 +166,14 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     array: Any = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind not in "fiuc":
         raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")
-    _check_finite("matrix", array.data if is_sparse else array)
+    _check_finite("matrix.data" if is_sparse else "matrix", array.data if is_sparse else array)
     if kl is None and ku is None and array.shape[0] == array.shape[1]:
         rows, columns = (array.row, array.col) if is_sparse else np.nonzero(array)
         values = (array.data if is_sparse else array[rows, columns]).astype("c16" if array.dtype.kind == "c" else "f8")
         return matrices.narrowest_band(Path("matrix"), Entries(array.shape, rows, columns, values), None)
     if kl is None or ku is None or is_sparse or len(array) != kl + ku + 1:
-        raise UserError(
-            f"matrix is {array.shape} with kl = {kl} and ku = {ku}; it must be (kl + ku + 1, n), or (n, n) without both"
-        )
+        wanted = "it must be (kl + ku + 1, n), or (n, n) without both"
+        hint = " (matrix.T?)" if None not in (kl, ku) and array.shape[1] == kl + ku + 1 else ""
+        raise UserError(f"matrix is {array.shape} with kl = {kl} and ku = {ku}; {wanted}{hint}")
     kl, ku = int(kl), int(ku)
     return matrices.Band(array if array.dtype.kind in "fc" else array.astype("f8"), kl, ku, (kl, ku))

@@ -74,6 +74,16 @@ class Buffer(Protocol):
             self._download(array)
         return array
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        return self.read().astype(dtype or self.dtype, copy=False)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.dlpack_device()
+
+    def __dlpack__(self, *, stream: object = None, **options: object) -> object:
+        """The memory itself where it can be shared, which later work changes, or a copy in the host's memory."""
+        return self.device.export(self, self.dtype, self.shape, self) or self.read().__dlpack__()
+
     def fill(self, byte: int) -> Self:
         """Set every byte; returns the buffer."""
         if self.nbytes:

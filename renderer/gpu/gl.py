@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import moderngl
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
@@ -217,6 +218,9 @@ class Texture:
         self.gl.ctx.finish()
         self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        return self.read().astype(dtype or self.dtype, copy=False)
 
     def read_region(self, x: int, y: int, width: int, height: int, components: int = 0) -> np.ndarray:
         """Reads the texels of a rectangle as a new array (height, width, components) after earlier work.

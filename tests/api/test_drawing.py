@@ -138,6 +138,18 @@ def test_progress_is_called_and_can_cancel():
     assert np.array_equal(image, renderer.render("cornell", size=(8, 6), samples=3, device="cpu"))
 
 
+def test_frames_of_a_picture_are_arrays():
+    scene = renderer.load("cornell")
+    frame = renderer.open_picture(scene, "cpu").draw(scene.settings, (8, 6), 0.0)
+    image = renderer.render(scene, size=(8, 6), samples=1, device="cpu")
+    shared = np.from_dlpack(frame)
+    assert np.array_equal(np.asarray(frame), image) and np.array_equal(shared, image)
+    assert np.asarray(frame, "f8").dtype == np.float64
+    fractal = renderer.load("julia")
+    drawn = np.asarray(renderer.open_picture(fractal).draw(fractal.settings, (8, 6), 0.0))
+    assert np.array_equal(drawn, renderer.render(fractal, size=(8, 6), samples=1))
+
+
 def test_opengl_says_which_thread_and_device_it_takes():
     renderer.render("mandelbrot", size=(4, 4), samples=1)
     with ThreadPoolExecutor(1) as pool, pytest.raises(renderer.UnavailableError, match="draws on one thread"):

@@ -11,6 +11,7 @@ import pytest
 
 import renderer
 from renderer.numerics.band_lu import SingularMatrix
+from renderer.numerics.band_lu.command import doubt
 
 
 def test_sums_are_exact(tmp_path, rng):
@@ -123,9 +124,10 @@ def rational_solution(matrix, b, kl=2):
     [
         ((np.ones((3, 6)), np.ones(6)), renderer.UserError, "kl = None"),
         ((np.ones((3, 6)), np.ones(6), 1, 2), renderer.UserError, r"must be \(kl \+ ku \+ 1, n\)"),
-        ((np.eye(4), np.ones(3)), renderer.InputError, "the matrix has 4 rows"),
-        ((np.eye(4), np.full(4, np.nan)), renderer.InputError, "not finite"),
-        ((np.full((4, 4), np.inf), np.ones(4)), renderer.InputError, "not finite"),
+        ((np.eye(4), np.ones(3)), renderer.InputError, "it must have the 4 rows of the matrix"),
+        ((np.eye(4), np.array([1, 1, np.nan, 1])), renderer.InputError, r"^rhs\[2\] is nan; it must be finite"),
+        ((np.full((4, 4), np.inf), np.ones(4)), renderer.InputError, r"^matrix\[0, 0\] is inf; it must be finite"),
+        ((np.ones((6, 4)), np.ones(6), 1, 2), renderer.UserError, r"or \(n, n\) without both \(matrix.T\?\)"),
         ((np.zeros((4, 4)), np.ones(4)), SingularMatrix, "pivot of column 0"),
         (("none.npz", np.ones(4)), renderer.InputError, "No such file"),
         ((np.ones((3, 6)), np.ones(6), 1.0, 1), renderer.UserError, "^kl is 1.0; it must be a whole number"),
@@ -136,6 +138,16 @@ def rational_solution(matrix, b, kl=2):
 def test_wrong_systems_are_sentences(arguments, error, sentence):
     with pytest.raises(error, match=sentence), np.errstate(all="ignore"):
         renderer.solve(*arguments)
+
+
+def test_advice_for_a_hopeless_matrix_promises_nothing():
+    """It was given for an rcond of 3.7e-132, and 40 s later there was no digit."""
+    report = {"forward_bound": None, "rcond": 3.7e-132, "growth": 1.0}
+    assert doubt(report, "certified=True", "extended=True").endswith("; extended=True helps down to an rcond of 1e-30")
+    assert doubt(report | {"rcond": 1e-20}, "", "extended=True").endswith("computes with twice as many")
+    matrix = np.diag([1.0] * 12) + np.diag([-1e13] * 11, 1)  # the inverse has an element of 1e143
+    with pytest.raises(renderer.IncompleteError, match=r"costs about 1\d\d digits of 16"):
+        renderer.solve(matrix, np.ones(12), certified=True)
 
 
 def test_a_doubtful_solution_warns_and_a_report_says_its_bounds():

@@ -59,6 +59,7 @@ FLAGS = {
     "--force": arguments.FORCE,
 }
 LEAST_PROVEN_RCOND = 1e-15  # no proof of --certified, in float64, is to be expected for smaller ones
+LEAST_EXTENDED_RCOND = 1e-30  # nor any digit of --extended
 DIGITS_EXPECTED = {"float32": 2, "float64": 6}  # a warning is printed if fewer digits of the solution are correct
 
 
@@ -145,7 +146,9 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
     `certified` and `extended` are their spellings, `extended` "" where it was given. Near a singular matrix there is no
     proof in float64.
     """
-    advice = f"; {extended} computes with twice as many" if extended else ""
+    is_beyond = result["rcond"] < LEAST_EXTENDED_RCOND
+    help = f"helps down to an rcond of {LEAST_EXTENDED_RCOND:g}" if is_beyond else "computes with twice as many"
+    advice = f"; {extended} {help}" if extended else ""
     if result["forward_bound"] is None:
         proof = f"; {certified} may prove some" if result["rcond"] > LEAST_PROVEN_RCOND else ""
         sentence = f"no bound of the error can be shown, so no digit is certain{proof}"

@@ -200,7 +200,7 @@ def _rows_of_proof(
 def _ill_conditioned(lu: BandedLU, refined: RefinedSolution) -> str:
     """The error sentence for a matrix that is too close to a singular one."""
     rcond = lu.rcond()
-    lost = f"about {min(int(np.ceil(-np.log10(rcond))), 16)} of 16 digits" if rcond > 0 else "all digits"
+    lost = f"about {int(np.ceil(-np.log10(rcond)))} digits of 16" if rcond > 0 else "all digits"
     return (
         f"no enclosure can be proven: the condition of the matrix (rcond {rcond:.1e}) costs {lost}, "
         f"and {refined.correct_digits} digits are estimated to be right"
