@@ -10,6 +10,7 @@ Pictures:
     open         keeps a scene warm for many pictures: a Renderer
     film         draws an animated scene to a film or to frames
     load         the Scene of a file or of a name, not drawn
+    scene_names  the names of the scenes that come along
     verify       draws a PNG again from the recipe inside it and compares every sample
     open_picture the Picture of a scene on a device, for draws of one's own
 Scenes:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from renderer.api.numbers import solve, sum
     from renderer.api.scenes import Mesh, Scene, instances, load
     from renderer.errors import DiskFullError, IncompleteError, InputError, KernelError, UnavailableError, UserError
+    from renderer.paths import scene_names
     from renderer.raytracing.settings import Material
     from renderer.scene.cameras import Camera
 
@@ -59,7 +61,7 @@ __version__ = "0.2.0"
 __all__ = [
     "Camera", "DiskFullError", "FlameSettings", "FractalSettings", "Image", "IncompleteError", "InputError",
     "KernelError", "Material", "Mesh", "RaytraceSettings", "Renderer", "Scene", "UnavailableError", "UserError", "film",
-    "instances", "load", "open", "open_picture", "refine", "render", "solve", "sum", "verify",
+    "instances", "load", "open", "open_picture", "refine", "render", "scene_names", "solve", "sum", "verify",
 ]  # fmt: skip
 _HOMES = {
     **dict.fromkeys(("cdollar", "flames", "gpu", "numerics"), ""),
@@ -72,6 +74,7 @@ _HOMES = {
     "Camera": "scene.cameras",
     "Image": "api.image",
     "Material": "raytracing.settings",
+    "scene_names": "paths",
 }
 
 

@@ -25,6 +25,10 @@ class InputError(UserError):
     exit_code = 5
 
 
+class BadValueError(UserError, ValueError):
+    """A value that a dataclass of a scene refuses: a script's mistake, or a file's, whose reader names the place."""
+
+
 class UnavailableError(UserError):
     """This machine lacks what the command needs: a device, GL, a display, an optional package."""
 

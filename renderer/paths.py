@@ -16,7 +16,7 @@ from pathlib import Path
 
 from renderer.errors import DISK_FULL, DiskFullError, UnavailableError
 from renderer.host import user_id
-from renderer.plain import suggestion
+from renderer.plain import format_names, suggestion
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
@@ -44,11 +44,18 @@ def find_input(name: str | Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> 
     return next((scene for scene in bundled if os.path.exists(scene)), path)
 
 
-def missing_input(path: Path) -> str:
-    """The sentence for an input that find_input() did not find; it suggests bundled scenes of a similar name."""
-    bundled = [scene.stem for scene in sorted(SCENES.iterdir()) if scene.suffix in SCENE_SUFFIXES]
-    is_name = not path.suffix and path.parent == Path()
-    return f"{path}: No such file or directory{suggestion(path.name, bundled) if is_name else ''}"
+def scene_names(suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> list[str]:
+    """The names of the scenes that come along, in files of these suffixes, for render() and `rayfold export`."""
+    return [scene.stem for scene in sorted(SCENES.iterdir()) if scene.suffix in suffixes]
+
+
+def missing_input(path: Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> str:
+    """The sentence for an input that find_input() did not find; it names bundled scenes."""
+    text = f"{path}: No such file or directory"
+    if path.suffix or path.parent != Path():
+        return text
+    bundled = scene_names(suffixes)
+    return f"{text}{suggestion(path.name, bundled)}; scenes that come along are {format_names(bundled)}, in {SCENES}"
 
 
 @functools.lru_cache(maxsize=256)

@@ -96,7 +96,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if not ending:
         import difflib  # imported here: only mistakes need it
 
-        ending = difflib.get_close_matches(name, names, 1)
+        ending = difflib.get_close_matches(name, names, 1, 0.65)
     similar = ending[:3]
     return f" (did you mean {' or '.join(similar)}?)" if similar else ""
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -142,10 +143,10 @@ class Image(np.ndarray):
 
     @property
     def scene(self) -> Scene:
-        """The scene that was drawn, with the `time` of the picture; key frames move its settings then."""
+        """The scene that was drawn, with the `time` and `samples` of the picture; key frames move its settings then."""
         job = self._known().job
         assert isinstance(job.scene, Scene)
-        return job.scene if job.scene.time == job.time else replace(job.scene, time=job.time)
+        return replace(job.scene, time=job.time, samples=job.samples)
 
     @property
     def samples(self) -> int:
@@ -211,6 +212,9 @@ class Image(np.ndarray):
         suffix = check_suffix("save", path, ".png", ".exr")
         if bits not in BITS or isinstance(bits, bool):
             raise UserError(f"save {path}: bits is {format_value(bits)}; allowed are 8, 16")
+        if suffix == ".png" and not np.isfinite(pixels).all():
+            count = f"{np.count_nonzero(~np.isfinite(pixels).all(axis=2))} pixels"
+            warnings.warn(f"save {path}: {count} are NaN or infinite, which .exr keeps and .png cannot", stacklevel=2)
         if self._is_whole:
             result = drawing.result(pixels)
             result.layers = drawing.layers if suffix == ".exr" else {}

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
@@ -93,7 +93,8 @@ class Mesh:
             return cls(surface.points, surface.regular_faces)
         visual: Any = getattr(value, "visual", None)
         colors = visual.vertex_colors if getattr(visual, "kind", None) == "vertex" else None
-        return cls(value.vertices, value.faces, uv=getattr(visual, "uv", None), colors=colors)
+        points = getattr(value, "vertices", getattr(value, "points", None))
+        return cls(points, value.faces, uv=getattr(visual, "uv", None), colors=colors)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -233,7 +234,8 @@ class Scene(scenes.Scene):
         if not isinstance(table or {}, Mapping):
             raise UserError(f"Scene takes a table, not {format_value(table)}; renderer.load reads a file or a name")
         given = {str(key): plain(value, str(key)) for key, value in {**(table or {}), **keys}.items()}
-        settings = {CAMERA.sub("view", key): given.pop(key) for key in list(given) if key not in pictures.SCENE_KEYS}
+        spelled = _spelled(key for key in given if key not in pictures.SCENE_KEYS)
+        settings = {key: given.pop(name) for key, name in spelled.items()}
         if settings and isinstance(given.setdefault("settings", {}), dict):
             given["settings"] |= settings
         given.setdefault("picture", "raytrace")
@@ -283,6 +285,14 @@ def as_scene(source: Any) -> Scene:
     )
 
 
+def _spelled(keys: Iterable[str]) -> dict[str, str]:
+    """The keywords as they are spelled, by the names of the settings. UserError for `camera` beside `view`."""
+    names = list(keys)
+    if {"camera", "view"} <= {name.partition(".")[0] for name in names}:
+        raise UserError("camera and view are two names of one setting; allowed is one of them")
+    return {CAMERA.sub("view", name): name for name in names}
+
+
 @python_values()
 def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None) -> Scene:
     """The scene with settings replaced, by names or dotted names (`materials.0.color`), checked together.
@@ -291,7 +301,7 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
     `tone.` change the tone mapping, as `tone` does: a table, a ToneMapping, or the name of a curve. Raises UserError or
     InputError, which name the key.
     """
-    spelled = {CAMERA.sub("view", key): key for key in changes}
+    spelled = _spelled(changes)
     named = {key: changes[name] for key, name in spelled.items()}
     for key in MEANT.keys() & named.keys() - vars(scene.settings).keys():
         raise UserError(f"settings: unknown key {key!r} (did you mean {MEANT[key]}?)")

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
+from renderer.errors import BadValueError
 from renderer.flames import palettes
 from renderer.flames.solid import Solid
 from renderer.flames.variations.catalog import parameter_owners, variation_table
@@ -74,18 +75,18 @@ class Xform:
 
     def __post_init__(self) -> None:
         if len(self.affine) not in (6, 12):
-            raise ValueError(f"affine has {len(self.affine)} numbers; a 2D xform has 6, a 3D one 12")
+            raise BadValueError(f"affine has {len(self.affine)} numbers; a 2D xform has 6, a 3D one 12")
         if len(self.post) not in (6, 12):
-            raise ValueError(f"post has {len(self.post)} numbers; it must have 6, in 3D 6 or 12")
+            raise BadValueError(f"post has {len(self.post)} numbers; it must have 6, in 3D 6 or 12")
         for name in self.variations:
             _require_known(name, variation_table(), "variation")
         for name in self.parameters:
             _require_known(name, parameter_owners(), "parameter of a variation")
         for name in self.modifiers:
             if name.removesuffix("_speed") not in MODIFIERS:
-                raise ValueError(f"unknown modifier {name!r}; allowed are {', '.join(MODIFIERS)}, each with _speed")
+                raise BadValueError(f"unknown modifier {name!r}; allowed are {', '.join(MODIFIERS)}, each with _speed")
         if any(factor < 0 for factor in self.xaos):
-            raise ValueError(f"xaos is {format_value(list(self.xaos))}; factors must be at least 0")
+            raise BadValueError(f"xaos is {format_value(list(self.xaos))}; factors must be at least 0")
 
     def parameter_value(self, parameter: str) -> float:
         """The value of a variation's parameter: from `parameters` if set there, else the variation's default."""
@@ -95,7 +96,7 @@ class Xform:
 def _require_known(name: str, known: Mapping[str, object], kind: str) -> None:
     if name not in known:
         nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
-        raise ValueError(f"unknown {kind} {name!r}; the nearest known is {nearest!r}")
+        raise BadValueError(f"unknown {kind} {name!r}; the nearest known is {nearest!r}")
 
 
 @dataclass(frozen=True)
@@ -192,20 +193,20 @@ class Flame(Layer):
 
     def __post_init__(self) -> None:
         if not self.xforms:
-            raise ValueError("xforms is empty; a flame has at least one xform")
+            raise BadValueError("xforms is empty; a flame has at least one xform")
         for name, entries in (("colors", self.colors), ("alphas", self.alphas)):
             if entries and len(entries) != 256:
-                raise ValueError(f"{name} has {len(entries)} entries; it must have 256")
+                raise BadValueError(f"{name} has {len(entries)} entries; it must have 256")
         if self.curves and (len(self.curves) != 4 or any(len(points) > MAX_CURVE_POINTS for points in self.curves)):
-            raise ValueError(f"curves has {len(self.curves)} entries; it must have 4, each of at most 256 points")
+            raise BadValueError(f"curves has {len(self.curves)} entries; it must have 4, each of at most 256 points")
         for points in self.curves:
             if any(after[0] - before[0] < 1e-6 for before, after in pairwise(points)) or len(points) == 1:
-                raise ValueError("curves: the points of a curve must be 2 or more whose x increase")
+                raise BadValueError("curves: the points of a curve must be 2 or more whose x increase")
         if not self.colors and self.palette not in palettes.builtin_names():
             allowed = format_names(palettes.builtin_names())
-            raise ValueError(f"palette is {quoted(self.palette)}; allowed are {allowed}")
+            raise BadValueError(f"palette is {quoted(self.palette)}; allowed are {allowed}")
         if not self.has_z and any(len(xform.post) == 12 for xform in self.all_xforms):
-            raise ValueError("post has 12 numbers; the flame has no z, so it must have 6")
+            raise BadValueError("post has 12 numbers; the flame has no z, so it must have 6")
 
     def check_choices(self) -> None:
         """Raises ValueError for a layer that is no flame, and where no xform can be chosen, at first or after one.
@@ -218,7 +219,7 @@ class Flame(Layer):
                 choice_weights(flame, any(xform.xaos for xform in flame.xforms))
                 _check_tables(flame)
             except ValueError as error:
-                raise ValueError(f"layers[{index - 1}]: {error}" if index else str(error)) from error
+                raise BadValueError(f"layers[{index - 1}]: {error}" if index else str(error)) from error
 
     @property
     def all_xforms(self) -> tuple[Xform, ...]:
@@ -289,7 +290,7 @@ def _check_tables(flame: Flame) -> None:
     tables = sum(variation.has_table for variation in used)
     if slow > MAX_SLOW_TABLES or tables > MAX_TABLES:
         limits = f"at most {MAX_TABLES}, and {MAX_SLOW_TABLES} of {' and '.join(SLOW_TABLES)}"
-        raise ValueError(f"has {tables} variations with a table, {slow} of them slow to make; allowed are {limits}")
+        raise BadValueError(f"has {tables} variations with a table, {slow} of them slow to make; allowed are {limits}")
 
 
 def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
@@ -300,7 +301,7 @@ def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
     """
     weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:
-        raise ValueError("the weights of all xforms are 0; at least one must be above 0")
+        raise BadValueError("the weights of all xforms are 0; at least one must be above 0")
     rows = [weights]
     for xform in flame.xforms if xaos else ():
         factors = np.ones(len(weights))

@@ -3,6 +3,7 @@
 They wrap xml/, edit.py and evolve.py. A KeyFrame is a flame with its camera and time; random changes depend on a seed.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,28 +11,48 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import UserError
+from renderer.errors import InputError, UserError
 from renderer.flames.evolve import MUTATIONS, cross
 from renderer.flames.evolve import mutate as mutate_flame
 from renderer.flames.genome import Flame
 from renderer.flames.interpolation import KeyFrame
+from renderer.flames.settings import Settings, keyframes_for_file
 from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
+from renderer.paths import find_input, missing_input
+from renderer.scene.scene import Scene
 from renderer.system.outputs import write_text
 
 
 def read(path: str | Path) -> list[KeyFrame]:
-    """The readable flames of a .flame file in the file's order, each with its camera.
+    """The readable flames of a .flame file, or of a bundled one ("anemone"), in the file's order, with their cameras.
 
     Raises:
         InputError: no flame of the file can be read.
     """
-    return [entry.keyframe for entry in read_library(Path(path))[0] if entry.keyframe]
+    file = find_input(path, (".flame",))
+    if not os.path.exists(file):
+        raise InputError(missing_input(file, (".flame",)))
+    return [entry.keyframe for entry in read_library(file)[0] if entry.keyframe]
 
 
-def write(path: str | Path, keyframes: Iterable[KeyFrame]) -> None:
-    """Writes a .flame file, which `read` reads as the same key frames."""
-    write_text(Path(path), to_xml(keyframes))
+def write(path: str | Path, keyframes: "KeyFrame | Scene | Iterable[KeyFrame | Scene]") -> None:
+    """Writes key frames, and scenes of flames, to a .flame file, which `read` reads as the same key frames.
+
+    Raises:
+        UserError: an object that is neither.
+    """
+    given = keyframes if isinstance(keyframes, Iterable) else [keyframes]
+    write_text(Path(path), to_xml(key for item in given for key in _keyframes(item)))
+
+
+def _keyframes(item: object) -> list[KeyFrame]:
+    if isinstance(item, Scene) and isinstance(item.settings, Settings):
+        return keyframes_for_file(item.settings, item.size or (1280, 720), item.title)
+    if not isinstance(item, KeyFrame):
+        kind = f"a {item.picture} scene" if isinstance(item, Scene) else type(item).__name__
+        raise UserError(f"flames.write takes key frames and scenes of flames, not {kind}")
+    return [item]
 
 
 def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: Any) -> KeyFrame:

@@ -47,6 +47,7 @@ from renderer.scene.scene import ToneMapping
 from renderer.system.profile import stage
 
 __all__ = ["Picture", "Settings", "open_file"]
+DARK = "nothing emits light, so the picture is black: set environment, sky, suns, point_lights, zenith or an emission"
 AOV_SAMPLES = 16  # samples that the albedo and normal layers average
 READABLE_SAMPLES = 4  # least samples of each frame of an animation
 MIN_CUT = 0.005  # least fraction of the light, cut by max_depth, that is reported
@@ -97,14 +98,15 @@ class Picture(AccumulatingPicture[Settings]):
 
     @classmethod
     def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
-        """A sentence for each shape that has a name and no instance."""
+        """A sentence for each shape that has a name and no instance, and one for a scene without light."""
         instanced = {name for _, item in settings.items("instances", "scattered") for name in item.shapes}
         named = [(where, shape.name) for where, shape in settings.items(*SHAPE_GROUPS, "models") if shape.name]
-        return tuple(
+        notes = tuple(
             f"{where} is not drawn: shapes with a name are drawn as instances, and {quoted(name)} has none"
             for where, name in named
             if name not in instanced
         )
+        return notes if "animation" in table or settings.may_have_light else (*notes, DARK)
 
     @classmethod
     def choices(cls, settings: Settings) -> dict[str, list[str]]:

@@ -419,6 +419,13 @@ class Settings(PictureSettings):
             if quad.material in emissive and not np.linalg.norm(_quad_normals(quad), axis=1).sum() > 0:
                 raise ValueError(f"{where}: a light of zero area; its four corners must span a surface")
 
+    @property
+    def may_have_light(self) -> bool:
+        """False if the picture is black: no background, environment, lamp or surface emits. Files may bring lights."""
+        world = (*self.horizon, *self.zenith, self.environment.file, self.environment.preset != "none", self.sky.strength)
+        materials = (any(material.emission) or material.kind == "unlit" for material in self.materials)
+        return any((*world, self.models, self.volumes, self.suns, self.point_lights, *materials))
+
     def items(self, *groups: str) -> Iterator[tuple[str, Any]]:
         """Yields the items of the named lists, each after its name for error messages: `quads[2]`."""
         return ((f"{group}[{i}]", item) for group in groups for i, item in enumerate(getattr(self, group)))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
+from renderer.paths import ASSETS
 from renderer.plain import format_names, format_value, parse_whole, quoted, suggestion, to_float
 from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
@@ -155,7 +156,8 @@ def _unknown_key(context: str, key: str, known: Iterable[str]) -> str:
 
 def _plain_first(known: Iterable[str]) -> str:
     """The keys for a message; plain ones, such as color, come before compounds, such as sheen_color_texture."""
-    return format_names(sorted(known, key=lambda name: str(name).count("_")))
+    names = format_names(sorted(known, key=lambda name: str(name).count("_")))
+    return f"{names}, all in {ASSETS / 'reference' / 'settings.md'}" if names.endswith(" more") else names
 
 
 def _convert(kind: object, value: object, context: str, folder: Path | None, metadata: Metadata) -> Any:

@@ -25,6 +25,15 @@ def test_pictures_of_a_picture_are_images_and_others_are_plain(image):
     assert np.array_equal((image * 2)[1:3], np.asarray(image)[1:3] * 2)
 
 
+def test_a_png_of_numbers_that_are_not_finite_is_said(image, tmp_path):
+    wrong = image.copy()
+    wrong[2, 3], wrong[4, 5, 0] = np.nan, np.inf
+    with pytest.warns(UserWarning, match="n.png: 2 pixels are NaN or infinite, which .exr keeps and .png cannot"):
+        wrong.save(tmp_path / "n.png")
+    wrong.save(tmp_path / "n.exr")
+    assert np.array_equal(read_exr(tmp_path / "n.exr"), wrong, equal_nan=True)
+
+
 def test_a_mask_of_no_object_is_a_sentence_and_draws_nothing(image, monkeypatch):
     monkeypatch.setattr(renderer.api.image, "render", None)
     for name, sentence in (

@@ -86,7 +86,10 @@ def test_a_mesh_draws_as_its_file(tmp_path):
         assert np.array_equal(part.vertices, VERTICES) and np.array_equal(part.faces, FACES)
     trimesh_like = SimpleNamespace(vertices=VERTICES, faces=FACES)
     pyvista_like = SimpleNamespace(points=VERTICES, faces=np.insert(FACES, 0, 3, axis=1).ravel(), regular_faces=FACES)
-    for other in (trimesh_like, pyvista_like):
+    points_alone = SimpleNamespace(points=VERTICES, faces=FACES)
+    with pytest.raises(renderer.UserError, match="^faces are .16,. int64; they must be .m, 3. whole numbers"):
+        renderer.render(SimpleNamespace(points=VERTICES, faces=pyvista_like.faces))
+    for other in (trimesh_like, pyvista_like, points_alone):
         assert np.array_equal(renderer.render(other, **DRAW), renderer.render(mesh, **DRAW))
 
 
@@ -247,7 +250,7 @@ def test_a_picture_of_a_moment_knows_its_time():
     frames = [{"time": t, "interpolation": "linear", "set": {"max_depth": 1 + 4 * t}} for t in (0, 1)]
     scene = renderer.Scene(**LIT, spheres=[{"material": "gray"}], animation={"keyframes": frames})
     image = renderer.render(scene, time=0.5, **DRAW)
-    assert image.scene.time == 0.5
+    assert image.scene.time == 0.5 and image.scene.samples == 1
     assert np.array_equal(renderer.render(image.scene, **DRAW), image)
 
 
@@ -284,12 +287,58 @@ def test_a_named_shape_without_instances_is_said():
     mesh = renderer.Mesh(VERTICES, FACES)
     tables = {"materials": [{"name": "a"}], "meshes": [{"material": "a", "name": "one", "file": mesh}]}
     with pytest.warns(UserWarning, match=r"meshes\[0\] is not drawn: shapes with a name .* 'one' has none"):
-        scene = renderer.Scene(**tables)
+        scene = renderer.Scene(**LIT | tables)
     assert len(scene.notes) == 1
     with warnings.catch_warnings(action="error"):
-        placed = renderer.Scene(**tables, instances=renderer.instances("one", np.eye(4)[None]))
-        renderer.Scene(**tables, scattered=[{"shapes": ["one"]}])
+        placed = renderer.Scene(**LIT | tables, instances=renderer.instances("one", np.eye(4)[None]))
+        renderer.Scene(**LIT | tables, scattered=[{"shapes": ["one"]}])
     assert placed.notes == ()
+
+
+@pytest.mark.parametrize(
+    "light",
+    [
+        {"zenith": (0, 0, 1)}, {"environment": {"preset": "studio"}}, {"sky": {"strength": 1}}, {"suns": [{}]},
+        {"point_lights": [{"position": [0, 3, 0]}]}, {"materials": [{"name": "a", "emission": [1, 1, 1]}]},
+    ],
+)  # fmt: skip
+def test_a_scene_without_light_is_said(light):
+    table = {"materials": [{"name": "a"}], "spheres": [{"material": "a"}]}
+    with pytest.warns(UserWarning, match="^Scene: nothing emits light, so the picture is black: set environment"):
+        dark = renderer.Scene(table)
+    with warnings.catch_warnings(action="error"):
+        lit = renderer.Scene(table | light)
+    assert len(dark.notes) == 1 and not lit.notes and lit.settings.may_have_light
+
+
+def test_a_black_picture_is_one_without_light():
+    """Of the bundled scenes none is black; the dark one is."""
+    for name in renderer.scene_names((".toml",)):
+        scene = renderer.load(name)
+        assert scene.picture != "raytrace" or scene.settings.may_have_light, name
+    with pytest.warns(UserWarning, match="nothing emits light"):
+        dark = renderer.Scene(materials=[{"name": "gray"}], spheres=[{"material": "gray"}])
+    assert not renderer.render(dark, **DRAW)[..., :3].any()
+
+
+def test_bundled_scenes_are_listed_and_named():
+    names = renderer.scene_names()
+    assert set(names) == {p.stem for p in SCENES.iterdir() if p.suffix in (".toml", ".flame", ".cb", ".glsl")}
+    with pytest.raises(renderer.InputError, match=r"^nope: No such file or directory; scenes that come along are abyss, "):
+        renderer.render("nope")
+    with pytest.raises(renderer.InputError, match=r"\(did you mean cornell\?\); scenes that come along"):
+        renderer.render("cornel")
+    with pytest.raises(renderer.InputError, match=r"none/cornel: No such file or directory$"):
+        renderer.render("none/cornel")
+
+
+def test_camera_and_view_are_not_given_together():
+    both = {"camera": {"position": [0, 0, 5]}, "view": {"position": [0, 0, 9]}}
+    for keys in (both, {"camera": both["camera"], "view.fov_degrees": 30}):
+        with pytest.raises(renderer.UserError, match="^camera and view are two names of one setting"):
+            renderer.render("cornell", **keys)
+    with pytest.raises(renderer.UserError, match="^camera and view are two names of one setting"):
+        renderer.Scene(**both)
 
 
 def test_messages_name_no_temporary_file_and_a_missing_material_says_why():

@@ -107,3 +107,22 @@ def test_the_ten_lines_of_the_guide_run(gpu, tmp_path, monkeypatch):
     assert read_pixels(tmp_path / "child.png").shape[:2] == (240, 320)
     assert len(list(tmp_path.glob("loop_*.png"))) == 4
     assert len(flames.read(tmp_path / "film.flame")) == 61
+
+
+def test_bundled_flames_and_scenes_are_key_frames(tmp_path):
+    (key,) = flames.read("anemone")
+    scene = renderer.load("anemone")
+    assert key.size == scene.size and key.view == scene.settings.view
+    flames.write(tmp_path / "one.flame", key)
+    flames.write(tmp_path / "two.flame", [scene, key])
+    assert flames.read(tmp_path / "one.flame") == [key]
+    first, second = flames.read(tmp_path / "two.flame")
+    assert second == key and first.flame == key.flame and first.view == key.view and first.size == key.size
+    with pytest.raises(renderer.UserError, match="takes key frames and scenes of flames, not a raytrace scene"):
+        flames.write(tmp_path / "x.flame", renderer.load("cornell"))
+    with pytest.raises(renderer.UserError, match="takes key frames and scenes of flames, not Settings"):
+        flames.write(tmp_path / "x.flame", scene.settings)
+    with pytest.raises(renderer.InputError, match=r"^cornell: No such file .*; scenes that come along are anemone, filigree"):
+        flames.read("cornell")
+    with pytest.raises(renderer.UserError, match="^unknown variation 'nope'; the nearest known is"):
+        flames.Xform(variations={"nope": 1.0})

@@ -1,6 +1,7 @@
 """Results of C$ functions called from Python: arrays that stay on their device until the host reads them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from renderer.cdollar.ir.types import Data, Type, Vector, component_types, eleme
 from renderer.cdollar.runtime.evaluate import pack_components
 from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
+from renderer.errors import KernelError, UserError
 
 HOST = (1, 0)  # DLPack's kDLCPU
 
@@ -151,4 +153,7 @@ class Array:
 
     def __repr__(self) -> str:
         where = self.target.device_name if self.target is not None and self._host is None else "host"
-        return f"<{self.type} of shape {self.shape} on {where}>"
+        text = f"<{self.type} of shape {self.shape} on {where}"
+        with suppress(KernelError, UserError):  # what a kernel reported is raised where the values are used
+            return f"{text}: {np.array2string(self.numpy(), threshold=8)}>"
+        return f"{text}>"
