@@ -1,7 +1,8 @@
 """Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,26 @@ from renderer.export.verify import verify as verify_picture
 from renderer.paths import ensure_cache
 from renderer.plain import Json
 from renderer.system.progress import OnProgress, checked_progress
+from renderer.system.trust import allowing
 
 __all__ = ["film", "verify"]
-# Options of commands, as errors name them, and the keywords of film().
-PYTHON_WORDS = {"--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True"}
+# Options of commands, as errors name them, and the keywords of film() and verify().
+PYTHON_WORDS = {
+    "--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True", "--allow FOLDER": "allow=[FOLDER]",
+    "--allow": "allow", "--time-limit": "time_limit",
+}  # fmt: skip
+
+
+@contextmanager
+def _python_words() -> Iterator[None]:
+    """Raises errors of the block, which name options of commands, with the keywords in their place."""
+    try:
+        yield
+    except UserError as error:
+        text = str(error).removeprefix("-o ")
+        for option, keyword in PYTHON_WORDS.items():
+            text = text.replace(option, keyword)
+        raise type(error)(text) from None
 
 
 def film(
@@ -80,24 +97,30 @@ def film(
     if path.suffix.lower() not in VIDEO_SUFFIXES and "#" not in path.name:
         allowed = f"{', '.join(VIDEO_SUFFIXES)}, and frames as out_####.png"
         raise UserError(f"film {output}: is no film; allowed are {allowed}")
-    try:
+    with _python_words():
         draw_film(replace(make_plan(options, scene), report=checked_progress(progress)))
-    except UserError as error:
-        text = str(error).removeprefix("-o ")
-        for option, keyword in PYTHON_WORDS.items():
-            text = text.replace(option, keyword)
-        raise type(error)(text) from None
     return path
 
 
-def verify(picture: str | os.PathLike[str], *, device: str = "auto", time_limit: float = TIME_LIMIT) -> Json:
+def verify(
+    picture: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    time_limit: float = TIME_LIMIT,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> Json:
     """Draws a PNG again from the recipe inside it and compares every sample.
 
     Returns a table: `same` is True for the same bits; else `worst` is the largest difference, `where` its pixel [x, y]
-    and `pixels` the number that differ. `intact` says whether the file still holds what was written.
+    and `pixels` the number that differ. `intact` says whether the file still holds what was written. The scene may name
+    files of the picture's folder and below, and of the folders that `allow` lists.
 
     Raises:
         InputError: a file without a recipe; IncompleteError: drawing takes longer than `time_limit` seconds.
     """
     ensure_cache()
-    return verify_picture(checked_path("verify takes the path of a PNG", picture), device, time_limit=time_limit)
+    path = checked_path("verify takes the path of a PNG", picture)
+    if isinstance(allow, (str, os.PathLike)) or not isinstance(allow, Iterable):
+        raise UserError(f"allow is {allow!r}; it must be a list of folders")
+    with _python_words(), allowing(checked_path("allow lists folders", folder) for folder in allow):
+        return verify_picture(path, device, time_limit=time_limit)

@@ -195,6 +195,19 @@ def allow(path: str | Path) -> None:
     _allowed.add(_chosen[-1])
 
 
+@contextmanager
+def allowing(paths: Iterable[str | Path]) -> Iterator[None]:
+    """Within it files may name these files, and those of these folders, too. UserError for one that does not exist."""
+    before, count = set(_allowed), len(_chosen)
+    try:
+        for path in paths:
+            allow(path)
+        yield
+    finally:
+        _allowed.intersection_update(before)
+        del _chosen[count:]
+
+
 def options() -> list[str]:
     """Returns the options of the command line by which a child process allows what this one does."""
     return [word for path in _chosen for word in ("--allow", str(path))]

@@ -14,6 +14,7 @@ import renderer
 from renderer.formats.images import read_exr, read_pixels
 from renderer.formats.mesh import load_part
 from renderer.paths import SCENES
+from renderer.system import trust
 
 VERTICES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], "f4")
 FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -169,6 +170,32 @@ def test_a_saved_picture_of_arrays_is_verified_without_the_temporary_files(tmp_p
     answer = renderer.verify(tmp_path / "a b.png", device="cpu")
     assert answer["same"] and answer["intact"]
     assert sorted(path.suffix for path in (tmp_path / "a b.arrays").iterdir()) == [".ply", ".png"]
+
+
+def test_a_picture_may_name_a_file_of_an_allowed_folder_in_that_call_alone(tmp_path):
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "pictures").mkdir()
+    lines = [f"v {x} {y} {z}" for x, y, z in VERTICES] + ["f {} {} {}".format(*face) for face in FACES + 1]
+    (tmp_path / "meshes/m.obj").write_text("\n".join(lines))
+    scene = renderer.Scene(**LIT, meshes=[{"material": "gray", "file": tmp_path / "meshes/m.obj"}])
+    path = tmp_path / "pictures/a.png"
+    renderer.render(scene, **DRAW).save(path)
+    allowed_before = set(trust._allowed)
+    trust._allowed.clear()  # as in a process that did not make the scene
+    try:
+        for _ in range(2):
+            with pytest.raises(renderer.InputError, match=r"must lie in .*pictures or below; allow=\[FOLDER\] allows"):
+                renderer.verify(path, device="cpu")
+            assert renderer.verify(path, device="cpu", allow=[tmp_path / "meshes"])["same"]
+    finally:
+        trust._allowed.update(allowed_before)
+    for wrong, sentence in (
+        ("meshes", "^allow is 'meshes'; it must be a list of folders"),
+        ([tmp_path / "none"], "^allow .*none: there is no such folder"),
+        ([3], "^allow lists folders, not 3"),
+    ):
+        with pytest.raises(renderer.UserError, match=sentence):
+            renderer.verify(path, device="cpu", allow=wrong)
 
 
 def test_a_folder_for_arrays_that_cannot_be_made_is_a_sentence(tmp_path):
