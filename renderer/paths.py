@@ -49,12 +49,12 @@ def scene_names(suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> list[str]:
     return [scene.stem for scene in sorted(SCENES.iterdir()) if scene.suffix in suffixes]
 
 
-def missing_input(path: Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> str:
+def missing_input(path: Path) -> str:
     """The sentence for an input that find_input() did not find; it names bundled scenes."""
     text = f"{path}: No such file or directory"
     if path.suffix or path.parent != Path():
         return text
-    bundled = scene_names(suffixes)
+    bundled = scene_names()
     return f"{text}{suggestion(path.name, bundled)}; scenes that come along are {format_names(bundled)}, in {SCENES}"
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from renderer.system import progress
-from renderer.system.progress import Progress, ReportedProgress
+from renderer.system.progress import Progress
 
 
 def test_commands_write_lines_into_a_pipe_and_scripts_none(monkeypatch, capsys):
@@ -45,8 +45,7 @@ def test_a_call_that_is_silent_says_so(monkeypatch, is_terminal, reported):
     monkeypatch.setattr(sys, "stderr", stderr)
     calls, stops = [], []
     report = lambda *step: calls.append(step) or len(calls) < 2  # noqa: E731
-    made = ReportedProgress(9, "box", report, lambda: stops.append(0)) if reported else Progress(9, "box")
-    with made as steps:
+    with Progress(9, "box", report if reported else None, lambda: stops.append(0)) as steps:
         end = time.monotonic() + 20
         while (is_terminal or reported) and "compiled first" not in stderr.getvalue() and time.monotonic() < end:
             time.sleep(0.01)

@@ -21,7 +21,7 @@ from renderer.gpu.gl import Texture
 from renderer.paths import ensure_cache
 from renderer.pictures import open_picture as open_picture_on
 from renderer.pictures.picture import AnyPicture, Frame
-from renderer.system.progress import OnProgress, Progress, ReportedProgress, checked_progress
+from renderer.system.progress import OnProgress, Progress, checked_progress
 
 __all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
 
@@ -95,12 +95,9 @@ class Renderer:
         """Draws a job at once, or in tiles where it is large."""
         on_progress = checked_progress(on_progress)
         picture, total = self._open_picture(), job.samples * len(job.tiles)
-        title, progress = f"{job.scene.title}, {job.size[0]} x {job.size[1]}", Progress(0, "")
-        if on_progress is not None:
-            stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
-            job, progress = replace(job, stop=stop), ReportedProgress(total, title, on_progress, stop.request)
-        else:
-            progress = Progress(total, title)
+        title = f"{job.scene.title}, {job.size[0]} x {job.size[1]}"
+        stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
+        job, progress = replace(job, stop=stop), Progress(total, title, on_progress, stop.request)
         with self._lock, progress:
             if len(job.tiles) > 1:
                 done = render_job(picture, job, progress)

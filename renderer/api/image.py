@@ -184,7 +184,8 @@ class Image(np.ndarray):
         """
         from renderer.raytracing.cryptomatte import coverage
 
-        drawing, job = self._known(), self._known().job
+        drawing = self._known()
+        job = drawing.job
         if job.scene.picture != "raytrace":
             raise UserError(f"mask: a {job.scene.picture} picture has no objects; a raytrace picture has")
         if not self._is_whole:

@@ -22,7 +22,7 @@ from renderer.numerics.sums.device_sums import MODES, array_sum
 from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
-from renderer.system.progress import OnProgress, Progress, checked_progress, is_cancelled
+from renderer.system.progress import OnProgress, Progress, checked_progress
 
 __all__ = ["solve", "sum"]
 
@@ -135,15 +135,13 @@ def solve(
         warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
     result = [x]
     if certified:
-        with Progress(system.lu.n, "rows certified") as bar:
 
-            def advance(rows: int) -> None:
-                bar.advance(rows)
-                if progress is not None and is_cancelled(progress(bar.done, system.lu.n)):
-                    raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
+        def cancel() -> None:
+            raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
 
-            advance(0)
-            radius, _ = system.certify(b, refined, advance)
+        with Progress(system.lu.n, "rows certified", progress, cancel) as bar:
+            bar.advance(0)
+            radius, _ = system.certify(b, refined, bar.advance)
         result.append(form.solution(y, radius)[1] if form else radius)
     return (*result, *([facts] if report else [])) if certified or report else x
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
 CAMERA = re.compile(r"^camera(?=\.|$)")  # another name of the setting `view`
 MEANT = {"spp": "samples", "fov": "camera.fov_degrees", "resolution": "size", "width": "size", "height": "size"}
-
-
-@runtime_checkable
-class HasFaces(Protocol):
-    """A surface of trimesh or PyVista."""
-
-    faces: Any
-
-
-@runtime_checkable
-class PyvistaSurface(HasFaces, Protocol):
-    """A surface of PyVista, whose `faces` are one list of counts and indices."""
-
-    points: Any
-    regular_faces: Any
 
 
 class Mesh:
@@ -88,7 +73,7 @@ class Mesh:
     @classmethod
     def of(cls, value: Any) -> "Mesh":
         """The mesh of an object that has one: trimesh's `vertices` and `faces`, or PyVista's `points` and faces."""
-        if isinstance(value, PyvistaSurface):
+        if hasattr(value, "regular_faces"):
             surface = getattr(value, "triangulate", lambda: value)()
             return cls(surface.points, surface.regular_faces)
         visual: Any = getattr(value, "visual", None)
@@ -186,7 +171,7 @@ def plain(value: Any, key: str = "") -> Any:
         return {str(k): plain(v, f"{key}.{k}" if key else str(k)) for k, v in value.items()}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if name == "file" and isinstance(value, HasFaces):
+    if name == "file" and hasattr(value, "faces"):
         return os.fspath(Mesh.of(value))
     if isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value) or name == "file" and isinstance(value, list):
         array = _array(key, value)
@@ -278,7 +263,7 @@ def as_scene(source: Any) -> Scene:
         return Scene(source)
     if isinstance(source, (str, os.PathLike)):
         return load(source)
-    if isinstance(source, HasFaces):
+    if hasattr(source, "faces"):
         return load(Mesh.of(source))
     raise UserError(
         f"render takes the name of a scene, a path, a Scene, a table, a Mesh or a flame, not {type(source).__name__}"

@@ -176,7 +176,7 @@ def draw(
             finally:
                 picture.shows_each = True
             drawn, queued = drawn + 1, queued + 1
-            if queued >= max_queued or progress.counts_each or time.monotonic() > job.deadline:
+            if queued >= max_queued or progress.report or time.monotonic() > job.deadline:
                 frame.device.finish()
                 progress.advance(queued)
                 if job.stop is not None:

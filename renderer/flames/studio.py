@@ -3,7 +3,6 @@
 They wrap xml/, edit.py and evolve.py. A KeyFrame is a flame with its camera and time; random changes depend on a seed.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.errors import InputError, UserError
+from renderer.errors import UserError
 from renderer.flames.evolve import MUTATIONS, cross
 from renderer.flames.evolve import mutate as mutate_flame
 from renderer.flames.genome import Flame
@@ -19,7 +18,7 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.settings import Settings, keyframes_for_file
 from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
-from renderer.paths import find_input, missing_input
+from renderer.paths import find_input
 from renderer.scene.scene import Scene
 from renderer.system.outputs import write_text
 
@@ -30,10 +29,7 @@ def read(path: str | Path) -> list[KeyFrame]:
     Raises:
         InputError: no flame of the file can be read.
     """
-    file = find_input(path, (".flame",))
-    if not os.path.exists(file):
-        raise InputError(missing_input(file, (".flame",)))
-    return [entry.keyframe for entry in read_library(file)[0] if entry.keyframe]
+    return [entry.keyframe for entry in read_library(find_input(path, (".flame",)))[0] if entry.keyframe]
 
 
 def write(path: str | Path, keyframes: "KeyFrame | Scene | Iterable[KeyFrame | Scene]") -> None:

@@ -35,20 +35,22 @@ class Progress:
     """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS, whatever is done then.
 
     `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr, unless
-    it is a terminal.
+    it is a terminal. A script's function `report` is called in place of the bar, with the steps done and all steps;
+    where it returns False, `cancel` is called.
     """
 
     writes_lines = False
-    counts_each = False  # True if draw() waits for the device after every step, so that none is counted too early
 
-    def __init__(self, total: int, title: str):
-        self._total, self.title = total, title
+    def __init__(
+        self, total: int, title: str, report: OnProgress | None = None, cancel: Callable[[], None] | None = None
+    ) -> None:
+        self._total, self.title, self.report, self._cancel = total, title, report, cancel
         self.done = 0
         self.parts, self._part = 1, 0  # of a step: a sample that is drawn in parts advances once for each
         self._start = time.monotonic()
         self._next = self._start + QUIET_SECONDS  # when to write the next line
         self._bar: Any = None
-        self._watched = sys.stderr.isatty()
+        self._watched, self.writes_lines = report is None and sys.stderr.isatty(), bool(report) or self.writes_lines
         self._ended, self._lock = threading.Event(), threading.Lock()
 
     def __enter__(self) -> Self:
@@ -66,7 +68,12 @@ class Progress:
         """Adds `steps` to the steps done, or to the parts of one, and updates the bar."""
         whole, self._part = divmod(self._part + steps, self.parts)
         self.done += whole
-        self._show()
+        if self.report is None:
+            self._show()
+        else:
+            self._ended.set()  # it writes no further line
+            if is_cancelled(self.report(self.done, self._total)) and self._cancel:
+                self._cancel()
 
     def _show_while_waiting(self) -> None:
         """Shows also the time in which no step ends: before the first one, kernels may compile for long."""
@@ -97,21 +104,3 @@ class Progress:
             self._task = self._bar.add_task(self.title, total=self._total)
             self._bar.start()
         self._bar.update(self._task, completed=done, description=self.title if done else f"{self.title}: {PREPARING}")
-
-
-class ReportedProgress(Progress):
-    """A Progress that calls a script's function, and `cancel` where that returns False; it writes only while it waits."""
-
-    counts_each = True
-    writes_lines = True
-
-    def __init__(self, total: int, title: str, report: OnProgress, cancel: Callable[[], None]) -> None:
-        super().__init__(total, title)
-        self._report, self._cancel, self._watched = report, cancel, False
-
-    def advance(self, steps: int = 1) -> None:
-        """Adds `steps` to the steps done and reports them."""
-        self._ended.set()
-        self.done += steps
-        if is_cancelled(self._report(self.done, self._total)):
-            self._cancel()

@@ -228,7 +228,7 @@ def test_wrong_textures_are_sentences(texture, sentence):
 def test_textures_of_8_bits_are_srgb_and_all_others_linear_floats():
     ramp = np.arange(48, dtype="u1").reshape(4, 4, 3)
     rows = (ramp, ramp / 255, ramp.astype("u2") * 257, (ramp / 255).tolist(), [[0, 1], [1, 0]])
-    files = [renderer.Scene(textures=[{"name": "t", "file": row}]).settings.textures[0].file for row in rows]
+    files = [renderer.Scene(**LIT, textures=[{"name": "t", "file": row}]).settings.textures[0].file for row in rows]
     assert np.array_equal(read_pixels(files[0])[..., :3], ramp)
     for file in files[1:4]:
         assert np.array_equal(read_exr(Path(file))[..., :3], (ramp / 255).astype("f4"))

@@ -122,7 +122,7 @@ def test_bundled_flames_and_scenes_are_key_frames(tmp_path):
         flames.write(tmp_path / "x.flame", renderer.load("cornell"))
     with pytest.raises(renderer.UserError, match="takes key frames and scenes of flames, not Settings"):
         flames.write(tmp_path / "x.flame", scene.settings)
-    with pytest.raises(renderer.InputError, match=r"^cornell: No such file .*; scenes that come along are anemone, filigree"):
+    with pytest.raises(renderer.InputError, match="^cornell: No such file"):
         flames.read("cornell")
     with pytest.raises(renderer.UserError, match="^unknown variation 'nope'; the nearest known is"):
         flames.Xform(variations={"nope": 1.0})

@@ -33,15 +33,13 @@ DEVICE real4 texel_at(GLOBAL const uint *texels, bits at, mask is_float, bool sr
     real3 color = srgb ? make_real3(GATHER_FLOATS(curve, red), GATHER_FLOATS(curve, green), GATHER_FLOATS(curve, blue))
                        : scale3(make_real3(real_of(red), real_of(green), real_of(blue)), 1.0f / 255);
     real alpha = real_of(word >> 24) * (1.0f / 255);
-#if FLOAT_TEXTURES
-    if (ANY_LANE(is_float)) {
+    if (FLOAT_TEXTURES && ANY_LANE(is_float)) {
         bits next = is_float ? 1u : 0u;  // other lanes read their own word again
         real3 linear =
             make_real3(GATHER_FLOATS(curve, at), GATHER_FLOATS(curve, at + next), GATHER_FLOATS(curve, at + 2u * next));
         color = select3(is_float, linear, color);
         alpha = is_float ? GATHER_FLOATS(curve, at + 3u * next) : alpha;
     }
-#endif
     return with_w(color, alpha);
 }
 
@@ -86,16 +84,12 @@ DEVICE real4 texture_or_white(GLOBAL const int4 *textures, GLOBAL const uint *te
     whole width = int_bits_of(record.y), height = int_bits_of(record.z), flags = int_bits_of(record.w);
     real2 uv = transform_uv(texels, slot, flags, texcoords_in_set(texcoords, flags), 1.0f);
     whole wrap_u = flags & 3, wrap_v = flags >> 2 & 3;
-    mask is_linear = (flags & LINEAR_FILTER) != 0, is_float = (flags & FLOAT_TEXELS) != 0;
+    mask is_linear = (flags & LINEAR_FILTER) != 0, is_float = (flags & (FLOAT_TEXTURES * FLOAT_TEXELS)) != 0;
+    bits words = is_float ? 4u : 1u;
     real x = wrap_uv(uv.x, wrap_u) * real_of(width), y = wrap_uv(uv.y, wrap_v) * real_of(height);
     whole nearest_x = min(truncated(x), width - 1), nearest_y = min(truncated(y), height - 1);
-#if FLOAT_TEXTURES
-#define TEXEL_WORDS *(is_float ? 4u : 1u)
-#else
-#define TEXEL_WORDS
-#endif
-#define TEXEL(x, y)                                                                                                \
-    texel_at(texels, used ? first + (bits_of_whole(y) * bits_of_whole(width) + bits_of_whole(x)) TEXEL_WORDS : 0u, \
+#define TEXEL(x, y)                                                                                            \
+    texel_at(texels, used ? first + (bits_of_whole(y) * bits_of_whole(width) + bits_of_whole(x)) * words : 0u, \
              is_float, srgb)
     if (!ANY_LANE(is_linear)) {
         real4 nearest = TEXEL(nearest_x, nearest_y);
@@ -111,7 +105,6 @@ DEVICE real4 texture_or_white(GLOBAL const int4 *textures, GLOBAL const uint *te
     real4 upper = mix4(TEXEL(x0, y0), TEXEL(x1, y0), weight_x), lower = mix4(TEXEL(x0, y1), TEXEL(x1, y1), weight_x);
     real4 texel = mix4(upper, lower, weight_y);
 #undef TEXEL
-#undef TEXEL_WORDS
     return with_w(select3(used, xyz(texel), xyz(white)), used ? texel.w : 1.0f);
 }
 
