@@ -1,1 +1,1 @@
-from renderer.cdollar import *
+from renderer.cdollar import *  # noqa: F403

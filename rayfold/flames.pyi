@@ -1,1 +1,1 @@
-from renderer.flames import *
+from renderer.flames import *  # noqa: F403

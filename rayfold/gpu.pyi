@@ -1,1 +1,1 @@
-from renderer.gpu import *
+from renderer.gpu import *  # noqa: F403

@@ -1,1 +1,1 @@
-from renderer.numerics import *
+from renderer.numerics import *  # noqa: F403

@@ -26,7 +26,11 @@ def test_commands_write_lines_into_a_pipe_and_scripts_none(monkeypatch, capsys):
         for _ in range(11):
             now[0] += 4.0
             steps.advance()
-    lines = ["0.125 of 2 in 4 s, about 60 s left", "0.5 of 2 in 16 s, about 48 s left", "0.875 of 2 in 28 s, about 36 s left"]
+    lines = [
+        "0.125 of 2 in 4 s, about 60 s left",
+        "0.5 of 2 in 16 s, about 48 s left",
+        "0.875 of 2 in 28 s, about 36 s left",
+    ]
     lines.append("1.25 of 2 in 40 s, about 24 s left")
     assert capsys.readouterr().err == "".join(f"rayfold: box: {line}\n" for line in lines)
 

@@ -78,7 +78,7 @@ def film(
 
     Raises:
         UserError: an option that is not allowed; InputError: a bad file; UnavailableError: a missing device, or PyAV,
-            which .gif does without; IncompleteError: `progress` cancelled the film, which says how many frames are kept.
+            which .gif does without; IncompleteError: `progress` cancelled the film, and so many frames are kept.
     """
     from renderer.export.run import draw_film  # with the encoder
 

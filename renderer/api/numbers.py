@@ -171,7 +171,7 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
         return matrices.narrowest_band(Path("matrix"), Entries(array.shape, rows, columns, values), None)
     if kl is None or ku is None or is_sparse or len(array) != kl + ku + 1:
         wanted = "it must be (kl + ku + 1, n), or (n, n) without both"
-        hint = " (matrix.T?)" if None not in (kl, ku) and array.shape[1] == kl + ku + 1 else ""
+        hint = " (matrix.T?)" if array.shape[1] == (kl or 0) + (ku or 0) + 1 else ""
         raise UserError(f"matrix is {array.shape} with kl = {kl} and ku = {ku}; {wanted}{hint}")
     kl, ku = int(kl), int(ku)
     return matrices.Band(array if array.dtype.kind in "fc" else array.astype("f8"), kl, ku, (kl, ku))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import import_optional
-from renderer.formats.images import read_pixels, read_samples
+from renderer.formats.images import read_pixels, read_samples, write_gif
 from renderer.plain import Json
 from renderer.system.install import pip_install
 from renderer.system.outputs import atomic_write
@@ -25,7 +25,6 @@ CODECS = {
 _AV1 = ("libsvtav1", "yuv420p10le", {"crf": "20", "preset": "7"})
 CODECS_10_BITS = {".mp4": _AV1, ".mkv": _AV1, ".webm": _AV1}
 MIN_AV1_SIDE = 16
-PALETTE_FRAMES, PALETTE_PIXELS = 16, 1 << 16  # from which the palette of a GIF is made
 FILM_SUFFIXES = tuple(CODECS_10_BITS)
 
 # Code points of ITU-T H.273.
@@ -48,7 +47,7 @@ def encode_video(
     """
     with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
-            _encode_gif(frames, temporary, fps)
+            write_gif(temporary, frames, fps)
             with open(temporary, "r+b") as file:  # the mark that is_own() looks for: a comment before the trailer
                 file.seek(-1, os.SEEK_END)
                 file.write(b"!\xfe\x07Rayfold\0;")
@@ -90,20 +89,6 @@ def _encode_video(
             )
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-
-
-def _encode_gif(frames: list[Path], path: Path, fps: int) -> None:
-    """Writes a GIF by Pillow: one palette, by median cut and k-means, and Floyd-Steinberg dithering."""
-    from PIL import Image
-
-    chosen = [read_pixels(frame)[..., :3].reshape(-1, 3) for frame in frames[:: -(-len(frames) // PALETTE_FRAMES)]]
-    stride = max(1, sum(map(len, chosen)) // PALETTE_PIXELS)
-    colors = np.concatenate([pixels[::stride] for pixels in chosen])
-    palette = Image.fromarray(colors[None]).quantize(256, Image.Quantize.MEDIANCUT, kmeans=1)
-    shown = (Image.fromarray(read_pixels(frame)[..., :3]).quantize(palette=palette) for frame in frames)
-    milliseconds = [10 * round(100 * number / fps) for number in range(len(frames) + 1)]  # GIF counts hundredths
-    options = {"duration": np.diff(milliseconds).tolist(), "loop": 0}
-    next(shown).save(path, "GIF", save_all=True, append_images=shown, **options)
 
 
 def _even(pixels: np.ndarray) -> np.ndarray:

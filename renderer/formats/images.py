@@ -42,6 +42,7 @@ MAX_CHUNKS = 1 << 21  # chunks of a PNG
 # The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
+PALETTE_FRAMES, PALETTE_PIXELS = 16, 1 << 16  # from which the palette of a GIF is made
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")
 PICTURE_SUFFIXES = (*IMAGE_SUFFIXES, ".exr")
 
@@ -311,6 +312,20 @@ def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
     if alpha:
         linear[..., 3] = pixels[..., 3] / np.float32(255)
     return linear
+
+
+def write_gif(path: Path, frames: list[Path], fps: int) -> None:
+    """Writes pictures' files as a GIF: one palette, by median cut and k-means, and Floyd-Steinberg dithering."""
+    from PIL import Image
+
+    chosen = [read_pixels(frame)[..., :3].reshape(-1, 3) for frame in frames[:: -(-len(frames) // PALETTE_FRAMES)]]
+    stride = max(1, sum(map(len, chosen)) // PALETTE_PIXELS)
+    colors = np.concatenate([pixels[::stride] for pixels in chosen])
+    palette = Image.fromarray(colors[None]).quantize(256, Image.Quantize.MEDIANCUT, kmeans=1)
+    shown = (Image.fromarray(read_pixels(frame)[..., :3]).quantize(palette=palette) for frame in frames)
+    milliseconds = [10 * round(100 * number / fps) for number in range(len(frames) + 1)]  # GIF counts hundredths
+    options = {"duration": np.diff(milliseconds).tolist(), "loop": 0}
+    next(shown).save(path, "GIF", save_all=True, append_images=shown, **options)
 
 
 def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = None, **texts: str) -> None:

@@ -69,7 +69,7 @@ def names_by_layer(settings: Settings) -> dict[str, list[str]]:
     return dict(zip(LAYERS, (objects, [*settings.material_names]), strict=True))
 
 
-def coverage(settings: Settings, name: str, draw_layers: Callable[[], Layers]) -> np.ndarray:
+def coverage(settings: Settings, name: str, drawn: Callable[[], Layers]) -> np.ndarray:
     """The coverage (height, width) float32 of the object, else of the material, of this name, in the layers drawn.
 
     UserError for other names, before the layers are drawn.
@@ -80,10 +80,11 @@ def coverage(settings: Settings, name: str, draw_layers: Callable[[], Layers]) -
         names = dict.fromkeys(name for layer in LAYERS for name in known[layer])
         allowed = f"{suggestion(str(name), names)}; allowed are {format_names(names)}"
         raise UserError(f"mask {quoted(name)}: the scene has no such object{allowed}")
-    layers = draw_layers()
+    layers = drawn()
     ranks = np.stack([layers[f"{layer}{rank:02}"] for rank in range(RANKS // 2)], axis=2)
     is_named = np.ascontiguousarray(ranks[..., ::2]).view("u4") == name_word(name)
-    return (ranks[..., 1::2] * is_named).sum(axis=(2, 3), dtype="f4")
+    covered: np.ndarray = (ranks[..., 1::2] * is_named).sum(axis=(2, 3), dtype="f4")
+    return covered
 
 
 def matte_bytes(settings: Settings, size: tuple[int, int]) -> int:

@@ -1,4 +1,4 @@
-"""Progress on stderr after two seconds: a bar in a terminal, else of commands a line every ten, each with the time left.
+"""Progress on stderr after two seconds: a bar in a terminal, else of commands a line every ten, with the time left.
 
 A script's own function gets the steps instead; while none has ended, a line says so.
 """
@@ -34,8 +34,8 @@ def is_cancelled(answer: object) -> bool:
 class Progress:
     """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS, whatever is done then.
 
-    `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr, unless
-    it is a terminal. A script's function `report` is called in place of the bar, with the steps done and all steps;
+    `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr,
+    unless it is a terminal. A script's function `report` is called in place of the bar with the steps done and all steps;
     where it returns False, `cancel` is called.
     """
 

@@ -351,7 +351,9 @@ def test_a_black_picture_is_one_without_light():
 def test_bundled_scenes_are_listed_and_named():
     names = renderer.scene_names()
     assert set(names) == {p.stem for p in SCENES.iterdir() if p.suffix in (".toml", ".flame", ".cb", ".glsl")}
-    with pytest.raises(renderer.InputError, match=r"^nope: No such file or directory; scenes that come along are abyss, "):
+    with pytest.raises(
+        renderer.InputError, match=r"^nope: No such file or directory; scenes that come along are abyss, "
+    ):
         renderer.render("nope")
     with pytest.raises(renderer.InputError, match=r"\(did you mean cornell\?\); scenes that come along"):
         renderer.render("cornel")

@@ -46,7 +46,8 @@ SMALL = {
     "lesson sums": ["--seconds", "0.01", "--width", "16", "--samples", "1"],
 }
 FEWER = {
-    "menger": "cornell", "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2", "1-100": "1-2", "17x17": "2x2",
+    "menger": "cornell", "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2",
+    "1-48": "1-2", "1-100": "1-2", "17x17": "2x2",
 }  # fmt: skip
 # What needs a display, waits for a browser, compares commits or draws for minutes is tested elsewhere.
 ELSEWHERE = {

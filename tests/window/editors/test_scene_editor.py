@@ -556,7 +556,11 @@ def test_exports_say_what_is_wrong_with_them(hand, tmp_path, monkeypatch):
 
 
 def test_an_export_follows_the_lines_of_its_child(tmp_path):
-    lines = ["", "rayfold: scene, 64 x 36: 1 of 8 in 1 s, about 7 s left", "rayfold: scene, 64 x 36, frame 2: 4.0 of 8 in 4 s"]
+    lines = [
+        "",
+        "rayfold: scene, 64 x 36: 1 of 8 in 1 s, about 7 s left",
+        "rayfold: scene, 64 x 36, frame 2: 4.0 of 8 in 4 s",
+    ]
     child = SimpleNamespace(poll=lambda: None, last_line=lambda: lines.pop(0), close=lambda: None)
     export = picture_export.PictureExport(tmp_path / "a.png", picture_export.StillOptions(), child)
     export.poll()
