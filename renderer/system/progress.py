@@ -35,8 +35,8 @@ class Progress:
     """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS, whatever is done then.
 
     `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr,
-    unless it is a terminal. A script's function `report` is called in place of the bar with the steps done and all steps;
-    where it returns False, `cancel` is called.
+    unless it is a terminal. A script's function `report` is called in place of the bar, with the steps done and all
+    steps; where it returns False, `cancel` is called.
     """
 
     writes_lines = False

@@ -45,8 +45,8 @@ SMALL = {
     "bench run": ["--seconds", "0.01", "--size", "16x12"],
     "lesson sums": ["--seconds", "0.01", "--width", "16", "--samples", "1"],
 }
-FEWER = {
-    "menger": "cornell", "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2",
+FEWER = {  # and scenes whose programs are compiled for others already
+    "menger": "cornell", "orrery": "cornell", "16384x16384": "64x48", "1024x1024": "32x24", "1-240": "1-2",
     "1-48": "1-2", "1-100": "1-2", "17x17": "2x2",
 }  # fmt: skip
 # What needs a display, waits for a browser, compares commits or draws for minutes is tested elsewhere.
@@ -78,7 +78,7 @@ def commands() -> list[list[str]]:
 
 def small(words: list[str]) -> list[str]:
     """The command at a small size."""
-    assert "menger" not in words or (SCENES / "menger.toml").exists()
+    assert all((SCENES / f"{name}.toml").exists() for name in {"menger", "orrery"} & set(words))
     words = [FEWER.get(word, word) for word in words]
     if words[:2] == ["bench", "run"]:  # one case of the scene's six
         words = [f"{word}/max_depth=1" if word == "mirrors" else word for word in words]
