@@ -61,10 +61,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of every command and its options."""
     parser = Parser(
         prog="rayfold",
-        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless. "
-        f"Guides: {ASSETS / 'guides'} (window.md, api.md, ...).",
-        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
-        "or a signal killed the run, 5 bad input file, 70 an internal error, 130 interrupted",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # a path is not broken across lines
+        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.\n"
+        f"Guides: {ASSETS / 'guides'} (window.md, api.md, ...)",
+        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this\nmachine cannot, "
+        "or a signal killed the run, 5 bad input file, 70 an internal error,\n130 interrupted",
     )
     parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -1,14 +1,13 @@
-"""The commands `rayfold export` and `rayfold demo`. argparse's namespace ends here; no heavy library is imported."""
+"""The command `rayfold export`. argparse's namespace ends here; no heavy library is imported."""
 
 import argparse
 import sys
 
 from renderer.export.options import ExportOptions, add_arguments, parse_options
-from renderer.system import arguments
 from renderer.system.process import supervise
 from renderer.system.profile import profiled, stage
 
-__all__ = ["add_arguments", "add_demo_arguments", "demo", "export"]
+__all__ = ["add_arguments", "export"]
 
 
 def export(args: argparse.Namespace) -> int:
@@ -34,18 +33,3 @@ def _run(options: ExportOptions) -> int:
         from renderer.export.run import run
 
     return run(options)
-
-
-def add_demo_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the options of `rayfold demo`."""
-    command.add_argument("-o", "--output", default="demo.png", metavar="OUT", help="default: demo.png")
-    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
-    command.add_argument("--force", action="store_true", help=arguments.FORCE)
-
-
-def demo(args: argparse.Namespace) -> int:
-    """Run `rayfold demo`; returns the exit code."""
-    from renderer.export.demo import demo
-
-    return demo(args)

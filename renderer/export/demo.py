@@ -19,6 +19,7 @@ from renderer.pictures import load, open_picture
 from renderer.plain import Json
 from renderer.records import dataclass
 from renderer.scene.scene import COLOR
+from renderer.system import arguments
 from renderer.system.outputs import own_outputs
 from renderer.system.progress import Progress
 
@@ -50,7 +51,15 @@ PANELS = (
 )
 
 
-def demo(args: argparse.Namespace) -> int:
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the options of `rayfold demo`."""
+    command.add_argument("-o", "--output", default="demo.png", metavar="OUT", help="default: demo.png")
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    command.add_argument("--force", action="store_true", help=arguments.FORCE)
+
+
+def command(args: argparse.Namespace) -> int:
     """Draw the demo picture to `args.output`; returns the exit code."""
     output, start, gpu = Path(args.output), time.monotonic(), open_context(args.device)
     canvas = np.empty((SIZE[1], SIZE[0], 3), "u1")
