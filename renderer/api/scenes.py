@@ -141,8 +141,10 @@ def _stored_pixels(array: np.ndarray, key: str) -> str:
     pixels = np.repeat(array[..., None], 3, axis=2) if array.ndim == 2 else array
     is_environment = "environment" in key
     largest = {"u1": 255, "u2": 65535}.get(pixels.dtype.str[1:], 1 if pixels.dtype.kind in "fiub" else 0)
-    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or not largest:
+    is_mesh = key.startswith("meshes")
+    if is_mesh or pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or not pixels.size or not largest:
         wanted = "(height, width) or (height, width, 3 or 4) pixels: floats, uint8 or uint16"
+        wanted = "a renderer.Mesh or a path" if is_mesh else wanted
         raise UserError(f"{key} is an array {array.shape} {array.dtype}; it must be {wanted}")
     if is_environment and pixels.shape[1] != 2 * pixels.shape[0]:
         size = f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
@@ -173,7 +175,12 @@ def plain(value: Any, key: str = "") -> Any:
         return os.fspath(value)
     if name == "file" and hasattr(value, "faces"):
         return os.fspath(Mesh.of(value))
-    if isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value) or name == "file" and isinstance(value, list):
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        or has_dlpack(value)
+        or name == "file"
+        and isinstance(value, list | tuple)
+    ):
         array = _array(key, value)
         if name == "file":
             return _stored_pixels(array, key)

@@ -227,7 +227,7 @@ def test_wrong_textures_are_sentences(texture, sentence):
 
 def test_textures_of_8_bits_are_srgb_and_all_others_linear_floats():
     ramp = np.arange(48, dtype="u1").reshape(4, 4, 3)
-    rows = (ramp, ramp / 255, ramp.astype("u2") * 257, (ramp / 255).tolist(), [[0, 1], [1, 0]])
+    rows = (ramp, ramp / 255, ramp.astype("u2") * 257, (ramp / 255).tolist(), ((0, 1), (1, 0)))
     files = [renderer.Scene(**LIT, textures=[{"name": "t", "file": row}]).settings.textures[0].file for row in rows]
     assert np.array_equal(read_pixels(files[0])[..., :3], ramp)
     for file in files[1:4]:
@@ -266,6 +266,13 @@ def test_a_float_texture_is_drawn_as_it_is(count):
 def test_wrong_environments_are_sentences(pixels, sentence):
     with pytest.raises(renderer.InputError, match=sentence):
         renderer.Scene(environment={"file": pixels})
+
+
+def test_an_array_for_a_mesh_is_a_sentence():
+    with pytest.raises(
+        renderer.UserError, match=r"^meshes.0.file is an array \(1, 3\) .*; it must be a renderer.Mesh or"
+    ):
+        renderer.Scene(**LIT, meshes=[{"material": "gray", "file": [[0.0, 0.0, 0.0]]}])
 
 
 def test_an_environment_of_other_sides_is_said():
