@@ -422,15 +422,9 @@ class Settings(PictureSettings):
     @property
     def may_have_light(self) -> bool:
         """False if the picture is black: no background, environment, lamp or surface emits. Files may bring lights."""
-        world = (
-            *self.horizon,
-            *self.zenith,
-            self.environment.file,
-            self.environment.preset != "none",
-            self.sky.strength,
-        )
-        materials = (any(material.emission) or material.kind == "unlit" for material in self.materials)
-        return any((*world, self.models, self.volumes, self.suns, self.point_lights, *materials))
+        world = self.environment.file, self.environment.preset != "none", self.sky.strength, *self.horizon, *self.zenith
+        lamps = (any(material.emission) or material.kind == "unlit" for material in self.materials)
+        return any((*world, *lamps, self.models, self.volumes, self.suns, self.point_lights))
 
     def items(self, *groups: str) -> Iterator[tuple[str, Any]]:
         """Yields the items of the named lists, each after its name for error messages: `quads[2]`."""
