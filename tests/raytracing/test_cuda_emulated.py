@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import renderer
 from renderer.gpu.warps import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
@@ -44,6 +45,22 @@ def test_cuda_draws_animated_models_as_opencl_does(device, cuda, rng, tmp_path, 
     settings = scene_of(put(tmp_path, dancers(rng)), exposure_seconds=shutter, samples=SAMPLES)
     settings = settings_at(Scene(tmp_path, "", "raytrace", settings), 0.4)
     assert np.array_equal(drawn(device, settings), drawn(cuda, settings))
+
+
+def test_cuda_draws_textures_of_floats_as_opencl_does(device, cuda, rng):
+    """Beside one of bytes, on walls that processors shade eight at a time."""
+    files = [
+        {"name": "floats", "file": rng.random((8, 8, 4))},
+        {"name": "bytes", "file": rng.integers(0, 256, (8, 8, 3), "u1")},
+    ]
+    rows = [(x, name) for x, name in enumerate(["floats", "bytes"])]
+    settings = renderer.Scene(
+        materials=[{"name": name, "color": (1, 1, 1), "color_texture": name} for _, name in rows], textures=files,
+        quads=[{"material": name, "corners": [[x, 0, 0], [x + 1, 0, 0], [x + 1, 1, 0], [x, 1, 0]]} for x, name in rows],
+        view={"position": [1, 0.5, 4], "target": [1, 0.5, 0], "fov_degrees": 20}, zenith=(1, 1, 1), samples=SAMPLES,
+    ).settings  # fmt: skip
+    one = drawn(device, settings)
+    assert np.array_equal(one, drawn(cuda, settings)) and one.std() > 0.05
 
 
 @pytest.mark.parametrize("name", SCENE_NAMES)

@@ -45,7 +45,7 @@ def constants(textured: bool) -> dict[str, object]:
     if not textured:
         return out
     arrays = TextureArrays([([gltf.Material()], [])])
-    return out | arrays.constants | {"TEXTURED": 1, "ALPHA_TEST": 1, "FLOAT4S_PER_PRIMITIVE": 6}
+    return out | arrays.constants | {"TEXTURED": 1, "FLOAT_TEXTURES": 1, "ALPHA_TEST": 1, "FLOAT4S_PER_PRIMITIVE": 6}
 
 
 @pytest.mark.parametrize("header", HEADERS)

@@ -88,8 +88,8 @@ DEVICE real4 texture_or_white(GLOBAL const int4 *textures, GLOBAL const uint *te
     bits words = is_float ? 4u : 1u;
     real x = wrap_uv(uv.x, wrap_u) * real_of(width), y = wrap_uv(uv.y, wrap_v) * real_of(height);
     whole nearest_x = min(truncated(x), width - 1), nearest_y = min(truncated(y), height - 1);
-#define TEXEL(x, y)                                                                                            \
-    texel_at(texels, used ? first + (bits_of_whole(y) * bits_of_whole(width) + bits_of_whole(x)) * words : 0u, \
+#define TEXEL(x, y)                                                                                                    \
+    texel_at(texels, used ? first + bits_of_whole(y) * (bits_of_whole(width) * words) + bits_of_whole(x) * words : 0u, \
              is_float, srgb)
     if (!ANY_LANE(is_linear)) {
         real4 nearest = TEXEL(nearest_x, nearest_y);
