@@ -58,14 +58,9 @@ def encode_video(
 
 
 def _encode_video(
-    frames: list[Path],
-    path: Path,
-    fps: int,
-    suffix: str,
-    codec_choice: tuple[str, str, dict[str, str]],
-    recipe: Json,
+    frames: list[Path], path: Path, fps: int, suffix: str, codec_choice: tuple[str, str, dict[str, str]], recipe: Json,
     high_range: bool,
-) -> None:
+) -> None:  # fmt: skip
     os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
     av = import_av()
     codec, pixel_format, options = codec_choice
