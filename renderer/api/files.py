@@ -107,7 +107,5 @@ def verify(
     """
     ensure_cache()
     path = checked_path("verify takes the path of a PNG", picture)
-    if isinstance(allow, str):
-        raise UserError(f"allow is {allow!r}; it must be a list of folders")
     with _python_words(), allowing(checked_path("allow lists folders", folder) for folder in allow):
         return verify_picture(path, device, time_limit=time_limit)

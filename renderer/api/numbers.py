@@ -139,9 +139,7 @@ def solve(
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:
-    is_finite = np.isfinite(array)
-    if not is_finite.all():
-        where = np.argwhere(~is_finite)[0].tolist()
+    for where in np.argwhere(~np.isfinite(array))[:1].tolist():
         raise InputError(f"{name}{where} is {array[tuple(where)]}; it must be finite")
 
 

@@ -48,9 +48,6 @@ def encode_video(
     with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
             write_gif(temporary, frames, fps)
-            with open(temporary, "r+b") as file:  # the mark that is_own() looks for: a comment before the trailer
-                file.seek(-1, os.SEEK_END)
-                file.write(b"!\xfe\x07Rayfold\0;")
         else:
             suffix = output.suffix.lower()
             codec = (CODECS if bit_depth == 8 else CODECS_10_BITS)[suffix]

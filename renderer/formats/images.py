@@ -320,8 +320,9 @@ def write_gif(path: Path, frames: list[Path], fps: int) -> None:
     palette = Image.fromarray(colors[None]).quantize(256, Image.Quantize.MEDIANCUT, kmeans=1)
     shown = (Image.fromarray(read_pixels(frame)[..., :3]).quantize(palette=palette) for frame in frames)
     milliseconds = [10 * round(100 * number / fps) for number in range(len(frames) + 1)]  # GIF counts hundredths
-    options = {"duration": np.diff(milliseconds).tolist(), "loop": 0}
-    next(shown).save(path, "GIF", save_all=True, append_images=shown, **options)
+    mark = {"comment": b"Rayfold"}  # which is_own() of system/outputs.py looks for
+    durations = np.diff(milliseconds).tolist()
+    next(shown).save(path, "GIF", save_all=True, append_images=shown, duration=durations, loop=0, **mark)
 
 
 def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: Json | None = None, **texts: str) -> None:

@@ -41,7 +41,7 @@ HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
 # fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.
 _MARKS = (
     rb"\x89PNG.*rayfold:digest\0[0-9a-f]{64}.{4}\0{4}IEND.{4}\Z|v/1\x01.*rayfold_digest\0string\0"
-    rb"|\x93NUMPY.{4,6}\{[^\n]* {128}\n|PK.*\x07\0Rayfold\Z|GIF8.*!\xfe\x07Rayfold\0;\Z"
+    rb"|\x93NUMPY.{4,6}\{[^\n]* {128}\n|PK.*\x07\0Rayfold\Z|GIF8.*!\xfe\x07Rayfold\0"
     rb'|(....ftyp|\x1aE\xdf\xa3).*\{"rayfold": |\{"schemaVersion": 1, "label": "bench"'
 )
 _SEAL = "<!-- Rayfold {} -->\n"  # the last line of a text, with the SHA-256 of the lines above it

@@ -190,7 +190,7 @@ def test_a_picture_may_name_a_file_of_an_allowed_folder_in_that_call_alone(tmp_p
     finally:
         trust._allowed.update(allowed_before)
     for wrong, sentence in (
-        ("meshes", "^allow is 'meshes'; it must be a list of folders"),
+        ("meshes", "^allow m: there is no such folder"),
         ([tmp_path / "none"], "^allow .*none: there is no such folder"),
         ([3], "^allow lists folders, not 3"),
     ):
