@@ -268,7 +268,7 @@ def test_the_difference_of_exposed_pictures(gl, rng):
     shown, kept = (rng.integers(0, 256, (12, 17, 4)).astype("u1") for _ in range(2))
     comparison = Comparison(gl)
     kept_texture = gl.texture((17, 12), 4, "f1").write(kept)
-    comparison._own = lambda: kept_texture
+    comparison._unshared = lambda: kept_texture
     comparison.mode = "difference"
     texture = gl.texture((17, 12), 4, "f1").write(shown)
     for stops in (0.0, 2.0, -1.5):

@@ -25,9 +25,9 @@ from renderer.window.controls.file_dialog import has_system_dialog
 from renderer.window.controls.shortcuts import Modifiers
 from renderer.window.state import AppState, edit_actions, main_loop, open_files, save_files, unsaved
 
-# Fraction of the time for window frames while panels refine: software GL draws both with the same cores. So a panel
-# that refines waits up to (time of a frame) / FRAME_SHARE between two displays, each of which needs a frame.
-FRAME_SHARE = 0.02
+# Fraction of the time for window frames while panels refine: software GL draws both on the same cores. So a panel
+# that refines waits up to (time of a frame) / FRAME_FRACTION between two displays; each display needs a frame.
+FRAME_FRACTION = 0.02
 MAX_DISPLAY_INTERVAL = 3.0  # limit of this interval in seconds, however slow a frame is
 MAX_DELTA_SECONDS = 0.1  # largest io.delta_time: a slow frame must not look like a held key
 MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
@@ -116,7 +116,7 @@ class UiContext:
         render(framebuffer)
         if self.gl.software:  # the time of a frame is known once its drawing has finished
             self.gl.ctx.finish()
-            self.app.loop.display_interval = min((self.app.now() - began) / FRAME_SHARE, MAX_DISPLAY_INTERVAL)
+            self.app.loop.display_interval = min((self.app.now() - began) / FRAME_FRACTION, MAX_DISPLAY_INTERVAL)
         self._write_window_screenshot(int(io.display_size.x * pixels), int(io.display_size.y * pixels))
         now = self.app.now()
         main_loop.advance(self.app, now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)
@@ -280,7 +280,7 @@ class Window:
             glfw.set_window_title(self.handle, title)
 
     def _take_events(self, wait: float) -> None:
-        """Waits at most `wait` seconds for events. Exceptions of our callbacks are raised here, by GLFW's binding."""
+        """Waits at most `wait` seconds for events. GLFW's binding raises the exceptions of our callbacks here."""
         try:
             glfw.wait_events_timeout(wait) if wait else glfw.poll_events()
         except UnicodeDecodeError as error:
@@ -312,7 +312,7 @@ class Window:
             self._modifiers_at_press[KEYS[key]], self._chord = held, (held[0], held[2])
 
     def _on_button(self, handle: object, button: int, action: int, mods: int) -> None:
-        """Draws the frames of a drag before its release: a control that is released in the frame of a motion misses it.
+        """Draws the frames of a drag before its release: in one frame a control would see the release alone.
 
         Dear ImGui's callback, which follows, adds the release.
         """

@@ -1,8 +1,8 @@
 """The code panel: a text editor docked beside the picture, for its shader, C$ program, scene, flame, or GLSL passes.
 
 The picture is compiled from the text 0.3 s after the last key, and again when it is saved; an error is marked on its
-line, and the last good picture stays. Files of the program are never written: saving one asks for a copy of the user's
-own. Hiding the panel keeps an unsaved text.
+line, and the last good picture stays. Bundled files are never written: saving one asks where to put a copy. Hiding the
+panel keeps an unsaved text.
 
 Two tables of system/drafts.py lead the readers of files here: `drafts.texts` has unsaved texts, which are read instead
 of their files, and `drafts.copies` has bundled files with the user's copies that are read in their stead.
@@ -88,7 +88,7 @@ class CodeView:
         if self.path is None:
             return
         if self.app.code_changed is None and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
-            self.open(self.path)  # another program, or the scene's save, has written it
+            self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
         if text != self._typed:
             if len(text) == len(self._typed) + 1 and self._indent_brace():
@@ -142,7 +142,7 @@ class CodeView:
         self._compiled = self._saved
 
     def _drop_draft(self) -> None:
-        """Gives the readers of the file its own text again."""
+        """Lets readers of the file see the saved text again."""
         if self.path is not None and drafts.texts.pop(self.path, None) is not None:
             open_files.reload(self.app, {self.path}, shaders=self._is_pass, is_quiet=True)
 
@@ -176,7 +176,7 @@ class CodeView:
                 self.app.ask_file("Save a copy of your own", start, (self.path.suffix,), self._save_copy, saves=True)
 
     def _save_copy(self, copy: Path) -> None:
-        """Writes the text to a file of the user's own, which the panels show from now on."""
+        """Writes the text to the user's copy, which the panels show from now on."""
         assert self.path is not None
         open_files.check_own(copy)
         if self._is_pass:  # pictures know it by its original path
@@ -255,7 +255,7 @@ class CodeView:
         self._marked = error
         self.editor.clear_markers()
         line = error_line(error, self.path.name)
-        self.editor.set_show_matching_brackets(line is None)  # one without a partner is red, as the marked line is
+        self.editor.set_show_matching_brackets(line is None)  # an unmatched bracket is red, as the marked line is
         if error and line is not None:
             color = theme.color_u32(ERROR_COLOR)
             self.editor.add_marker(min(line, self.editor.get_line_count()) - 1, color, color, error, error)

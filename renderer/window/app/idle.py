@@ -13,7 +13,7 @@ SLOW_WAIT = 0.1  # seconds to wait while a few frames a second are enough
 COMPUTE_WAIT = 1 / 60  # seconds to wait while only a compute device works, whose completion ends the wait
 REFINING_FRAME = 3.0  # most seconds between two frames while panels refine
 SETTLING_FRAME = 1 / 30  # and after input, until the display has settled
-WAITS = {"drawing": 0.0, "waiting": COMPUTE_WAIT, "compiling": SLOW_WAIT, "flipping": SLOW_WAIT, "idle": IDLE_WAIT}
+WAITS = {"drawing": 0.0, "waiting": COMPUTE_WAIT, "compiling": SLOW_WAIT, "polling": SLOW_WAIT, "idle": IDLE_WAIT}
 SETTLE_SECONDS = 1.5  # after the last input or draw: tooltips appear, the frame rate dims, the session is saved
 
 
@@ -63,5 +63,5 @@ class IdleWatch:
 
 
 def _is_typing() -> bool:
-    """True if a text cursor blinks or a control is held."""
+    """True while a text cursor blinks or a control is pressed."""
     return imgui.get_io().want_text_input or imgui.is_any_item_active()

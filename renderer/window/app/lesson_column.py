@@ -72,7 +72,7 @@ class LessonColumn:
         state, step = reader.state, reader.step
         for block in self._words(reader):
             self._block(block)
-        self._carry_out(reader, state)
+        self._run_button(reader, state)
         if state.program is not None:
             self._program(state.program)
         plots = [*([step.paper.plot()] if step.paper else []), *([state.finding] if state.finding else [])]
@@ -125,14 +125,14 @@ class LessonColumn:
                     (imgui.text_disabled if number == 0 else imgui.text_unformatted)(cell)
             imgui.end_table()
 
-    def _carry_out(self, reader: LessonReader, state: StepState) -> None:
-        """The button that measures the step or runs its program, and the problem that this met."""
+    def _run_button(self, reader: LessonReader, state: StepState) -> None:
+        """The button that measures the step or runs its program; below it the error of the last run."""
         step, app = reader.step, self.app
         if step.measure is None and step.program is None:
             return
         if reader.is_measuring:
             doing = "measuring" if step.measure is not None else "running the program"
-            imgui.text_colored(theme.ACCENT, f"{doing} in a process of its own; the panels rest")
+            imgui.text_colored(theme.ACCENT, f"{doing} in a child process; the panels pause")
             if imgui.button("Cancel"):
                 reader.cancel()
         else:

@@ -93,7 +93,7 @@ class MainWindow:
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
         across = int(width - sidebar - lesson) - 2 * GAP
-        app.panels.place(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
+        app.panels.lay_out(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
             with self._region("the toolbar", (0, 0, width, toolbar), (12, 6)):
                 (self._short_toolbar if is_small else self._toolbar)(width, now, available)
@@ -250,16 +250,16 @@ class MainWindow:
         with background, self._region("the panels", rect, (0, 0)):
             app = self.app
             self.docking.drag_splitters()
-            for panel, panel_rect, image_rect in app.panels.placed:
+            for panel, panel_rect, image_rect in app.panels.shown:
                 if panel not in app.panels:
                     continue
                 index = app.panels.index(panel)
                 self.docking.title_bar(index, panel_rect, image_rect)
-                with panel.errors_stay():
+                with panel.contain_errors():
                     mouse.handle_mouse(app, index, image_rect, self.edit, self.fonts, self.scale)
                 active = index == app.panels.active
                 overlay = partial(self.edit, panel, methodcaller("draw", image_rect)) if active else None
-                with panel.errors_stay():
+                with panel.contain_errors():
                     title = ("* " if unsaved.has_work(app, panel) else "") + app.panels.title(panel)
                     self.panel_view.draw(panel, title, panel_rect, image_rect, now, active, overlay)
                 if active and len(app.panels) > 1 and not app.panels.maximized:

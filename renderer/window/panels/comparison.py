@@ -50,7 +50,7 @@ class Comparison:
         self.largest_at: tuple[float, float] | None = None  # fractions of width and height, by the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
-        self._own: Callable[[], Texture | None] = lambda: None  # gives the reference as it is shown by itself
+        self._unshared: Callable[[], Texture | None] = lambda: None  # the reference with its tone mapping
         self.linear: Callable[[], Texture | None] = lambda: None  # gives its linear values, if they are known
         # gives the version of the reference, and its tone mapping; None for the displayed picture's
         self._state: Callable[[], tuple[int, ToneMapping | None]] = lambda: (0, None)
@@ -60,15 +60,15 @@ class Comparison:
 
     def reference(self) -> Texture | None:
         """The reference, 8 bits per channel, as it is compared; None if there is none."""
-        return self._shared or self._own()
+        return self._shared or self._unshared()
 
     @property
     def shares_exposure(self) -> bool:
         """True if both pictures are shown with one exposure that is metered in the displayed one."""
         return self._shared is not None
 
-    def _set(self, own: Callable[[], Texture | None], label: str) -> None:
-        self._own, self.label, self._shared = own, label, None
+    def _set(self, unshared: Callable[[], Texture | None], label: str) -> None:
+        self._unshared, self.label, self._shared = unshared, label, None
 
     def set_reference(self, panel: Any) -> None:
         """Takes a copy of the picture that a panel displays as the reference."""

@@ -252,7 +252,7 @@ class DrawLoop:
             self._start_picture(key)
         panel.budget.divisor = self._divisor(size, now)
         self.started = panel.now()
-        with panel.errors_stay():
+        with panel.contain_errors():
             self.size = key.size
             if self._is_behind:
                 self._display(panel.tiles.latest(), True)
@@ -363,7 +363,7 @@ class DrawLoop:
 
     def _take_over(self) -> None:
         draw = self._in_flight.pop(0)
-        with self.panel.errors_stay():
+        with self.panel.contain_errors():
             seconds = draw.timer.seconds()
             if draw.tiles is self.panel.tiles:  # the picture may have failed and been replaced meanwhile
                 self._complete(draw, seconds if draw.is_timed else math.nan)

@@ -105,7 +105,7 @@ class PanelPicture(PanelScene):
         self.drawn = self.last_frame = self.display.frame = None
         before, budget = self._fallback, self.budget
         self.budget = FrameBudget(budget.fixed_divisor, SOFTWARE_GUESS if self.gpu.gl.software else GPU_GUESS)
-        with self.errors_stay():
+        with self.contain_errors():
             picture = open_picture(self.scene, self.gpu)
             picture.never_block()
             if before is not None and before.tiles.picture.keeps_pixels(before.scene.settings):
@@ -119,8 +119,8 @@ class PanelPicture(PanelScene):
 
     # Errors and the last good picture
 
-    def errors_stay(self) -> contained:
-        """Ends a block at any error, which this panel shows: a failing picture must not end the window."""
+    def contain_errors(self) -> contained:
+        """A context manager that ends its block at any error and shows it in this panel: the window must go on."""
         return contained(f"the {self.scene.picture} panel of {self.original.path.name}", self._fall_back)
 
     def _fall_back(self, error: Exception, sentence: str) -> None:

@@ -17,7 +17,7 @@ from renderer.window.panels.completion import Clock
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS
 
 MAX_OWN_PIXELS = 1 << 22  # of a picture file that is drawn at its own size
-LOOKS = ("view", "mouse", "keys", "toggled", "date")  # settings that change while one only looks
+VIEWING = ("view", "mouse", "keys", "toggled", "date")  # settings that change as the user looks around
 
 
 class SceneFile:
@@ -45,7 +45,7 @@ class PanelScene:
         self.scene, self.now = scene, now
         self.interacted_at = now() - 0.5
         self.file = SceneFile(scene, scene_text.opened(scene))
-        self.base = base or self.file.saved  # the text, which may lag behind the scene's values; see Document
+        self.base = base or self.file.saved  # the TOML text, whose values may be older than the scene's; see Document
         self.selection: Item | None = None
         self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
         self.paused = scene.time > 0  # a scene with a time starts paused there
@@ -71,9 +71,9 @@ class PanelScene:
 
     @property
     def has_unsaved_work(self) -> bool:
-        """True if there are unsaved changes, other than by looking at a file that cannot hold them.
+        """True if there are unsaved changes that closing the panel would lose.
 
-        Looking changes the view, the tone, and a toy's mouse and keys.
+        VIEWING and the tone count only where the user's own scene file can hold them.
         """
         path = self.original.path
         if not self.is_changed or path.suffix == ".toml" and not is_bundled(path):
@@ -85,8 +85,8 @@ class PanelScene:
         before = self.original
         if type(shown.settings) is not type(before.settings):
             return True
-        looks = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in LOOKS}
-        now, then = (replace(shown.settings, **looks), shown.animation), (before.settings, before.animation)
+        viewing = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in VIEWING}
+        now, then = (replace(shown.settings, **viewing), shown.animation), (before.settings, before.animation)
         return now != then or shown.title != before.title
 
     def open(self, scene: Scene) -> None:

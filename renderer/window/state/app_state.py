@@ -338,7 +338,7 @@ class AppState:
             self.lesson.cancel()
         idle = self._completion_thread.submit(int)
         if wait([idle], CLOSE_SECONDS).done:
-            for panel in self.panels.with_ball():
+            for panel in self.panels.with_material_ball():
                 with self.errors_as_messages("closing a panel"):
                     panel.close()
         else:

@@ -12,28 +12,29 @@ from renderer.window.state.app_state import AppState
 
 DRAW_SECONDS = 1 / 60  # panels draw in the window's GL for at most so long in a frame; at least one panel draws
 # The pause after a save of the session is SAVE_PAUSE times the time of the save, but at most SAVE_INTERVAL seconds.
-# So saves take at most 5 % of the time if one takes less than 25 ms. Slower saves take more: changes must not be lost.
+# So saves take at most 5 % of the time if each takes less than 25 ms, and more if they are slower.
 SAVE_INTERVAL = 0.5
 SAVE_PAUSE = 20.0
-TYPING_SECONDS = 0.3  # after a key of the code panel, as long as it waits before it compiles the text
-Activity = Literal["drawing", "waiting", "compiling", "flipping", "idle"]
+TYPING_SECONDS = 0.3  # pause of typing after which the code panel compiles its text
+Activity = Literal["drawing", "waiting", "compiling", "polling", "idle"]
 
 
 def activity(app: AppState, now: float) -> Activity:
-    """The state of the main loop.
+    """The main loop's activity, by which app/idle.py chooses how long to wait for events.
 
-    "drawing": a panel draws in this frame. "waiting": a compute device, a lesson or an animation is at work.
-    "compiling": work waits for a compiler. "flipping": a comparison alternates its two pictures, a view is to be
-    computed again, the system's file dialog is open, or an export is at work. "idle": nothing changes without input.
+    "drawing": a panel draws in this frame. "waiting": a compute device, a measurement of a lesson or an animation runs.
+    "compiling": work waits for a compiler. "polling": a few frames a second are enough, because a comparison flips
+    between its pictures, a view is due, the system's file dialog is open or an export runs. "idle": only input changes
+    the window.
     """
     panels = app.panels
-    drawn = panels.with_ball()
+    drawn = panels.with_material_ball()
     works = [app.work, *(panel.work for panel in drawn)]
     if any(work.is_ready for work in works) or any(panel.draw_loop.is_ready for panel in drawn):
         return "drawing"
     is_measuring = app.lesson is not None and app.lesson.is_measuring
     for panel, size in panels.image_sizes():
-        with panel.errors_stay():
+        with panel.contain_errors():
             needs_draw = panel.draw_loop.needs_draw(size, now)
             if needs_draw and not _must_wait(app, panel, now) and not is_measuring:
                 return "drawing"
@@ -45,13 +46,13 @@ def activity(app: AppState, now: float) -> Activity:
         return "waiting"
     if any(work.is_waiting for work in works):
         return "compiling"
-    changes = any(panel.comparison.mode == "flip" or panel.inspection.is_due(panel) for panel in panels)
-    asks = app.dialog is not None and app.dialog.system is not None or app.export is not None and app.export.is_running
-    return "flipping" if changes or asks else "idle"
+    is_due = any(panel.comparison.mode == "flip" or panel.inspection.is_due(panel) for panel in panels)
+    asks = app.dialog is not None and app.dialog.system is not None
+    return "polling" if is_due or asks or app.export is not None and app.export.is_running else "idle"
 
 
 def only_refines(app: AppState, now: float) -> bool:
-    """True if nothing changes in the window but the panels' samples, and none of them has a new display."""
+    """True if only the panels' samples change and no panel has a new picture to display: refine() is enough."""
     loop, panels = app.loop, app.panels
     if loop.needs_frame or not loop.drew_first_frame or loop.lost_device or app.dialog or app.current_message(now):
         return False
@@ -62,7 +63,7 @@ def only_refines(app: AppState, now: float) -> bool:
     return not any(
         panel.display.is_new or panel.work.is_waiting or panel.is_playing or panel.is_interacting(now)
         or panel.comparison.mode != "off"
-        for panel in panels.with_ball()
+        for panel in panels.with_material_ball()
     )  # fmt: skip
 
 
@@ -70,8 +71,8 @@ def refine(app: AppState, now: float) -> None:
     """Takes over finished draws and starts further ones, without a frame of the window."""
     with app.errors_as_messages("an action that has waited for a compiler"):
         app.work.poll()
-    for panel in app.panels.with_ball():
-        with panel.errors_stay():
+    for panel in app.panels.with_material_ball():
+        with panel.contain_errors():
             view = panel.inspection.shown
             panel.draw_loop.poll()
             panel.display.update(panel.scene.tone)
@@ -93,10 +94,10 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
         loop.drew_first_frame = True
         return
     loop.pixels = pixels
-    for panel in app.panels.with_ball():
+    for panel in app.panels.with_material_ball():
         panel.display.is_new = False
     for panel in app.panels:
-        with panel.errors_stay():
+        with panel.contain_errors():
             panel.tick(seconds)
     _save(app, now, seconds)
     refine(app, now)
@@ -107,9 +108,9 @@ def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> N
 
 
 def _save(app: AppState, now: float, seconds: float) -> None:
-    """Saves the session if it changed, before panels are drawn: a draw may block for long, or end the process.
+    """Saves the session if it changed. It runs before panels draw, because a draw may block or end the process.
 
-    `seconds` is the time of the last frame: a save that could only be late in the next frame is made in this one.
+    `seconds` is the duration of the last frame: a save that falls due before the next frame is made now.
     """
     if now + seconds < app.loop.next_save:
         return
@@ -120,23 +121,23 @@ def _save(app: AppState, now: float, seconds: float) -> None:
 
 def _draw_panels(app: AppState, now: float, pixels: float) -> None:
     """Draws panels until DRAW_SECONDS are spent, in the order of their last draws, the oldest first."""
-    start, drawn, expected, drawing = app.now(), False, 0.0, app.panels.with_ball()
+    start, drawn, expected, drawing = app.now(), False, 0.0, app.panels.with_material_ball()
     interacts = any(panel.is_interacting(now) for panel in app.panels)
     if app.lesson is not None:
         with app.errors_as_messages("measuring"):
             app.lesson.poll(now)
         if app.lesson.is_measuring:
-            return  # panels would take the time that is measured
+            return  # draws of panels would slow the measurement down
     oldest_first = sorted(app.panels.image_sizes(), key=lambda shown: shown[0].draw_loop.started)
     for panel, (width, height) in oldest_first:
         size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
-        with panel.errors_stay():
+        with panel.contain_errors():
             if not panel.draw_loop.needs_draw(size, now) or _must_wait(app, panel, now):
                 continue
             expected += panel.draw_loop.expected_seconds(size, now)
             spent = max(app.now() - start, expected)
-            # The first draw opens the picture, `is_open` (the panel's, not the window's).
-            # That may take long, so it waits for a frame in which no other panel has drawn.
+            # A panel's first draw opens its picture (`is_open`).
+            # This may take long, so it waits for a frame in which no other panel has drawn.
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
@@ -147,13 +148,13 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
 def _must_wait(app: AppState, panel: Panel, now: float) -> bool:
     """True if another panel goes first: the panel that the user moves, or a panel that uses the compute device.
 
-    Software GL draws on the window's thread, so it waits while one types code: keys come first. At most MAX_IN_FLIGHT
+    Software GL draws on the window's thread, so it waits while the user types code. At most MAX_IN_FLIGHT
     draws are at work on the compute device, or MAX_QUEUED short ones. While the user moves another panel, this one
     draws only if its samples are short and its last draw is finished.
     """
     if now - app.code_typed_at < TYPING_SECONDS and panel.draws_in_software and panel.display.texture is not None:
         return True
-    drawn = app.panels.with_ball()
+    drawn = app.panels.with_material_ball()
     others = [other for other in drawn if other is not panel]
     if panel.uses_compute_device:
         loops = [other.draw_loop for other in drawn if other.uses_compute_device]

@@ -1,10 +1,10 @@
 """The open panels of a window: the active one, their layout, and the rectangle of each in this frame.
 
-AppState holds them; MainWindow calls place() at the start of each frame.
+AppState holds them; MainWindow calls lay_out() at the start of each frame.
 
-Layouts are trees (layout.py): `layout` as the user arranged the panels, if they are not in a grid;
-current_layout() of all panels, a grid without a `layout`; `displayed_layout` of this frame, a single leaf while a
-panel is maximized. Indices are positions in the list of panels.
+Layouts are trees (layout.py). `layout` is the user's arrangement, None for a grid; current_layout() is that layout, or
+the grid. `displayed_layout` is this frame's: a single leaf while a panel is maximized. Indices are positions in the
+list of panels.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +17,10 @@ from renderer.window.state.layout import LayoutNode
 from renderer.window.state.overlay_state import Switch
 
 GAP = 4  # window units between panels
-BALL_SIZE = 128  # of the ball of the controls
+BALL_SIZE = 128  # window units: side of the material ball's picture
 
 
-class PlacedPanel(NamedTuple):
+class DisplayedPanel(NamedTuple):
     """A panel that this frame displays, in window units."""
 
     panel: Panel
@@ -39,8 +39,8 @@ class OpenPanels(Sequence[Panel]):
         self.maximized = Switch(maximized)  # only the active panel is displayed
         self.ball: Panel | None = None  # the material in the controls: drawn like a panel, never displayed as one
         self.area: Rect = (0, 0, 1, 1)  # the rectangle of the window that the panels fill
-        self.displayed_layout: LayoutNode = 0  # set by place(): a Split, or the index of the only displayed panel
-        self.placed: list[PlacedPanel] = []  # displayed in this frame, even if an action closes some
+        self.displayed_layout: LayoutNode = 0  # set by lay_out(): a Split, or the index of the only displayed panel
+        self.shown: list[DisplayedPanel] = []  # displayed in this frame, even if an action closes some
 
     @overload
     def __getitem__(self, index: int) -> Panel: ...
@@ -89,7 +89,7 @@ class OpenPanels(Sequence[Panel]):
         """The indices of the displayed panels: all of them, or the maximized one."""
         return [self.active] if self.maximized else list(range(len(self)))
 
-    def place(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
+    def lay_out(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
         """Computes the rectangles of the displayed panels in this area of the window.
 
         A panel has a title bar and a status bar of `bar_height` only if its picture stays higher than both together,
@@ -98,38 +98,38 @@ class OpenPanels(Sequence[Panel]):
         self.area = left, top, max(width, 1), max(height, 1)
         self.displayed_layout = self.active if self.maximized else self.current_layout()
         rects = layout.rectangles(self.displayed_layout, self.area, GAP)
-        self.placed = []
+        self.shown = []
         for index in self.displayed():
             x, y, w, h = rects[index]
             bar = bar_height if h > 4 * bar_height and w > 6 * bar_height else 0
             image = layout.fitted((x, y + bar, w, h - 2 * bar), self[index].fixed_size)
-            self.placed.append(PlacedPanel(self[index], rects[index], image))
+            self.shown.append(DisplayedPanel(self[index], rects[index], image))
 
-    def placed_and_open(self) -> list[PlacedPanel]:
-        """The placed panels that no action of this frame has closed."""
-        return [placed for placed in self.placed if placed.panel in self._panels]
+    def displayed_and_open(self) -> list[DisplayedPanel]:
+        """The displayed panels that no action of this frame has closed."""
+        return [shown for shown in self.shown if shown.panel in self._panels]
 
-    def with_ball(self) -> list[Panel]:
-        """All that draws: the open panels, and the ball of the controls once a material was shown."""
+    def with_material_ball(self) -> list[Panel]:
+        """The open panels and, once a material was shown, the panel of the material ball."""
         return [*self._panels] if self.ball is None else [*self._panels, self.ball]
 
     def image_sizes(self) -> list[tuple[Panel, tuple[int, int]]]:
-        """What draws in this frame: placed panels and the ball, with the size of their pictures in window units."""
-        placed = [(panel, image_rect[2:]) for panel, _, image_rect in self.placed_and_open()]
-        return placed if self.ball is None else [*placed, (self.ball, (BALL_SIZE, BALL_SIZE))]
+        """The panels that draw in this frame, the material ball's too, and their pictures' sizes in window units."""
+        sizes = [(panel, image_rect[2:]) for panel, _, image_rect in self.displayed_and_open()]
+        return sizes if self.ball is None else [*sizes, (self.ball, (BALL_SIZE, BALL_SIZE))]
 
     @property
     def rects(self) -> list[Rect]:
-        """The rectangles of the placed panels."""
-        return [placed.rect for placed in self.placed]
+        """The rectangles of the displayed panels."""
+        return [shown.rect for shown in self.shown]
 
     @property
     def image_rects(self) -> list[Rect]:
-        """The rectangles of the placed panels' pictures."""
-        return [placed.image_rect for placed in self.placed]
+        """The rectangles of the displayed panels' pictures."""
+        return [shown.image_rect for shown in self.shown]
 
     def image_size(self, panel: Panel) -> tuple[int, int]:
-        """The size of a panel's picture in window units; the area's size if the panel is not placed."""
+        """The size of a panel's picture in window units; the area's size if the panel is not displayed."""
         return next((size for shown, size in self.image_sizes() if shown is panel), self.area[2:])
 
     def current_layout(self) -> LayoutNode:

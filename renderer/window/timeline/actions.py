@@ -8,9 +8,9 @@ from renderer.window.document.document import Document
 from renderer.window.document.items import groups, item_value
 from renderer.window.state.app_state import AppState
 
-CAMERA_PLACES = ("position", "target", "fov_degrees")
-# Fields of items that a key frame animates
-PLACES = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")
+CAMERA_FIELDS = ("position", "target", "fov_degrees")
+# Fields of items that add_keyframe() animates
+TRANSFORM_FIELDS = ("center", "position", "corners", "direction", "rotation_degrees", "scale", "radius")
 FRAMES_PER_SECOND = 24  # step_frame() steps by 1 / 24 s
 
 
@@ -61,12 +61,12 @@ def step_keyframe(app: AppState, direction: int) -> None:
 def add_keyframe(app: AppState) -> None:
     """Inserts a key frame for the settings that have key frames, else for the changed settings, else for the view.
 
-    In a scene of items these are the view and the place of the selected item, not all that was ever edited.
+    In a scene with lists of items, the changed settings are the camera's and the selected item's transform only.
     """
     panel, scene = app.panel, app.panel.scene
     paths = [track.path for track in scene.animation.tracks] if scene.animation else []
     if not paths and groups(scene.settings):
-        paths = _places(panel.document)
+        paths = _transform_paths(panel.document)
     elif not paths and type(panel.original.settings) is type(scene.settings):
         paths = animation.changed_paths(panel.original.settings, scene.settings)
     view = panel.settings().view
@@ -82,13 +82,13 @@ def add_keyframe(app: AppState) -> None:
         app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
 
 
-def _places(document: Document) -> list[str]:
-    """The settings that move the camera and the selected item."""
+def _transform_paths(document: Document) -> list[str]:
+    """The paths of the settings that move the camera and the selected item."""
     settings, item = document.scene.settings, document.selected
-    paths = [f"view.{f.name}" for f in fields(settings.view) if f.name in CAMERA_PLACES]
+    paths = [f"view.{f.name}" for f in fields(settings.view) if f.name in CAMERA_FIELDS]
     if item is not None:
         value = item_value(settings, item)
-        paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in PLACES]
+        paths += [f"{item.group}[{item.index}].{f.name}" for f in fields(value) if f.name in TRANSFORM_FIELDS]
     return paths
 
 
