@@ -18,6 +18,7 @@
 #define SMALLEST_PRODUCT 0x1p-960  // the rounding errors of smaller products may underflow
 #define EPSILON 0x1p-52
 
+// ADD_HIGH adds a term to (s, c1, c2), ADD_LOW a rounding error to (c1, c2), ADD_PRODUCT the exact product of x and y.
 #define ADD_LOW(term)                   \
     {                                   \
         double rest;                    \
@@ -55,6 +56,9 @@ DEVICE double round_once(double h, double l, double delta, double divisor, bool 
     return lower;
 }
 
+// TEAM threads per line: each adds every TEAM-th term, a tree adds their sums, and the first thread rounds the result
+// to out[line]. doubts[line] becomes 1 if the rounding is not certain. A variance is, with d = x - center, (sum d^2 -
+// (sum d)^2 / length) / divisor; offset + offset_low is sum d, offset_lost bounds its error.
 KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL const double *centers, GLOBAL double *out,
                     GLOBAL uint *doubts, const ulong lines, const ulong columns, const ulong length, const ulong a_row,
                     const ulong a_column, const ulong a_step, const ulong b_column, const ulong b_step,
@@ -90,23 +94,23 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     }
 #if TEAM > 1
     LOCAL_ARRAY(double, parts, 7 * GROUP_SIZE);
-    LOCAL double *own = parts + local_index();
+    LOCAL double *thread_parts = parts + local_index();
     for (uint distance = TEAM / 2; distance > 0; distance /= 2) {
-        own[0] = s;
-        own[GROUP_SIZE] = c1;
-        own[2 * GROUP_SIZE] = c2;
-        own[3 * GROUP_SIZE] = uncertain ? -1 - lost : lost;
+        thread_parts[0] = s;
+        thread_parts[GROUP_SIZE] = c1;
+        thread_parts[2 * GROUP_SIZE] = c2;
+        thread_parts[3 * GROUP_SIZE] = uncertain ? -1 - lost : lost;
 #if KIND == VARIANCE
-        own[4 * GROUP_SIZE] = offset;
-        own[5 * GROUP_SIZE] = offset_low;
-        own[6 * GROUP_SIZE] = offset_lost;
+        thread_parts[4 * GROUP_SIZE] = offset;
+        thread_parts[5 * GROUP_SIZE] = offset_low;
+        thread_parts[6 * GROUP_SIZE] = offset_lost;
 #endif
         BARRIER();
         if (member < distance) {
-            LOCAL const double *other = own + distance;
-            double found = other[3 * GROUP_SIZE];
-            uncertain |= found < 0;
-            lost += fabs(found) + fabs(other[2 * GROUP_SIZE]);
+            LOCAL const double *other = thread_parts + distance;
+            double other_lost = other[3 * GROUP_SIZE];
+            uncertain |= other_lost < 0;
+            lost += fabs(other_lost) + fabs(other[2 * GROUP_SIZE]);
             ADD_HIGH(other[0])
             ADD_LOW(other[GROUP_SIZE])
             c2 += other[2 * GROUP_SIZE];

@@ -51,6 +51,7 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_
             }                                                                                 \
         UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];      \
     }
+// low: the exponent field, shifted, at which the group's window begins.
 #define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */ \
     uint lowest = 0xffffffffu;                                                      \
     UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);
@@ -68,6 +69,8 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_
     }
 #define BIN_TILE(raw) {UNPACK_TILE(raw) BIN_NUMBERS}
 
+// Sums the tiles of a group: by windows while the warp's miss budget lasts, then by bins. `sums` are the WIDTH window
+// sums of a thread, `bins` its bins.
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
                                                      ulong count, ulong tiles_per_group, GLOBAL uint *out) {
     GROUP_LIMBS;
@@ -113,30 +116,30 @@ KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GL
 
     int exponent = (int)max(low >> 24, 1u) - 150;
     double scale = as_double((ulong)(1023 - exponent) << 52);
-    long own = 0;  // sum of the thread, or of a bin, in units of 2^exponent
+    long thread_units = 0;  // sum of the thread, or of a bin, in units of 2^exponent
     bool not_negative_zero = false;
     UNROLL for (int i = 0; i < WIDTH; i++) {  // in units of the window's last bit, below 2^53
-        own += (long)(sums[i] * scale);
+        thread_units += (long)(sums[i] * scale);
         not_negative_zero |= !IS_NEGATIVE_ZERO(sums[i]);
     }
-    units[local_index()] = own;
+    units[local_index()] = thread_units;
     BARRIER();
     if (local_index() < THREADS_PER_BIN) {
-        own = 0;
-        for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) own += units[i];  // below 2^60
-        add_units(own, exponent, limbs);
+        thread_units = 0;
+        for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) thread_units += units[i];  // below 2^60
+        add_units(thread_units, exponent, limbs);
     }
     if (binned[0]) {
         uint bin = local_index() / THREADS_PER_BIN;
         exponent = (int)max(16 * bin, 1u) - 150;
         scale = as_double((ulong)(1023 - exponent) << 52);
-        own = 0;
+        thread_units = 0;
         for (uint i = local_index() % THREADS_PER_BIN; i < GROUP_SIZE; i += THREADS_PER_BIN) {
             double sum = bins[bin * GROUP_SIZE + i];
-            own += (long)(sum * scale);
+            thread_units += (long)(sum * scale);
             not_negative_zero |= !IS_NEGATIVE_ZERO(sum);
         }
-        add_units(own, exponent, limbs);
+        add_units(thread_units, exponent, limbs);
     }
     if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
     BARRIER();

@@ -5,6 +5,8 @@
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
+// WIDE_INTEGER: 64 bits with the sign of the numbers. to_integer(): a number, or its magnitude if ABSOLUTE; of float16
+// in units of 2^-24, where NaN and infinity set a flag and count 0.
 #if IS_HALF
 #define WIDE_INTEGER long
 DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_zero) {
@@ -32,6 +34,8 @@ DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_
 #define to_integer(number, flags, not_negative_zero) ((WIDE_INTEGER)(number))
 #endif
 
+// Each thread adds its numbers, or products of 128 bits, to sums[i] of weight 2^(32 i); at the end the sums are added
+// to the group's limbs. 32-bit pieces in 64-bit sums cannot overflow.
 KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
                     GLOBAL uint *out) {
     y += y_start;
@@ -59,7 +63,7 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         WIDE_INTEGER b = to_integer(y[i], flags, not_negative_zero);
 #endif
 #endif
-#if DOT
+#if DOT  // schoolbook multiplication of halves of 32 bits: a b = most 2^64 + (cross + other) 2^32 + least
         ulong a_low = (ulong)a & 0xfffffffful, b_low = (ulong)b & 0xfffffffful;
         WIDE_INTEGER a_high = a >> 32, b_high = b >> 32;
         ulong least = a_low * b_low;

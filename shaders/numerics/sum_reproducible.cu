@@ -13,6 +13,7 @@
 #define BIN_LIMIT(j) as_double((ulong)(BIN_WIDTH * (j) - 1074 + BIN_WIDTH - 1 + 1023) << 52)
 #define ENDURANCE 2048u  // deposits of up to 2^39 units that keep a sum between 2^52 and 2^53 units
 
+// Adds the units that WIDTH sums hold above their start value `reference` to the limbs of bin `bin`.
 DEVICE void flush_bins(LOCAL uint *bins, const double *sums, double reference, uint bin) {
     for (int i = 0; i < WIDTH; i++) {
         // Both are in one binade, so the difference of their bits is the number of units.
@@ -59,6 +60,8 @@ DEVICE_NOINLINE uint required_bin(double *numbers, LOCAL uint *bins, LOCAL uint 
     return needed;
 }
 
+// Each thread keeps FOLD x WIDTH sums in registers, which start at the bins' references. They are flushed to `limbs`
+// when a number needs a higher bin or after ENDURANCE deposits. out[2 LIMBS + 1] becomes the highest bin of all groups.
 KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
                         ulong tiles_per_group, GLOBAL uint *out) {
     y += y_start;

@@ -26,6 +26,7 @@ STAMP(dc_apollonian, SIDE = 2, seed = 10000, time = 0) {
 
 PIXEL_STAMP(glsl_apollonian, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, seed = 10000, time = 0, Gradient = 0);
 
+// Ducks fractal: an orbit of z -> log(x + i |y|) + constant, colored by the sum c of its radii.
 STAMP(dc_ducks, SIDE = 2, seed = 10000, time = 10, zoom = 1) {
     real t = (real)(time / 65.0f * 30.0f), c = zero_real();
     Pair q = scaled((real)(zoom), p.x, p.y);
@@ -42,6 +43,7 @@ STAMP(dc_ducks, SIDE = 2, seed = 10000, time = 10, zoom = 1) {
     return triple(e, r, g);
 }
 
+// Dots of a fractal: p is folded into a quadrant, shifted and rotated again and again; white where it ends near 0.
 STAMP(dc_fractaldots, SIDE = 2, iterations = 9 [1, 100], dotsize = 400, maxiterations = 10 [0, 100],
       complexity = 0.001245675, pattern = 2.5, spacing = 12, rotate1 = 1.5, rotate2 = 64, zoom = 64) {
     Pair a = circle((real)(rotate1)), b = circle((real)(rotate2));
@@ -59,6 +61,7 @@ PIXEL_STAMP(glsl_fractaldots, PRODUCT = 1, Density_Pixels = 1000000, iterations 
             MaxIterations = 10 [0, 100], complexity = 0.001245675, pattern = 2.5, spacing = 12, rotate1 = 1.5,
             rotate2 = 64, zoom = 64, Gradient = 0);
 
+// A color that is the last point of an orbit of c -> |c / (c . c) - constant| with permuted axes.
 STAMP(dc_fractcolor, randomize = 0, time = 0, xpar = 0.5, ypar = 0.5, iters = 88 [0, 500], zoom = 1) {
     Triple c = triple(p.x * zoom, p.y * zoom, 1.5f - xpar + 0.04f * sine_of((real)(time)));
     for (int i = 0; (float)i < iters; i++) {
@@ -69,6 +72,7 @@ STAMP(dc_fractcolor, randomize = 0, time = 0, xpar = 0.5, ypar = 0.5, iters = 88
     return c;
 }
 
+// A kaleidoscope: p is folded, scaled and rotated `steps` times; the last angle gives the hue h, the radius the value.
 STAMP(dc_hoshi, SIDE = 2, seed = 100000, time = 10, steps = 28 [1, 60], scale = 1.25 [1, 5], translate = 1.5 [0, 5]) {
     real first = 0.182f * p.y;
     Pair q = pair(magnitude(modulo(0.182f * p.x, 4.0f) - 2.0f), magnitude(modulo(0.182f * p.y, 4.0f) - 2.0f));
@@ -89,6 +93,7 @@ STAMP(dc_hoshi, SIDE = 2, seed = 100000, time = 10, steps = 28 [1, 60], scale = 
 PIXEL_STAMP(glsl_hoshi, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, Seed = 100000, time = 10, Steps = 28 [1, 60],
             Scale = 1.25 [1, 5], Translate = 1.5 [0, 5], Gradient = 0);
 
+// An orbit of |x|, scaled, shifted and inverted in a circle, colored by its least radius `low` and its last one `l`.
 PALETTE_STAMP(dc_inversion, SIDE = 2, seed = 10000, time = 0, iterations = 50 [0, 100], scaleX = 1.5 [1.1, 3],
               scaleY = 1.5 [1.1, 3]) {
     real l = zero_real(), low = (real)(10000.0f);
@@ -116,6 +121,7 @@ DEVICE Triple kaleidoscopic_step(Triple c, float shift) {
                   0.999f * magnitude(magnitude(c.y) / d - 1.02f));
 }
 
+// The last point of 44 steps from (p, depth); `radial` 1 mirrors p into one of 2 `sides` wedges first.
 DEVICE Triple kaleidoscopic(Pair p, float time, float sides, float depth, float shift, float radial) {
     float wedge = PI / sides;
     if (radial == 1.0f) {
@@ -138,6 +144,7 @@ PIXEL_STAMP(glsl_kaleidoscopic, SIDE = 2, Density_Pixels = 1000000, Seed = 10000
     return kaleidoscopic(p, time, Sides, zoom, P1 * 0.4f, Radial);
 }
 
+// Kali set: an orbit that is inverted in the unit circle from outside, then turned, scaled and shifted.
 STAMP(dc_kaliset, SIDE = 2, Seed = 10000, time = 200 [1, 1000], zoom = 0.5 [0.01, 1000], N = 60 [1, 100],
       shiftX = -0.22 [-5, 5], shiftY = -0.21 [-5, 5]) {
     p = scaled((real)(zoom), p.x, p.y);
@@ -158,6 +165,7 @@ STAMP(dc_kaliset, SIDE = 2, Seed = 10000, time = 200 [1, 1000], zoom = 0.5 [0.01
 PIXEL_STAMP(glsl_kaliset, SIDE = 20, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 200 [1, 1000],
             N = 60 [1, 100], ShiftX = -0.22 [-5, 5], ShiftY = -0.21 [-5, 5], Gradient = 0);
 
+// As dc_kaliset, with a circle of squared radius `radio`; colored by the largest squared radius.
 STAMP(dc_kaliset2, SIDE = 2, seed = 5000, time = 85.5 [1, 1000], zoom = 20 [1, 1000], N = 100 [1, 100],
       radio = 1 [0.1, 10], shiftX = -0.356 [-1, 1], shiftY = 0.686 [-1, 1], redF = 1.8 [0, 5], greenF = 1.9 [0, 5],
       blueF = 2.2 [0, 5]) {
@@ -186,6 +194,7 @@ DEVICE Pair mirrored_wedge(Pair p, float wedge) {
     return from_polar(vnorm(p.x, p.y), magnitude(modulo(rough_angle(p.y, p.x), 2.0f * wedge) - wedge));
 }
 
+// The color of a mandala: p mirrored into wedges twice, then `loops` kaleidoscopic steps.
 DEVICE Triple mandala(Pair p, float a, float b, float sides, float multiply, float loops, float red, float green,
                       float blue) {
     Pair s = mirrored_wedge(p, PI / sides), t = mirrored_wedge(s, PI / sides);
@@ -219,6 +228,7 @@ PIXEL_STAMP(glsl_mandala, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000 [100, 
     return mandala(p, mX, mY, (float)(int)sides, times, (float)(int)loops, iR * inverts, iG * inverts, iB * inverts);
 }
 
+// A Mandelbrot set whose plane N inversions have folded; colored by the sum of the radii until the escape.
 STAMP(dc_mandbrot, nIters = 250 [10, 1000], N = 8 [2, 10], Complexity = 0.995 [0, 1], seed = 10000, time = 0, zoom = 4,
       red = 0.0314 [0, 1], green = 0.02 [0, 1], blue = 0.011 [0, 1]) {
     real t = (real)(time / 65.0f * 10.0f);
@@ -248,6 +258,7 @@ STAMP(dc_mandbrot, nIters = 250 [10, 1000], N = 8 [2, 10], Complexity = 0.995 [0
                   1.0f - (out ? sine_of(sum * blue) : zero_real()));
 }
 
+// A slice of the Mandelbox: 20 box and sphere folds with the scale oz; colored by the distance estimate d.
 STAMP(dc_mandelbox2D, zoom = 7, seed = 10000, time = 0) {
     p = scaled((real)(zoom), p.x, p.y);
     real ox = p.x, oy = p.y, oz = -5.0f * cosine_of((real)(time * 0.1f)), d = (real)(1.0f), one = (real)(1.0f);
@@ -265,6 +276,7 @@ STAMP(dc_mandelbox2D, zoom = 7, seed = 10000, time = 0) {
 PIXEL_STAMP(glsl_mandelbox2D, SIDE = 14, PRODUCT = 1, Density_Pixels = 1000000 [100, 10000000], seed = 10000, time = 0,
             Gradient = 0 [0, 1]);
 
+// A face of the Menger sponge (Sierpinski's carpet) of `level` levels.
 STAMP(dc_menger, zoom = 1, level = 3 [1, 5]) {
     real px = p.x * zoom * 1.3f, py = p.y * zoom * 1.3f, ax = magnitude(px) - 1.0f, ay = magnitude(py) - 1.0f;
     real d = vnorm(greatest(ax, zero_real()), greatest(ay, zero_real())) + least(greatest(ax, ay), zero_real());
@@ -278,6 +290,7 @@ STAMP(dc_menger, zoom = 1, level = 3 [1, 5]) {
     return gray(d > 0.0f ? zero_real() : (real)(1.0f));
 }
 
+// 64 folds of the plane along both axes, each followed by a rotation, a shift and a scaling.
 STAMP(dc_spacefold, randomize = 1000, time = 0, zoom = 2.5) {
     Pair c = circle((real)(time / 30.0f));
     real a = p.x * zoom, b = p.y * zoom;
@@ -291,6 +304,7 @@ STAMP(dc_spacefold, randomize = 1000, time = 0, zoom = 2.5) {
                   0.5f + 0.5f * cosine_of((0.5f * t + 0.3f) * TWO_PI));
 }
 
+// A tree that moves with time: in `levels` levels, p is mirrored and turned into the branch; r is the distance from it.
 STAMP(dc_tree, levels = 20 [1, 25], thicknes = 1000 [-1500, 1500], style = 50 [1, 100], shift = 1.5 [-100, 100],
       seed = 10000, time = 0, zoom = 4) {
     real r = (real)(1e9f), t = (real)(time), sum = zero_real();
@@ -314,6 +328,7 @@ STAMP(dc_tree, levels = 20 [1, 25], thicknes = 1000 [-1500, 1500], style = 50 [1
     return gray(sum);
 }
 
+// An orbit of folds and rotations; it ends near an axis or far outside, and exponentials of its points are the color.
 STAMP(dc_kaleidocomplex, seed = 1000000, time = 0, iMax = 12 [1, 50], color = 2, redF = 1 [0, 5], greenF = 1 [0, 5],
       blueF = 1 [0, 5]) {
     Pair turn = circle((real)(time));
@@ -367,6 +382,7 @@ DEVICE Triple circuit(Pair z, float t, float limit, float intensity, float pulse
     return triple(0.55f * k + f, 0.85f * k + 0.7f * f, b * k + 0.3f * f);
 }
 
+// The color of p: `loops` samples of circuit() around it, lens-like near the rim; *light becomes their mean brightness.
 DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float focus, float pulse, float loops,
                        float zoom, real *light) {
     float n = time * 0.01f * rate, t = 2.0f * rate;
@@ -409,6 +425,7 @@ VARIATION(glsl_circuits, Density_Pixels = 1000000 [100, 10000000], time = 0, rat
     return pixel_stamped(weight, p, Density_Pixels, c, color, rgb, Gradient, 1.0f);
 }
 
+// Newton-like orbits of sin((z + p)^-4) - k z + p, colored by their least squared distance `low` from 1.
 REPLACING_3D(dc_butterflies, seed = 1000, time = 0, zoom = 1, red = 1, green = 1, blue = 1, ColorOnly = 0, Gradient = 0,
              scale_z = 0, offset_z = 0, reset_z = 1) {
     real u = uniform(random), v = uniform(random), low = (real)(1e10f);

@@ -1,7 +1,10 @@
-// Direct color: gradients over the plane, patterns and tilings. Stamps (see variation.h) draw a square of the plane.
+// Direct color: gradients over the plane, patterns and tilings.
+// Grammar, given names and shared functions: shaders/flames/variation.h. dc_NAME colors random points of a square, or
+// with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a grid by the same formula.
 
 // Origin: JWildfire
 
+// Direct color: a gradient in the direction `angle`. The point stays.
 VARIATION(dc_linear, offset = 0, angle = 0.3, scale = 0.8) {
     Pair c = circle((real)(angle));
     real t = (c.x * x * weight + c.y * y * weight + offset) / (scale == 0.0f ? 1e-5f : scale);
@@ -9,6 +12,7 @@ VARIATION(dc_linear, offset = 0, angle = 0.3, scale = 0.8) {
     return scaled(weight, x, y);
 }
 
+// z becomes, or is multiplied by, the palette coordinate mapped from x0 ... x1 to 0 ... `factor`.
 VARIATION_3D(dc_ztransl, x0 = 0, x1 = 1, factor = 1, overwrite = 1, clamp = 0) {
     float a = fmin(fmax(x0, 0.0f), 1.0f), b = fmin(fmax(x1, 0.0f), 1.0f), low = fmin(a, b), range = fmax(a, b) - low;
     real h = factor * (*color - low) / (range == 0.0f ? 1e-30f : range);
@@ -23,6 +27,7 @@ VARIATION_3D(dc_bubble, centerx = 0, centery = 0, scale = 1, invert = 0) {
     return triple(u, v, weight * (2.0f / (invert == 1.0f ? t : r) - 1.0f));
 }
 
+// A blurred cylinder, colored by a gradient in the direction `angle`.
 VARIATION_3D(dc_cylinder, offset = 0, angle = 0, scale = 0.5, x = 0.125, y = 0.125, blur = 1) {
     Pair turn = circle(TWO_PI * uniform(random)), c = circle((real)(angle));
     real r = blur * gauss4(random), u = weight * sine_of(x + r * turn.y) * dc_cylinder_x, v = r + y * dc_cylinder_y;
@@ -31,6 +36,7 @@ VARIATION_3D(dc_cylinder, offset = 0, angle = 0, scale = 0.5, x = 0.125, y = 0.1
     return triple(u, v, weight * cosine_of(x + r * turn.x));
 }
 
+// Random points of the faces of a box; face k has the palette coordinate ck.
 VARIATION_3D(dc_cube, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0, c6 = 0, x = 1, y = 1, z = 1) {
     real p = 2.0f * uniform(random) - 1.0f, q = 2.0f * uniform(random) - 1.0f, i = random_index(uniform(random), 3.0f);
     mask low = uniform(random) < 0.5f;
@@ -44,6 +50,7 @@ VARIATION_3D(dc_cube, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0, c6 = 0, x = 1, y =
                    dc_cube_z * (i == 2.0f ? side : q));
 }
 
+// Moves the point by (+-1, +-1), then applies the pre-affine; the color depends on the signs.
 VARIATION(dc_carpet, origin = 0) {
     real i = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f);
     real j = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f), both = i == j ? zero_real() : (real)(-2.0f);
@@ -74,6 +81,7 @@ PIXEL_STAMP(glsl_acrilic, SIDE = 0.7, SHIFT = 0, Density_Pixels = 1000000, Seed 
             p1 = 12, p2 = 12, p3 = 12, p4 = 12, p5 = 75, p6 = 75, Red_Fac = 1, Green_Fac = 1, Blue_Fac = 1,
             Gradient = 0);
 
+// A bitwise operation on the integer coordinates, as a color.
 STAMP(dc_booleans, randomize = 1000, type = 1, zoom = 1000) {
     whole a = truncated(p.x * zoom + table[0]), b = truncated(p.y * zoom + table[1]);
     real n = real_of(type == 0.0f ? a ^ b : type == 1.0f ? a & b : type == 2.0f ? a | b : a * 0);
@@ -81,6 +89,7 @@ STAMP(dc_booleans, randomize = 1000, type = 1, zoom = 1000) {
     return scaled_hue(cosine_of(n), hue + 1.0f, hue + 0.66666667f, hue + 0.33333333f);
 }
 
+// The Cairo tiling by pentagons: two grids of squares that turn by the angle th, which grows with time.
 STAMP(dc_cairotiles, zoom = 7, seed = 10000, time = 0) {
     real th = modulo((real)(time * PI / 5.0f), TWO_PI);
     Pair c = circle(th);
@@ -101,6 +110,7 @@ STAMP(dc_cairotiles, zoom = 7, seed = 10000, time = 0) {
     return gray(power_of(level, (real)(1.0f / 2.2f)));
 }
 
+// Bubbles that rise with time; number i has its size, phase and column from sines of i.
 STAMP(dc_circlesblue, SIDE = 2, seed = 10000, time = 1 [1, 1000], zoom = 1 [0.01, 100], radius = 0.04 [0, 1],
       bubles = 40 [1, 100]) {
     p = scaled((real)(zoom), p.x, p.y);
@@ -124,6 +134,7 @@ STAMP(dc_circlesblue, SIDE = 2, seed = 10000, time = 1 [1, 1000], zoom = 1 [0.01
 PIXEL_STAMP(glsl_circlesblue, SIDE = 2, Density_Pixels = 1000000, Seed = 10000, time = 1, Radiusy = 0.04,
             Bubles = 40 [1, 100], Gradient = 0);
 
+// A fingerprint: lines of equal distance from the center plus 0.319 times the sum a of the angles around 50 points.
 STAMP(dc_fingerprint, zoom = 50 [1, 100], seed = 10000, time = 0, width = 0.8 [0, 1]) {
     Pair q = scaled((real)(zoom), p.x, p.y);
     real bounds = smooth_step((real)(9.0f), (real)(10.0f), vnorm(0.7f * q.x, 0.5f * q.y)), a = zero_real();
@@ -142,6 +153,7 @@ STAMP(dc_fingerprint, zoom = 50 [1, 100], seed = 10000, time = 0, width = 0.8 [0
     return gray((1.0f - smooth_step(2.0f - s, (real)(2.0f), l)) * smooth_step(w, w + s, l));
 }
 
+// Three rings of ten blurred discs, which turn with time; the fractions of their sum above f2 are white.
 STAMP(dc_glypho, zoom = 7 [0.1, 50], seed = 10000, time = 0, f1 = 0.115, f2 = 0.75, f3 = 1.5) {
     real m = zero_real();
     for (int k = 0; k < 3; k++) {
@@ -165,6 +177,7 @@ DEVICE Triple grid_field(Triple p) {
     return triple(1.25f * sqrt(p.x + p.y) - 0.05f, 1.25f * sqrt(p.y + p.z) - 0.05f, 1.25f * sqrt(p.z + p.x) - 0.05f);
 }
 
+// A grid of bars in space: the light that a ray through the pixel gathers in 30 steps of ray marching.
 STAMP(dc_grid3D, SIDE = 2, zoom = 1, Seed = 10000, time = 200) {
     p = scaled((real)(zoom), p.x, p.y);
     real n = sqrt(p.x * p.x + p.y * p.y + 1.0f);
@@ -192,6 +205,7 @@ VARIATION(glsl_grid3D, Density_Pixels = 1000000, Seed = 10000, time = 200) {
     return pixel_stamped(weight, p, Density_Pixels, c, color, rgb, 0.0f, 0.0f);
 }
 
+// A grid of hexagons that pulse and turn with time, over a square (shape 0) or a disc (shape 1).
 VARIATION_3D(dc_hexagons, shape = 0, seed = 10000, time = 0, zoom = 4, ColorOnly = 0, Gradient = 0, scale_z = 0,
              offset_z = 0, reset_z = 1) {
     real u = uniform(random), v = uniform(random), w = uniform(random);
@@ -213,6 +227,7 @@ VARIATION_3D(dc_hexagons, shape = 0, seed = 10000, time = 0, zoom = 4, ColorOnly
     return stamped(weight, p, gray(smooth_step(r - 0.1f, r + 0.1f, h)), color, rgb, Gradient, scale_z, offset_z);
 }
 
+// Interfering rings: a sine of the square root of the radius, distorted by cos u cos v.
 PALETTE_STAMP(dc_portal, seed = 1000, time = 0, waves = 5, zoom = 15) {
     real u = p.x * zoom, v = p.y * zoom;
     float t = 1000.0f + time;
@@ -222,6 +237,7 @@ PALETTE_STAMP(dc_portal, seed = 1000, time = 0, waves = 5, zoom = 15) {
     return triple(up ? a - 1.0f : a - 1.5f, a - 1.5f, up ? a - 2.0f : a - 1.5f);
 }
 
+// N concentric shells around the viewer, each with the holes of a product of sines; nearer shells are brighter.
 PALETTE_STAMP(dc_layers, SIDE = 2, N = 8 [1, 10], Amplitude = 0.995 [0, 10], seed = 10000, time = 0, zoom = 8) {
     real far = zero_real();
     Pair a = circle((real)(2.0f * Amplitude * PI));
@@ -239,6 +255,7 @@ PALETTE_STAMP(dc_layers, SIDE = 2, N = 8 [1, 10], Amplitude = 0.995 [0, 10], see
     return gray(far);
 }
 
+// A grid seen through a Moebius map and a complex logarithm.
 STAMP(dc_moebiuslog, zoom = 7, seed = 10000, time = 0, Log = 1, Moebius = 1, scale = 5, angle = 5) {
     real a = p.x * zoom, b = p.y * zoom, zx = a + 1.0f, zy = b;
     if (Moebius == 1.0f) {
@@ -259,6 +276,7 @@ STAMP(dc_moebiuslog, zoom = 7, seed = 10000, time = 0, Log = 1, Moebius = 1, sca
 // Distance of (x, y) along the normal (a, b).
 DEVICE real along_normal(real x, real y, float a, float b) { return (x * a + y * b) / sqrt(a * a + b * b); }
 
+// A tiling by pentagons, each with a color by its index i; `border` darkens the edges.
 STAMP(dc_pentatiles, zoom = 20 [1, 100], border = 1 [0, 1], width = 0.1 [0.01, 0.25]) {
     real zero = zero_real(), one = (real)(1.0f), w = (real)(width);
     float h = 1.3660254038f, c = 0.7320508076f, r = h + 0.5f * c, k = -(0.5f * c - h);
@@ -282,6 +300,8 @@ STAMP(dc_pentatiles, zoom = 20 [1, 100], border = 1 [0, 1], width = 0.1 [0.01, 0
                    0.6f * cosine_of(i + 21.0f) + 0.6f);
 }
 
+// A tiling of the Poincare disc by triangles with the angles pi / N, pi / P and pi / 2: p is reflected in the sides of
+// one triangle until it stays, and colored by the parity of the numbers of reflections f0, f1 and f2.
 STAMP(dc_poincaredisc, zoom = 2, MaxIter = 10 [0, 20], N = 4 [3, 20], P = 5 [3, 20], checkers0 = 1 [0, 1],
       checkers1 = 1 [0, 1], checkers2 = 1 [0, 1]) {
     real zero = zero_real();
@@ -309,6 +329,7 @@ STAMP(dc_poincaredisc, zoom = 2, MaxIter = 10 [0, 20], N = 4 [3, 20], P = 5 [3, 
     return gray(outside ? zero : r * (0.5f * k + 0.5f));
 }
 
+// A quadtree whose cells are divided or not by sines of their number `id`.
 PALETTE_STAMP(dc_quadtree, zoom = 1 [0.1, 50], seed = 10000 [0, 10000], time = 0, width = 1000 [100, 1000],
               levels = 30 [1, 50]) {
     real shade = zero_real(), id = (real)(1.0f);
@@ -331,6 +352,7 @@ PALETTE_STAMP(dc_quadtree, zoom = 1 [0.1, 50], seed = 10000 [0, 10000], time = 0
     return gray(shade);
 }
 
+// An orbit of p -> rotated |p| / (p . p) - s, colored as hues by its last point.
 STAMP(dc_rotations, levels = 20 [1, 50], seed = 10000, time = 0, zoom = 4) {
     real zero = zero_real(), one = (real)(1.0f);
     Pair q = scaled((real)(zoom), p.x, p.y);
@@ -350,6 +372,7 @@ STAMP(dc_rotations, levels = 20 [1, 50], seed = 10000, time = 0, zoom = 4) {
     return triple(r * r * (3.0f - 2.0f * r), g * g * (3.0f - 2.0f * g), b * b * (3.0f - 2.0f * b));
 }
 
+// Sierpinski carpets of N levels at four offsets, each of which inverts the color c where it has points.
 STAMP(dc_squares, seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20], direction = 1 [0, 1], redF = 1.8 [0, 5],
       greenF = 1.9 [0, 5], blueF = 2.2 [0, 5]) {
     real t = (real)(time), k = power_of((real)(0.5f), modulo((direction == 1.0f ? 0.1f : -1.0f) * t, 1.0f));
@@ -374,7 +397,7 @@ PIXEL_STAMP(glsl_squares, Density_Pixels = 1000000 [100, 10000000], Seed = 5000,
             Direction = 1 [0, 1], Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5],
             Gradient = 0 [0, 1]);
 
-// Random numbers from 0 to 1 of two numbers.
+// Hashes of the numbers x and y, from 0 to 1: one, and a pair.
 DEVICE real hash_of_two(real x, real y) {
     real a = wrap_unit(x * 451.45f), b = wrap_unit(y * 231.95f), d = a * (a + 78.78f) + b * (b + 78.78f);
     return wrap_unit((a + d) * (b + d));
@@ -386,6 +409,7 @@ DEVICE Pair hashes_of_two(real x, real y) {
     return pair(wrap_unit((a + d) * (b + d)), wrap_unit((c + d) * (b + d)));
 }
 
+// A flight through eleven layers of stars, one in each cell of a layer.
 STAMP(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0, 1]) {
     Pair t = circle((real)(time));
     Pair q = spun(p, t.x, t.y);
@@ -411,13 +435,14 @@ STAMP(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0
 PIXEL_STAMP(glsl_starsfield, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, Z_distance = 2 [2, 150],
             Glow = 2 [0, 1], Gradient = 0 [0, 1]);
 
-// The distance of p from the segment between the grid's places nearest - d and nearest + d.
+// The distance of p from the segment from n - d to n + d, where n is the integer point nearest to p.
 DEVICE real near_segment(Pair p, real dx, real dy) {
     real ax = floor_of(p.x + 0.5f) - dx, ay = floor_of(p.y + 0.5f) - dy, px = p.x - ax, py = p.y - ay;
     real h = clamped((px * dx + py * dy) / (2.0f * (dx * dx + dy * dy)), zero_real(), (real)(1.0f));
     return vnorm(px - 2.0f * dx * h, py - 2.0f * dy * h);
 }
 
+// A spiral grid in polar coordinates (turns N / 2 pi, radius): lines GridX and GridY along it, arcs (Polar) and Dots.
 STAMP(dc_sunflower, zoom = 7 [0.1, 50], step = 0.1 [-1, 1], N = 30, Polar = 1 [0, 1], Dots = 1 [0, 1], GridX = 1 [0, 1],
       GridY = 1 [0, 1]) {
     real zero = zero_real(), one = (real)(1.0f), w = (real)(0.1f);
@@ -441,6 +466,7 @@ STAMP(dc_sunflower, zoom = 7 [0.1, 50], step = 0.1 [-1, 1], N = 30, Polar = 1 [0
     return triple(c.x + more, c.y + more, c.z + more);
 }
 
+// Lightning: the change of size along an orbit of q -> |q| / (q . q) - constant, summed with falling weights.
 STAMP(dc_tesla, levels = 20 [1, 25], style = 10 [5, 100], seed = 10000, time = 0, zoom = 4) {
     real t = (real)(time);
     real strength = 20.0f + 0.03f * logarithm_of(1e-6f + wrap_unit(sine_of(t * 10.0f) * 4500.0f));
@@ -458,6 +484,7 @@ STAMP(dc_tesla, levels = 20 [1, 25], style = 10 [5, 100], seed = 10000, time = 0
     return gray(greatest(zero_real(), 6.0f * sum / weights - 2.0f));
 }
 
+// Truchet tiles: each cell shows one motif, mirrored at random.
 STAMP(dc_truchet, type = 0 [0, 2], zoom = 10) {
     real a = p.x * zoom, b = p.y * zoom, ia = floor_of(a), ib = floor_of(b), s = a - ia, t = b - ib;
     real index = wrap_unit(2.0f * (wrap_unit(sine_of(ia * 12.9898f + ib * 78.233f) * 43758.5453123f) - 0.5f));
@@ -473,6 +500,7 @@ STAMP(dc_truchet, type = 0 [0, 2], zoom = 10) {
     return gray(shade);
 }
 
+// Fractal noise at points that 30 vortices in two rows have moved `flowStrength` times.
 STAMP(dc_vortex, randomize = 0, time = 0, flowStrength = 10 [1, 15], Blending = 5 [1, 5], zoom = 1) {
     real sum = zero_real();
     Pair q = scaled((real)(zoom), p.x, p.y);
@@ -504,6 +532,7 @@ STAMP(dc_vortex, randomize = 0, time = 0, flowStrength = 10 [1, 15], Blending = 
     return gray(0.5f * sum);
 }
 
+// A tiling of the disc by reflections in eight mirrors, seven of them lines; colored by the parity of the reflections.
 STAMP(dc_hyperbolictile, SIDE = 2, zoom = 1) {
     p = scaled((real)(zoom), p.x, p.y);
     real px = vnorm(p.x, p.y), py = rough_angle(p.y, p.x), count = zero_real();

@@ -3,6 +3,7 @@
 
 // Origin: JWildfire
 
+// The sum a of the angles around 100 hashed points that move with time, as a color.
 STAMP(dc_gabornoise, seed = 10000, time = 0, zoom = 20) {
     real a = zero_real();
     real s = magnitude(p.x * zoom) * 45.0f, t = p.y * zoom * 45.0f;
@@ -17,6 +18,7 @@ STAMP(dc_gabornoise, seed = 10000, time = 0, zoom = 20) {
     return triple(0.6f * cosine_of(a) + 0.6f, 0.6f * cosine_of(a + 23.0f) + 0.6f, 0.6f * cosine_of(a + 21.0f) + 0.6f);
 }
 
+// Caustics of water: `level` steps of sines that distort the point; bright where they meet.
 STAMP(dc_turbulence, seed = 10000, time = 0 [1, 1000], zoom = 8, level = 3 [1, 5]) {
     real c = (real)(1.0f);
     real a = p.x * zoom - 20.0f, b = p.y * zoom - 20.0f, u = a, v = b;
@@ -39,6 +41,7 @@ DEVICE real fraction_of_sine(real s, real t, float a, float a_rest, float b, flo
     return wrap_unit(sine_of(TWO_PI * (turns - nearest(turns))) * 43758.5453123f);
 }
 
+// Voronoise (I. Quilez): deltaX from a lattice to random cells, deltaY from cells to smooth noise.
 STAMP(dc_voronoise, zoom = 8, deltaX = 0.5 [0, 1], deltaY = 0.5 [0, 1]) {
     real sum = zero_real(), weights = zero_real();
     real a = p.x * zoom, b = p.y * zoom, ia = floor_of(a), ib = floor_of(b);
@@ -57,10 +60,12 @@ STAMP(dc_voronoise, zoom = 8, deltaX = 0.5 [0, 1], deltaY = 0.5 [0, 1]) {
     return gray(sum / weights);
 }
 
+// A hash of the integers x and y, -1 to 1.
 DEVICE real warp_hash(real x, real y) {
     return 2.0f * fraction_of_sine(x, y, 20.228594f, -5.5931406e-7f, 49.608597f, -1.040014e-6f) - 1.0f;
 }
 
+// Value noise on the integer lattice, -1 to 1.
 DEVICE real warp_noise(real x, real y) {
     real ix = floor_of(x), iy = floor_of(y), fx = x - ix, fy = y - iy, ux = fx * fx * fx, uy = fy * fy * fy;
     // the origin's smoothing is f^2 (3 - 2) f
@@ -68,6 +73,7 @@ DEVICE real warp_noise(real x, real y) {
                  blend(warp_hash(ix, iy + 1.0f), warp_hash(ix + 1.0f, iy + 1.0f), ux), uy);
 }
 
+// Four octaves of value noise, each turned against the last (fractal Brownian motion).
 DEVICE real warp_sum(real x, real y) {
     real f = zero_real();
     for (int k = 0; k < 4; k++) {
@@ -81,6 +87,7 @@ DEVICE real warp_sum(real x, real y) {
     return f / 0.9375f;
 }
 
+// The color at (x, y): noise of points that noise of noise has displaced (domain warping, I. Quilez).
 DEVICE Triple warp_map(real x, real y) {
     x = 0.7f * x;
     y = 0.7f * y;
@@ -93,6 +100,7 @@ DEVICE Triple warp_map(real x, real y) {
                   blend(blend(zero_real(), (real)(0.35f), m), (real)(0.02f), k));
 }
 
+// Domain warping, shaded by its gradient: e is the step of the differences, n the height of the unit normal.
 STAMP(dc_warping, randomize = 0, zoom = 1, x0 = 0) {
     real a = p.x * zoom + x0, b = p.y * zoom + x0, e = (real)(0.0045f);
     Triple c = warp_map(a, b), r = warp_map(a + e, b), s = warp_map(a, b + e);
@@ -103,6 +111,7 @@ STAMP(dc_warping, randomize = 0, zoom = 1, x0 = 0) {
     return scaled3(f, (c.x + k) * m + q, (c.y + 0.7f * k) * m + q, (c.z + 0.6f * k) * m + q);
 }
 
+// Worley noise: lines where the distances `first`, `second` and `third` to the nearest points of nine cells are close.
 STAMP(dc_worley, zoom = 7 [0.1, 50], pattern = 70 [0.1, 100], distort = 1 [0, 1]) {
     real first = (real)(1e9f), second = first, third = first;
     real a = p.x * zoom, b = p.y * zoom;
@@ -130,8 +139,10 @@ DEVICE whole mangled(whole a) {
     return a ^ (a >> 15);
 }
 
+// The hash as a number from -1 to 1.
 DEVICE real mangled_unit(whole a) { return real_of(mangled(a)) * 4.656612875245797e-10f; }
 
+// a b modulo 2^32; overflow of a signed product would be undefined.
 DEVICE whole times(whole a, whole b) { return whole_of_bits(bits_of_whole(a) * bits_of_whole(b)); }
 
 // The cell of u, up to 2 cells further by a hash.
@@ -180,6 +191,7 @@ DEVICE real noise_corner(bits h, real x, real y, real z) {
     return t > 0.0f ? square(square(t)) * (gx * x + gy * y + gz * z) : zero_real();
 }
 
+// A hash of the integers i, j and k.
 DEVICE bits lattice_hash(real i, real j, real k) {
     bits a = bits_of_whole(truncated(i)), b = bits_of_whole(truncated(j)), c = bits_of_whole(truncated(k));
     return mixed(a + mixed(b + mixed(c + 0x68e31da4u)));
@@ -204,6 +216,7 @@ DEVICE real simplex_noise(real x, real y, real z) {
     return 32.0f * n;
 }
 
+// The center of cell (i, j): on a grid of `size`, displaced by `distort` times noise.
 DEVICE Pair crackle_center(real i, real j, float z, float size, float distort) {
     if (distort == 0.0f) return pair(i * size, j * size);
     real a = simplex_noise(2.5f * i, 2.5f * j, (real)(2.5f * z));
@@ -211,7 +224,8 @@ DEVICE Pair crackle_center(real i, real j, float z, float size, float distort) {
     return pair((i + distort * a) * size, (j + distort * b) * size);
 }
 
-// A blurred disc whose cells shrink; in `ratio` how near the point is to its cell's border.
+// A random point of a blurred disc, moved toward the center of its Voronoi cell. *ratio: 0 at the center, 1 on the
+// border.
 DEVICE Pair crackled(float weight, float cellsize, float power, float distort, float scale, float plane, real *ratio,
                      Random *random) {
     real first = uniform(random), second = uniform(random), third = uniform(random), turn = uniform(random);
@@ -256,6 +270,8 @@ VARIATION(dc_crackle_wf, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 
     return p;
 }
 
+// A random point of a square (shape 0), a triangle-weighted disc (1) or a disc (2), and in *far how deep it lies in the
+// blurred edge, 0 to 1.
 DEVICE Pair perlin_point(float shape, float edge, real u, real v, real w, real *far) {
     real r = (1.0f + edge) * (shape == 2.0f ? u : (u + v > 1.0f ? 2.0f - u - v : u + v));
     Pair p = swapped(from_polar(0.5f * r, TWO_PI * w));
@@ -267,6 +283,7 @@ DEVICE Pair perlin_point(float shape, float edge, real u, real v, real w, real *
     return p;
 }
 
+// Random points whose noise lies between `low` and `high`, drawn up to select_bailout times; colored by the noise.
 VARIATION(dc_perlin, shape = 0, map = 0, select_centre = 0, select_range = 1, centre = 0.25, range = 0.25, edge = 0,
           scale = 1, octaves = 2 [1, 10], amps = 2, freqs = 2, z = 0, select_bailout = 10 [1, 100], color_only = 0) {
     real r1 = uniform(random), r2 = uniform(random), px = x, py = y, shade = zero_real();

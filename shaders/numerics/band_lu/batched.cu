@@ -4,6 +4,8 @@
 #define LDAB (2 * KL + KU + 1)
 #define A_AT(i, j) (((ulong)(j) * LDAB + (ulong)(KL + KU + (i) - (j))) * (ulong)count + (ulong)b)
 
+// One thread per system. L's factors replace the elements below the diagonal. infos[b]: the 1-based number of the first
+// zero pivot, 0 if there is none, as LAPACK's info.
 KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos, const int n, const int count) {
     int b = (int)thread_index();
     if (b >= count) return;

@@ -18,6 +18,8 @@
         size = size + fabs(product);                                       \
     }
 
+// The residuals of one row for `columns` <= COLUMNS right-hand sides: values = (b - A x)[row], size = (|A| |x| +
+// |b|)[row].
 DEVICE void residual_of_row(GLOBAL const REAL *band, GLOBAL const double *negated_x, GLOBAL const double *b,
                             GLOBAL double *values, GLOBAL double *size, long n, int kl, int ku, long row, int columns) {
     double total[COLUMNS], error[COLUMNS], sum[COLUMNS];
