@@ -58,6 +58,7 @@ def _encode_video(
     frames: list[Path], path: Path, fps: int, suffix: str, codec_choice: tuple[str, str, dict[str, str]], recipe: Json,
     high_range: bool,
 ) -> None:  # fmt: skip
+    """Writes .mp4, .mkv or .webm. `codec_choice` is encoder, pixel format and options; `high_range`: frames are PQ."""
     os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
     av = import_av()
     codec, pixel_format, options = codec_choice
@@ -71,7 +72,7 @@ def _encode_video(
         read = read_samples if pixel_format.endswith("10le") else read_pixels  # 16 or 8 bits per channel
         stream.height, stream.width = _even(read(frames[0])).shape[:2]
         context = stream.codec_context
-        # H.273 tags: BT.2020 with PQ for high dynamic range, else BT.709, whose primaries are those that sRGB has.
+        # H.273 tags: BT.2020 with PQ for high dynamic range, else BT.709, which has the primaries of sRGB.
         context.color_primaries, context.color_trc = (BT2020, PQ) if high_range else (BT709, BT709)
         context.colorspace, context.color_range = BT2020_MATRIX if high_range else BT709, LIMITED_RANGE
         for path_of_frame in frames:

@@ -1,6 +1,7 @@
-"""Bilinear approximation: steps of 4, 8, 16, ... iterations, d' = A d + B c, where the difference d is small.
+"""Bilinear approximation (BLA): steps of 4, 8, 16, ... iterations, d' = A d + B c, where the difference d is small.
 
-Zhuoran's BLA (2022), as C. Heiland-Allen's notes (mathr.co.uk) have it. One iteration of z^n + c has A = n Z^(n-1),
+A pixel's iterate is Z + d for the reference orbit Z (reference.py); c is the difference of the pixel's parameter.
+Source: Zhuoran (2022), as C. Heiland-Allen's notes (mathr.co.uk) have it. One iteration of z^n + c has A = n Z^(n-1),
 B = 1 and the radius R of d at which the terms that are left out reach double's precision. Two steps x and y, in this
 order, merge to A = Ay Ax, B = Ay Bx + By and R = min(Rx, (Ry - |Bx| max|c|) / |Ax|).
 """
@@ -61,6 +62,7 @@ def step_table(orbit: Orbit, power: int, log2_c: float, first_end: int, wide: bo
 
 
 def _single_steps(orbit: Orbit, power: int, first_end: int, moves_c: bool) -> Steps:
+    """The steps of one iteration from iterates 1 to n - 1; without `moves_c` (c is fixed) B is 0."""
     z, exponents = orbit.mantissas[1:-1], orbit.exponents[1:-1].astype("i8")
     size = np.maximum(abs(z.real), abs(z.imag))
     _, shift = np.frexp(size)
@@ -82,6 +84,7 @@ def _normalize(numbers: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _merge(steps: Steps, log2_c: float) -> Steps:
+    """Half as many steps, twice as long: each pair of neighbors x and y becomes one, by the formulas above."""
     x, y = Steps(*(part[0::2] for part in steps)), Steps(*(part[1::2] for part in steps))
     a = _normalize(x.a * y.a, x.a_exponent + y.a_exponent)
     carried, exponent = y.a * x.b, y.a_exponent + x.b_exponent
@@ -95,6 +98,7 @@ def _merge(steps: Steps, log2_c: float) -> Steps:
 
 
 def _records(steps: Steps, wide: bool) -> np.ndarray:
+    """The steps as records of dtype STEP, for the kernels."""
     records = np.zeros(len(steps.a), STEP)
     for name, numbers, exponents in (("a", steps.a, steps.a_exponent), ("b", steps.b, steps.b_exponent)):
         scale = 1.0 if wide else np.ldexp(1.0, np.clip(exponents, -1070, 1020).astype("i4"))

@@ -27,7 +27,7 @@ SHALLOWEST_STEPS = Decimal("1e-12")  # above it no step of bilinear approximatio
 FORMULAS = {"mandelbrot": ("power", 0), "julia": ("power", 0), "tricorn": ("tricorn", 1),
             "burning_ship": ("burning_ship", 2)}  # fmt: skip
 FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double does not resolve a formula
-# Passed by value: the sample's place in the plane, and what the kernels ask of the reference and the colors.
+# The kernels' argument View, passed by value: the position of the sample, the reference orbit, and the coloring.
 VIEW = np.dtype([
     ("corner", "f8", 2),  # the tile's first sample, in pixels from the picture's center
     ("center", "f8", 2),  # center of the view, for formulas
@@ -35,30 +35,35 @@ VIEW = np.dtype([
     ("height", "f8"), ("pixels", "f8"),  # the view's height is height * 2^height_exponent; the picture's, in pixels
     ("height_exponent", "i4"), ("width", "i4"), ("height_in_pixels", "i4"),  # and the tile's sizes
     ("max_iterations", "i4"), ("samples", "i4"),
-    ("first_end", "i4"), ("last", "i4"), ("restart", "i4"),  # indices of the orbit: rebase at both ends, to `restart`
+    ("first_end", "i4"), ("last", "i4"), ("restart", "i4"),  # indices of the reference orbit; see Reference
     ("levels", "i4"), ("capacity", "i4"),  # sizes of the table of steps
     ("color_density", "f4"), ("color_offset", "f4"), ("relief", "f4"), ("padding", "i4"), ("more_padding", "i4", 2),
 ])  # fmt: skip
 
 
 class Reference(NamedTuple):
-    """The reference orbit of a view, which for Julia sets is followed by the critical orbit; and its steps."""
+    """The reference orbit of a view, Z_0, Z_1, ..., and the table of bilinear steps along it.
+
+    A pixel's iterate is Z_n + d_n. Where |Z_n + d_n| < |d_n|, and at the orbit's end, index `first_end`, the pixel is
+    rebased: it goes on with d = Z_n + d_n at index `restart`, where Z is 0. `restart` is 0, except for Julia sets:
+    there the orbit of the critical point 0 follows the orbit of the view's center.
+    """
 
     orbit: Orbit
-    steps: StepTable | None
+    steps: StepTable | None  # None: every iteration is computed
     first_end: int
     restart: int
-    wide: bool
+    wide: bool  # differences need floatexp (mantissa and exponent), since products leave double's range
 
 
 @lru_cache(maxsize=4)
-def reference_of(
+def compute_reference(
     settings: Settings, julia_c: Point, corner_distance: float, with_steps: bool = True,
     deadline: float = math.inf,
 ) -> Reference:  # fmt: skip
-    """Computes the reference of a view; `corner_distance` is the distance of its corners from its center, in heights.
+    """Computes the reference of a view, whose corners are `corner_distance` heights from its center.
 
-    There are steps for analytic formulas, and for colorings that do not look at every iterate.
+    There are steps only for analytic formulas and for colorings that do not need every iterate.
     """
     view, formula = settings.view, FORMULAS[settings.kind][0]
     numbers = *view.center, *(julia_c if settings.kind == "julia" else ())
@@ -75,8 +80,8 @@ def reference_of(
         log2_c = float(view.height.ln()) / math.log(2) + math.log2(corner_distance)
     first_end = (restart or len(orbit.mantissas)) - 1
     wide, steps = view.height < WIDE_HEIGHT, None
-    is_analytic, sees_all = FORMULAS[settings.kind][1] == 0, settings.coloring in ("stripe", "trap")
-    if with_steps and view.height <= SHALLOWEST_STEPS and is_analytic and not sees_all:
+    is_analytic, needs_all = FORMULAS[settings.kind][1] == 0, settings.coloring in ("stripe", "trap")
+    if with_steps and view.height <= SHALLOWEST_STEPS and is_analytic and not needs_all:
         check_memory(600 * len(orbit.mantissas), "settings: max_iterations: the table of steps")
         steps = step_table(orbit, settings.power, log2_c, first_end, wide)
     return Reference(orbit, steps, first_end, restart, wide)
@@ -122,7 +127,7 @@ class KernelPass:
 
     def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: Point, deadline: float) -> None:
         distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
-        reference = reference_of(settings, julia_c, distance, self._with_steps, deadline)
+        reference = compute_reference(settings, julia_c, distance, self._with_steps, deadline)
         orbit, steps, view = reference.orbit, reference.steps, self._view
         view["first_end"], view["last"] = reference.first_end, len(orbit.mantissas) - 1
         view["restart"] = reference.restart

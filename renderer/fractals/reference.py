@@ -1,6 +1,7 @@
-"""Reference orbits in fixed point: Python's integers, exact to the last bit, hold numbers of any length.
+"""Reference orbits in fixed point: a number is an integer of Python, in units of 2^-bits, of any length.
 
-A step takes 2 us at 1e-300 and 7 us at 1e-1000, so no library of multiple precision is needed.
+deep_zoom.py perturbs the orbit for each pixel. A step takes 2 us at 1e-300 and 7 us at 1e-1000, so no library of
+multiple precision is needed.
 """
 
 import math
@@ -71,12 +72,16 @@ def reference_orbit(
             x, y = step(x, y)
             real, imaginary = _parts(x, y)
             parts += real, imaginary
-            if max(real[1], imaginary[1]) > bits - 61 and _escaped(real, imaginary, bits):  # first: one is above 8
+            if max(real[1], imaginary[1]) > bits - 61 and _escaped(
+                real, imaginary, bits
+            ):  # the quick test: |x| or |y| > 8
                 return _orbit(parts, bits)
     return _orbit(parts, bits)
 
 
 def _step(formula: str, power: int, a: int, b: int, bits: int) -> Step:
+    """The function that maps z = (x, y) to the next iterate, for c = (a, b); all in units of 2^-bits."""
+
     def square(x: int, y: int) -> tuple[int, int]:
         return ((x * x - y * y) >> bits) + a, (x * y >> bits - 1) + b
 
@@ -107,11 +112,13 @@ def _parts(x: int, y: int) -> tuple[tuple[float, int], tuple[float, int]]:
 
 
 def _escaped(real: tuple[float, int], imaginary: tuple[float, int], bits: int) -> bool:
+    """True if |z|^2 > ESCAPE2, for the _parts() of z in units of 2^-bits."""
     x, y = (math.ldexp(number, cut - bits) for number, cut in (real, imaginary))
     return x * x + y * y > ESCAPE2
 
 
 def _orbit(parts: list[tuple[float, int]], bits: int) -> Orbit:
+    """The Orbit of the _parts() of all iterates; an exponent other than 0 only where z is below 2^SMALLEST_EXPONENT."""
     table = np.array(parts, "f8").reshape(-1, 2, 2)
     mantissas, exponents = np.frexp(table[..., 0])
     exponents = np.where(mantissas == 0, -(1 << 28), exponents + table[..., 1].astype("i8") - bits)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
-from renderer.fractals.deep_zoom import KernelPass, reference_of, to_binary
+from renderer.fractals.deep_zoom import KernelPass, compute_reference, to_binary
 from renderer.fractals.reference import reference_orbit
 from renderer.fractals.settings import Settings
 from renderer.gpu import DeviceContext
@@ -94,7 +94,7 @@ def test_steps_change_no_count(device, rng):
     settings = raw(max_iterations=2500, view=DeepView(SEAHORSE, "1e-28"))
     where = points(rng, 40)
     skipping = exact.drawn_counts(device, settings, where)
-    assert reference_of(settings, settings.c, 1.0).steps.levels > 3
+    assert compute_reference(settings, settings.c, 1.0).steps.levels > 3
     plain = exact.drawn_counts(device, settings, where, with_steps=False)
     assert (skipping[:, 0] == plain[:, 0]).all() and np.allclose(skipping[:, 1], plain[:, 1], rtol=1e-4)
 
@@ -166,7 +166,7 @@ def test_reference_orbit_equals_floats():
 def test_frames_of_a_zoom_share_a_reference():
     reference_orbit.cache_clear()
     for height in ("3", "1e-10", "1e-28"):
-        reference_of(Settings(view=DeepView(SEAHORSE, height), max_iterations=300), (0, 0), 1.0)
+        compute_reference(Settings(view=DeepView(SEAHORSE, height), max_iterations=300), (0, 0), 1.0)
     assert reference_orbit.cache_info().misses == 1
 
 

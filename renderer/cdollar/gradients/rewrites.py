@@ -1,8 +1,10 @@
-"""Rewrites of expressions for reverse mode: calls are inlined, and values that are repeated are evaluated once.
+"""Rewrites of expressions for reverse mode: calls are inlined, and repeated values are evaluated once, into arrays.
 
-Reverse mode costs a small multiple of a function, however many arguments it has; a tangent function costs one for each.
-So device functions without loops are inlined, and differentiated as expressions. Nodes, lets, components and
-abstractions: ir/dag.py. A bound variable is the index of a function or of a reduction, as i in `b(i) = sum(a(i, k))`.
+Reverse mode costs a small multiple of the function, whatever the number of its arguments; a tangent function costs one
+evaluation for each argument. So device functions without loops are inlined and differentiated as expressions. Nodes,
+lets, components and abstractions: ir/dag.py. A bound variable is the index of a function or of a reduction, as i and k
+in `b(i) = 2 * sum(a(i, k))`. LargeHoister changes this to `t(i) = sum(a(i, k)); b(i) = 2 * t(i)`, so that the gradient
+reads each sum where it would compute it again.
 """
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
@@ -116,9 +118,9 @@ def may_leave(branch: device.BranchOp) -> bool:
 
 
 class LargeHoister(ReductionHoister):
-    """Makes each reduction that depends on bound variables a function of these variables.
+    """Makes each reduction that depends on bound variables a function of these variables, which becomes an array.
 
-    A reduction that is the body of a function stays.
+    A reduction that is the whole body of a function stays: the function is that array already.
     """
 
     def _with_scope(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
@@ -136,15 +138,15 @@ class LargeHoister(ReductionHoister):
 
 
 def renamed(dag: ir.Dag, values: Nodes, variables: Context, reduced: bool = False) -> tuple[Context, Nodes]:
-    """New variables with the ranges of `variables`, and the values over the new variables."""
+    """New variables with the ranges of `variables`, and the values with the new variables in place of the old ones."""
     new = tuple(ir.BoundVariable(v.name, v.type, v.range, reduced) for v in variables)
     return new, ir.substitute(dag, values, dict(zip(variables, map(dag.bound_variable, new), strict=True)))
 
 
 def read_once(dag: ir.Dag, values: Nodes, variables: Context) -> Nodes:
-    """Values over `variables` as the components of a function that is evaluated once, read at these variables.
+    """Stores values over `variables` in a function that is evaluated once; returns its components at the variables.
 
-    The reductions in the function get new variables too.
+    For values u(i), v(i): f = (j -> (u(j), v(j))), and f(i)[0], f(i)[1]. The reductions in f get new variables too.
     """
     new, bodies = renamed(dag, values, variables)
     function = dag.abstraction(new, alpha_rename(dag, bodies), is_array=True)

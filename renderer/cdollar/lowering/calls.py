@@ -1,7 +1,9 @@
 """Calls, indices and slices of functions, and assignments to elements: `f(x)`, `a[2]`, `a[1:3]`, `a[2] = x`.
 
-A call is tried in the order of the C$ paper: ordinary, user-defined, currying, promotion. A slice is a function whose
-indices start at 0, as in NumPy. An assignment to elements makes a new function.
+A call is tried in the order of the C$ paper: ordinary, user-defined, currying (`a(2)` of a function of two indices is a
+function of the second), promotion (`sqrt(a)` is the function i -> sqrt(a(i))). A slice is a function whose indices
+start at 0, as in NumPy: `a[2:8:3]` is k -> a(2 + 3 * k) for k in 0..2. An assignment to elements makes a new function:
+`a[2:8:3] = b` is i -> i >= 2 && (i - 2) % 3 == 0 && (i - 2) / 3 < 2 ? b((i - 2) / 3) : a(i).
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,7 +78,7 @@ def _finite_slice(tree: ast.Slice, range_: Range, low: int | None, high: int | N
 
 
 def sliced_index(body: Body, variable: BoundVariable, slice_: SliceArgument) -> DataValue:
-    """The index that a slice reads at a new variable, which gets the slice's range."""
+    """The index low + step * `variable` at which a slice reads its function; `variable` gets the slice's range."""
     index = body.dag.bound_variable(variable)
     variable.range = UNKNOWN
     if slice_.low is not None and slice_.size is not None:
@@ -87,15 +89,16 @@ def sliced_index(body: Body, variable: BoundVariable, slice_: SliceArgument) -> 
     return DataValue(ty.INT, (index,))
 
 
-# For each sliced dimension: the index in the function that is assigned, and the size of the slice (None: unknown).
+# For each sliced dimension: the index of the assigned function b, (i - 2) / 3 in the example above, and the size of the
+# slice (None: unknown).
 SliceIndices = list[tuple[DataValue, int | None]]
 
 
 def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
     """The subject with `tree.value` at the indices; raises CS0324.
 
-    New names in the indices are bound variables over the domain. To a slice, one value for all elements is assigned or
-    a function of the slice's indices, which start at 0.
+    New names in the indices are bound variables over the domain: `a[i, 0] = f(i)`. A slice takes one value for all of
+    its elements, or a function of the slice's indices, which start at 0.
     """
     body.require_host()
     subject = lower_operand(body, tree.subject)
@@ -132,9 +135,10 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
 def index_conditions(
     body: Body, index: ast.AstNode, variable: BoundVariable, point: Node, slice_indices: SliceIndices
 ) -> list[Node]:
-    """The conditions under which `point`, the value of `variable`, is an assigned index of its dimension.
+    """The conditions under which `index` selects the value `point` of `variable`, an index of one dimension.
 
-    A slice adds the index in the assigned function to `slice_indices`.
+    `a[2] = x` has the condition point == 2, `a[i] = x` has none. A slice adds the index of the assigned function to
+    `slice_indices`.
     """
     if isinstance(index, ast.Blank):
         index = ast.Slice(index.span, None, None, None)
@@ -150,7 +154,7 @@ def index_conditions(
 
 
 def slice_conditions(body: Body, slice_: SliceArgument, point: Node, slice_indices: SliceIndices) -> list[Node]:
-    """The conditions under which `point` is in a slice; adds its index in the slice to `slice_indices`."""
+    """The conditions under which `point` is in a slice; adds its position in the slice to `slice_indices`."""
     if slice_.low is None or slice_.size is None:
         slice_indices.append((DataValue(ty.INT, (point,)), None))
         return []
@@ -168,7 +172,7 @@ def slice_conditions(body: Body, slice_: SliceArgument, point: Node, slice_indic
 
 
 def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceIndices) -> DataValue:
-    """The assigned value, or the element of the assigned function at the slices' indices."""
+    """The assigned value; of an assigned function, its element at the positions in the slices."""
     with body.guarded():
         value = lower_operand(body, tree.value)
         if isinstance(value, DataValue):
@@ -274,7 +278,7 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
 
 
 def resolve_arguments(body: Body, values: list[Argument], tree: ast.Call) -> list[Any]:
-    """The arguments of a call, overload sets resolved: operands, domains, tuples and blanks."""
+    """The arguments of a call, with a function in place of each overload set (conversions.resolve)."""
     pairs = zip(values, argument_spans(tree), strict=False)
     return [
         v if isinstance(v, (Omitted, DomainValue, TupleValue)) else conversions.resolve(body, v, span)
@@ -285,7 +289,7 @@ def resolve_arguments(body: Body, values: list[Argument], tree: ast.Call) -> lis
 def with_default_arguments(
     body: Body, overloads: Overloads, values: list[Value]
 ) -> tuple[UserFunction, list[Value]] | None:
-    """The first overload that fits with defaults for missing arguments, and all its arguments; None if none fits."""
+    """The first overload that fits with its defaults for missing arguments, and all arguments; None if none fits."""
     for function in overloads:
         defaults = [p.default for p in function.declaration.parameters[len(values) :]]
         if not defaults or None in defaults:
@@ -297,7 +301,7 @@ def with_default_arguments(
 
 
 def default_value(body: Body, tree: ast.AstNode) -> Value:
-    """The value of a default argument, which depends on no variable."""
+    """The value of a default argument, lowered once for all calls: it depends on no variable."""
     key = tree, body.in_device_code, body.program.host.abstract_depth > 0
     apart = Body(body.program, in_device_code=body.in_device_code)
     return body.program.lower_once(key, lambda: lower_expression(apart, tree))
@@ -317,7 +321,7 @@ def call_user(body: Body, function: UserFunction, values: Sequence[Value], tree:
 
 
 def promote_user_call(body: Body, function: UserFunction, values: list[Any], tree: ast.Call) -> Operand:
-    """Promotes a call: functions given for data parameters are applied point by point."""
+    """Promotes a call: a function that is given for a parameter of data is applied point by point."""
     is_functional = [not isinstance(type_, ty.Data) for type_ in function.parameter_types]
     lifted = [v for v, functional in zip(values, is_functional, strict=True) if not functional]
 
@@ -353,7 +357,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
 
 
 def curry(body: Body, function: FunctionValue, values: list[Any], tree: ast.Call) -> FunctionValue:
-    """`a(2)`, `a(, k)`: a function of the dimensions that are left free."""
+    """`a(2)` or `a(, k)`: the function of the dimensions without an argument."""
     free: list[BoundVariable] = []
     for position, value in enumerate(values):
         if isinstance(value, Omitted):
@@ -381,6 +385,6 @@ def apply_converted(
 
 
 def argument_spans(tree: ast.AstNode) -> Iterator[Span]:
-    """The spans of a call's arguments; then the span of the call, for default arguments and operands."""
+    """The spans of a call's arguments, then endlessly the span of the call, for default arguments and operands."""
     arguments = tree.arguments if isinstance(tree, ast.Call) else []
     return chain((argument.span for argument in arguments), repeat(tree.span))

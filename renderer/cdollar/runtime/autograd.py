@@ -1,4 +1,7 @@
-"""C$ functions inside PyTorch's autograd and JAX's transformations; each library is imported by its function alone."""
+"""C$ functions inside PyTorch's autograd and JAX's transformations, by vjp() of function.py.
+
+Each library is imported only when its function is called.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -11,8 +14,11 @@ from renderer.cdollar.runtime.function import Function, vector_product, vjp
 
 
 def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]], dict[int, Array]]:
-    """A function of positions of parameters, a vector and the arguments: the derivatives by position."""
-    vector_product(function)  # an error of a wrong function comes before the first call
+    """Returns pullback(positions, (vector, *arguments)): the derivative by the parameter at each position.
+
+    The vector has the shape of the result; a derivative is its product with the Jacobian.
+    """
+    vector_product(function)  # raises before the first call if the function has no such derivative
     made = functools.cache(lambda *names: vjp(function, *names))
 
     def derivatives(positions: Sequence[int], values: Sequence[object]) -> dict[int, Array]:
@@ -35,7 +41,8 @@ def torch_function(function: Function) -> Callable[..., Any]:
         @staticmethod
         def forward(ctx: Any, *values: Any) -> Any:
             ctx.save_for_backward(*(value for value in values if isinstance(value, torch.Tensor)))
-            ctx.others = [torch if isinstance(value, torch.Tensor) else value for value in values]  # torch: a tensor
+            # `torch` in place of a tensor marks the next saved tensor.
+            ctx.others = [torch if isinstance(value, torch.Tensor) else value for value in values]
             return torch.from_dlpack(function(*(v.detach() if isinstance(v, torch.Tensor) else v for v in values)))
 
         @staticmethod
@@ -53,8 +60,8 @@ def torch_function(function: Function) -> Callable[..., Any]:
 def jax_function(function: Function) -> Callable[..., Any]:
     """A C$ function of arrays for JAX, inside jit, grad and vmap: a callback with the derivatives of vjp().
 
-    Python's numbers are constants of the trace. The result's shape, which a trace needs, is found by a call with
-    arrays of ones, so it must not depend on their values. Raises ImportError without JAX.
+    Python's numbers are constants of the trace. A trace needs the result's shape: a call with arrays of ones gives it,
+    so it must not depend on the arrays' values. Raises ImportError without JAX.
     """
     import jax
 
@@ -66,10 +73,13 @@ def jax_function(function: Function) -> Callable[..., Any]:
         floats = [k for k in arrays if arranged[k].dtype.kind == "f"]
 
         def filled(given: Sequence[Any]) -> list[Any]:
+            """All arguments, with the traced arrays `given` in their positions."""
             known = dict(zip(arrays, map(np.asarray, given), strict=False))
             return [known.get(k, value) for k, value in enumerate(arranged)]
 
         def on_host(compute: Callable[..., Any], like: Any, *given: Any) -> Any:
+            """JAX's callback of compute(*given), whose result has the shapes and types of `like`."""
+
             def typed(*arguments: Any) -> Any:
                 return jax.tree.map(lambda wanted, made: np.asarray(made, wanted.dtype), like, compute(*arguments))
 

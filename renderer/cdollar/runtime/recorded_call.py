@@ -81,7 +81,7 @@ class RecordedCall:
         self._last = dict(enumerate(values)) if self._borrowed else {}  # keeps borrowed memory alive
         inputs = {id(b) for _, upload, _ in self._uploads for b in upload.buffers}
         inputs |= {id(b) for k in self._borrowed for b in values[k].representation.buffers}
-        # A result that no launch writes, or that is an argument, or two that are one, are not repeated.
+        # A call is not repeated if no launch writes a result, a result is an argument, or two are one buffer.
         ids, are_written = {id(b) for b in buffers}, all(all(recorded.uses) for recorded in self._results)
         self.is_possible = are_written and not inputs & ids and len(ids) == len(buffers)
         self._scalars: list[tuple[int, RecordedLaunch, int, ToArgument]] = []

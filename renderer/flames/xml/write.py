@@ -22,9 +22,8 @@ OMITTED = {  # attribute -> its default value, which is not written
     "low_density_brightness": 0.0, "saturation": 1.0, "fg_opacity": 1.0, "balancing_red": 1.0, "balancing_green": 1.0,
     "balancing_blue": 1.0, "bg_transparency": False,
 } | {f.name: f.default for f in fields(Flame) if f.name.startswith("cam_") or f.name in LENS}  # fmt: skip
-FILTER_NAMES = {
-    drawn: named for named, drawn in FLAM3_FILTERS.items()
-}  # filter -> the filter_shape with which flam3 draws it
+# Filter -> the name in filter_shape for which flam3 draws it: flam3 exchanges some of the names.
+FILTER_NAMES = {drawn: named for named, drawn in FLAM3_FILTERS.items()}
 
 
 def _format_value(value: Any) -> str:
@@ -38,6 +37,7 @@ def _format_value(value: Any) -> str:
 
 
 def _element(tag: str, attributes: dict[str, Any], children: Iterable[str] = (), indent: str = "   ") -> str:
+    """One XML element; `children` are elements as text."""
     listed = "".join(f' {name}="{escape_attribute(_format_value(value))}"' for name, value in attributes.items())
     children = list(children)
     if not children:
@@ -51,6 +51,7 @@ def to_xml(keyframes: Iterable[KeyFrame]) -> str:
 
 
 def _flame_element(key: KeyFrame) -> str:
+    """The <flame> element of a key frame: the attributes without defaults, then xforms and palette, or layers."""
     flame = key.flame
     attributes: dict[str, Any] = {"name": key.extra["name"]} if "name" in key.extra else {}
     for name, attribute in FLAME_ATTRIBUTES.items():
@@ -83,6 +84,7 @@ def _body(flame: Flame, is_jwildfire: bool) -> list[str]:
 
 
 def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
+    """An <xform> or <finalxform> element; raises InputError for an xform of a 3D flame."""
     affine, post = (
         plane_coefficients(getattr(xform, n), xform.extra, name) for n, name in (("affine", "coefs"), ("post", "post"))
     )

@@ -56,7 +56,7 @@ def axis_variance(x: Any, axis: int | None = -1, ddof: int = 0, device: Device |
 def _reduced(x: Any, axis: int | None, device: Device | None, statistic: str, ddof: int = 0) -> Any:
     """A statistic, "sum", "mean" or "variance", along an axis or of all numbers, on the host or a device."""
 
-    def on_rows(rows: np.ndarray) -> np.ndarray:
+    def reduce_rows(rows: np.ndarray) -> np.ndarray:
         if statistic == "variance":
             return _row_variances(rows, ddof)
         sums = _aggregate_rows(rows)
@@ -64,14 +64,14 @@ def _reduced(x: Any, axis: int | None, device: Device | None, statistic: str, dd
 
     if not device:
         values, axis = (on_host(x).reshape(-1), 0) if axis is None else (x, axis)
-        return as_given(x, _along(values, axis, on_rows, 0.0 if statistic == "sum" else np.nan), device)
+        return as_given(x, _reduce_axis(values, axis, reduce_rows, 0.0 if statistic == "sum" else np.nan), device)
     if axis is None:
         if statistic == "variance":
             return as_given(x, variance([device], x, ddof), device)
         return as_given(x, mean([device], x) if statistic == "mean" else array_sum([device], x).rounded(), device)
     lines = _Lines(device, x, axis)
     divisor = {"sum": 1, "mean": lines.length, "variance": lines.length - ddof}[statistic]
-    reduced = lines.reduced("variance" if statistic == "variance" else "sum", on_rows, divisor)
+    reduced = lines.reduced("variance" if statistic == "variance" else "sum", reduce_rows, divisor)
     return as_given(x, reduced + 0.0 if statistic == "mean" else reduced, device)  # no mean is -0
 
 
@@ -130,7 +130,11 @@ def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The dot products (r, c) of the rows of a (r, k) with the rows of b (c, k)."""
+    """The dot products (r, c) of the rows of a (r, k) with the rows of b (c, k), each rounded once.
+
+    A usual product is exact as two doubles, the rounded product and its error. Others (zero, tiny, huge, not finite)
+    are recomputed as fractions, or for a row with NaN or infinity as a plain sum.
+    """
 
     def for_products(of_a: np.ndarray, operation: Callable[..., np.ndarray], of_b: np.ndarray) -> np.ndarray:
         return operation(of_a[:, None, :], of_b[None]).reshape(len(a) * len(b), -1)
@@ -190,9 +194,10 @@ def _device_product(device: Device, left: Any, right: Any, sizes: tuple[int, int
 
 
 class _Lines:
-    """The lines of an array along one axis, in the memory of a device.
+    """The lines of an array along one axis, in the memory of a device: each line is reduced to one number.
 
-    `shape` is (product of the axes before it, product of the axes after it, `length`).
+    `shape` is (product of the axes before the axis, product of the axes after it, `length` of the axis), in the order
+    in which the array lies in memory; `out_shape` is the array's shape without the axis.
     """
 
     def __init__(self, device: Device, x: Any, axis: int):
@@ -212,8 +217,8 @@ class _Lines:
         self._stored_shape = (*dims[:axis], *dims[axis + 1 :])
         self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
 
-    def reduced(self, kind: str, on_rows: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
-        """The results of all lines; on_rows(lines) recomputes results of which the device is not certain."""
+    def reduced(self, kind: str, reduce_rows: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
+        """The results of all lines; reduce_rows(lines) recomputes on the host those that the device cannot certify."""
         if self._operand is None or divisor <= 0:  # empty array: a sum (divisor 1) is 0, a mean or variance is NaN
             return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.length else np.nan)
         operand, centers = (self._operand, self._strides), None
@@ -221,9 +226,9 @@ class _Lines:
             centers, _ = reduce_lines(self.device, "sum", self.shape, operand, divisor=self.length)
         out, doubts = reduce_lines(self.device, kind, self.shape, operand, None, divisor, centers)
         if doubts.any():
-            before, behind, length = self.shape
-            lines = self._operand.read().reshape(before, length, behind).transpose(0, 2, 1)
-            out[doubts] = on_rows(lines[doubts])
+            before, after, length = self.shape
+            lines = self._operand.read().reshape(before, length, after).transpose(0, 2, 1)
+            out[doubts] = reduce_rows(lines[doubts])
         return np.ascontiguousarray(out.reshape(self._stored_shape).transpose(self._out_axes))
 
 
@@ -234,20 +239,20 @@ def _checked_axis(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def _along(x: np.ndarray, axis: int, work: Callable[[np.ndarray], np.ndarray], of_nothing: float) -> np.ndarray:
-    """work(rows) for the lines of x along an axis, in blocks by all cores; `of_nothing` if x is empty."""
+def _reduce_axis(x: np.ndarray, axis: int, reduce_rows: Callable[[np.ndarray], np.ndarray], empty: float) -> np.ndarray:
+    """reduce_rows(lines) for the lines of x along an axis, in blocks by all cores; `empty` everywhere if x is empty."""
     x = _checked(x, "x").astype("f8", copy=False)
     lines = np.moveaxis(x, _checked_axis(axis, x.ndim), -1)
     rows = lines.reshape(-1, lines.shape[-1]) if x.size else np.zeros((0, 1))
     if not x.size:
-        return np.full(lines.shape[:-1], of_nothing)
+        return np.full(lines.shape[:-1], empty)
     if rows.shape[1] > 1 << 26:
         raise InputError(f"axis {axis} has {rows.shape[1]} numbers; at most {1 << 26} are added along an axis")
     step = max(1, BLOCK // rows.shape[1])
     out = np.empty(len(rows))
 
     def reduce_block(first: int) -> None:
-        out[first : first + step] = work(np.ascontiguousarray(rows[first : first + step]))
+        out[first : first + step] = reduce_rows(np.ascontiguousarray(rows[first : first + step]))
 
     with ThreadPoolExecutor(available_cores()) as pool:
         list(pool.map(reduce_block, range(0, len(rows), step)))

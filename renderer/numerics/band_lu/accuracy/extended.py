@@ -36,6 +36,7 @@ def _difference(a: Pair, b: Pair) -> Pair:
 
 
 def _quotient(a: Pair, b: Pair) -> Pair:
+    """a / b: the quotient of the high parts, plus the remainder over b's high part."""
     first = a[0] / b[0]
     rest = _difference(a, _product((first, np.zeros_like(first)), b))
     return two_sum(first, rest[0] / b[0])
@@ -67,7 +68,7 @@ class ExtendedFactors:
             stored[rows_of_a, ku - d + self.kl] = ab[d, columns]
 
         def from_diagonal(first: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-            """A view (2, n, *shape) whose entry j begins `first` elements behind the diagonal element of row j."""
+            """A view (2, n, *shape) whose entry j begins `first` elements after the diagonal element of row j."""
             start = storage[:, reach * width + self.kl + first :]
             strides = storage.strides[0], width * 8, *strides
             return np.lib.stride_tricks.as_strided(start, (2, n, *shape), strides)
