@@ -61,6 +61,10 @@ class ReverseMode:
     `adjoints` holds the adjoints of each component of a node, by the context (the bound variables) of the adjoint.
     `reads` holds the reads of each function, each with the component of the function that the contribution belongs to.
     `active` holds the nodes that depend on a leaf. `outside` holds the free variables of the loss.
+
+    For the loss sum(x(i) * y) of the example above, with component 0 of all nodes:
+        adjoints[loss] = {(): 1}, adjoints[x(i) * y] = {(i,): 1}, adjoints[x(i)] = {(i,): y}, adjoints[y] = {(i,): x(i)}
+        reads[x] = [the read x(i) in the context (i,) with the value y]
     """
 
     def __init__(self, dag: ir.Dag, tangents: TangentFunctions):

@@ -1,6 +1,8 @@
 """Repeats the launches of a call of a C$ function, for later calls with arguments of the same shapes and types.
 
-function.py makes a RecordedCall from the Recording of the first call (targets/graph_target.py).
+Only buffers and numbers change between calls. So a RecordedCall finds, for each of them, its uses: the launches that
+take it, with its position among their arguments; repeat() replaces it there and launches. function.py makes a
+RecordedCall from the Recording of the first call (targets/graph_target.py).
 """
 
 import weakref
@@ -30,8 +32,8 @@ class RecordedResult:
         representation = array.representation
         assert representation is not None
         self._ranges, self._types, self.buffers = representation.ranges, representation.types, representation.buffers
-        self._facts = array.type, array.result, array.origin
-        self._holder = weakref.ref(representation)  # alive while a caller holds the last result
+        self._description = array.type, array.result, array.origin
+        self._holder = weakref.ref(representation)  # dead once no caller holds the last result
         self.uses: list[Uses] = []
 
     def renew(self, device: Device) -> None:
@@ -45,15 +47,16 @@ class RecordedResult:
         """The result of the launches."""
         representation = Representation(self._ranges, self.buffers, self._types)
         self._holder = weakref.ref(representation)
-        type_, result, origin = self._facts
+        type_, result, origin = self._description
         return Array(type_, result, origin, target, representation, checks)
 
 
 class RecordedCall:
     """The launches of one call, to be repeated with other arguments of the same shapes and types.
 
-    repeat() sets the kernel arguments that change: uploaded arrays, buffers of arguments that are on the device
-    (borrowed), numbers, result buffers and status words. `is_possible` is False if the call cannot be repeated.
+    What changes from call to call: arrays that are uploaded (whole, or a region of each), buffers of arguments that are
+    on the device already (borrowed), numbers, result buffers, and status words, which report failed checks.
+    `is_possible` is False if the call cannot be repeated.
     """
 
     def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array | Results) -> None:
@@ -72,7 +75,7 @@ class RecordedCall:
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
         uploads = [(nodes[id(u.node)], u) for u in recording.uploads if id(u.node) in nodes]
         self._uploads = [(k, u, is_whole_upload(u, values[k])) for k, u in uploads]
-        self._whole = {id(u): uses.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
+        self._whole_uses = {id(u): uses.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
         self._borrowed: dict[int, list[Uses]] = {
             k: [uses.get(id(buffer), []) for buffer in value.representation.buffers]
             for k, value in enumerate(values)
@@ -143,7 +146,7 @@ class RecordedCall:
         buffer = self._device.replace_contents(upload.buffers[0], array)
         if buffer is not upload.buffers[0]:
             upload.buffers[0] = buffer
-            set_argument(self._whole[id(upload)], buffer)
+            set_argument(self._whole_uses[id(upload)], buffer)
 
     def _replace_borrowed(self, values: list[Any]) -> None:
         """Set the buffers of arguments on the device; borrowed memory is released when no kernel uses it any more."""

@@ -58,11 +58,16 @@ class LightSampler:
     `environment` is the distribution of the environment map or None. Of the constructor's arguments, `primitives` are
     the primitives of the static BVH, `materials` (m,) MATERIAL, `instanced` the emissive triangles of instances.
 
-    The constructor collects the lights and their powers, makes the CDF, then appends to `parts` the arrays of rows of
-    the buffer, in order: CDF, instanced triangles, light groups, directory, records of non-area lights, environment,
-    tree, profiles, volumes. The directory is one row of int32 that locates what follows it: first row and number of
-    volume records, first row of profiles, number of point lights. Scenes without profiles, volumes and light groups
-    have none.
+    The constructor collects the lights and their powers, makes the CDF, and appends the rows of the buffer to `parts`:
+        CDF                    `count` entries: CDF value, light id
+        instanced triangles    the emissive triangles of instances, 3 rows each
+        light groups           of the background and the non-area lights, in backward order
+        directory              1 row: first volume row, number of volumes, first profile row, number of point lights;
+                               none in scenes without profiles, volumes, caustic balls and light groups
+        non-area lights        3 rows each: position and kind, emitted light and selection probability, falloff
+        environment            pixels, CDFs, guide tables
+        light tree             nodes, then keys from a primitive to its leaf
+        profiles, volumes or caustic balls
     """
 
     usual_constants: ClassVar = {"INSTANCED_LIGHTS": 0, "LIGHT_TREE": 0}  # `constants` of most scenes
@@ -75,6 +80,7 @@ class LightSampler:
         materials: np.ndarray,
         instanced: InstancedLights = NO_LIGHTS,
     ):
+        # The lights and their powers.
         radiance = environment.environment_map(settings)
         cdf_size = (
             environment.MAX_CDF_SIZE if settings.environment.preset == "none" else environment.MAX_PRESET_CDF_SIZE
@@ -88,6 +94,7 @@ class LightSampler:
         is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
         if has_volumes(settings):
             powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
+        # The CDF. With a light tree one entry stands for all area and point lights.
         ids = [area.ids, ~np.arange(len(others), dtype="i4")]
         is_point = np.array([light.is_point for light in others], bool)
         has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
@@ -96,8 +103,9 @@ class LightSampler:
             ids = [np.array([LIGHT_TREE_ID], "i4"), ids[1]]
         power, total_power = np.concatenate(powers), float(sum(p.sum() for p in powers))
         probability = power / (total_power or 1)
-        table = _table(power, np.concatenate(ids))
-        self.count = len(table)
+        cdf_entries = _cdf_rows(power, np.concatenate(ids))
+        self.count = len(cdf_entries)
+        # The rows of the buffer, and the launch parameters that locate them.
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
         profiled = [light for light in settings.point_lights if light.file]
         group_rows = _group_rows(settings, others)
@@ -107,7 +115,7 @@ class LightSampler:
         irradiance = irradiances.sum(0)
         self.fields: dict[str, Any] = {
             "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
-            "non_area_lights": len(table) + len(triangles) + len(group_rows) + has_directory,
+            "non_area_lights": len(cdf_entries) + len(triangles) + len(group_rows) + has_directory,
             "sun_count": sum(light.kind >= 0 for light in others),
             "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 1e-38), 0.0),
         }  # fmt: skip
@@ -119,7 +127,7 @@ class LightSampler:
         # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
         records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
         directory = np.zeros((int(has_directory), 4), "i4")
-        parts = [table, triangles, group_rows, directory.view("f4"), records.reshape(-1, 4)]
+        parts = [cdf_entries, triangles, group_rows, directory.view("f4"), records.reshape(-1, 4)]
 
         def next_row() -> int:
             return sum(map(len, parts))
@@ -177,7 +185,7 @@ def uses_tree(settings: Settings, area_lights: int, points: int) -> bool:
     return settings.light_sampler == "tree" and lights > 0
 
 
-def _table(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
+def _cdf_rows(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """Returns the entries (k, 4) of the CDF, CDF value and light id, for the k lights whose power is above 0."""
     emits = power > 0
     table = np.zeros((int(emits.sum()), 4), "f4")

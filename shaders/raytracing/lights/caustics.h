@@ -1,13 +1,21 @@
-// Caustics of balls: next-event estimation of a light through a ball of smooth glass, by two refractions, or off a ball,
-// by one reflection. It is manifold next-event estimation (J. Hanika, M. Droske and L. Fascione 2015) where the manifold
-// is known: a ray keeps its distance to the ball's center, so that the points where it meets the ball follow from one
-// angle, all solutions are found, and the estimate is unbiased. Where the ball focuses a lamp so much that it fills
-// FOCUS of the directions, and for all other paths, BSDF sampling finds the light: of each path the same function,
-// is_focused, decides which of the two counts. So a path carries, in direction.w in place of DELTA_PDF, the chain that
-// it follows: CHAIN minus an integer, from bit 0 on the distance of the surface to the center (12 bits), the ball (6
-// bits), whether it reflects (1 bit), and whether the ray has left the ball (1 bit).
-// A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_balls.py): center, radius | color, index
-// of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
+// Caustics of balls: next-event estimation of a light through a ball of smooth glass, by two refractions, or off a
+// ball, by one reflection. It is manifold next-event estimation (J. Hanika, M. Droske and L. Fascione 2015) where the
+// manifold is known: a ray keeps its distance to the ball's center, so that the points where it meets the ball follow
+// from one angle, all solutions are found, and the estimate is unbiased. Where the ball focuses a lamp so much that it
+// fills FOCUS of the directions, and for all other paths, BSDF sampling finds the light: of each path the same
+// function, is_focused, decides which of the two counts.
+//
+// A chain lies in the plane of the surface point x, the ball's center and the light's point y; t is its angle of
+// incidence at `first`:
+//     refraction   x ---> first ~~~> last ---> y     `first` and `last` on the ball, ~~~ inside it
+//     reflection   x ---> first = last ---> y
+// A path that follows a chain carries it in direction.w, in place of DELTA_PDF: CHAIN - n, where n packs
+//     bits 0 to 11    distance_number() of the distance from x to the center, in radii
+//     bits 12 to 17   the ball
+//     bit 18          CHAIN_REFLECTS: the chain is a reflection
+//     bit 19          CHAIN_DONE: the ray has left the ball
+// A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_balls.py): center, radius | color,
+// index of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
 #include "raytracing/path.h"
 #include "raytracing/volumes/media.h"
 #include "raytracing/volumes/scatter.h"
@@ -35,8 +43,8 @@ DEVICE float swept_angle(const Chain k, float t) {
     return k.ior > 0.0f ? swept + PI - 2.0f * arc_sine(sine / k.ior) : swept;
 }
 
-// Returns the derivative of swept_angle. It rises from t = 0 on and is 0 at most once, by u^3 + v^3 <= u + v for u and v
-// up to 1, the inverse distances.
+// Returns the derivative of swept_angle. It rises from t = 0 on and is 0 at most once, by u^3 + v^3 <= u + v for u and
+// v up to 1, the inverse distances.
 DEVICE float swept_rate(const Chain k, float t) {
     Pair cs = circle(t);
     float s2 = cs.y * cs.y, rate = 2.0f - cs.x / sqrt(fma(k.x, k.x, -s2)) - cs.x / sqrt(fma(k.y, k.y, -s2));
@@ -60,11 +68,11 @@ DEVICE float solve_chain(const Chain k, float swept, bool rises, float low, floa
     return t;
 }
 
-// Returns the integer, 12 bits, of a distance to the center in radii; and about the distance of an integer.
+// A distance to the center, in radii, as an integer of 12 bits in steps of 1 / 128 of its logarithm; and the inverse.
 DEVICE int distance_number(float x) { return clamp((int)(logarithm_of(x) * 128.0f), 0, 4095); }
 DEVICE float numbered_distance(int number) { return max_nnan(exponential_of((float)number / 128.0f), 1.0001f); }
 
-// Returns the solid angle at x over the solid angle that the center of the ball would see of the same light.
+// Returns d(solid angle at x) / d(solid angle at the ball's center) of the same piece of the light.
 DEVICE float chain_spread(const Chain k, float t) {
     Pair cs = circle(t);
     float sine_x = cs.y / k.x, sine_y = cs.y / k.y, turned = fabs(sine_of(swept_angle(k, t)) * swept_rate(k, t));
@@ -78,13 +86,13 @@ DEVICE bool is_focused(Chain k, int number, float t, float scale) {
     return !(chain_spread(k, t) * scale < FOCUS);
 }
 
-// True if nothing is between two points, but for their surroundings of 1 / 10,000 of the way.
+// True if the segment between two points is free, without 1 / 10,000 of its length at both ends.
 DEVICE bool sees(float3 from, float3 to, float time, GEOMETRY_PARAMS) {
-    float3 way = to - from;
-    float distance = sqrt(dot_fma(way, way));
+    float3 segment = to - from;
+    float distance = sqrt(dot_fma(segment, segment));
     if (!(distance > 0.0f)) return true;
-    float4 origin = with_w(madd(way, 1e-4f, from), time);
-    return !scene_any_hit(GEOMETRY_ARGS, origin, way * (1.0f / distance), distance * 0.9998f);
+    float4 origin = with_w(madd(segment, 1e-4f, from), time);
+    return !scene_any_hit(GEOMETRY_ARGS, origin, segment * (1.0f / distance), distance * 0.9998f);
 }
 
 // True if the path is in no medium, for `throughput` and `radiance` of its state.
@@ -249,8 +257,8 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     }
 }
 
-// Returns what direction.w of a path becomes after a bounce: the pdf, or the chain that a path from a surface that called
-// add_caustic follows. `before` was direction.w of the ray that hit the surface s.
+// Returns what direction.w of a path becomes after a bounce: the pdf, or the chain that a path from a surface that
+// called add_caustic follows. `before` was direction.w of the ray that hit the surface s.
 DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, const Path path, const Surface s,
                        const Hit hit, float before, const BsdfSample out, GEOMETRY_PARAMS) {
     bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
@@ -263,11 +271,11 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     int chain = leaves ? (int)(CHAIN - before) : 0;
     for (int ball = 0; ball < BALL_COUNT; ball++) {
-        float4 place = lights[FIRST_BALL_ROW + 2 * ball];
-        if (p.edge2.w != place.w || p.v0.x != place.x || p.v0.y != place.y || p.v0.z != place.z) continue;
+        float4 sphere = lights[FIRST_BALL_ROW + 2 * ball];
+        if (p.edge2.w != sphere.w || p.v0.x != sphere.x || p.v0.y != sphere.y || p.v0.z != sphere.z) continue;
         if (leaves) return chain >> 12 == ball ? CHAIN - (float)(chain + CHAIN_DONE) : DELTA_PDF;
-        float3 to_x = madd(s.ray_direction, -hit.t, s.point) - xyz(place);  // path.origin is already on the ball
-        chain = ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / place.w);
+        float3 to_x = madd(s.ray_direction, -hit.t, s.point) - xyz(sphere);  // path.origin is already on the ball
+        chain = ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / sphere.w);
         return CHAIN - (float)(out.transmits ? chain : chain + CHAIN_REFLECTS + CHAIN_DONE);
     }
     return DELTA_PDF;
@@ -282,12 +290,12 @@ DEVICE bool chain_sampled(const LaunchParams params, const Path path, const Surf
     if (hit.instance >= 0) return false;
 #endif
     int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
-    float4 place = lights[row];
-    float3 to_y = s.point - xyz(place), across = cross_fma(to_y, xyz(path.direction));
-    float distance_y = sqrt(dot_fma(to_y, to_y)), sine = min_nnan(sqrt(dot_fma(across, across)) / place.w, 1.0f);
-    Chain k = {0.0f, distance_y / place.w, chain & CHAIN_REFLECTS ? 0.0f : lights[row + 1].w};
+    float4 sphere = lights[row];
+    float3 to_y = s.point - xyz(sphere), across = cross_fma(to_y, xyz(path.direction));
+    float distance_y = sqrt(dot_fma(to_y, to_y)), sine = min_nnan(sqrt(dot_fma(across, across)) / sphere.w, 1.0f);
+    Chain k = {0.0f, distance_y / sphere.w, chain & CHAIN_REFLECTS ? 0.0f : lights[row + 1].w};
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
-    float probability = hit_light_probability(params, lights, primitives, hit, xyz(place), &p);
-    float pdf = chain_light_pdf(p, s.point, place, pdf_per_area(params, p, materials[s.material], probability));
+    float probability = hit_light_probability(params, lights, primitives, hit, xyz(sphere), &p);
+    float pdf = chain_light_pdf(p, s.point, sphere, pdf_per_area(params, p, materials[s.material], probability));
     return k.y > 1.0001f && pdf > 0.0f && !is_focused(k, chain & 4095, arc_sine(sine), cosine / pdf);
 }

@@ -1,16 +1,17 @@
 """Enclosures of solutions of band systems: a proven error radius for every component, for `rayfold solve --certified`.
 
 With Z an approximate inverse, G = I - Z A and r = b - A x, the error e of x satisfies e = Z r + G e. If the maximum
-norm |G| is less than 1, A is not singular and |e_i| <= |Z r|_i + |G|_i delta, where |G|_i is the sum of row i and delta
-= max |Z r| / (1 - |G|) (S. M. Rump, Verification methods, Acta Numerica 2010, section 10). Rounding errors of the
-computation are added to the bounds. A row of Z is a solution with A^T; rows are computed in blocks, so the proof takes
-n solves but little memory.
+norm |G| is less than 1, A is not singular and |e_i| <= |Z r|_i + |G|_i delta, where |G|_i is the sum of row i of |G|
+and delta = max |Z r| / (1 - |G|) (S. M. Rump, Verification methods, Acta Numerica 2010, section 10). Rounding errors of
+the computation are added to the bounds. A row of Z is a solution with A^T; rows are computed in blocks, so the proof
+takes n solves but little memory.
 
 Systems of more than ROWS unknowns are first tried without Z (inverse_bounds.py). With y the computed correction of x,
 an array of float64, and s = b - A (x + y) = r - A y, the error is y + A^-1 s, and so at most |y| + |A^-1| |s|. Three
 roundings enter s: of r, of at most kl + ku + 1 products and sums of A y, and of the difference; (kl + ku + 4) EPSILON
 (|r| + |A|_inf max |y|) bounds the last two. As s is about EPSILON^2 |A| |x|, a coarse bound of A^-1 costs no
-digit.
+digit. In the code `r_error` bounds the error of the computed r, `s_bound` is a bound of |s|, and a product with
+INFLATION covers the roundings of a bound's own computation.
 
 enclose_extended() does the same with Z, y and residuals in twice the precision, for conditions beyond 1 / EPSILON.
 """
@@ -76,17 +77,17 @@ def enclose(
     assert n <= MAX_TERMS
     x, sides = (np.asarray(v, "f8").reshape(n, -1) for v in (refined.x, b))
     residual = accurate_residual(matrix, lu.kl, lu.ku, x, sides)
-    doubt = residual.error_bounds(lu.kl, lu.ku)
-    doubt += uncertainty * ((lu.kl + lu.ku + 1) * np.abs(x).max(axis=0) + 1) * INFLATION
+    r_error = residual.error_bounds(lu.kl, lu.ku)
+    r_error += uncertainty * ((lu.kl + lu.ku + 1) * np.abs(x).max(axis=0) + 1) * INFLATION
     largest = max(block_columns.max_abs(matrix, lu.kl, lu.ku), *(float(np.abs(v).max(initial=0)) for v in (x, sides)))
-    if not (largest < MAX_SPLIT and np.isfinite(doubt).all()):
+    if not (largest < MAX_SPLIT and np.isfinite(r_error).all()):
         raise IncompleteError(f"no enclosure: numbers up to {largest:.1e} overflow in its proof")
-    cheap = None if n <= ROWS else _without_inverse(lu, matrix, residual.values, doubt, uncertainty)
-    if not (cheap or may_invert):
+    cheap_proof = None if n <= ROWS else _without_inverse(lu, matrix, residual.values, r_error, uncertainty)
+    if not (cheap_proof or may_invert):
         raise IncompleteError("no enclosure can be proven without an inverse of the matrix")
-    of_rows = partial(_rows_of_proof, lu, matrix, residual.values, doubt)
+    bound_rows = partial(_rows_of_proof, lu, matrix, residual.values, r_error)
     failure = partial(_ill_conditioned, lu, refined)
-    proof, norm, radius = cheap or ("inverse", *_by_inverse(x.shape, of_rows, progress, failure))
+    proof, norm, radius = cheap_proof or ("inverse", *_by_inverse(x.shape, bound_rows, progress, failure))
     radius[:, ~(sides.any(axis=0) | x.any(axis=0))] = 0  # b = 0 and x = 0: exact, since A is not singular
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, proof)
 
@@ -103,29 +104,29 @@ def enclose_extended(
     x, sides = (np.asarray(v, "f8").reshape(n, -1) for v in (refined.x, b))
     transposed = ExtendedFactors(transposed_band(factors.ab, factors.kl, factors.ku), factors.ku, factors.kl)
 
-    def of_rows(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    def bound_rows(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         unit = np.eye(n, rows.stop - rows.start, -rows.start)
         z = transposed.solve((unit, np.zeros_like(unit)))
         left, size = transposed.residual(z, unit), np.abs(z).sum(axis=0)
         norms = np.abs(left).sum(axis=0) + uncertainty * width * size
         norms += transposed.residual_errors(left, band_matvec(*band, size, transposed=True) + unit)
-        return (size.T @ rest + n * TINY) * INFLATION, norms.sum(axis=0) * INFLATION
+        return (size.T @ s_bound + n * TINY) * INFLATION, norms.sum(axis=0) * INFLATION
 
     with np.errstate(over="ignore", invalid="ignore"):
         r = factors.residual(x[None], sides)
         y = factors.solve(r)
         s, size = factors.residual(y, r[0]), np.abs(y).sum(axis=0)
-        rest = np.abs(s[0] + r[1]) + np.abs(s[1]) + uncertainty * (width * (np.abs(x) + size).max(axis=0) + 1)
-        rest += factors.residual_errors(r, band_matvec(*band, np.abs(x)) + np.abs(sides))
-        rest = (rest + factors.residual_errors(s, band_matvec(*band, size) + np.abs(r[0]))) * INFLATION
+        s_bound = np.abs(s[0] + r[1]) + np.abs(s[1]) + uncertainty * (width * (np.abs(x) + size).max(axis=0) + 1)
+        s_bound += factors.residual_errors(r, band_matvec(*band, np.abs(x)) + np.abs(sides))
+        s_bound = (s_bound + factors.residual_errors(s, band_matvec(*band, size) + np.abs(r[0]))) * INFLATION
         failure = "no enclosure can be proven: the condition of the matrix is too large for twice the precision"
-        norm, radius = _by_inverse(x.shape, of_rows, progress, lambda: failure)
+        norm, radius = _by_inverse(x.shape, bound_rows, progress, lambda: failure)
         radius = np.where(sides.any(axis=0) | x.any(axis=0), (radius + size) * INFLATION, 0.0)
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, "extended inverse")
 
 
 def _without_inverse(
-    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, doubt: np.ndarray, uncertainty: float
+    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, r_error: np.ndarray, uncertainty: float
 ) -> tuple[str, None, np.ndarray] | None:
     """The proof and its radii (n, m) from bounds of |A^-1 s| (inverse_bounds.py); None if there is no such bound."""
     band, terms = (matrix, lu.kl, lu.ku), lu.kl + lu.ku + 4
@@ -134,34 +135,36 @@ def _without_inverse(
     except UserError:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        rest = np.abs(residual - block_columns.band_matvec(*band, y))
+        s_bound = np.abs(residual - block_columns.band_matvec(*band, y))
         row_sums = block_columns.absolute_sums(*band, of_rows=True)
         sizes = np.abs(residual).max(axis=0) + row_sums.max() * np.abs(y).max(axis=0)
-        rest += doubt + (terms * (EPSILON * sizes + TINY) + terms * uncertainty * np.abs(y).max(axis=0)) * INFLATION
-        rest *= INFLATION
-    if not np.isfinite(rest).all():
+        s_bound += (
+            r_error + (terms * (EPSILON * sizes + TINY) + terms * uncertainty * np.abs(y).max(axis=0)) * INFLATION
+        )
+        s_bound *= INFLATION
+    if not np.isfinite(s_bound).all():
         return None
     for name, bound in (("comparison matrix", by_comparison), ("singular value", by_singular_value)):
-        found = bound(*band, rest, row_sums, uncertainty)
-        if found is not None:
-            return name, None, (np.abs(y) + found) * INFLATION
+        bounds = bound(*band, s_bound, row_sums, uncertainty)
+        if bounds is not None:
+            return name, None, (np.abs(y) + bounds) * INFLATION
     return None
 
 
 def _by_inverse(
     shape: tuple[int, ...],
-    of_rows: Callable[[slice], tuple[np.ndarray, np.ndarray]],
+    bound_rows: Callable[[slice], tuple[np.ndarray, np.ndarray]],
     progress: Callable[[int], None] | None,
     failure: Callable[[], str],
 ) -> tuple[float, np.ndarray]:
     """The proven norm of I - Z A and the radii, in the `shape` (n, m) of x, by an approximate inverse Z.
 
-    of_rows() bounds |Z r| and the row sums of |I - Z A| in some rows; IncompleteError(failure()) if Z is too bad.
+    bound_rows() bounds |Z r| and the row sums of |I - Z A| in some rows; IncompleteError(failure()) if Z is too bad.
     """
     products, norms = np.empty(shape), np.empty(shape[0])
     for first in range(0, shape[0], ROWS):
         rows = slice(first, min(first + ROWS, shape[0]))
-        products[rows], norms[rows] = of_rows(rows)
+        products[rows], norms[rows] = bound_rows(rows)
         if not (norms[rows] < 1).all():
             raise IncompleteError(failure())
         if progress:
@@ -174,11 +177,11 @@ def _by_inverse(
 
 
 def _rows_of_proof(
-    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, doubt: np.ndarray, rows: slice
+    lu: BandedLU, matrix: np.ndarray, residual: np.ndarray, r_error: np.ndarray, rows: slice
 ) -> tuple[np.ndarray, np.ndarray]:
     """Upper bounds of |Z r| and of the row sums of |I - Z A|, for a block of rows of Z.
 
-    `residual` is r, known to within `doubt`. The columns of z are rows of Z, the columns of `left` rows of I - Z A.
+    `residual` is r, known to within `r_error`. The columns of z are rows of Z, the columns of `left` rows of I - Z A.
     """
     n, count = lu.n, rows.stop - rows.start
     unit = np.zeros((n, count))
@@ -194,7 +197,7 @@ def _rows_of_proof(
         left = np.abs(unit - band_matvec(matrix, lu.kl, lu.ku, z, transposed=True))
         norms = (left + terms * EPSILON * INFLATION * sizes + terms * TINY).sum(axis=0) * INFLATION
     rounding = n * EPSILON * INFLATION * (np.abs(z).T @ np.abs(residual))
-    return (np.abs(z.T @ residual) + rounding + np.abs(z).T @ doubt + n * TINY) * INFLATION, norms
+    return (np.abs(z.T @ residual) + rounding + np.abs(z).T @ r_error + n * TINY) * INFLATION, norms
 
 
 def _ill_conditioned(lu: BandedLU, refined: RefinedSolution) -> str:

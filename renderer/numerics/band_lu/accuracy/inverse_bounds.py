@@ -46,7 +46,7 @@ def by_comparison(
     """
     if np.count_nonzero(row_sums > 2.01 * np.abs(ab[ku])) > len(row_sums) // 2:
         return None
-    comparison = np.zeros_like(ab)
+    comparison = np.zeros_like(ab)  # C = <A>, as a band array
     for d, columns, _rows in diagonals(ab, kl, ku):
         np.abs(ab[d, columns], out=comparison[d, columns])
         if d != ku:
@@ -59,6 +59,7 @@ def by_comparison(
         return None
     terms = kl + ku + 4
     with np.errstate(over="ignore", invalid="ignore"):
+        # w: a lower bound of C v, by 2 gamma(c + 1) d_i and the uncertain elements.
         w = band_matvec(comparison, kl, ku, v) - 2 * terms * EPSILON * INFLATION * comparison[ku, :, None] * v
         w -= (uncertainty * float(v.max()) + TINY) * terms * INFLATION
         w *= 1 - 4 * EPSILON
@@ -73,7 +74,7 @@ def by_singular_value(
     n, reach = ab.shape[1], min(kl + ku, ab.shape[1] - 1)
     if not MAGNITUDES[0] < max_abs(ab, kl, ku) < MAGNITUDES[1]:
         return None
-    gram = np.zeros((reach + 1, n), order="F")  # gram[s, j] = (A^T A)[j + s, j]
+    gram = np.zeros((reach + 1, n), order="F")  # G as a lower band array: gram[s, j] = (A^T A)[j + s, j]
     for block in row_blocks(n, 1):
         sums = np.zeros((reach + 1, block.stop - block.start))
         for s in range(reach + 1):
@@ -85,6 +86,7 @@ def by_singular_value(
         gram[:, block] = sums
     largest, roundings = float(gram[0].max()), 2 * reach + 10
     norms = norm1(ab, kl, ku) * float(row_sums.max())
+    # margin: f + g + u max g_jj of the proof, in this order; `shift` is its s.
     margin = EPSILON * INFLATION**4 * ((2 * reach + 1) * roundings * largest + (kl + ku + 1) * norms + largest)
     shift = 4 * margin
     gram[0] -= shift
@@ -93,6 +95,6 @@ def by_singular_value(
     sigma = np.sqrt(shift / 2) * (1 - 4 * EPSILON) - uncertainty * (kl + ku + 1) * INFLATION
     if info or not sigma > 0:
         return None
-    sizes = r.max(axis=0)
+    sizes = r.max(axis=0)  # |r|_2 of each column, scaled so that no square underflows
     lengths = np.sqrt(np.square(r / np.where(sizes > 0, sizes, 1)).sum(axis=0)) * sizes * INFLATION
     return np.asarray(((lengths + TINY) / sigma * INFLATION + TINY)[None])
