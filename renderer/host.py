@@ -166,7 +166,7 @@ def peak_memory() -> int:
 def run_child(command: list[str]) -> tuple[int, float, int]:
     """Runs a command to its end; its exit code, processor seconds, and peak bytes of its largest process.
 
-    Of processes that it started, those that it waited for count. 0 bytes where the system does not say (Windows).
+    Includes grandchildren that the child waited for. 0 bytes where the system does not tell (Windows).
     """
     child = subprocess.Popen(command)
     if IS_WINDOWS:

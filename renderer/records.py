@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):
-        """Adds the methods of a dataclass, see dataclasses.dataclass(); those that the class defines are kept.
+        """Adds the methods of a dataclass, see dataclasses.dataclass(); keeps methods that the class defines itself.
 
         `__dataclass_params__.frozen` is False, so a frozen class by dataclasses.dataclass() cannot inherit from `cls`.
         """

@@ -31,7 +31,7 @@ BITS = {8: "u1", 16: "u2"}  # bits of a PNG's channel -> dtype
 
 @dataclass(frozen=True)
 class Drawing:
-    """How an Image was drawn: `job` with the samples drawn, the device's name, and whether OpenGL drew it.
+    """The origin of an Image: `job` with the samples drawn, the device's name, and true if OpenGL drew it.
 
     `asked` is the spelling of the device that was asked for, on which layers are drawn.
     `linear` are the pixels of the whole picture, which a crop shares for its exposure. `prototype` is a frame of the

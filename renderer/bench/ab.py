@@ -87,8 +87,8 @@ def commit_hash(tree: Path, ref: str) -> str:
 def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
     """Checks out the commit `ref` as a git worktree in the repository's .bench/; yields its folder and commit hash.
 
-    Removes the worktree at the end, and at the start those that killed runs left behind. UserError for an unknown
-    commit, and of an installed program, which has none; UnavailableError if git cannot add the worktree.
+    Removes the worktree at the end, and at the start any worktrees that killed runs left behind. UserError for an
+    unknown commit, and for an installed program, which has no commits; UnavailableError if git cannot add the worktree.
     """
     if tree == PACKAGE:
         raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}; or time any command by --command LINE")

@@ -1,4 +1,4 @@
-"""What experiments say: the verdict of each case with its reason, interval, pairs, counters and what to do next.
+"""Conclusions of experiments: the verdict of each case with its reason, interval, pairs, counters and what to do next.
 
 For the top of the page of `bench report`, as Markdown for a pull request (`bench report --text`), and as a badge.
 """
@@ -110,7 +110,7 @@ def summary(experiment: Experiment, rows: list[Conclusion]) -> str:
 
 
 def tally(rows: list[Conclusion]) -> str:
-    """How many cases have each verdict, worst first: 1 SLOWER, 3 SAME."""
+    """The number of cases for each verdict, worst first: 1 SLOWER, 3 SAME."""
     counts = {label: sum(row.label == label for row in rows) for label in LABELS}
     return ", ".join(f"{count} {label}" for label, count in counts.items() if count) or "no case was measured"
 

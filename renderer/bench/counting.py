@@ -1,4 +1,4 @@
-"""What a process costs beside its time: instructions, cycles, cache misses, memory; and the verdict of each.
+"""Costs of a process beside its time: instructions, cycles, cache misses, memory; and the verdict of each.
 
 Other programs on the machine change a process's time, but hardly its instructions, so that a few processes show 1 %.
 Commands are counted by perf_event_open(2) where the system lets them, else by valgrind. Both arms of a pair hash texts
@@ -42,7 +42,7 @@ FINER = 4  # counts are judged at --min-effect / FINER: by default 0.5 %
 
 
 class Counter(NamedTuple):
-    """How instructions are counted: by events of the processor, by a tool of valgrind, or not, for a reason."""
+    """The way to count instructions: events of the processor, a tool of valgrind, or none, with the reason."""
 
     events: tuple[str, ...] = ()
     tool: str = ""

@@ -71,7 +71,7 @@ class Experiment:
 
     @property
     def by(self) -> str:
-        """What decides: "time" or one of the QUANTITIES."""
+        """The quantity that decides the verdict: "time" or one of the QUANTITIES."""
         by = self.header.get("settings", {}).get("by")
         return by if by in QUANTITIES else "time"
 

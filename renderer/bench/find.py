@@ -18,9 +18,9 @@ MOST_SHOWN = 20  # commits that are left
 def find(args: argparse.Namespace) -> int:
     """Runs `bench find`: prints the first commit at which the case is slower than at --base; returns the exit code.
 
-    Commits are those of the first parents of --head. Each step is an experiment against --base with its own level
-    --alpha. The head's slowdown is the measure of the others: one that has less than half of it is not slower.
-    0: the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
+    Searches the line of first parents from --base to --head by bisection. Each step is an experiment of a commit
+    against --base, at the level --alpha. A commit counts as slower if it has at least half of the head's slowdown. 0:
+    the commit is known; 1: the head is not slower; 3: a step was undecided or invalid; a range is left.
     """
     if not (args.program or args.case):
         raise UserError("bench find: wants --case CASE or --command LINE")
@@ -93,7 +93,7 @@ def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, 
 
 
 def _advice(args: argparse.Namespace, sha: str, verdict: Verdict) -> str:
-    """What to do after a step that ended the search."""
+    """A sentence that says what to do after the step that ended the search."""
     if verdict.label == "INVALID":
         return f"next: {sha[:12]} cannot be judged: name a --base after it, or a --head before it"
     if args.by != "time":

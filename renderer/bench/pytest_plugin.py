@@ -68,7 +68,7 @@ class Benchmark:
 
 
 class Fixture:
-    """A plugin with the fixture, of its own because it is not always registered."""
+    """The plugin with the fixture `benchmark`; a separate plugin, because it is not always registered."""
 
     @pytest.fixture
     def benchmark(self, request: pytest.FixtureRequest) -> Iterator[Benchmark]:

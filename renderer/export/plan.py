@@ -290,7 +290,7 @@ def with_environment(scene: Scene, name: str) -> Any:
 
 
 class FrameManifest(Manifest):
-    """The manifest of a plan's frames, each of which has a time."""
+    """The manifest of a plan whose pictures are frames, each with a time."""
 
     def __init__(self, plan: ExportPlan):
         """Opens the manifest; makes its folder if needed. UserError where no folder can be made."""

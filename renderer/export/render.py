@@ -364,7 +364,7 @@ def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8
         job.scene,
         resolve(path).parent,
         size=[width, height],
-        samples=rendered.samples or None,  # none of a picture of which parts are left out
+        samples=rendered.samples or None,  # None if parts of the picture are left out
         time=job.time,
         device=", ".join(dict.fromkeys(DEVICE_INDEX.sub("", rendered.device).split(", "))),
     )

@@ -296,8 +296,8 @@ def _check_tables(flame: Flame) -> None:
 def choice_weights(flame: Flame, xaos: bool) -> list[np.ndarray]:
     """Weights (xforms,) of the xforms at the first step and, with `xaos`, at the step after each xform.
 
-    After an xform whose xaos excludes every xform a chain starts anew, as in JWildfire: the weights repeat those of the
-    first step. Raises ValueError if all weights are 0.
+    After an xform whose xaos excludes every xform a chain starts anew, as in JWildfire: its weights are then the
+    weights of the first step. Raises ValueError if all weights are 0.
     """
     weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:

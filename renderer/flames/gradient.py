@@ -42,7 +42,7 @@ def fit_stops(palette: np.ndarray) -> list[Stop]:
 
 
 def move_stops(palette: np.ndarray, before: Sequence[Stop], after: Sequence[Stop]) -> np.ndarray:
-    """The palette after stops `before` became stops `after`, one for one; what differs from the stops moves along."""
+    """The palette after stops `before` became stops `after`, one for one; detail between the stops is kept."""
     detail = palette - from_stops(before)
     if abs(detail).max() <= FIT_TOLERANCE:
         return from_stops(after)

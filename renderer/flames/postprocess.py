@@ -81,7 +81,7 @@ def color_balance(flame: Flame) -> tuple[float, float, float]:
 
 
 def tone_curve(flame: Flame, transparent: bool) -> np.ndarray:
-    """The struct ToneCurve of shaders/flames/postprocess.cu, of dtype TONE_CURVE."""
+    """The flame's struct ToneCurve, which shaders/flames/postprocess.cu describes, of dtype TONE_CURVE."""
     numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
     # JWildfire's GammaCorrectionFilter: a foreground of less opacity lets more of the background through.
     alpha_scale = 1 - math.atan(3 * (flame.fg_opacity - 1)) / 1.25
@@ -104,6 +104,7 @@ def curve_tables(curves: tuple[CurvePoints, ...]) -> np.ndarray:
 
 
 def _spline(points: CurvePoints, positions: np.ndarray) -> np.ndarray:
+    """(n,): curve_tables()'s spline at positions (n,), clamped to 0 to 1; `moment`: its second derivatives."""
     x, y = np.array(points, "f8").T
     width = np.diff(x)
     slope = np.diff(y) / width
@@ -145,6 +146,9 @@ class Postprocess:
         pixels_per_unit: float, pass_index: int = 0,
     ) -> Buffer:  # fmt: skip
         """(height, width, 4) float32: linear red, green, blue, alpha of a tile of `size`; valid until the next call.
+
+        In this order: log-density of each bucket, density estimation, mean over the passes, tone curve of each bucket
+        (early_clip) or lighting (solid flames), spatial filter from buckets to pixels, else tone curve of each pixel.
 
         `game` holds the sums of `pass_` over `grid.rect`. `pass_index`: the number of earlier passes; the log-density
         of all passes is averaged.
@@ -188,7 +192,12 @@ class Postprocess:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
     def _log_density(self, game: ChaosGame, pass_: Pass, grid: BucketGrid, pixels_per_unit: float) -> Buffer:
-        """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
+        """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255.
+
+        The alpha sum a of a bucket becomes brightness log(1 + a area / samples), and its colors keep their ratios to
+        it, as in flam3. `area`: buckets in a unit square of the plane, so that a zoom keeps the brightness. `glow`:
+        JWildfire's low_density_brightness.
+        """
         count = game.rect.buckets
         scaled = self._buffers.get("log_density", (count, 4))
         area = (pass_.flame.supersample * pixels_per_unit) ** 2 / (255.0 * pass_.weight)

@@ -61,7 +61,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _place(source: str, start: int, end: int) -> str:
-    """Where bytes `start` to `end` are in the formula as its author wrote it, with ^ for powers."""
+    """The positions of the bytes `start` to `end` in the formula as its author wrote it, with ^ for powers."""
     parts = source.encode()[:start], source.encode()[start:end]
     before, word = (part.decode(errors="ignore").replace("**", "^") for part in parts)
     return f"at character {len(before) + 1}: {quoted(word) if word else 'its end'}"

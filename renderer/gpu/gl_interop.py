@@ -29,7 +29,7 @@ class GlInterop:
         self._texture: Texture | None = None
         self._resource: tuple[Any, Any] | None = None
         self._queue: Any = None  # runs copies into the texture, beside the kernels of later frames
-        self._idle: list[Any] = []  # copies of frames of this size on the device, to be used again
+        self._idle: list[Any] = []  # to be used again: (device buffer, event of its last copy), or readbacks
         self._interop_error = ""
 
     def texture(self, frame: Any) -> Texture:
@@ -54,9 +54,9 @@ class GlInterop:
             return partial(self.texture, frame)
         target, is_registered = self._target_of(frame)
         if is_registered:
-            copied, read = self._idle.pop() if self._idle else (frame.device.buffer(frame.shape, frame.dtype), None)
-            if read is not None:
-                frame.device.wait_event(read)
+            copied, is_free = self._idle.pop() if self._idle else (frame.device.buffer(frame.shape, frame.dtype), None)
+            if is_free is not None:
+                frame.device.wait_event(is_free)
             copied.copy_from(frame)
             return partial(self._from_copy, copied)
         readback = self._idle.pop() if self._idle else frame.device.readback_buffer(frame.nbytes)

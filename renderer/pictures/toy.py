@@ -283,7 +283,7 @@ class Picture(BasePicture[Settings]):
 
 
 class _Shared:
-    """What the clones of a picture share."""
+    """Resources that the clones of a picture share."""
 
     program: Program | None = None
     passes: ToyPasses | None = None

@@ -100,7 +100,7 @@ def material_source() -> str:
     return (
         surface_source()
         + microfacet.table_source()
-        + _includes("microfacet.h")  # before the materials, some of which are not compiled
+        + _includes("microfacet.h")  # even if no material that includes it is compiled
         + "".join(_where_used(name, _includes(f"materials/{name}.h")) for name in MATERIALS)
         + "".join(
             f"DEVICE {kind} {function}({params}) {{\n{_switch('m.kind', MATERIALS, call, default)}"

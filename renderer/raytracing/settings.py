@@ -514,7 +514,7 @@ class Settings(PictureSettings):
 
     @property
     def material_names(self) -> list[str]:
-        """The names of the materials, then those that the models' files have: in the order of the kernels' records."""
+        """Names of the scene's materials, then of the models' materials: the order of the kernels' records."""
         in_files = (material.name for shape in self.models for material in materials_of(shape.load()))
         return [*(material.name for material in self.materials), *in_files]
 

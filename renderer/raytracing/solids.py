@@ -159,9 +159,10 @@ def text_mesh(text: str) -> MeshPrimitive:
 
 
 def _prism(rings: list[np.ndarray]) -> np.ndarray:
-    """Returns the triangles (n, 3, 3) of the prism over rings (k, 2), clockwise about what is filled, as TrueType's.
+    """Returns the triangles (n, 3, 3) of the prism over a letter's rings (k, 2): outer ones clockwise, as in TrueType.
 
-    The front is cut at the height of each corner into trapezoids between pairs of edges (even-odd rule).
+    Horizontal lines through all corners cut the front into trapezoids p q r s, from the lower left corner on; within a
+    strip the edges from left to right enter and leave the letter by turns (even-odd rule).
     """
     start = np.concatenate(rings)
     end = np.concatenate([np.roll(ring, -1, 0) for ring in rings])

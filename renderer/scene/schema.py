@@ -370,8 +370,8 @@ def replace_path(
 ) -> Any:
     """Returns `node` with the value at `path` replaced; UserError for an unknown name, InputError for a bad value.
 
-    `folder` is that of the file that gives the value, None if the user does. `kind` and `metadata` are the type of the
-    node and the limits of the field that holds it.
+    `folder` holds the file that gives the value; None if the user gives it. `kind` is the type of the node, `metadata`
+    has the limits of the field that holds it.
     """
     if not path:
         return _convert(kind, value, context, folder, metadata or {})

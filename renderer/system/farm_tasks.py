@@ -142,7 +142,7 @@ class _Schedule:
                 attempt.copied = now
 
     def answers(self) -> Iterator[tuple[int, Any]]:
-        """Yields (index, answer) of the tasks that end within half a second; retries those that failed."""
+        """Waits half a second at most; yields (index, answer) of each task that ended; starts failed tasks again."""
         if not self._attempts:
             time.sleep(0.05)
         for call in wait(self._attempts, 0.5, FIRST_COMPLETED).done:

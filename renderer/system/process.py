@@ -259,8 +259,8 @@ def _end(child: int) -> int:
 def limit_blas_spin() -> None:
     """Lets the threads of NumPy's OpenBLAS sleep after 2^20 clock cycles without work, 0.4 ms; call before the import.
 
-    It starts a thread a core, each of which would spin for 2^26 cycles: 1.2 CPU-s of an import of 0.1 s on 16 cores;
-    with 2^20 0.1 CPU-s.
+    OpenBLAS starts a thread for each core, and by default these spin for 2^26 cycles: an import of NumPy that takes
+    0.1 s costs 1.2 CPU-s on 16 cores, with 2^20 cycles 0.1 CPU-s.
     """
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 

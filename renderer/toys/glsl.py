@@ -63,7 +63,7 @@ def pass_text(program: Program, tab: Tab) -> str:
 
 
 def _adapted(text: str) -> str:
-    """A tab's text without directives that only WebGL has, its pixel's position, entry and GL_ES under our names."""
+    """A tab's text for desktop GL: without WebGL's directives, and with the program's names for main, gl_FragCoord."""
     text = OWN_UNIFORM.sub(_undeclared, INCLUDE.sub("", DIRECTIVE.sub("", text)))
     text = re.sub(r"\bgl_FragCoord\b", "toy_point", text)
     text = re.sub(r"\bGL_ES\b", "TOY_ES", text)

@@ -36,7 +36,7 @@ WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.1  # most frames, and seconds on software G
 
 
 class Input(NamedTuple):
-    """What a frame depends on beside its number: mouse in fractions of the size, keys, date, settings of uniforms."""
+    """Inputs of a frame: mouse in fractions of the picture's size, pressed keys, date, and values of uniforms."""
 
     mouse: tuple[float, float, float, float]
     keys: tuple[int, ...]
@@ -73,7 +73,7 @@ class ToyPasses:
 
     @cached_property
     def _noise(self) -> Texture:
-        """256 x 256 random texels; red is green of the next layer of 3D noise, and blue so of alpha."""
+        """256 x 256 random texels, so that one read gives two layers of 3D noise: green and red, or alpha and blue."""
         random = np.random.default_rng(1).integers(0, 256, (NOISE_SIDE, NOISE_SIDE, 2), "u1")
         shifted = np.roll(random, (-NOISE_SHIFT[0], -NOISE_SHIFT[1]), (0, 1))
         texels = np.stack([shifted[..., 0], random[..., 0], shifted[..., 1], random[..., 1]], -1)

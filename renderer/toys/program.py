@@ -73,7 +73,7 @@ class Tab(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """What a pass reads as iChannel0 to 3: a buffer's name, keyboard, noise, the path of an image, or "" for black.
+    """The source of one of iChannel0 to 3: a buffer's name, keyboard, noise, the path of an image, or "" for black.
 
     The six paths of a cube map stand on a line each.
     """

@@ -10,11 +10,11 @@
 // exactly.
 //
 // Parameters of one temporal sample: CAMERA_FLOATS floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
-// 3D 13: three rows of four, of which the last gives the depth, and the least depth; then the lens of defocus() and the
-// numbers from AT_DEPTH and AT_JITTER on), then the records
-// of the final xforms and of the xforms. A record: affine (6, in 3D 12), color, color speed, opacity, with
-// DIRECT_COLOR its factor, signature, packed counts (twice the number of variations, plus 1 with a post-affine); then
-// the post-affine (6, in 3D 12), and of each variation its index, weight and parameters.
+// 3D 13: three rows of four for x, y and the depth, and the least depth; then the lens of defocus() and the numbers
+// from AT_DEPTH and AT_JITTER on), then the records of the final xforms and of the xforms. A record: affine (6, in 3D
+// 12), color, color speed, opacity, with DIRECT_COLOR its factor, signature, packed counts (twice the number of
+// variations, plus 1 with a post-affine); then the post-affine (6, in 3D 12), and of each variation its index, weight
+// and parameters.
 #if GENERIC
 #define FINALS layout.finals
 #define HAS_XAOS layout.has_xaos
@@ -86,9 +86,9 @@ DEVICE uint stratified_row_random(uint row, uint block_hash, uint step_hash, uin
     return stratum << 29 | (place + step_hash * 0x85ebca6bu) >> 3;
 }
 
-// A block's place in the Weyl sequence, of two irrational steps (the golden ratio and that of M. Roberts's R2): within
-// a temporal sample and from one to the next. If those shared their places, no block would take a rare xform in most
-// steps, and the others all at once.
+// A block's point of a Weyl sequence, in units of 2^-32: it advances by the golden ratio from block to block, and by a
+// step of M. Roberts's R2 sequence from one temporal sample to the next. With one point for all temporal samples, in
+// most steps no block would take a rare xform, and in the others all at once.
 DEVICE uint weyl_place(uint block, int temporal_sample) {
     return block * 0x9e3779b9u + (uint)temporal_sample * 0xc13fa9a9u;
 }
@@ -243,8 +243,8 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
 #else
 #define MOVE_EXTRA(MOVE, p, array, stride, slot)
 #endif
-// Stores (MOVE is PUT) or loads (GET) a chain's state in arrays of `stride` floats: x, y, color, z in 3D, last_xform with
-// xaos, extra ones. Loading leaves the others as they are.
+// Stores (MOVE is PUT) or loads (GET) a chain's state in arrays of `stride` floats: x, y, color, z in 3D, last_xform
+// with xaos, extra ones. Loading leaves the others as they are.
 #define MOVE_STATE(MOVE, p, array, stride, slot)                                        \
     do {                                                                                \
         MOVE(p.x, array, slot);                                                         \

@@ -21,7 +21,7 @@ KERNEL draw_formula(GLOBAL float4 *frame, View v) {
         if (STOP ? size2 < CONVERGED2 : !(size2 <= BAILOUT2)) r.n = n;
     }
     double2 none = make_double2(0.0, 0.0);
-#if STOP == 1  // no distance; |z| is such that the smooth count of an escape continues that of the convergence
+#if STOP == 1  // no distance; sets |z| so that the smooth count of escapes also fits orbits that converge
     z = dual(make_double2(exp(0.5 * LOG_UNIT2 * log(fmax(size2, 1e-60)) / log(CONVERGED2)), 0.0), none);
 #else
     if (!(size2 < 1e200)) z = dual(make_double2(1e3, 0.0), none);  // a pole, or beyond double's range

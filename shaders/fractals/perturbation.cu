@@ -41,7 +41,7 @@ DEVICE Wide wide_iterate(Wide reference, Wide d) {
     return wide(iterate(reference.m * power_of_two(reference.e - e), d.m, shift), (DEGREE - 1) * e + d.e);
 }
 
-// Derivative of the next iterate, of which `seed` is the derivative of c: DEGREE z^(DEGREE-1) dz + seed.
+// Derivative of the next iterate z^DEGREE + c: DEGREE z^(DEGREE-1) dz + seed, where `seed` is the derivative of c.
 DEVICE Wide differentiate(Wide dz, Wide z, double2 seed) {
     double2 slope = z.m * (double)DEGREE;
     for (int j = 2; j < DEGREE; j++) slope = complex_multiply(slope, z.m);

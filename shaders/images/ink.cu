@@ -55,8 +55,7 @@ DEVICE float sample_bicubic(GLOBAL const float *density, float a, float b, int m
 
 // Draws solver statistics over the lower sixth of the picture: two rows of bars, one bar per block column of the LU
 // factorization. The upper row shows the fraction of rows that pivoting interchanged, the lower row the fraction of
-// time that each phase took. `bars`: 8 floats per block column, the first six of which are these; (x, y): 0..1 from top
-// left.
+// time that each phase took. `bars`: 8 floats per block column, of them six fractions; (x, y): 0..1 from top left.
 DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x, float y) {
     if (count == 0 || y < 0.83f) return color;
     GLOBAL const float *bar = bars + 8 * min((int)(x * (float)count), count - 1);
@@ -81,8 +80,8 @@ DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x
     return ink;
 }
 
-// Displays a tile of the picture: paper color (red, green, blue) attenuated by the densities, exponential_of(-density), and the
-// bars. One thread per pixel of the tile.
+// Displays a tile of the picture: paper color (red, green, blue) attenuated by the densities, exponential_of(-density),
+// and the bars. One thread per pixel of the tile.
 KERNEL show_density(GLOBAL const float *density, const int order, const int major, const int minor, const int wide,
                     const float spacing, GLOBAL float4 *frame, const int width, const int height, const int left,
                     const int top, const int picture_width, const int picture_height, const float red,

@@ -19,7 +19,7 @@
     GLOBAL const uchar *views, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear, \
         GLOBAL T *image, int first_stored_row, int stored_rows, int begin_row, int end_row
 
-// Whether both pixels that interpolation at index + fraction reads lie in 0..size.
+// True if both pixels that interpolation at index + fraction reads lie in 0..size.
 DEVICE bool lerp_inside(int index, float fraction, int size) {
     return index >= 0 && index + (fraction > 0.0f ? 1 : 0) < size;
 }

@@ -29,7 +29,7 @@
 #define SCHEDULE_WAVEFRONT 0
 #define SCHEDULE_REGENERATE 1
 #define SCHEDULE_MEGAKERNEL 2
-#define SCHEDULE_NONE 3  // no kernels: those of aovs.cu and light_picks.cu use the functions
+#define SCHEDULE_NONE 3  // no kernels: only aovs.cu and light_picks.cu call the functions
 #define WAVELENGTH_DIMENSION 7u  // the sampler's dimension, one a path
 #define MAX_DEPTHS 16  // depths whose active rays are counted for the report; deeper ones are not
 

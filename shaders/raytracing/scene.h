@@ -157,7 +157,7 @@ DEVICE bool scene_any_hit(GEOMETRY_PARAMS, float4 origin, float3 direction, floa
 
 #if HAS_MOVEMASK
 // Intersects a packet's rays in the bit mask `active` with the scene, and stores the hits in the packet (bvh/packet.h):
-// the closest ones, or with accept_first_hit any, of which only prim_index is valid, below 0 for a miss.
+// the closest ones, or with accept_first_hit any hit, where only prim_index is valid. It is below 0 for a miss.
 DEVICE void scene_packet_hits(GEOMETRY_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
 #if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit FILTER_ARGS_OF(-1));

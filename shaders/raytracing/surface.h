@@ -13,7 +13,7 @@
 //         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf per solid angle with which NAME_sample
 //         samples it. All 0 for delta lobes.
 //     float3 NAME_diffuse_part(m, s, direction)
-//         What diffuse lobes, transmission and sheen included, contribute to the xyz of NAME_eval_pdf (light_passes.h).
+//         The diffuse lobes' part, transmission and sheen included, of the xyz of NAME_eval_pdf (light_passes.h).
 //     float3 NAME_albedo(m, s)
 //         The color of the surface in the `albedo` layer, which guides the denoiser.
 //     bool NAME_is_delta(m, s)

@@ -65,15 +65,15 @@ def _rows(body: Body, tree: ast.ArrayLiteral, rows: list[FunctionValue]) -> Func
     number = BoundVariable("_", "int", Range(0, len(rows)))
     index = body.dag.bound_variable(number)
 
-    def chosen(values: list[DataValue]) -> DataValue:
-        """The row with the number `index`."""
+    def row_at_index(values: list[DataValue]) -> DataValue:
+        """The value of row number `index` at a point: (index == 0) ? a : (index == 1) ? b : c."""
         result = values[-1]
         for k in range(len(values) - 2, -1, -1):
             is_row = body.builder.apply("==", "int", index, body.dag.constant(k, "int"))
             result = body.builder.where(is_row, values[k], result)
         return result
 
-    columns = promote(body, list(rows), chosen, tree.span)
+    columns = promote(body, list(rows), row_at_index, tree.span)
     assert isinstance(columns, FunctionValue) and isinstance(columns.node.attribute, tuple), "rows are functions"
     type_ = ty.FunctionType(columns.type.result, (ty.INT, *columns.type.parameters))
     node = body.dag.function((number, *columns.node.attribute), columns.node.inputs, type_)

@@ -197,7 +197,8 @@ class Variation:
     def adds(self) -> bool:
         """True if the pre_ and post_ forms add to the point instead of replacing it.
 
-        Variations that do not read the point, such as blurs, do so, and those that JWildfire forces into a stage.
+        True of variations that do not read the point, such as blurs, and of variations that JWildfire forces into a
+        stage.
         """
         return self.is_forced or not (self.replaces or _mentions(self.body, "[xyz]"))
 

@@ -57,13 +57,13 @@ def _bounded(parser: AttributeParser, layer: Element, name: str, high: float) ->
     return value
 
 
-# What JWildfire animates of an affine or post-affine of a plane: a coefficient's column and row, its angle or its size.
+# Names of JWildfire's curves for an affine of a plane: of a coefficient (by column and row), an angle or a size.
 ANIMATED = re.compile(r"(xy|yz|zx)(Post)?(?:Coeff([012])([01])|(Rotate|Scale))Curve")
 MAX_POINTS = 10_000  # points of a curve over time
 
 
 def evaluated(parser: AttributeParser, attributes: Mapping[str, str], kind: str) -> dict[str, str]:
-    """An element's attributes with what curves animate at its value in the flame's frame.
+    """An element's attributes, the animated ones replaced by their curves' values in the flame's frame.
 
     Bezier curves and curves of unread values are counted as ignored; `kind`: "flames" or "xforms", for their label.
     """

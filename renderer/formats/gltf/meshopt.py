@@ -91,6 +91,7 @@ class _Groups:
         return at
 
     def _add_groups(self, at: int, first: int, column: int, groups: int, choices: tuple[int, ...]) -> int:
+        """Records the groups of a column: two header bits each, then their deltas of choices[header bits] bits."""
         data, rows, header = self.data, self.rows, at
         at += -(-groups // 4)
         if at > self.end:
@@ -126,13 +127,17 @@ def _unpack(data: np.ndarray, at: np.ndarray, bits: int) -> np.ndarray:
         return packed
     shifts = np.arange(0, 8, bits) if bits == 1 else np.arange(8 - bits, -1, -bits)
     deltas = (packed[:, :, None] >> shifts.astype("u1") & np.uint8((1 << bits) - 1)).reshape(len(at), GROUP)
-    whole = deltas == (1 << bits) - 1
-    place = at[:, None] + 2 * bits + np.cumsum(whole, 1) - 1
-    return np.where(whole, data[np.where(whole, place, 0)], deltas)
+    is_sentinel = deltas == (1 << bits) - 1
+    extra = at[:, None] + 2 * bits + np.cumsum(is_sentinel, 1) - 1  # the extra bytes follow the packed ones
+    return np.where(is_sentinel, data[np.where(is_sentinel, extra, 0)], deltas)
 
 
 def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
-    """Integrates deltas (n, 4) to values in place; `last` (4,) is the element before the first."""
+    """Integrates deltas (n, 4) to values in place; `last` (4,) is the element before the first.
+
+    `channel`: its lowest two bits choose zigzag sums of bytes (0) or of 16-bit words (1), or exclusive ors of 32-bit
+    words (2), which are rotated by its highest four bits first.
+    """
     kind = channel & 3
     if kind == 3:
         raise ValueError(f"its attributes have a channel of the unknown kind {channel}")
@@ -140,9 +145,9 @@ def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
     words = np.ascontiguousarray(columns).view(f"<u{size}")
     before = np.ascontiguousarray(last).view(f"<u{size}")
     if size == 4:
-        turn = 32 - (channel >> 4) & 31
-        turned = words << np.uint32(turn) | (words >> np.uint32(32 - turn) if turn else np.uint32(0))
-        values = np.bitwise_xor.accumulate(turned, axis=0) ^ before
+        shift = 32 - (channel >> 4) & 31
+        rotated = words << np.uint32(shift) | (words >> np.uint32(32 - shift) if shift else np.uint32(0))
+        values = np.bitwise_xor.accumulate(rotated, axis=0) ^ before
     else:
         one = words.dtype.type(1)
         signed = words >> one ^ (np.zeros_like(words) - (words & one))
@@ -162,6 +167,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def _sequence(data: bytes, count: int) -> list[int]:
+    """Decodes mode INDICES: each index is a difference to one of the two last ones, which its lowest bit chooses."""
     end = len(data) - SEQUENCE_TAIL_BYTES
     if end < 1 or data[0] not in (0xD0, 0xD1):
         raise ValueError("the header of its indices is damaged")
@@ -197,7 +203,7 @@ def _triangles(data: bytes, count: int) -> list[int]:
             elif choice < limit:
                 c = vertices[-1 - choice]
             else:
-                c = reader.explicit() if choice == 15 else reader.near(2 * choice - 27)
+                c = reader.explicit() if choice == 15 else reader.after_last(2 * choice - 27)
                 vertices.append(c)
             edges += (c, b), (a, c)
         else:
@@ -239,9 +245,10 @@ class _Indices:
 
     def explicit(self) -> int:
         value, self.at = _varint(self.data, self.at, self.end)
-        return self.near(value >> 1 ^ -(value & 1))
+        return self.after_last(value >> 1 ^ -(value & 1))
 
-    def near(self, delta: int) -> int:
+    def after_last(self, delta: int) -> int:
+        """The index `delta` after the last explicit one; it becomes the last one."""
         self.last = self.last + delta & 0xFFFFFFFF
         return self.last
 

@@ -218,7 +218,7 @@ class _Lines:
         self._strides = Strides(self.shape[1] * self.shape[2], 1, self.shape[1])
 
     def reduced(self, kind: str, reduce_rows: Callable[[np.ndarray], np.ndarray], divisor: float = 1) -> np.ndarray:
-        """The results of all lines; reduce_rows(lines) recomputes on the host those that the device cannot certify."""
+        """The results of all lines; reduce_rows(lines) recomputes uncertified ones on the host."""
         if self._operand is None or divisor <= 0:  # empty array: a sum (divisor 1) is 0, a mean or variance is NaN
             return np.full(self.out_shape, 0.0 if kind == "sum" and divisor == 1 and not self.length else np.nan)
         operand, centers = (self._operand, self._strides), None

@@ -1,8 +1,9 @@
 """The view "light picks": the lights that next-event estimation samples at one pixel, drawn and as numbers.
 
-A pick is the light that one sample of the pixel selects at its first surface. The picks are the picture's own: the
-kernel shaders/raytracing/lights/light_picks.cu repeats them. Each light has a row: how often and with which probability
-it is picked, and the radiance that it contributes. Points over the picture mark the sampled positions on the lights.
+A pick is the light that one sample of the pixel selects at its first surface. The kernel
+shaders/raytracing/lights/light_picks.cu repeats the picture's random numbers, so the picks are the picture's. Each
+light has a row: how often and with which probability it is picked, and the radiance that it contributes. Points over
+the picture mark the sampled positions on the lights.
 """
 
 from typing import Any, NamedTuple

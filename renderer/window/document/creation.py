@@ -323,7 +323,7 @@ def _with_changed_material(document: Document, item: Item, changed: Any, name: s
 
 
 def _made_of_last(document: Document, item: Item) -> Document:
-    """The document with an item made of the last material."""
+    """The document with the last material given to an item."""
     settings: Any = document.scene.settings
     shapes = list(getattr(settings, item.group))
     shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)

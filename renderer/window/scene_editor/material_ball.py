@@ -28,7 +28,7 @@ def _stage() -> Scene:
 def ball_scene(settings: Settings, index: int) -> Scene:
     """The scene that shows material number `index` of the settings on a ball.
 
-    Raises ValueError for a material that no surface of its own can show, such as a shadow catcher's.
+    Raises ValueError for a material that a ball cannot show, such as a shadow catcher's.
     """
     stage, material = _stage(), settings.materials[index]
     named = {getattr(material, key) for key, group in reference_fields(Material).items() if group == "textures"}

@@ -69,7 +69,7 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     light = AMBIENT + (1 - AMBIENT) * np.abs((normals * seen).sum(1)) / np.maximum(lengths, 1e-30)
     colors = np.column_stack([base * light[:, None], np.ones(len(light))]).tolist()
     points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
-    is_closed = item.group == "solids" and value.kind != "plane"  # of which no back is seen
+    is_closed = item.group == "solids" and value.kind != "plane"  # its back faces are hidden
     is_back_face = is_closed & ((normals * seen).sum(1) > 0)
     # By their farthest corners: a ground is behind what stands on it.
     for k, distance in enumerate(((corners - eye) ** 2).sum(2).max(1).tolist()):

@@ -68,5 +68,5 @@ class ToyEditor(PanelEditor):
             self.panel.show(replace(scene, settings=replace(scene.settings, **values)))
 
     def hidden_settings(self) -> list[str]:
-        """What files and the mouse set; of a shader's own file also its name."""
+        """Values that files and the mouse set; of a shader's own file also its name."""
         return [*HIDDEN, *(() if self.panel.original.path.suffix == ".toml" else ("image",))]

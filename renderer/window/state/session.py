@@ -64,7 +64,7 @@ class Session:
 
 @dataclass(frozen=True)
 class KeptSession:
-    """What a list of sessions shows of a session file."""
+    """A row of the list of sessions: a summary of one session file."""
 
     path: Path
     saved: float  # seconds since the epoch
@@ -161,7 +161,7 @@ def _newest_first(paths: list[Path]) -> list[KeptSession]:
 
 
 def _describe(path: Path) -> KeptSession | None:
-    """What a list shows of a session file; None if it has gone meanwhile."""
+    """The row of a session file; None if the file has been deleted meanwhile."""
     try:
         saved = path.stat().st_mtime
     except OSError:

@@ -18,7 +18,7 @@ Choice = Literal["save", "discard", "cancel"]
 
 @dataclass
 class Question:
-    """What would be lost: panels, and the file whose text is not saved; `then` is done once nothing is left of it."""
+    """Unsaved panels and the file of unsaved text; `then` is called once all are saved or discarded."""
 
     lost: list[Panel | Path]
     then: Callable[[], None]

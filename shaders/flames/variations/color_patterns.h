@@ -372,7 +372,7 @@ STAMP(dc_rotations, levels = 20 [1, 50], seed = 10000, time = 0, zoom = 4) {
     return triple(r * r * (3.0f - 2.0f * r), g * g * (3.0f - 2.0f * g), b * b * (3.0f - 2.0f * b));
 }
 
-// Sierpinski carpets of N levels at four offsets, each of which inverts the color c where it has points.
+// Sierpinski carpets of N levels at four offsets; each inverts the color c where it has points.
 STAMP(dc_squares, seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20], direction = 1 [0, 1], redF = 1.8 [0, 5],
       greenF = 1.9 [0, 5], blueF = 2.2 [0, 5]) {
     real t = (real)(time), k = power_of((real)(0.5f), modulo((direction == 1.0f ? 0.1f : -1.0f) * t, 1.0f));

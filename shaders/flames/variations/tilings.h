@@ -127,7 +127,7 @@ DEVICE Pair hexagon(real i, real j, float size) {
     return pair(1.5f * (i - j) * size, 0.8660254037844386f * (i + j) * size);
 }
 
-// How near u is to the border of the hexagon (i, j): 0 at its center, 1 on the border.
+// Closeness of u to the border of the hexagon (i, j): 0 at its center, 1 on the border.
 DEVICE real hexagon_ratio(real i, real j, float size, Pair u) {
     Pair q = hexagon(i, j, size);
     real l = cell_ratio(hexagon(i, j + 1.0f, size), q, u);

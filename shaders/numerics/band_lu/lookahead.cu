@@ -35,6 +35,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
     load_strip(panel + at, panel_ld, thread, strip);
     for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
     BARRIER();
+    // from[k]: the row whose element the interchanges move to row k; from[S + k]: likewise to pivot row ipiv[k].
     for (int k = thread; k < 2 * S; k += GROUP_SIZE) {
         int row = k < S ? k : ipiv[k - S];
         for (int j = S - 1; j >= 0; j--) row = row_before(row, j, ipiv[j]);
@@ -50,6 +51,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         int to = ipiv[q * 32 + lane];
         if (to >= S) column_values[to] = moved[q];
     }
+    // Forward substitution, STRIP columns of L at a time: row `row` is solved, and all rows below subtract its product.
     UNROLL for (int first = 0; first < S; first += STRIP) {
         BARRIER();
         UNROLL for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
@@ -75,7 +77,9 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 #define RIGHT_PITCH (DEPTH + 4)
 #define TILE_LOADS (TILE_SIDE * DEPTH / GROUP_SIZE)
 
-// The update A_jt -= L_ji U_it of the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
+// The update A_jt -= L_ji U_it of the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp,
+// in 2 x 4 products of 8 x 8 each. While DEPTH columns of L and rows of U multiply, the next ones are loaded into
+// registers: a software pipeline, whose first round (depth = -DEPTH) only loads.
 KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first_block,
                       STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);

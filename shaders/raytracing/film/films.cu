@@ -13,10 +13,10 @@
 #define COUNT_PARAMS int count_a, int count_b
 #endif
 
-// Merges the films of two sample ranges of one picture, pixel by pixel (T. Chan, G. Golub and R. LeVeque 1979): the mean
-// radiances and, with M2, the sums of squared deviations. `count_a` and `count_b` are the numbers of samples in the
-// ranges; with SAMPLE_IN_MEMORY they follow from sample[0], the last sample drawn, and sample[1], the first of range b
-// (begin_sample.h).
+// Merges the films of two sample ranges of one picture, pixel by pixel (T. Chan, G. Golub and R. LeVeque 1979): the
+// mean radiances and, with M2, the sums of squared deviations. `count_a` and `count_b` are the numbers of samples in
+// the ranges; with SAMPLE_IN_MEMORY they follow from sample[0], the last sample drawn, and sample[1], the first of
+// range b (begin_sample.h).
 KERNEL merge_films(int pixels, COUNT_PARAMS, GLOBAL const float4 *mean_a, GLOBAL const float4 *mean_b,
                    GLOBAL float4 *mean
 #if M2
@@ -52,9 +52,9 @@ DEVICE float luminance_and_error(float4 mean, float4 m2, int samples, float *err
 // Lets pixels rest whose relative standard error is at most `threshold`, and wakes others, after `samples` samples. One
 // thread judges a block of BLOCK x BLOCK pixels. A pixel's own error is 0 until a sample of it has found the light of a
 // caustic, so no pixel of a block rests while the root mean square of the errors of all its pixels is above `threshold`
-// of their mean luminance: a few samples of a block tell how rare that light is. Blocks are those of the whole picture,
-// and know nothing of each other, so that tiles of whole blocks draw the same bits. errors[block] becomes the largest
-// relative error: of the block, or of one of its pixels.
+// of their mean luminance: a few samples of a block tell how rare that light is. Blocks are counted from the whole
+// picture's corner and judged one by one, so that tiles of entire blocks draw the same bits. errors[block] becomes the
+// largest relative error: of the block, or of one of its pixels.
 KERNEL rest_pixels(int width, int height, int samples, float threshold, GLOBAL const float4 *film_mean,
                    GLOBAL float4 *film_m2, GLOBAL float *errors) {
     int block = (int)thread_index(), blocks_x = (width + BLOCK - 1) / BLOCK;

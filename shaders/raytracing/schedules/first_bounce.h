@@ -1,15 +1,15 @@
 // The wavefront's depth 0 in one launch: camera rays, closest hits, shading and shadow rays, with the paths in
 // registers. Paths that end go straight to the film; only the states of paths that continue are stored, for the kernel
 // `bounces` (bounces.h), after which `accumulate` adds these to the film. wavefront.h includes this file;
-// renderer/raytracing/schedules.py launches the kernels. Stages in launches of their own would store and load the state
-// of every ray: at 1920 x 1080 that takes an H200 0.28 ms a sample.
-// Macros of other files: AT_SAMPLE, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
-// (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); STENCIL_LOCAL
-// (raytracing/schedules/stencil.h); HAS_PART, PART_FIRST, STATE_PARAMS (raytracing/schedules/wavefront.h).
+// renderer/raytracing/schedules.py launches the kernels. A launch for each stage would store and load the state of
+// every ray: at 1920 x 1080 that takes an H200 0.28 ms a sample. Macros of other files: AT_SAMPLE, SAMPLE_PARAMS
+// (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
+// (raytracing/scene.h); STENCIL_LOCAL (raytracing/schedules/stencil.h); HAS_PART, PART_FIRST, STATE_PARAMS
+// (raytracing/schedules/wavefront.h).
 
 #if HAS_PART(PART_FIRST)
-// `next_mask` receives the stencil of the paths that continue at depth 1; `first_mask` the stencil of depth 0, which the
-// picture's report counts.
+// `next_mask` receives the stencil of the paths that continue at depth 1; `first_mask` the stencil of depth 0, which
+// the picture's report counts.
 KERNEL first_bounce(SAMPLE_PARAMS, FILM_PARAMS, GLOBAL uint *first_mask, GLOBAL uint *next_mask, STATE_PARAMS,
                     SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);

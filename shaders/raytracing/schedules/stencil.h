@@ -1,7 +1,7 @@
 // The stencil: the set of active rays, which each stage of a schedule (raytrace.cu) reads and sets anew (V. Frolov, "a
 // stencil buffer for CUDA ray tracing"). Included by raytrace.cu. A word of the stencil holds the bits of 32 rays,
-// one warp's. A stage tests the bits at its start, and the 32 threads combine their new bits by a ballot at its end. The
-// setting `stencil` chooses the representation:
+// one warp's. A stage tests the bits at its start, and the 32 threads combine their new bits by a ballot at its end.
+// The setting `stencil` chooses the representation:
 //     bits     one bit a ray: the default of all schedules. bounces.h lists the active rays in shared memory.
 //     flags    one int a ray: a baseline of the paper's experiment (tests/fps/raytrace.py).
 //     off      no test: ended rays are processed without effect. The other baseline: without a test, depth 6 of the
@@ -49,8 +49,8 @@ DEVICE bool is_active(GLOBAL const uint *stencil, uint slot) {
     return STENCIL == STENCIL_COMPACT ? slot < stencil[0] : true;
 }
 
-// Returns in lane 0 the word of the `active` flags of the 32 threads around this one (a warp on GPUs): bit k is the flag
-// of lane k. All threads of the group call it.
+// Returns in lane 0 the word of the `active` flags of the 32 threads around this one (a warp on GPUs): bit k is the
+// flag of lane k. All threads of the group call it.
 DEVICE uint ballot_word(bool active, LOCAL uint *scratch) {
     if (STENCIL != STENCIL_BITS) return 0;
 #if HAS_BALLOT

@@ -116,7 +116,7 @@ DEVICE void trace_shadow_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
 }
 
 #if HAS_PART(PART_RAYS)
-// Stage 2 of a depth: traces the active rays, and sets `hit_mask` to those that hit a surface or collide in a volume.
+// Stage 2 of a depth: traces the active rays; `hit_mask` receives the rays that hit a surface or collide in a volume.
 KERNEL trace(SAMPLE_PARAMS, int depth, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, STATE_PARAMS,
              SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);

@@ -187,7 +187,7 @@ DEVICE real3 smooth_normal(real3 normal, real3 geometric_normal) {
     return select3(dot_fma(normal, geometric_normal) < 0.0f, negate3(normal), normal);
 }
 
-// Where `used`, multiplies *color by the material's base color texture, *roughness by the green and *metallic by the
+// If `used`, multiplies *color by the material's base color texture, *roughness by the green and *metallic by the
 // blue channel of its metallic_roughness texture, and the latter two also by its roughness and metallic textures.
 DEVICE void scale_by_textures(TEXTURE_PARAMS, whole material, mask used, const Texcoords texcoords, real3 *color,
                               real *roughness, real *metallic) {

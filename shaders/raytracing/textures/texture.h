@@ -3,8 +3,8 @@
 //     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id. Words 0-11: for each corner, its normal,
 //                        (0, 0, 0) for none, and u; 12-14: v of the corners. If there are more than four float4, words
 //                        15, 22 and 23 are the corners' tangents; 16-21: the corners' colors, in two words of 16-bit
-//                        channels each; from 24 on: u and v of the corners in each further set of texture coordinates,
-//                        of which there are UV_SETS in all. A tangent is 0 for none, or an octahedral unit vector (Q.
+//                        channels each; from 24 on: u and v of the corners in each further set of texture coordinates
+//                        (UV_SETS in all). A tangent is 0 for none, or an octahedral unit vector (Q.
 //                        Meyer et al. 2010) of 15 bits a coordinate, with bit 30 set if the bitangent is flipped, and
 //                        bit 31 set.
 //     material_textures  the texture slots of each material: indices of `textures`, -1 for none

@@ -10,7 +10,7 @@
 #include "raytracing/volumes/volumes.h"
 
 #define MAX_WEIGHED_LIGHTS 16  // with more point lights, each is equally likely
-#define SEGMENT_DIMENSION 518u  // first of two dimensions, beyond those of 62 bounces: never cached
+#define SEGMENT_DIMENSION 518u  // first of two dimensions, beyond the dimensions of 62 bounces: never cached
 #define POINT_LIGHT_COUNT as_int(DIRECTORY.w)
 
 // A span seen from a point light. `nearest`: distance along the ray from the span's start to the point of the ray

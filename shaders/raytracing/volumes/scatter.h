@@ -1,5 +1,5 @@
-// What fog and volumes (volumes.h) share with the media inside of surfaces (random_walk.h): streams of random numbers for
-// free paths, and the phase function. Functions of common/reproducible_math.h must be included before.
+// Functions for fog and volumes (volumes.h) and for media inside of surfaces (random_walk.h): streams of random numbers
+// for free paths, and the phase function. Functions of common/reproducible_math.h must be included before.
 #include "raytracing/frame.h"
 #include "raytracing/sampler.h"
 

@@ -97,7 +97,11 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
 
     Floats are added in the order of shaders/cdollar/scan.cu: base + (outer + (middle + inner)), which are the sums of
     the blocks before, of the block's segments before, of the segment's runs before, and of the run up to the element.
-    An element reads at most 64 numbers. Several blocks need the prefix sums of their totals.
+    An element reads at most 64 numbers. Several blocks need the prefix sums of their totals. With 3 elements a run and
+    3 runs a segment, element 16 of a row adds these:
+
+        0 1 2 | 3 4 5 | 6 7 8 || 9 10 11 | 12 13 14 | 15 16 17
+        ------ outer --------    -------- middle ---  inner (15, 16)
     """
     (scalar,), row = component_types(function.type.result), ranges[-1]
     zero = dag.constant(0.0 if scalar in FLOATS else 0, scalar)
@@ -120,6 +124,7 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
             return dag.intern("reduce", scalar, (zero, element), (ir.Reduction("fold", add, True), (variable,)))
         return dag.intern("reduce", scalar, (element,), (ir.Reduction("+"), (variable,)))
 
+    # `source` has the sums of `span` elements each; `part` is the index of the element's own among them.
     variables, (*batch, index) = new_variables(row)
     position, span, source, bounds = op("-", index, row.low), 1, function, row
     total = run_sum(

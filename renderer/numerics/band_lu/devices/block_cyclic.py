@@ -35,7 +35,7 @@ from renderer.records import dataclass
 PREFETCHED_COLUMNS = 2  # resident factors upload a block column this many steps before its first use
 MAX_GATHER_THREADS = 16
 MIN_THREAD_BYTES = 1 << 19  # bytes that a gathering thread must at least have to copy, to be worth its start
-MAX_TIMED_STEPS = 64  # a step has a dozen timestamps, each of which takes the host some microseconds
+MAX_TIMED_STEPS = 64  # a step has a dozen timestamps, and each takes the host some microseconds
 
 
 @dataclass(frozen=True)
