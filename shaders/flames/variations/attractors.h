@@ -4,6 +4,7 @@
 
 // Origin: flam3
 
+// P. de Jong's attractor.
 VARIATION(pdj, a = 0, b = 0, c = 0, d = 0) {
     return scaled(weight, sine_of(a * y) - cosine_of(b * x), sine_of(c * x) - cosine_of(d * y));
 }
@@ -30,6 +31,7 @@ VARIATION(woggle_js, m = 2) {
     return scaled(weight, s * x + k * y / r + c.x, t * x + s * y + c.y);
 }
 
+// A step of length h of E. Lorenz' differential equations.
 VARIATION_3D(lorenz_js, a = 10, b = 28, c = 1.66, h = 0.00001, centerx = 0, centery = 0, scale = 1000) {
     real u = weight * (x + h * a * (y - x)), v = weight * (y + h * (x * (b - z) - y));
     real k = 1.0f / (scale == 0.0f ? 1e-5f : scale);
@@ -59,6 +61,7 @@ VARIATION(invtree_js) {
         weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(u, y / (y + 1.0f)), pair(x / (x + 1.0f), v)));
 }
 
+// bubble with a parabola added.
 VARIATION(mcarpet, x = 1, y = 0.75, twist = 0.5, tilt = -0.25) {
     real k = 1.0f / (0.25f * (x * x + y * y) + 1.0f);
     return scaled(weight, k * x * mcarpet_x + 1.0f - twist * x * x + y, k * y * mcarpet_y + tilt * x);
@@ -70,6 +73,7 @@ VARIATION_3D(pdj3D, a = 1, b = 2, c = 3, d = 4, e = 2, f = 0, g = 2, h = 0) {
     return triple(weight * u, weight * v, w);
 }
 
+// A third of the size, at a random corner of a polygon of m sides or at the middle of a side.
 VARIATION(siercarpet_js, m = 3) {
     real l = 1.0f + random_index(uniform(random), 2.0f * m), half_l = floor_of(0.5f * l);
     mask odd = l != 2.0f * half_l;
@@ -79,6 +83,7 @@ VARIATION(siercarpet_js, m = 3) {
     return scaled(weight, x / 3.0f + (u - v) * 0.70710678118654752f, y / 3.0f + (u + v) * 0.70710678118654752f);
 }
 
+// Half of the size at a corner of a polygon of m sides, or a rotation with a parabola.
 VARIATION(sattractor_js, m = 10) {
     Pair c = circle(TWO_PI / m * (random_index(uniform(random), m) + 1.0f));
     mask first = uniform(random) < 0.5f;
@@ -87,6 +92,7 @@ VARIATION(sattractor_js, m = 10) {
     return scaled(0.5f * weight, u, v);
 }
 
+// The circles of Apollonius' gasket: one of three Moebius maps.
 VARIATION(apollony) {
     float r = 1.7320508075688772f;
     real u = 1.0f + r - x, k = 1.0f / (u * u + y * y), a = 3.0f * u * k - (1.0f + r) / (2.0f + r), b = 3.0f * y * k;
@@ -97,6 +103,7 @@ VARIATION(apollony) {
     return scaled(weight, first ? a : px, first ? b : py);
 }
 
+// A quadratic map of the plane.
 VARIATION(q_ode, q_ode01 = 0, q_ode02 = 1, q_ode03 = 0.9523995871498903, q_ode04 = -0.31231887423801696,
           q_ode05 = -0.7629388627928184, q_ode06 = -0.28208570704629055, q_ode07 = 0, q_ode08 = 1,
           q_ode09 = -0.10781236208010192, q_ode10 = -0.2946873091267135, q_ode11 = 0.8267127787188062,
@@ -105,6 +112,7 @@ VARIATION(q_ode, q_ode01 = 0, q_ode02 = 1, q_ode03 = 0.9523995871498903, q_ode04
     return pair(u, q_ode07 + q_ode08 * x + q_ode09 * x * x + q_ode10 * x * y + weight * q_ode11 * y + q_ode12 * y * y);
 }
 
+// Half of the size about one of four points: the origin, or the corners of a triangle.
 VARIATION(lace_js) {
     real pick = uniform(random), half_root = (real)(0.86602540378443865f), r = 0.5f * vnorm(x, y);
     mask first = pick > 0.75f, last = pick <= 0.25f;
@@ -113,6 +121,7 @@ VARIATION(lace_js) {
     return scaled(weight, cy - r * sine_of(a), cx - r * cosine_of(a));
 }
 
+// One of six maps: two inversions, or four copies at the corners of a square.
 VARIATION(apocarpet_js) {
     float r = 0.41421356237309503f;
     real k = 1.0f / (x * x + y * y), p = 2.0f * x * y * k, q = (x * x - y * y) * k;

@@ -11,6 +11,7 @@ VARIATION(bent) { return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f
 
 VARIATION(bent2, x = 1, y = 1) { return scaled(weight, x < 0.0f ? bent2_x * x : x, y < 0.0f ? bent2_y * y : y); }
 
+// Bumps: x moves by a Gaussian of y, y by a Gaussian of x.
 VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
     float lx = fmax(xlength * xlength, 1e-20f), ly = fmax(ylength * ylength, 1e-20f);
     return scaled(weight, x + xamp * exponential_of(-y * y / lx), y + yamp * exponential_of(-x * x / ly));
@@ -18,12 +19,14 @@ VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
 
 VARIATION(modulus, x = 0, y = 0) { return scaled(weight, wrap(x, (real)(modulus_x)), wrap(y, (real)(modulus_y))); }
 
+// Hyperbolas: |x| becomes sqrt(x^2 + separation_x^2) and more, which opens a gap along the axis.
 VARIATION(separation, x = 0, xinside = 0, y = 0, yinside = 0) {
     real u = sign_positive(x) * sqrt(x * x + separation_x * separation_x) - x * xinside;
     real v = sign_positive(y) * sqrt(y * y + separation_y * separation_y) - y * yinside;
     return scaled(weight, u, v);
 }
 
+// Mirrors x in stripes of y, and y in stripes of x.
 VARIATION(split, xsize = 0, ysize = 0) {
     real u = sign_nonnegative(cosine_of(y * ysize * PI)), v = sign_nonnegative(cosine_of(x * xsize * PI));
     return scaled(weight, x * u, y * v);
@@ -33,6 +36,7 @@ VARIATION(splits, x = 0, y = 0) {
     return scaled(weight, x + sign_nonnegative(x) * splits_x, y + sign_nonnegative(y) * splits_y);
 }
 
+// Stripes of width 1 in x, narrowed by `space` and bent by `warp`.
 VARIATION(stripes, space = 0, warp = 0) {
     real row = floor_of(x + 0.5f), over = x - row;
     return scaled(weight, over * (1.0f - space) + row, y + over * over * warp);
@@ -53,6 +57,7 @@ VARIATION(linearT, powX = 1.2, powY = 0.9) {
     return scaled(weight, x > 0.0f ? u : -u, y > 0.0f ? v : -v);
 }
 
+// Powers of x^2 and y^2, or in log_mode of their logarithms, moved away from the axes.
 VARIATION(corners, x = 1, y = 1, mult_x = 1, mult_y = 1, x_power = 0.75, y_power = 0.75, xy_power_add = 0, log_mode = 0,
           log_base = 2.71828) {
     real xs = x * x, ys = y * y, u, v;
@@ -69,6 +74,7 @@ VARIATION(corners, x = 1, y = 1, mult_x = 1, mult_y = 1, x_power = 0.75, y_power
     return pair(x > 0.0f ? u : -u, y > 0.0f ? v : -v);
 }
 
+// Barycentric coordinates (u, v) for the axes (a, b) and (c, d), each joined with x or y as a root of squares.
 VARIATION(barycentroid, a = 1, b = 0, c = 0, d = 1) {
     real d02 = a * x + b * y, d12 = c * x + d * y;
     float d00 = a * a + b * b, d01 = a * c + b * d, d11 = c * c + d * d, k = 1.0f / (d00 * d11 - d01 * d01);

@@ -3,12 +3,15 @@
 
 // Origin: flam3
 
+// Bipolar coordinates: half the logarithm of the ratio of distances to (-1, 0) and (1, 0), and the angle between the
+// directions to them.
 VARIATION(bipolar, shift = 0) {
     real y2 = y * y, left = square(x + 1.0f) + y2, right = square(x - 1.0f) + y2;
     real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
     return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), wrap(v, (real)(0.5f * PI)));
 }
 
+// Exchanges the elliptic coordinates mu and nu.
 VARIATION(edisc) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
@@ -16,6 +19,7 @@ VARIATION(edisc) {
     return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
 }
 
+// Elliptic coordinates, as (angle, logarithm of the size of the ellipse).
 VARIATION(elliptic) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
@@ -24,6 +28,7 @@ VARIATION(elliptic) {
 
 VARIATION(foci) { return swapped(conjugate_cot(weight, 0.5f * y, 0.5f * x)); }
 
+// The conjugate of sqrt((z + weight) / (z - weight)), times weight (2 + spread).
 VARIATION(flux, spread = 0) {
     real a = x + weight, b = x - weight;
     real k = weight * (2.0f + spread) * sqrt(sqrt(y * y + a * a) / sqrt(y * y + b * b));
@@ -53,6 +58,7 @@ DEVICE Pair from_elliptic(float weight, real mu, real nu) {
     return scaled(weight, h.x * c.x, h.y * c.y);
 }
 
+// A random root in elliptic coordinates: mu / power, and nu / power on a random branch.
 VARIATION(eJulia, power = 2) {
     real k = power < 0.0f ? 1.0f / (x * x + y * y) : (real)(1.0f);
     Pair e = elliptic_coordinates(k * x, k * y);
@@ -73,6 +79,7 @@ DEVICE Pair from_bipolar(float weight, real tau, real sigma) {
     return scaled(weight / (h.x - c.x), h.y, c.y);
 }
 
+// In bipolar coordinates: a scale and a shift of tau, a rotation and a random branch of sigma, and a split.
 VARIATION(bTransform, rotate = 0, power = 1, move = 0, split = 0) {
     Pair b = bipolar_coordinates(x, y);
     real tau = b.x / power + move, sigma = b.y + rotate;
@@ -80,6 +87,7 @@ VARIATION(bTransform, rotate = 0, power = 1, move = 0, split = 0) {
     return from_bipolar(weight, x >= 0.0f ? tau + split : tau - split, sigma);
 }
 
+// In elliptic coordinates: mu moves, in opposite directions above and below the axis.
 VARIATION(eMotion, move = 0, rotate = 0) {
     Pair e = elliptic_coordinates(x, y);
     real mu = area_cosine_1p(e.x), nu = e.y;
@@ -93,11 +101,13 @@ VARIATION(deltaA) {
     return from_polar(k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));
 }
 
+// In bipolar coordinates: sigma turns in proportion to tau, and to 1 / tau.
 VARIATION(bSwirl, in = 0, out = 0) {
     Pair b = bipolar_coordinates(x, y);
     return from_bipolar(weight, b.x, b.y + b.x * out + in / b.x);
 }
 
+// In bipolar coordinates: tau below `radius` is shifted and reduced modulo 2 radius.
 VARIATION(bMod, radius = 1, distance = 0) {
     Pair b = bipolar_coordinates(x, y);
     real t = remainder_of(b.x + radius + distance * radius, (real)(2.0f * radius)) - radius;
@@ -129,6 +139,7 @@ VARIATION(elliptic2, a1 = 1, a2 = 1, a3 = 0, b1 = 2, b2 = 1, c = 0.5, d = 1, e =
     return pair(k * angle_of(a, b) - 0.5f * PI * a3, k * (up ? v : -v));
 }
 
+// In elliptic coordinates: nu rotates.
 VARIATION(eRotate, rotate = 0) {
     Pair e = elliptic_coordinates(x, y);
     real m = 1.0f + e.x;
@@ -190,6 +201,8 @@ VARIATION(eCollide, num = 1 [1, 1e9], a = 0) {
     return from_elliptic(weight, e.x, y > 0.0f ? nu : -nu);
 }
 
+// In elliptic coordinates: mu below `radius` is shifted and reduced modulo 2 radius, above and below the axis in
+// opposite directions.
 VARIATION(eMod, radius = 1 [0, 1e30], distance = 0) {
     Pair e = elliptic_mu_nu(x, y);
     real back = remainder_of(e.x + radius + distance * radius, (real)(2.0f * radius)) - radius;
@@ -197,6 +210,7 @@ VARIATION(eMod, radius = 1 [0, 1e30], distance = 0) {
     return from_elliptic(weight, e.x < radius ? (e.y > 0.0f ? back : forth) : e.x, e.y);
 }
 
+// In elliptic coordinates: mu and nu are scaled.
 VARIATION(eScale, scale = 1 [0, 1], angle = 0) {
     Pair e = elliptic_mu_nu(x, y);
     real nu = remainder_of(scale * (e.y + PI + angle), (real)(TWO_PI * scale)) - angle - scale * PI;

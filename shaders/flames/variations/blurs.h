@@ -18,6 +18,7 @@ VARIATION(gaussian_blur) {
     return scaled_pair(weight * gauss4(random), c);
 }
 
+// Blurs along the radius (angle 0) to along the circle (angle 1), by an amount in proportion to the radius.
 VARIATION(radial_blur, angle = 0) {
     Pair q = circle((real)(angle * (PI / 2.0f)));
     real g = weight * gauss4(random), r = vnorm(x, y), z = g * q.x - 1.0f;
@@ -25,6 +26,7 @@ VARIATION(radial_blur, angle = 0) {
     return pair(r * c.x + z * x, r * c.y + z * y);
 }
 
+// A random point of one of `slices` slices, each of the fraction `thickness`.
 VARIATION(pie, slices = 6, rotation = 0, thickness = 0.5) {
     real s = truncation(uniform(random) * slices + 0.5f);
     Pair c = circle(rotation + TWO_PI * (s + uniform(random) * thickness) / slices);
@@ -36,6 +38,7 @@ VARIATION(square) {
     return scaled(weight, u, uniform(random) - 0.5f);
 }
 
+// Random rays: the inverted radius times a tangent of a random angle.
 VARIATION(rays) {
     real k = weight * tangent_of(weight * uniform(random) * PI) * weight / (x * x + y * y + EPSILON);
     return scaled(k, cosine_of(x), sine_of(y));
@@ -71,6 +74,7 @@ VARIATION_3D(square3D) {
     return triple(u, v, weight * (uniform(random) - 0.5f));
 }
 
+// Moves to a random point near the direction from the origin given, by a power of the distance.
 VARIATION_3D(exblur, dist = 0.5, r = 0.25, x_origin = 0, y_origin = 0, z_origin = 0) {
     real u = x - x_origin, v = y + y_origin, h = z - z_origin, n = u * u + v * v + h * h;
     real k = weight * power_of(n, (real)(dist)) * gauss4(random);
@@ -113,6 +117,7 @@ VARIATION(circleblur) {
     return from_polar(weight * r, TWO_PI * uniform(random));
 }
 
+// A random point of a star of `power` tips, whose inner corners have the radius `range`.
 VARIATION(starblur, power = 5, range = 0.40162283177245456) {
     Pair a = circle((real)(PI / power));
     real length = sqrt(1.0f + range * range - 2.0f * range * a.x), sine = a.y * range / length;
@@ -123,11 +128,14 @@ VARIATION(starblur, power = 5, range = 0.40162283177245456) {
     return from_polar(weight * r * sqrt(uniform(random)), angle - 0.5f * PI);
 }
 
+// A random point of the square of side `size` that holds the point.
 VARIATION(blur_pixelize, size = 0.1, scale = 1) {
     real u = scale * (uniform(random) - 0.5f) + 0.5f, v = scale * (uniform(random) - 0.5f) + 0.5f;
     return scaled(weight * size, floor_of(x / size) + u, floor_of(y / size) + v);
 }
 
+// A random displacement beyond the distance `mindist` from (x0, y0, z0), which grows with the distance; type 1
+// displaces radius and angles, 2 in a ball, 0 along the axes.
 VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, x0 = 0, y0 = 0, z0 = 0,
              invert = 0, type = 0) {
     real d = sqrt(square(x - x0) + square(y - y0) + square(z - z0));
@@ -149,6 +157,7 @@ VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z =
     return scaled3(weight, x + mul_x * u, y + mul_y * v, z + mul_z * w);
 }
 
+// Random points of `count` circular waves around the origin.
 VARIATION_3D(waveblur_wf, count = 5, phase = 0, amplitude_z = 0.5, damping_z = 0, direct_color = 0, color_scale = 0.5,
              color_offset = 0) {
     Pair c = circle(TWO_PI * uniform(random));
@@ -211,6 +220,8 @@ DEVICE real log_offset(real x) {
     return sign_of(x) * (logarithm_of(magnitude(x) + 1.0f) + 1.0f) * (1.0f / 2.718281828459045f);
 }
 
+// falloff2 with the distance of a ball or a cube (blur_shape); blur_type 0 displaces in a ball, 1 radius and angles,
+// others by logarithms.
 VARIATION_3D(falloff3, blur_type = 0, blur_shape = 0, blur_strength = 1, min_distance = 0.5, invert_distance = 0,
              mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, center_x = 0, center_y = 0, center_z = 0, alpha = 0) {
     real ra = uniform(random) - 0.5f, rb = uniform(random) - 0.5f, rc = uniform(random) - 0.5f,
@@ -269,10 +280,12 @@ DEVICE Pair star_point(float power, float range, real n, real f, float way) {
     return pair(h, TWO_PI / power * half_n + (n - 2.0f * half_n == 1.0f ? bend : -bend) - 0.5f * PI);
 }
 
+// The distance from (x0, y0) in units of the half axes mulx and muly.
 DEVICE real ellipse_radius(real x, real y, float x0, float y0, float mulx, float muly) {
     return vnorm((x - x0) / mulx, (y - y0) / muly);
 }
 
+// A power of the distance beyond the radius.
 DEVICE real power_beyond(real far, float radius, float exponent) {
     return power_of(greatest(far - radius, zero_real()), (real)(exponent));
 }
@@ -284,6 +297,8 @@ VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0
     return blurred_beyond(weight, x, y, far, radius, r, p.y);
 }
 
+// A random displacement that grows with the distance from (x0, y0, z0) beyond `mindist`: 0 along the axes, 1 of radius
+// and angles, 2 toward the boxes of a grid.
 VARIATION_3D(falloff, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, x0 = 0, y0 = 0, z0 = 0, invert = 0,
              type = 0, boxpow = 2) {
     real a = uniform(random) - 0.5f, b = uniform(random) - 0.5f, c = uniform(random) - 0.5f;
@@ -308,6 +323,7 @@ VARIATION_3D(falloff, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 
                   weight * blend(z, floor_of(z * k) + size * c, tc) + tc * pc * k);
 }
 
+// A random point of the square, moved below the edge of a heart.
 VARIATION(blur_heart, p = 0.5, a = -0.6, b = 0.7) {
     real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
     real side = v < 0.0f ? (real)(-1.0f) : (real)(1.0f);
@@ -321,6 +337,7 @@ VARIATION(blur_square) {
     return scaled(2.0f * weight, u - 0.5f, v - 0.5f);
 }
 
+// A random point of `density` concentric circles; the wider a circle, the lower it lies.
 REPLACING_3D(concentric, radius = 1, density = 10, R_blur = 0, Z_blur = 0) {
     real level = floor_of(uniform(random) * density) / density, a = TWO_PI * uniform(random), r = level * radius;
     real u = uniform(random), v = uniform(random);
@@ -329,15 +346,19 @@ REPLACING_3D(concentric, radius = 1, density = 10, R_blur = 0, Z_blur = 0) {
     return triple(weight * r * c.x, weight * r * c.y, weight * ((v * 2.0f - 1.0f) * Z_blur - level));
 }
 
+// The radius of a polygon of `power` sides about the unit circle, at the angle a.
 DEVICE real ngon_edge(real a, float power) {
     float side = TWO_PI / power;
     real phi = a - side * floor_of(a / side);
     return 1.0f / cosine_of(phi > 0.5f * side ? phi - side : phi);
 }
+// A radius of 0 to 1 whose density is a sine, for a random u.
 DEVICE real sine_radius(real u, float power) {
     return arccosine((power == 1.0f ? u : power_of(1.0f - u, (real)(power))) * 2.0f - 1.0f) * (1.0f / PI);
 }
 
+// The variations depth_ blur points beyond `radius`, in proportion to their distance from it, by a Gauss bell, a
+// polygon, a sine or a star. Names with 2 have a center (x0, y0) and an exponent.
 VARIATION(depth_gaussian, blur = 1, radius = 1) {
     real far = vnorm(x, y), r = sqrt(-2.0f * logarithm_of(uniform(random))), a = TWO_PI * uniform(random);
     return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * (far - radius), a);
@@ -374,6 +395,7 @@ VARIATION(depth_blur, power = 5, range = 0.401623, blur = 1, radius = 1) {
     return blurred_beyond(weight, x, y, far, radius, p.x * sqrt(again) * (0.1f * blur) * (far - radius), p.y);
 }
 
+// starblur with a hole and stripes.
 VARIATION(starblur2, power = 5, range = 0.40162283177245456, hole = 0.5, stripes = 5, width = 0.2) {
     float n = fmax(fabs(stripes), 1e-6f), inner = fmin(fabs(hole), 1.0f);
     real k = uniform(random) * (2.0f * power), again = uniform(random), i = floor_of(k), f = (k - i) * n;
@@ -382,6 +404,7 @@ VARIATION(starblur2, power = 5, range = 0.40162283177245456, hole = 0.5, stripes
     return from_polar(weight * p.x * sqrt(again * (1.0f - inner * inner) + inner * inner), p.y);
 }
 
+// Points beyond inner_radius fade: at random, the more likely the farther, they move to the origin; others are blurred.
 VARIATION(vignette, posx = 0, posy = 0, inner_radius = 0.5, fade_radius = 0.5, power = 4, blur = 1) {
     real far = vnorm(x - posx, y - posy), t = (far - fabs(inner_radius)) / fabs(fade_radius);
     real fade = 1.0f - power_of(uniform(random), (real)(1.0f / fabs(power)));
@@ -393,6 +416,7 @@ VARIATION(vignette, posx = 0, posy = 0, inner_radius = 0.5, fade_radius = 0.5, p
     return pair(inside ? k * x : weight * u, inside ? k * y : weight * v);
 }
 
+// A random point of the bars of a waffle: `kind` chooses an edge, or a bar along x or along y.
 VARIATION(waffle, slices = 6 [1, 1e6], xthickness = 0.5, ythickness = 0.5, rotation = 0) {
     real kind = random_index(uniform(random), 5.0f), i = random_index(uniform(random), floor(slices));
     real j = random_index(uniform(random), floor(slices)), u = uniform(random), v = uniform(random);

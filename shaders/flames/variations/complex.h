@@ -5,6 +5,7 @@
 
 VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
 
+// z to the complex power (r + i i) / power, on a random branch.
 VARIATION(cpow, r = 1, i = 0, power = 1) {
     float c = r / power, d = i / power;
     real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
@@ -12,6 +13,7 @@ VARIATION(cpow, r = 1, i = 0, power = 1) {
     return complex_exp(weight, c * l - d * theta, c * theta + d * l + wedge);
 }
 
+// M. Escher's map: a complex power of z whose exponent lies on a circle.
 VARIATION(escher, beta = 0) {
     Pair b = circle((real)(beta));
     real c = 0.5f * (1.0f + b.x), d = 0.5f * b.y, l = 0.5f * logarithm_of(x * x + y * y), theta = angle_of(y, x);
@@ -28,6 +30,7 @@ VARIATION(log, base = 2.718281828459045) {
 
 // Origin: JWildfire
 
+// z to the power numerator / denominator, on a random branch; the radius has another power.
 VARIATION(pow_block, numerator = 6.23438210261205, denominator = 1.328007750027768, root = 1, correctn = 1,
           correctd = 1) {
     float d = fabs(denominator) <= 1e-30f ? 1e-30f : denominator;
@@ -37,6 +40,7 @@ VARIATION(pow_block, numerator = 6.23438210261205, denominator = 1.3280077500277
     return from_polar(weight * power_of(x * x + y * y, (real)(power)), (angle_of(y, x) + turn) / d * numerator);
 }
 
+// cpow with the exponent r e^(i pi a / 2) / divisor and a random winding among `range`.
 VARIATION(cpow2, r = 1, a = 0, divisor = 1, range = 1) {
     Pair t = circle((real)(0.5f * PI * a));
     real c = r / divisor * t.x, d = r / divisor * t.y, angle = angle_of(y, x);
@@ -48,6 +52,7 @@ VARIATION(cpow2, r = 1, a = 0, divisor = 1, range = 1) {
     return complex_exp(weight, c * l - d * angle, c * angle + d * l + wedge);
 }
 
+// cpow with an exponent on a spiral and a random winding whose probability falls geometrically with its number.
 VARIATION(cpow3, r = 1, d = 1, divisor = 1, spread = 1) {
     real q = d < 0.0f ? -logarithm_of((real)(-d)) : logarithm_of((real)(d));
     Pair t = circle(angle_of(q * r, (real)(TWO_PI)));
@@ -62,6 +67,7 @@ VARIATION(cpow3, r = 1, d = 1, divisor = 1, spread = 1) {
                        tc * a + td * l + TWO_PI / divisor * floor_of(divisor * uniform(random)));
 }
 
+// cpow2 with `spread` windings and a product in place of the sum in the angle.
 VARIATION(cpow3_wf, r = 1, a = 0.1, divisor = 1, spread = 1, discrete_spread = 1, spread2 = 0, offset2 = 1) {
     Pair t = circle((real)(0.5f * PI * a));
     real c = r / divisor * t.x, d = r / divisor * t.y, angle = angle_of(y, x), n = uniform(random) * spread;
@@ -78,6 +84,7 @@ VARIATION(log_apo, base = 2.71828182845905) {
     return scaled(weight, k * logarithm_of(x * x + y * y), angle_of(y, x));
 }
 
+// z (1 + k) / (1 + k z^power), k = c / (power - 1).
 VARIATION(murl, c = 0.1, power = 1) {
     float k = power != 1.0f ? c / (power - 1.0f) : c;
     Pair p = from_polar(k * power_of(x * x + y * y, (real)(0.5f * power)), angle_of(y, x) * power);
@@ -85,6 +92,7 @@ VARIATION(murl, c = 0.1, power = 1) {
     return scaled(weight * (k + 1.0f) / (re * re + im * im), x * re + y * im, y * re - x * im);
 }
 
+// Binet's formula of the Fibonacci numbers for a complex index: k = log(golden ratio), s = 1 / sqrt(5).
 VARIATION(fibonacci2, sc = 1, sc2 = 1) {
     float k = 0.48121182505960347f, s = 0.4472135954999579f;
     Pair a = circle(y * k), b = circle(-(x * PI + y * k));
@@ -92,6 +100,7 @@ VARIATION(fibonacci2, sc = 1, sc2 = 1) {
     return scaled(weight * s, r * a.x - q * b.x, r * a.y - q * b.y);
 }
 
+// (a z^3 + b z^2 + c z + d) / (e z^3 + f z^2 + g z + h).
 VARIATION(rational3, a = 0.5, b = 0, c = 0.25, d = 1, e = 0, f = 0.9, g = 0, h = 1) {
     real x2 = x * x, y2 = y * y, t3 = x * (x2 - 3.0f * y2), t2 = x2 - y2, b3 = y * (3.0f * x2 - y2), b2 = 2.0f * x * y;
     real tr = a * t3 + b * t2 + c * x + d, ti = a * b3 + b * b2 + c * y;
@@ -173,6 +182,7 @@ VARIATION(arcsech2) {
     return pair(v < 0.0f ? u : -u, v < 0.0f ? v + 1.0f : v - 1.0f);
 }
 
+// k = z + sqrt(z^2 - a), the inverse of k -> (k + a / k) / 2; for |k^2| < |a| its conjugate times -a / |a|.
 VARIATION(plusrecip, ar = 4, ai = 0) {
     float size = sqrt(ar * ar + ai * ai + 1e-20f);
     Pair z = pair(x, y), s = complex_times(z, z), k = complex_root(pair(s.x - ar, s.y - ai));
@@ -183,6 +193,8 @@ VARIATION(plusrecip, ar = 4, ai = 0) {
     return scaled(u < 0.0f ? (real)(-weight) : (real)(weight), u, v);
 }
 
+// sqrt((root + 1)^2 / (root - 1)^2) / (re_div + i im_div), where root = sqrt(z); mode 1 leaves out this root and the
+// squares, mode 2 the outer root.
 VARIATION(julia_outside, re_div = 1, im_div = 0, mode = 0) {
     Pair z = pair(x, y), root = complex_root(z);
     if (mode != 1.0f) z = root;

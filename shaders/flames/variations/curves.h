@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// (sin t, sin^2 t / cos t) for random t.
 VARIATION(arch) {
     Pair c = circle(uniform(random) * (weight * PI));
     return scaled(weight, c.y, c.y * c.y / c.x);
@@ -20,6 +21,7 @@ VARIATION(flower, petals = 0, holes = 0) {
     return scaled(weight * k, x, y);
 }
 
+// A conic section of this eccentricity with its focus at the origin, filled at random.
 VARIATION(conic, eccentricity = 1, holes = 0) {
     real r = vnorm(x, y);
     real k = (uniform(random) - holes) * eccentricity / (1.0f + eccentricity * (x / r)) / r;
@@ -51,6 +53,7 @@ VARIATION(lissajous, tmin = -3.141592653589793, tmax = 3.141592653589793, a = 3,
     return scaled(weight, sine_of(a * t + d) + v, sine_of(b * t) + v);
 }
 
+// T. Fay's curve of the chrysanthemum.
 VARIATION(chrysanthemum) {
     real u = 21.0f * PI * uniform(random), p4 = sine_of(17.0f / 3.0f * u);
     real p8 = square(square(sine_of(2.0f * cosine_of(3.0f * u) - 28.0f * u)));
@@ -93,6 +96,7 @@ VARIATION(epispiral_wf, waves = 4) {
     return swapped(from_polar(weight * 0.5f / cosine_of(waves * a), a));
 }
 
+// A polar curve of a maple's leaf: products of powers of cosines of t.
 VARIATION(maple_leaf, filled = 0.5) {
     real t = atan_xy(y, x) - 0.5f * PI, keep = uniform(random);
     real r = filled > 0.0f && filled > keep ? uniform(random) : (real)(1.0f);
@@ -145,6 +149,7 @@ VARIATION_3D(spirograph3D, a = 1, b = -0.3, c = 0.4, tmin = 0, tmax = 1000, widt
     return scaled3(weight, (a + b) * p.x - c * q.x + u, (a + b) * p.y - c * q.y + v, c * q.y + w);
 }
 
+// Weierstrass' curve: 14 terms of frequencies a^k and amplitudes a^(-b k).
 VARIATION_3D(crown_js, a = 5, b = 0.6309297535714574) {
     real t = -PI + TWO_PI * uniform(random), u = zero_real(), v = zero_real();
     real denominator = (real)(1.0f), step = power_of((real)(a), (real)(b)), angle = t;
@@ -184,10 +189,12 @@ VARIATION(japanese_maple_leaf, filled = 0.15) {
     return scaled(weight * r, u, v);
 }
 
+// The sum of two damped sines at time t: amplitude a, frequency f, phase p, damping d.
 DEVICE real damped_sines(real t, float a1, float f1, real p1, float d1, float a2, float f2, real p2, float d2) {
     return a1 * sine_of(t * f1 + p1) * exponential_of(-d1 * t) + a2 * sine_of(t * f2 + p2) * exponential_of(-d2 * t);
 }
 
+// A random point of the drawing of two pendulums, each the sum of two damped sines.
 VARIATION(harmonograph_js, seed = 1234, time = 100, a1 = 100, f1 = 2, p1 = 30, d1 = 0.001, a2 = 100, f2 = 3, p2 = 60,
           d2 = 0.001, a3 = 100, f3 = 3, p3 = 20, d3 = 0.001, a4 = 100, f4 = 2, p4 = 45, d4 = 0.001) {
     real t = uniform(random) * time, k = (real)(PI / 180.0f);
@@ -209,6 +216,7 @@ DEVICE Pair spread_point(float mode, float spread, float ratio, real inside, rea
     return pair(px, py);
 }
 
+// T. Fay's butterfly curve; points inside and outside of it spread by two modes (spread_point).
 VARIATION(butterfly_fay, offset = 0, unified_inner_outer = 1 [0, 1], outer_mode = 1, inner_mode = 1, outer_spread = 0,
           inner_spread = 0, outer_spread_ratio = 1, inner_spread_ratio = 1, spread_split = 1, cycles = 0, fill = 0) {
     float turns = cycles == 0.0f ? PI * PI : cycles;
@@ -225,6 +233,7 @@ VARIATION(butterfly_fay, offset = 0, unified_inner_outer = 1 [0, 1], outer_mode 
     return scaled(weight, outer ? a.x : b.x, outer ? a.y : b.y);
 }
 
+// The rose r = cos(knumer / kdenom t); points inside and outside of it spread by two modes (spread_point).
 VARIATION(rhodonea, knumer = 3, kdenom = 4, inner_mode = 1, outer_mode = 1, inner_spread = 0, outer_spread = 0,
           inner_spread_ratio = 1, outer_spread_ratio = 1, spread_split = 1, fill = 0, radial_offset = 0, cycles = 0,
           cycle_offset = 0, metacycles = 1, metacycle_expansion = 0) {

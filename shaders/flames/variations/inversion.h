@@ -5,16 +5,19 @@
 
 VARIATION(spherical) { return scaled(weight / (x * x + y * y + EPSILON), x, y); }
 
+// z / (1 + c1 z + c2 z^2).
 VARIATION(curl, c1 = 1, c2 = 0) {
     real re = 1.0f + c1 * x + c2 * (x * x - y * y), im = c1 * y + 2.0f * c2 * x * y;
     return scaled(weight / (re * re + im * im), x * re + y * im, y * re - x * im);
 }
 
+// Divides by |x^2 - y^2|.
 VARIATION(cross) {
     real s = x * x - y * y;
     return scaled(weight * sqrt(1.0f / (s * s + EPSILON)), x, y);
 }
 
+// (a z + b) / (c z + d).
 VARIATION(mobius, re_a = 0, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re_d = 0, im_d = 0) {
     real u = re_a * x - im_a * y + re_b, v = re_a * y + im_a * x + im_b;
     real p = re_c * x - im_c * y + re_d, q = re_c * y + im_c * x + im_d;
@@ -48,6 +51,7 @@ VARIATION_3D(hypertile3D2, p = 3, q = 7) {
     return triple(k * (u * t.x + v * t.y), k * (v * t.x - u * t.y), k * z * (1.0f - c2));
 }
 
+// An inversion of the right half plane; the left one is kept.
 VARIATION(twoface) { return scaled(x > 0.0f ? weight / (x * x + y * y) : (real)(weight), x, y); }
 
 VARIATION(d_spherical, d_spher_weight = 0.5) {
@@ -95,10 +99,12 @@ VARIATION(roundspher) {
     return scaled(weight * weight / (1.0f + d * (4.0f / (PI * PI))), x, y);
 }
 
+// A projective map of the plane.
 VARIATION(projective, A = 0, B = -0.4, C = 1, A1 = 1, B1 = 0.1, C1 = 0, A2 = 0, B2 = 1.2, C2 = 0) {
     return scaled(weight / (A * x + B * y + C), A1 * x + B1 * y + C1, A2 * x + B2 * y + C2);
 }
 
+// An inversion, then a translation of the Poincare disc by `shift`.
 VARIATION(hypershift, shift = 2, stretch = 1) {
     real k = 1.0f / (x * x + y * y), u = k * x + shift, v = k * y;
     real r = weight * (1.0f - shift * shift) / (u * u + v * v);
@@ -137,6 +143,7 @@ DEVICE Pair orthogonal_turn(real x, real y, float turn) {
     return pair(x >= 0.0f ? px : -px, c.y * r);
 }
 
+// orthogonal_turn by `in` in the unit circle and by `out` outside, where the point is inverted before and after.
 VARIATION(ortho, in = 0, out = 0) {
     real r2 = x * x + y * y;
     Pair p = orthogonal_turn(x, y, in), q = orthogonal_turn(x / r2, y / r2, out);

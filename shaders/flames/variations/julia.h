@@ -20,6 +20,7 @@ VARIATION(julian, power = 1, dist = 1) {
     return random_root(weight, x, y, power, dist, random, &angle);
 }
 
+// julian whose odd branches are mirrored.
 VARIATION(juliascope, power = 1, dist = 1) {
     real t = truncation(fabs(power) * uniform(random)), theta = angle_of(y, x);
     real half_t = floor_of(0.5f * t);
@@ -27,6 +28,7 @@ VARIATION(juliascope, power = 1, dist = 1) {
     return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
 }
 
+// julian with `count` wedges of the angle `angle` cut out.
 VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
     real t = truncation(fabs(power) * uniform(random));
     Pair c = circle(cut_wedges((angle_of(y, x) + TWO_PI * t) / power, angle, count));
@@ -35,6 +37,7 @@ VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
 
 // Origin: JWildfire
 
+// A root of (x, y) whose radius is the root of the distance in space; z is divided by the power.
 VARIATION_3D(julia3D, power = -3) {
     float n = fabs(power);
     real v = z / n, r2 = x * x + y * y, k = weight * power_of(r2 + v * v, (real)((1.0f / power - 1.0f) * 0.5f));
@@ -52,6 +55,7 @@ VARIATION_3D(julia3Dz, power = 4) {
     return triple(k * c.x, k * c.y, k * z / (sqrt(r2) * n));
 }
 
+// julia3D for the power power / divisor.
 VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
     float ratio = divisor / power;
     real a = angle_of(y, x) * ratio + TWO_PI / power * random_index(uniform(random), fabs(power));
@@ -72,6 +76,7 @@ VARIATION(juliaq, power = 5, divisor = 2) {
     return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * divisor / power)), angle);
 }
 
+// z to the complex power 1 / re + i im / 100, on a random branch.
 VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
     float inverse = 1.0f / (re + 1e-30f), part = im * 0.01f;
     real turn = random_index(uniform(random), 16777216.0f);
@@ -80,6 +85,7 @@ VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
     return complex_exp(weight, length * inverse - angle * part, angle * inverse + length * part);
 }
 
+// One of two branches of a square root, after M. Glynn's fractal; the sign changes in the unit circle.
 VARIATION(glynnia) {
     real r = vnorm(x, y), d = sqrt(r + x), e = r + x, k = 1.0f / sqrt(r * (y * y + e * e));
     mask first = uniform(random) > 0.5f, outside = r >= 1.0f;
@@ -87,6 +93,7 @@ VARIATION(glynnia) {
     return scaled(weight, outside ? u : -u, v);
 }
 
+// An inverse of a root, with free factors on x and y in its angle and its radius.
 VARIATION(inverted_julia, power = 0.25, y2_mult = 1, a2x_mult = 1, a2y_mult = 1, a2y_add = 0, cos_mult = 0, y_mult = 1,
           center = 3.14, x2y2_add = 0) {
     real h = power_of(x * x + y * y * y2_mult, (real)(power)) + x2y2_add;
@@ -124,6 +131,7 @@ VARIATION(julian2dc, power = 2, dist = 1, col = 0, a = 1, b = 0, c = 0, d = 1, e
 
 // Origin: Fractorium
 
+// A root of order n of (|x|^separ, y), at a radius to the power a, moved by b.
 REPLACING_3D(juliaNab, n = 1, a = 1, b = 1, separ = 1) {
     float count = fmax(fabs(n), 1e-6f);
     real t =
@@ -132,6 +140,7 @@ REPLACING_3D(juliaNab, n = 1, a = 1, b = 1, separ = 1) {
     return triple(p.x + b, p.y + b, z);
 }
 
+// Outside of the unit circle the point or its inverse; all points inside become the origin.
 VARIATION(spher) {
     real r2 = x * x + y * y, k = uniform(random) < 0.5f ? weight / r2 : (real)(weight);
     return scaled(r2 > 1.0f ? k : zero_real(), x, y);
@@ -153,6 +162,7 @@ DEVICE Pair glynn(float weight, real x, real y, float within, float radius, floa
     return scaled(weight, inside ? c.x : k * x, inside ? c.y : k * y);
 }
 
+// glynn with a disc of radius radius1 at the angle phi1 of the circle.
 VARIATION(glynnSim1, radius = 1, radius1 = 0.1, phi1 = 0, thickness = 0.1 [0, 1], contrast = 1.5, pow = 0.5) {
     real r = radius1 * (thickness + (1.0f - thickness) * uniform(random));
     Pair middle = from_polar((real)(radius), (real)(PI / 180.0f * phi1)), c = from_polar(r, TWO_PI * uniform(random));
@@ -162,6 +172,7 @@ VARIATION(glynnSim1, radius = 1, radius1 = 0.1, phi1 = 0, thickness = 0.1 [0, 1]
     return scaled(weight, inner ? c.x : p.x, inner ? c.y : p.y);
 }
 
+// glynn with an arc of the circle, from phi1 to phi2.
 VARIATION(glynnSim2, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5, phi1 = 0, phi2 = 360) {
     float gamma = thickness * (2.0f * radius + thickness) / (radius + thickness);
     real r = radius + thickness - gamma * uniform(random);
@@ -169,6 +180,7 @@ VARIATION(glynnSim2, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5, phi
     return glynn(weight, x, y, radius, radius, contrast, fabs(pow), uniform(random), c);
 }
 
+// glynn with two circles, which the inversion exchanges.
 VARIATION(glynnSim3, radius = 1, thickness = 0.1, thickness2 = 0.1, contrast = 0.5, pow = 1.5) {
     float outer = radius + thickness, inner = radius * radius / outer, gamma = outer / (outer + inner);
     real a = TWO_PI * uniform(random), r = uniform(random) < gamma ? (real)(outer) : (real)(inner);

@@ -11,6 +11,7 @@ VARIATION(bubble) { return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, 
 
 VARIATION_Z(bubble) { return weight * (2.0f / (0.25f * (x * x + y * y) + 1.0f) - 1.0f); }
 
+// In the disc of radius w = `weight`, the radius r becomes w sqrt(w^2 - r^2), which turns the disc inside out.
 VARIATION(loonie) {
     real r2 = x * x + y * y, w2 = (real)(weight * weight);
     return scaled(r2 < w2 ? weight * sqrt(w2 / r2 - 1.0f) : (real)(weight), x, y);
@@ -29,11 +30,13 @@ VARIATION_3D(bubble2, x = 1, y = 1, z = 0) {
     return triple(k * x * bubble2_x, k * y * bubble2_y, weight * shifted + k * z * bubble2_z);
 }
 
+// Shrinks the unit disc by `scale`, and enlarges the rest by 1 / scale.
 VARIATION(circus, scale = 0.92) {
     real k = vnorm(x, y) <= 1.0f ? (real)(scale) : (real)(1.0f / scale);
     return scaled(weight * k, x, y);
 }
 
+// Exchanges two discs on the x axis: radius r1, center r1 + d1, and radius r2, center -(r2 + d2).
 VARIATION(trade, r1 = 1, d1 = 1, r2 = 1, d2 = 1) {
     float c1 = r1 + d1, c2 = r2 + d2;
     real u = c1 - x, v = -c2 - x;
@@ -56,12 +59,14 @@ VARIATION(panorama1) { return panorama(weight, x, y, 1.0f / sqrt(x * x + y * y +
 
 VARIATION(panorama2) { return panorama(weight, x, y, 1.0f / (vnorm(x, y) + 1.0f)); }
 
+// loonie of (x^2 + y^2) / x, for x > 0.
 VARIATION(loonie3) {
     float w2 = weight * weight;
     real r2 = x > 1e-30f ? square((x * x + y * y) / x) : (real)(2.0f * w2);
     return scaled(r2 < w2 ? weight * sqrt(w2 / r2 - 1.0f) : (real)(weight), x, y);
 }
 
+// Shifts the disc of radius `weight` by a fraction of it; points that leave it enter on the other side.
 VARIATION(eclipse, shift = 0.1) {
     real c = sqrt(weight * weight - y * y), u = x + shift * weight;
     mask inside = magnitude(y) <= weight && magnitude(x) <= c;

@@ -5,6 +5,7 @@
 
 // Origin: flam3
 
+// Rotation by the squared radius.
 VARIATION(swirl) {
     Pair c = circle(x * x + y * y);
     return scaled(weight, c.y * x - c.x * y, c.x * x + c.y * y);
@@ -12,6 +13,7 @@ VARIATION(swirl) {
 
 VARIATION(horseshoe) { return scaled(weight / (vnorm(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y); }
 
+// Angle and radius as coordinates.
 VARIATION(polar) { return scaled(weight, atan_xy(y, x) * (1.0f / PI), vnorm(x, y) - 1.0f); }
 
 VARIATION(handkerchief) {
@@ -25,6 +27,7 @@ VARIATION(heart) {
     return scaled(weight * r, c.y, -c.x);
 }
 
+// The angle as a radius, and pi times the radius as an angle.
 VARIATION(disc) { return swapped(from_polar(weight * (atan_xy(y, x) * (1.0f / PI)), PI * vnorm(x, y))); }
 
 VARIATION(spiral) {
@@ -33,6 +36,7 @@ VARIATION(spiral) {
     return scaled(weight / safe, y / r + c.y, x / r - c.x);
 }
 
+// sin(phi) / r and r cos(phi).
 VARIATION(hyperbolic) {
     real r = vnorm(x, y), safe = r + EPSILON;
     return scaled(weight, x / r / safe, y / r * safe);
@@ -44,6 +48,7 @@ VARIATION(diamond) {
     return scaled(weight, x / r * c.x, y / r * c.y);
 }
 
+// r (p^3 + q^3) and r (p^3 - q^3) for p = sin(phi + r), q = cos(phi - r).
 VARIATION(ex) {
     real phi = atan_xy(y, x), r = vnorm(x, y);
     real s = sine_of(phi + r), c = cosine_of(phi - r);
@@ -56,6 +61,7 @@ VARIATION(power) {
     return scaled(weight * power_of(r, x / r), y / r, x / r);
 }
 
+// Rings of width 2 d, each with the radii of the innermost one, blended with the plane by the coefficient c.
 VARIATION(rings) {
     real r = vnorm(x, y);
     float d = AFFINE_C * AFFINE_C + EPSILON;
@@ -63,6 +69,7 @@ VARIATION(rings) {
     return scaled(weight * k, y / r, x / r);
 }
 
+// Wedges of angle d, whose halves rotate by d / 2 in opposite directions.
 VARIATION(fan) {
     float d = PI * (AFFINE_C * AFFINE_C + EPSILON);
     real phi = atan_xy(y, x);
@@ -70,6 +77,7 @@ VARIATION(fan) {
     return from_polar(weight * vnorm(x, y), phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
 }
 
+// The radius times a wave of the angle, from `low` to `high`.
 VARIATION(blob, low = 0, high = 1, waves = 1) {
     real k = weight * (low + (high - low) * (0.5f + 0.5f * sine_of(waves * atan_xy(y, x))));
     return scaled(k, x, y);
@@ -89,12 +97,14 @@ VARIATION(rings2, val = 0) {
     return scaled(weight * k, x / r, y / r);
 }
 
+// disc with a rotation and a twist.
 VARIATION(disc2, rot = 0, twist = 0) {
     Pair t = circle(rot * PI * (x + y)), c = circle((real)(twist));
     float k = twist > TWO_PI ? 1.0f + twist - TWO_PI : twist < -TWO_PI ? 1.0f + twist + TWO_PI : 1.0f;
     return scaled(weight * (atan_xy(y, x) * (1.0f / PI)), t.y + k * (c.x - 1.0f), t.x + k * c.y);
 }
 
+// A disc of radius `weight` that spins with a twist; points outside move away by `space`.
 VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
     real u = x - lazysusan_x, v = y + lazysusan_y, r = vnorm(u, v);
     Pair c = circle(angle_of(v, u) + spin + twist * (weight - r));
@@ -105,6 +115,7 @@ VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
 
 VARIATION(polar2) { return scaled(weight / PI, atan_xy(y, x), 0.5f * logarithm_of(x * x + y * y)); }
 
+// `count` wedges of angle `angle` are cut out and the rest is closed; `hole` adds to the radius.
 VARIATION(wedge, angle = 0, hole = 0, count = 1, swirl = 0) {
     return wedge_of_radius(vnorm(x, y), x, y, weight, angle, hole, count, swirl);
 }
@@ -113,6 +124,7 @@ VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
     return wedge_of_radius(1.0f / (vnorm(x, y) + EPSILON), x, y, weight, angle, hole, count, swirl);
 }
 
+// Rotation by an angle that grows toward the circle of radius `weight`.
 VARIATION(whorl, inside = 0, outside = 0) {
     real r = vnorm(x, y);
     return from_polar(weight * r, angle_of(y, x) + (r < weight ? (real)(inside) : (real)(outside)) / (weight - r));
@@ -140,6 +152,7 @@ VARIATION(wdisc) {
 
 VARIATION(idisc) { return from_polar(weight / PI * angle_of(y, x), PI / (vnorm(x, y) + 1.0f)); }
 
+// polar, a random branch of a root of order n, and back: for an odd `parity` only the root.
 VARIATION(npolar, parity = 0, n = 1) {
     float order = n == 0.0f ? 1.0f : n;
     float odd = fabs(parity) - 2.0f * floor(0.5f * fabs(parity));
@@ -160,6 +173,7 @@ VARIATION(disc3, a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1) {
     return scaled(k, a * s.y, b * s.x);
 }
 
+// Radii beyond cs_radius - cs_split move away by cs_split.
 VARIATION(circlesplit, cs_radius = 1, cs_split = 0.5) {
     real r = vnorm(x, y), k = r < cs_radius - cs_split ? (real)(1.0f) : (r + cs_split) / r;
     return scaled(weight * k, x, y);
@@ -189,6 +203,7 @@ VARIATION(swirl3, shift = 0.5) {
     return from_polar(weight * r, angle_of(y, x) + shift * logarithm_of(r));
 }
 
+// One of n points of Vogel's model of a sunflower, radius sqrt(k) and angle k times the golden angle, plus the point.
 VARIATION(vogel, n = 20, scale = 1) {
     real k = random_index(uniform(random), n) + 1.0f;
     Pair c = circle(k * 2.399963229728653f);
@@ -200,12 +215,14 @@ REPLACING(fresnel, x0 = 0, y0 = 0, ring = -2) {
     return scaled(weight * k, x, y);
 }
 
+// The image that a mirror in the form of a cylinder shows undistorted.
 REPLACING(anamorphcyl, a = 1, b = 1.3, k = 3) { return from_polar(weight * a * (y + b), k * x); }
 
 REPLACING(c_symmetry, p1 = 3, p2 = 3) {
     return from_polar(weight * power_of(vnorm(x, y), (real)(p2)), p1 * angle_of(y, x));
 }
 
+// A hole at the origin whose radius depends on the angle.
 VARIATION(hole, a = 1, inside = 0) {
     real t = angle_of(y, x), d = power_of(t / PI + 1.0f, (real)(a)), r2 = x * x + y * y;
     return from_polar(weight * (inside != 0.0f ? d / (r2 + d) : sqrt(r2 + d)), t);
@@ -217,6 +234,7 @@ DEVICE Pair turned_rings(real r, real a, real t, float even, float odd, float si
     return from_polar(r, a + (u < 0.5f * size ? (real)(even) : (real)(odd)));
 }
 
+// Rings of the logarithm of the radius turn by `even` and by `odd`, one after the other.
 VARIATION(target, even = 3.2452232083054136, odd = 3.7073772541315537, size = 1.0395111651700295) {
     real r = vnorm(x, y);
     return turned_rings(r, angle_of(y, x), logarithm_of(r), even, odd, size);
@@ -227,6 +245,7 @@ VARIATION(target_sp, twist = 0, n_of_sp = 1, size = 3.036394269961722, tightness
     return turned_rings(r, a + PI * twist, t, 0.0f, -PI, size);
 }
 
+// Divides the logarithm of the radius (or the radius) by `power`, and splits the halves x < 0 and x >= 0.
 VARIATION(pTransform, rotate = 0.3, power = 2, move = 0.4, split = 0, use_log = 1) {
     real r = (use_log != 0.0f ? logarithm_of(vnorm(x, y)) : vnorm(x, y)) / power + move;
     r = x >= 0.0f ? r + split : r - split;
@@ -241,6 +260,7 @@ VARIATION(atan2_spirals, r_mult = 1.5, r_add = 1, xy2_mult = 1.125, xy2_add = 0.
     return scaled(weight, x >= 0.0f ? PI - u : u - PI, v);
 }
 
+// `hole` with waves of the angle, chosen by `shape`, added to the squared radius.
 VARIATION(hole2, a = 1, b = 2, c = 1, d = 1, inside = 0, shape = 0) {
     real t = angle_of(y, x) * d, delta = power_of(t * (1.0f / PI) + 1.0f, (real)(a)) * c, r2 = x * x + y * y;
     real more = zero_real(), wave = sine_of(b * t);
@@ -266,6 +286,7 @@ VARIATION(hole2, a = 1, b = 2, c = 1, d = 1, inside = 0, shape = 0) {
 
 // Origin: Fractorium
 
+// Beyond `radius`, the distance to it times a power of a wave of the angle.
 VARIATION(blob2, mode = 0.5, n = 1, radius = 0, prescale = 1, postscale = 0.5, symmetry = 0, compensation = 0) {
     real r = vnorm(x, y), a = angle_of(y, x), d = sine_of(a * n) + symmetry;
     d = d / (1.0f + compensation * symmetry * (symmetry < 0.0f ? -1.0f : 1.0f));
@@ -276,6 +297,7 @@ VARIATION(blob2, mode = 0.5, n = 1, radius = 0, prescale = 1, postscale = 0.5, s
     return scaled(weight, inside ? x : p.x, inside ? y : p.y);
 }
 
+// The ring from `inner` to `outer`; other points move to its edge, or with `zero` to the origin.
 VARIATION(circlecrop2, inner = 0.5, outer = 1, zero = 1) {
     float low = fmin(inner, outer), high = fmax(inner, outer), edge = zero != 0.0f ? 0.0f : high * weight;
     real r = vnorm(x, y);
@@ -288,12 +310,14 @@ VARIATION(flowerdb, petals = 6, petal_split = 0, petal_spread = 1) {
     return from_polar(r * magnitude((petal_spread + sine_of(petals * a)) * cosine_of(petals * petal_split * a)), a);
 }
 
+// A drop of radius r at (x, y) displaces the ink around it, so that areas are kept.
 VARIATION(inkdrop, r = 0.5 [0, 1e30], x = 0, y = 0) {
     real u = x - inkdrop_x, v = y - inkdrop_y, d = vnorm(u, v), more = sqrt(d * d + r * r) - d;
     real k = d > 0.0f ? more / d : zero_real();
     return scaled(weight, x + u * k, y + v * k);
 }
 
+// swirl3 between the radii `min` and `max`; beyond them the rotation is constant.
 VARIATION(swirl3r, shift = 0.5, min = 0.5 [0, 1e30], max = 1 [0, 1e30]) {
     float low = fmin(min, max), high = fmax(min, max);
     real r = vnorm(x, y), inside = clamped(r, (real)(low), (real)(high));
@@ -321,6 +345,7 @@ DEVICE Pair on_polygon(float weight, real r, real angle, float n) {
     return from_polar(weight * r / cosine_of(side), a);
 }
 
+// The radius becomes 1 / (r^2 + 1), on a polygon.
 VARIATION(scry2, power = 4) {
     real r2 = x * x + y * y;
     return on_polygon(weight, 1.0f / (r2 + 1.0f), angle_of(y, x), power);

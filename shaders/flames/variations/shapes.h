@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// Divides by a power of the radius and multiplies by the distance to the border of a polygon.
 VARIATION(ngon, sides = 5, power = 3, circle = 1, corners = 2) {
     float b = TWO_PI / sides;
     real theta = angle_of(y, x), p = theta - b * floor_of(theta / b);
@@ -11,6 +12,7 @@ VARIATION(ngon, sides = 5, power = 3, circle = 1, corners = 2) {
     return scaled(weight * k / (power_of(x * x + y * y, (real)(0.5f * power)) + EPSILON), x, y);
 }
 
+// J. Gielis' superformula.
 VARIATION(super_shape, rnd = 0, m = 0, n1 = 1, n2 = 1, n3 = 1, holes = 0) {
     real r = vnorm(x, y);
     Pair c = circle(0.25f * m * angle_of(y, x) + 0.25f * PI);
@@ -26,17 +28,20 @@ VARIATION(butterfly) {
 
 // Origin: JWildfire
 
+// A square to a disc, by perimeters: rings of the maximum norm become circles.
 VARIATION(circlize2, hole = 0) {
     Pair p = square_to_disc(x, y);
     return from_polar(weight * (p.x + hole), p.y);
 }
 
+// Moves each of `sides` wedges outwards by r.
 VARIATION(spligon, sides = 3, r = 1, i = 1) {
     float turns = sides / TWO_PI;
     Pair c = circle(floor_of(angle_of(y, x) * turns) / turns - PI * i / (2.0f * sides));
     return scaled(weight, x + r * c.x, y + r * c.y);
 }
 
+// A disc to a square: p is the angle in eighths of a turn, and (u, v) runs around the perimeter.
 VARIATION(squarize) {
     real s = vnorm(x, y), a = angle_of(y, x), p = (a < 0.0f ? a + TWO_PI : a) * (4.0f / PI), u, v;
     u = p <= 1.0f   ? (real)(1.0f)
@@ -48,6 +53,7 @@ VARIATION(squarize) {
     return scaled(weight * s, u, v);
 }
 
+// An ellipse by an inversion, rotated by pi/4 and more, with the left half mirrored: a heart.
 DEVICE Pair heart_map(real x, real y, float angle, float ratio) {
     real k = x * x + y * y + 4.0f, u = 4.0f / k * x, v = (6.0f + 2.0f * ratio) / k * y;
     Pair c = circle((real)(0.25f * PI + 0.125f * PI * angle));
@@ -62,6 +68,7 @@ VARIATION(xheart_blur_wf, angle = 0, ratio = 0) {
     return scaled_pair(weight, heart_map(u, v, angle, ratio));
 }
 
+// The sum of four polar curves, a hypergon, a star, a lituus and a superformula, each with its weight, squared over r.
 VARIATION(y, hypergon = 0.20420373068009812, hypergon_n = 4, hypergon_r = 1, star = 0.6332152204001086, star_n = 5,
           star_slope = 2, lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1, super_n2 = 1, super_n3 = 0) {
     real a = angle_of(y, x), total = zero_real(), size = magnitude(a);
@@ -84,12 +91,14 @@ VARIATION(y, hypergon = 0.20420373068009812, hypergon_n = 4, hypergon_r = 1, sta
     return from_polar(weight * total * total / vnorm(x, y), a);
 }
 
+// squircular with x and y exchanged, for a weight of 1.
 VARIATION(invsquircular) {
     real r = x * x + y * y, root = sqrt(r * (weight * weight * r - 4.0f * x * x * y * y) / weight);
     real k = sqrt(r - root) * 0.70710678118654752f;
     return pair(k / x, k / y);
 }
 
+// A disc to a square: C. Fong's FG-squircular map.
 VARIATION(squircular) {
     // 1 + (x / y)^2 - ... without cancellation
     real r = x * x + y * y, s = 4.0f / (weight * weight) * x * x * r, t = sqrt(r * r - s * y * y);
@@ -97,6 +106,7 @@ VARIATION(squircular) {
     return pair(x > 0.0f ? k : -k, y / x * k);
 }
 
+// Points inside of the diamond |x| + |y| = 1 move out, which leaves a square hole.
 VARIATION(holesq) {
     real u = weight * x, v = weight * y, au = magnitude(u), av = magnitude(v);
     mask outside = au + av > 1.0f, wide = au > av;
@@ -105,6 +115,7 @@ VARIATION(holesq) {
     return pair(outside || !wide ? u : s, outside || wide ? v : t);
 }
 
+// A warp by the terms of the devil's curve.
 VARIATION(devil_warp, a = 2, b = 1, effect = 1, warp = 0.5, rmin = -0.24, rmax = 100) {
     real k = 1.0f / (x * x + y * y);
     real r = power_of(x * x + k * b * y * y, (real)(warp)) - power_of(y * y + k * a * x * x, (real)(warp));
@@ -117,6 +128,7 @@ VARIATION(circlize, hole = 0.4) {
     return from_polar(weight * (4.0f / PI) * p.x + hole, p.y);
 }
 
+// The angles of elliptic coordinates along both axes, times one over a sum of cosines: blocks.
 VARIATION(blocky, x = 1, y = 1, mp = 4) {
     real r = 1.0f / ((cosine_of(x) + cosine_of(y)) / mp + 1.0f), t = x * x + y * y + 1.0f;
     real u = x / (0.5f * (sqrt(t + 2.0f * x) + root_safe(t - 2.0f * x)));
@@ -129,6 +141,7 @@ VARIATION_3D(butterfly3D) {
     return triple(k * x, k * v, k * magnitude(v) * vnorm(x, y) * 0.25f);
 }
 
+// A random branch of a root on squares: p is the position along the perimeter of the square of half side s.
 VARIATION(squish, power = 2) {
     real ax = magnitude(x), ay = magnitude(y), s = ax > ay ? ax : ay, turn = floor_of(power * uniform(random));
     real p = ax > ay ? (x > 0.0f ? y : 4.0f * s - y) : (y > 0.0f ? 2.0f * s - x : 6.0f * s + x);
@@ -138,6 +151,7 @@ VARIATION(squish, power = 2) {
     return scaled(weight, u, v);
 }
 
+// Maps the points of the unit circle's asteroid, and 35 % of the circle's other points; keeps the rest.
 VARIATION(asteria, alpha = 0) {
     real u = weight * x, v = weight * y, r = u * u + v * v;
     real far = sqrt(square(magnitude(u) - 1.0f) + square(magnitude(v) - 1.0f)), pick = uniform(random);
@@ -148,6 +162,8 @@ VARIATION(asteria, alpha = 0) {
     return pair(keeps ? u : n * c.x + b * c.y, keeps ? v : b * c.x - n * c.y);
 }
 
+// lazysusan on squares: a square of half side `weight` spins, p along its perimeter; outside, `space` moves points
+// away.
 VARIATION(lazyTravis, spin_in = 1, spin_out = 0.5, space = 1.5707963267948966) {
     real ax = magnitude(x), ay = magnitude(y), s = greatest(ax, ay);
     mask outside = ax > weight || ay > weight;
@@ -162,6 +178,7 @@ VARIATION(lazyTravis, spin_in = 1, spin_out = 0.5, space = 1.5707963267948966) {
     return scaled(weight, u, v);
 }
 
+// The unit disc to one of the two halves of yin and yang.
 VARIATION(yin_yang, radius = 0.5, ang1 = 0, ang2 = 0, dual_t = 1 [0, 1], outside = 0 [0, 1]) {
     mask second = uniform(random) > 0.5f && dual_t == 1.0f, inside = x * x + y * y < 1.0f;
     Pair c = circle(second ? (real)(PI * ang2) : (real)(PI * ang1));
@@ -185,6 +202,7 @@ VARIATION(prepost_circlize, n = 4 [3, 50], rotation = 45, reverse = 0 [0, 1]) {
 
 // Origin: Fractorium
 
+// A disc to a polygon of `power` sides, whose corners are rounded by `roundstr` over `roundwidth`.
 VARIATION(smartshape, power = 4 [2, 1e6], roundstr = 0, roundwidth = 1, distortion = 1, compensation = 0 [0, 1]) {
     float wedge = TWO_PI / power;
     Pair c = circle((real)(0.5f * wedge));

@@ -14,6 +14,7 @@ VARIATION_3D(pyramid) {
     return scaled3(k, u, v, h);
 }
 
+// Divides by the radius r or by the norm t, inside and outside of a solid; `mode` chooses.
 VARIATION_3D(octagon, x = 0, y = 0, z = 0, mode = 1) {
     real r = square(x * x) + square(y * y) + 2.0f * z * z;
     real t = magnitude(x) + magnitude(y) + 2.0f * sqrt(mode > 1.0f ? magnitude(z) : z);
@@ -36,6 +37,7 @@ VARIATION_3D(octagon, x = 0, y = 0, z = 0, mode = 1) {
     return triple(k * x + weight * u, k * y + weight * v, k * z + weight * h);
 }
 
+// A random point of the surface of J. Gielis' superformula in space, or of a torus of it.
 VARIATION_3D(superShape3d, rho = 9.9, phi = 2.5, m1 = 6, m2 = 3, a1 = 1, a2 = 1, b1 = 1, b2 = 1, n1_1 = 1, n1_2 = 1,
              n2_1 = 1, n2_2 = 1, n3_1 = 1, n3_2 = 1, spiral = 0, toroidmap = 0) {
     real rho1 = uniform(random) * (rho * (2.0f / PI)), phi1 = uniform(random) * (phi * (2.0f / PI));
@@ -55,6 +57,7 @@ REPLACING_3D(triangle, x1 = -0.2, y1 = -0.1, z1 = 0, x2 = 0.2, y2 = -0.1, z2 = 0
     return scaled3(weight, a * x1 + b * x2 + c * x3, a * y1 + b * y2 + c * y3, a * z1 + b * z2 + c * z3);
 }
 
+// A. Enneper's minimal surface, seen from above.
 REPLACING(ennepers) {
     return pair(weight * (x - cube(x) / 3.0f) + x * y * y, weight * (y - cube(y) / 3.0f) + y * x * x);
 }
@@ -67,12 +70,14 @@ VARIATION_3D(svf, n = 2) {
     return triple(weight * v.x * k * u.x, weight * v.x * k * u.y, weight * v.y * k);
 }
 
+// A torus with n waves.
 VARIATION_3D(taurus, r = 3, n = 5, inv = 1.5, sor = 1) {
     Pair u = circle(x), v = circle(y);
     real k = inv * r + (1.0f - inv) * (r * cosine_of(n * x)) + v.y;
     return triple(weight * u.x * k, weight * u.y * k, weight * sor * v.x + (1.0f - sor) * y);
 }
 
+// U. Dini's surface of constant negative curvature.
 VARIATION_3D(dinis_surface_wf, a = 0.8, b = 0.2) {
     Pair u = circle(x), v = circle(y);
     *hidden = magnitude(y) <= 1e-9f;
@@ -86,6 +91,7 @@ VARIATION_3D(ennepers2, a = 1, b = 0.3333, c = 0.075) {
                   weight * y * (b * b - d * k - c * sqrt(magnitude(y))), weight * d * 0.5f * sqrt(k));
 }
 
+// A cone over the plane, whose angle is one of `weight` multiples.
 VARIATION_3D(cone, radius1 = 0.5, radius2 = 1, size1 = 0.5, size2 = 2, ywave = 1, xwave = 1, height = 1, warp = 1,
              weight = 2) {
     real r = weight / sqrt(x * x * warp + y * y + size1) * size2;
@@ -93,6 +99,7 @@ VARIATION_3D(cone, radius1 = 0.5, radius2 = 1, size1 = 0.5, size2 = 2, ywave = 1
     return scaled3(r, cosine_of(a * xwave), sine_of(a * ywave), height);
 }
 
+// A random point of a spiral tube that narrows to its end.
 VARIATION_3D(seashell3D, final_radius = 0.25, height = 3.5, inner_radius = 0.4, nSpirals = 3) {
     real t = uniform(random), r = final_radius * (1.0f - t);
     Pair c = circle(nSpirals * (TWO_PI * t)), s = circle(TWO_PI * uniform(random));
@@ -111,6 +118,7 @@ VARIATION_3D(flower_db, petals = 6, petal_split = 0, petal_spread = 1, stem_thic
     return triple(r * c.y, r * c.x, h);
 }
 
+// A hyperboloid, cut at maxheight.
 VARIATION_3D(hourglass3D, kx = 1, ky = 1, kz = 1, maxheight = 3.9086825296700543, limit = 1, zero = 0) {
     Pair c = circle(x), h = hyperbola(y);
     float top = sqrt(1.0f + (maxheight / ky) * (maxheight / ky)), side = sqrt(top * top - 1.0f);
@@ -149,6 +157,7 @@ VARIATION_3D(checkerboard_wf, position = 3, size = 10, axis = 2, checker_size = 
     return triple(b, c, a);
 }
 
+// A sphere up to the radius `weight`, and a tip above it.
 VARIATION_3D(onion, centre_x = 0, centre_y = 0) {
     float r = weight == 0.0f ? 1.0f : weight, rim = r / 1.41421356f;
     real u = x - centre_x, v = y - centre_y, d = vnorm(u, v), k = d <= r ? (real)(1.0f) : (2.0f * r - d) / d;

@@ -7,6 +7,7 @@ VARIATION(cylinder) { return scaled(weight, sine_of(x), y); }
 
 VARIATION_Z(cylinder) { return weight * cosine_of(x); }
 
+// The plane, tilted by angle x 90 degrees, seen from the distance `dist`.
 VARIATION(perspective, angle = 0, dist = 0) {
     Pair c = circle((real)(angle * (PI / 2.0f)));
     real t = 1.0f / (dist - y * c.y);
@@ -82,6 +83,7 @@ DEVICE real power_or_nan(real x, float exponent) {
     return exponent - 2.0f * floor(0.5f * exponent) == 0.0f ? p : with_sign_of(p, x);
 }
 
+// Powers of the coordinates of a sphere with latitude y and longitude x, plus multiples of them.
 VARIATION_3D(ho, xpow = 3, ypow = 3, zpow = 3) {
     Pair u = circle(x), v = circle(y);
     real a = u.x * v.x, b = u.y * v.x, z2 = z * z;
@@ -90,6 +92,7 @@ VARIATION_3D(ho, xpow = 3, ypow = 3, zpow = 3) {
     return scaled3(weight, p, q, power_or_nan(v.y, zpow) + v.y * zpow);
 }
 
+// Wraps the plane around a sphere; z is the height above it.
 VARIATION_3D(sphere_nja, circle_a = 1, circle_b = 1, shift_x = 0, shift_y = 0, shift_z = 0, stretch = 1) {
     real u = x - shift_x, v = y - shift_y, h = z - shift_z, s = vnorm(u, v);
     Pair c = circle(s / stretch - 0.5f * PI);
@@ -134,6 +137,7 @@ VARIATION_3D(affine3D, translateX = 0, translateY = 0, translateZ = 0, scaleX = 
                    b.x * up - b.y * u + translateZ);
 }
 
+// Adds a height in proportion to the palette coordinate.
 VARIATION_3D(colorscale_wf, scale_x = 0, scale_y = 0, scale_z = 0.5, offset_z = 0, reset_z = 0, sides = 0) {
     real h = *color * scale_z * weight + offset_z, u = uniform(random);
     return triple(weight * scale_x * x, weight * scale_y * y, sides > 0.0f && reset_z <= 0.0f ? h * u : h);
@@ -152,6 +156,7 @@ POST_3D(post_zscale_wf, ztranslate = 0) { return triple(x, y, weight * z + ztran
 
 POST_3D(post_ztranslate_wf) { return triple(x, y, z + weight); }
 
+// petal with a third coordinate, folded along x and y.
 VARIATION_3D(petal3D_apo, width = 1, Zshape = 0.25, scale1 = 0.25, scale2 = 0.25, style = 0) {
     Pair c = circle(x), d = circle(y);
     real v = weight * c.x * cube(c.y * d.x) * width, fold = -0.5f * sine_of(x * (scale1 * PI));
@@ -179,6 +184,7 @@ VARIATION_3D(petal3D, mode = 1 [0, 4], x1 = 0, x2 = 0, x3 = 0, x4 = 0, x5 = 0, x
 
 // Origin: Apophysis
 
+// Moves points between the radii r_min and r_max: the inverse of a radius that is stretched at random.
 POST_3D(post_stun, power = 1, r_min = 0, r_max = 1) {
     real r2 = x * x + y * y, far = square(sqrt(r2) * (1.0f + fabs(power) * uniform(random)));
     real k = 1.0f / (far > fmax(r_min, r_max) ? far : r2) - 1.0f;

@@ -7,28 +7,33 @@
 // One of two images, chosen by a random number u of 0 to 1.
 DEVICE Pair one_of_two(real u, Pair a, Pair b) { return choose2(u < 0.5f, a, b); }
 
+// Translations along x.
 VARIATION(sym_bg1, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, y + v)));
 }
 
+// Glide reflections: a translation along x, and mirrored in y.
 VARIATION(sym_bg2, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, 1.0f + v - y)));
 }
 
+// Translations and half turns.
 VARIATION(sym_bg3, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight,
                        one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, v + 0.5f - y)));
 }
 
+// Translations and mirror images of x.
 VARIATION(sym_bg4, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight,
                        one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v + 0.5f)));
 }
 
+// Translations and mirror images of y.
 VARIATION(sym_bg5, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight,
@@ -42,6 +47,7 @@ DEVICE Pair one_of_four(real u, Pair a, Pair b, Pair c, Pair d) {
     return choose2(low, one_of_two(v, a, b), one_of_two(v, c, d));
 }
 
+// Translations and mirror images of x, y or both.
 VARIATION(sym_bg6, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight,
@@ -49,6 +55,7 @@ VARIATION(sym_bg6, stepx = 0, stepy = 0) {
                                    pair(x - u - 1.0f, 0.5f - v - y), pair(u + 1.0f - x, v + 0.5f - y)));
 }
 
+// The same with other steps, so that mirror images of y glide.
 VARIATION(sym_bg7, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
     return scaled_pair(weight,
@@ -145,6 +152,7 @@ VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
     return scaled_pair(weight, one_of_eight(x + space, y + space, spacex, spacey, 0.0f, 0.0f, random));
 }
 
+// Mirrors each axis that is on with probability 1/2, and shifts the colors of the mirror images.
 VARIATION_3D(mirror_wf, xaxis = 1, yaxis = 0, zaxis = 0, xshift = 0, yshift = 0, zshift = 0, xscale = 1, yscale = 1,
              xcolorshift = 0, ycolorshift = 0, zcolorshift = 0) {
     mask in_x = uniform(random) < 0.5f, in_y = uniform(random) < 0.5f, in_z = uniform(random) < 0.5f;
@@ -166,6 +174,7 @@ VARIATION_3D(mirror_wf, xaxis = 1, yaxis = 0, zaxis = 0, xshift = 0, yshift = 0,
     return triple(u, v, w);
 }
 
+// A random rotation of `order` about the center; the color shifts with it.
 VARIATION(point_symmetry_wf, centre_x = 0.25, centre_y = 0.5, order = 3, colorshift = 0) {
     real k = random_index(uniform(random), order), u = (x - centre_x) * weight, v = (y - centre_y) * weight;
     Pair c = circle(TWO_PI / order * k);
@@ -190,6 +199,7 @@ VARIATION(collideoscope, a = 0.2, num = 1) {
     return from_polar(weight * vnorm(x, y), turned);
 }
 
+// One of three mirror images of an equilateral triangle, moved by half a step to either side.
 VARIATION(sym_ng13, radius = 0, stepx = 0, stepy = 0) {
     float shift = sqrt(0.5f * radius * radius);
     real u = x + shift, v = y + shift, k = random_index(uniform(random), 3.0f);
@@ -261,6 +271,7 @@ VARIATION(sym_ng16, radius = 0, stepx = 0, stepy = 0);
 
 VARIATION(sym_ng17, radius = 0, stepx = 0, stepy = 0);
 
+// The point or its mirror image along an axis, which may be rotated about the center.
 VARIATION_3D(axis_symmetry_wf, axis = 0, centre_x = 0.25, centre_y = 0.5, centre_z = 0.5, rotation = 30,
              x1colorshift = 0, y1colorshift = 0, z1colorshift = 0, x2colorshift = 0, y2colorshift = 0,
              z2colorshift = 0) {
@@ -285,6 +296,7 @@ VARIATION_3D(axis_symmetry_wf, axis = 0, centre_x = 0.25, centre_y = 0.5, centre
     return triple(u, v, w);
 }
 
+// Mirrors x (v), y (h), z (z) and both x and y (p), each at random with its probability.
 REPLACING_3D(combimirror, vmirror = 1, vmove = 0.05, hmirror = 0.5, hmove = 0.35, zmirror = 0, zmove = 0, pmirror = 0,
              pmovex = 0.05, pmovey = 0, vcolorshift = 0, hcolorshift = 0, zcolorshift = 0, pcolorshift = 0) {
     mask p = uniform(random) > 0.5f * pmirror, v = uniform(random) < 0.5f * vmirror;
@@ -319,6 +331,7 @@ VARIATION(point_symmetry, centre_x = 0.15, centre_y = 0.5, order = 3) {
     return pair(centre_x + u * c.x + v * c.y, centre_y + v * c.x - u * c.y);
 }
 
+// A translation of the ball model of hyperbolic space by c, at radius r and the angles a and b.
 VARIATION_3D(poincare3D, r = 0, a = 0, b = 0) {
     Pair p = circle((real)(0.5f * PI * a)), q = circle((real)(0.5f * PI * b));
     Triple c = triple(-r * p.x * q.x, r * p.y * q.x, -r * q.y), u = triple(x, y, z);
@@ -327,6 +340,8 @@ VARIATION_3D(poincare3D, r = 0, a = 0, b = 0) {
     return scaled3(k, x * (1.0f - c2) + c.x * back, y * (1.0f - c2) + c.y * back, z * (1.0f - c2) + c.z * back);
 }
 
+// Inversions in two circles that are orthogonal to the unit circle, with radii c1r, c2r and centers at the angles c1a,
+// c2a.
 VARIATION(poincare, c1r = 1, c1a = -1, c2r = 1, c2a = 1) {
     Pair c = from_polar(sqrt((real)(1.0f + c1r * c1r)), (real)(fmod(c1a, PI)));
     Pair d = from_polar(sqrt((real)(1.0f + c2r * c2r)), (real)(fmod(c2a, PI)));
@@ -335,6 +350,7 @@ VARIATION(poincare, c1r = 1, c1a = -1, c2r = 1, c2a = 1) {
     return pair(d.x + l * p, d.y + l * q);
 }
 
+// A translation of the Poincare disc that belongs to the tiling of p-gons, q at each vertex.
 VARIATION(poincare2, p = 3, q = 7) {
     Pair a = circle((real)(TWO_PI / p));
     real d2 = 1.0f - (a.x - 1.0f) / (a.x + cosine_of((real)(TWO_PI / q)));
@@ -344,6 +360,7 @@ VARIATION(poincare2, p = 3, q = 7) {
     return scaled_pair(weight, complex_quotient(up, under));
 }
 
+// An inversion, a translation of the Poincare disc and one of p rotations: the tiling of p-gons, q at each vertex.
 REPLACING_3D(hypershift2, p = 3 [2, 1e6], q = 7 [2, 1e6]) {
     float sq = sin(PI / q), sp = sin(PI / p), cp = cos(PI / p);
     float shift = sin(0.5f * PI - PI / q - PI / p) / sqrt(1.0f - sq * sq - sp * sp);
@@ -355,6 +372,7 @@ REPLACING_3D(hypershift2, p = 3 [2, 1e6], q = 7 [2, 1e6]) {
     return triple(c.x * a - c.y * b, c.y * a + c.x * b, z * l);
 }
 
+// (a q + b) / (c q + d) for the quaternion q = x + y i + z j.
 VARIATION_3D(mobiq, at = 1, ax = 0, ay = 0, az = 0, bt = 0, bx = 0, by = 0, bz = 0, ct = 0, cx = 0, cy = 0, cz = 0,
              dt = 1, dx = 0, dy = 0, dz = 0) {
     real nt = at * x - ax * y - ay * z + bt, nx = at * y + ax * x - az * z + bx;
@@ -383,6 +401,7 @@ VARIATION_3D(hexnix3D, majp = 1, scale = 0.25, zlift = 0, 3side = 0.667) {
                   k * (y * c.x + x * c.y) + smooth_part * weight * side * c.y, lift);
 }
 
+// A copy at one of six or of three corners, for majp beyond 1 on two planes.
 VARIATION_3D(hexaplay3D, majp = 1, scale = 0.25, zlift = 0.25) {
     mask six = uniform(random) < 0.5f;
     real turn = uniform(random),
@@ -398,8 +417,10 @@ DEVICE Triple random_corner(float h, Random *random) {
     real a = uniform(random), b = uniform(random), c = uniform(random), p = (real)(h), n = (real)(-h);
     return triple(a < 0.5f ? p : n, b < 0.5f ? p : n, c < 0.5f ? p : n);
 }
+// Half of xpand, or beyond 1 half of its root.
 DEVICE real cube_fill(float xpand) { return 0.5f * (fabs(xpand) <= 1.0f ? xpand : sqrt(xpand)); }
 
+// A copy at a random corner of a cube, deformed by `style`.
 VARIATION_3D(cubic3D, xpand = 0.25, style = 0) {
     float s = fabs(style) <= 1.0f ? style
               : style > 1.0f      ? 1.0f + 0.25f * (style - 1.0f)
@@ -411,6 +432,7 @@ VARIATION_3D(cubic3D, xpand = 0.25, style = 0) {
     return triple(k * x * a + t.x, k * y * b + t.y, k * z * c + t.z);
 }
 
+// A copy at a random corner of a cube; style 2 deforms it.
 VARIATION_3D(cubicLattice_3D, xpand = 0.2, style = 1) {
     real a = cosine_of(angle_of(x, z)), b = sine_of(angle_of(y, z)), one = (real)(1.0f), k = cube_fill(xpand);
     Triple t = random_corner(weight, random), f = style == 2.0f ? triple(a, b, 0.5f * (a + b)) : triple(one, one, one);
@@ -420,6 +442,7 @@ VARIATION_3D(cubicLattice_3D, xpand = 0.2, style = 1) {
 VARIATION_3D(linearxz) { return triple(weight * x, zero_real(), weight * z); }
 VARIATION_3D(linearyz) { return triple(zero_real(), weight * y, weight * z); }
 
+// t + shift, reduced to a period of 2 half_period.
 DEVICE real folded(real t, float half_period, float shift) {
     real f = remainder_of(t + half_period + shift, (real)(2.0f * half_period));
     return f >= 0.0f ? f - half_period : f + half_period;

@@ -8,6 +8,7 @@ VARIATION(cosine) { return complex_cos(weight, PI * x, y); }
 
 VARIATION(tangent) { return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y)); }
 
+// y becomes the secant of the radius, moved by 1 toward 0.
 VARIATION(secant2) {
     real c = cosine_of(weight * vnorm(x, y));
     return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
@@ -93,6 +94,7 @@ VARIATION(csch2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
 
 VARIATION(csin, stretch = 1.5) { return complex_sin(weight, x * stretch, y * stretch); }
 
+// The rays: inversions along each axis times an oscillating function of the radius.
 REPLACING(rays1) {
     real t = x * x + y * y, u = 1.0f / tangent_of(sqrt(t)) + weight * square((real)(2.0f / PI));
     return scaled(weight * u * t, 1.0f / x, 1.0f / y);
@@ -109,6 +111,7 @@ REPLACING(rays3) {
     return scaled(0.1f * weight * u * t, cosine_of(t) / x, tangent_of(t) / y);
 }
 
+// tanh(x) (sec(x) + effect pi), and the same of y.
 VARIATION(funnel, effect = 8) {
     return scaled(weight, hyperbolic_tangent(x) * (1.0f / cosine_of(x) + effect * PI),
                   hyperbolic_tangent(y) * (1.0f / cosine_of(y) + effect * PI));
@@ -143,6 +146,7 @@ REPLACING(hyperbolicellipse, a = 1) {
     return scaled(weight, h.y * c.x, h.x * c.y);
 }
 
+// Scales by a power of a squared cosecant of x.
 VARIATION(csc_squared, csc_div = 1, cos_div = 1, tan_div = 1, csc_pow = 0.5, pi_mult = 0.5, csc_add = 0.25,
           scale_y = 1) {
     real c = csc_div / cosine_of(x / cos_div) / tangent_of(x / tan_div);
@@ -150,6 +154,7 @@ VARIATION(csc_squared, csc_div = 1, cos_div = 1, tan_div = 1, csc_pow = 0.5, pi_
     return scaled(weight * k, x, y * scale_y);
 }
 
+// Draws a mask: a sine of x times a hyperbolic cosine of y over the squared radius.
 VARIATION(mask, xshift = 0, yshift = 0, ushift = 1, xscale = 1, yscale = 1) {
     Pair s = circle(xscale * x + xshift);
     real k = (hyperbola(yscale * y + yshift).x + ushift) * s.y * s.y / (x * x + y * y);
@@ -297,6 +302,7 @@ VARIATION(gamma) {
     return scaled(weight, (r - 0.5f) * logarithm_of(r) - r + 0.9189385332f + series - low, angle_of(y, x));
 }
 
+// A curl of sinh, plus noise of four kinds (fuzzyMode), blended by fuzzyInterpolationMode and position.
 VARIATION(dragonfire, c1 = 0.5, c2 = 0.25, fuzzyMode = 0, fuzzyRadius = 1, fuzzyInterpolationMode = 0,
           fuzzyInterpolationPosition = 1, logScalarFuzzy = 6.283185307179586, adjustedFuzzyScalar = 0.5) {
     real e = exponential_of(x) * c1, down = c2 / e, k = weight / (e + down - cosine_of(y));
@@ -332,6 +338,7 @@ VARIATION(dragonfire, c1 = 0.5, c2 = 0.25, fuzzyMode = 0, fuzzyRadius = 1, fuzzy
 
 // Origin: JWildfire
 
+// Cosine or sine of x over the hyperbolic cosine or sine of y; Mode chooses functions and signs.
 VARIATION(whirligig, Mode = 0 [0, 15]) {
     Pair c = circle(x), h = hyperbola(y);
     float kind = floor(Mode / 4.0f), signs = Mode - 4.0f * kind;

@@ -15,6 +15,7 @@ VARIATION(popcorn) {
     return scaled(weight, x + AFFINE_C * u, y + AFFINE_F * v);
 }
 
+// Mirrors y where |y| is below a damped cosine wave of x plus `separation`.
 VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude = 1, damping = 0) {
     real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TWO_PI * frequency * x) + separation;
     return scaled(weight, x, magnitude(y) <= t ? -y : y);
@@ -29,6 +30,7 @@ VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
     return scaled(weight, x + scalex * sine_of(y * freqx), y + scaley * sine_of(x * freqy));
 }
 
+// Shears x and y by sines of each other, which grow with the coordinate's magnitude; `sym` blends in x.
 VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
     real s = sine_of(freq * x), t = sine_of(freq * y);
     real dy = y + auger_weight * (scale * s * 0.5f + magnitude(y) * s);
@@ -43,6 +45,8 @@ VARIATION_3D(waves2_3D, freq = 2, scale = 1) {
     return scaled3(weight, u, v, z + scale * sine_of(0.5f * (x + y) * freq));
 }
 
+// Sum of two vibrations (see vibration below), of whose direction, angle, frequency and amplitude each is modulated by
+// a cosine along its wave: dm, tm, fm and am are the modulations' amplitudes, NAMEfreq their frequencies.
 VARIATION(vibration2, dir = 0, angle = 1.5708, freq = 1, amp = 0.25, phase = 0, dir2 = 1.5708, angle2 = 1.5708,
           freq2 = 1, amp2 = 0.25, phase2 = 0, dm = 0, dmfreq = 0.1, tm = 0, tmfreq = 0.1, fm = 0, fmfreq = 0.1, am = 0,
           amfreq = 0.1, d2m = 0, d2mfreq = 0.1, t2m = 0, t2mfreq = 0.1, f2m = 0, f2mfreq = 0.1, a2m = 0,
@@ -64,6 +68,7 @@ VARIATION(waves3, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, sx_freq =
     return scaled(weight, x + u * sine_of(y * freqx), y + v * sine_of(x * freqy));
 }
 
+// waves2 with amplitudes that grow linearly from 0 at the radius w2r_null to full at w2r_distance.
 VARIATION(waves2_radial, w2r_scalex = 0.1, w2r_scaley = 0.1, w2r_freqx = 7, w2r_freqy = 13, w2r_null = 2,
           w2r_distance = 10) {
     real r = vnorm(x, y), k = (r - w2r_null) / (w2r_distance - w2r_null);
@@ -71,6 +76,7 @@ VARIATION(waves2_radial, w2r_scalex = 0.1, w2r_scaley = 0.1, w2r_freqx = 7, w2r_
     return scaled(weight, x + k * w2r_scalex * sine_of(y * w2r_freqx), y + k * w2r_scaley * sine_of(x * w2r_freqy));
 }
 
+// A sawtooth of period 1: t near 0, with a jump at 1/2.
 DEVICE real sawtooth(real t) {
     real f = wrap_unit(t);
     return f > 0.5f ? 0.5f - f : f;
@@ -81,6 +87,7 @@ VARIATION(waves23, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13) {
                   y + scaley * sawtooth(x * freqy * (1.0f / TWO_PI)));
 }
 
+// oscilloscope with a cosine wave whose phase a sine of y perturbs.
 VARIATION(oscilloscope2, separation = 1, frequencyx = 3.141592653589793, frequencyy = 3.141592653589793, amplitude = 1,
           perturbation = 1, damping = 0) {
     real wave = cosine_of(TWO_PI * frequencyx * x + perturbation * sine_of(TWO_PI * frequencyy * y));
@@ -116,6 +123,7 @@ VARIATION(waves4_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, fr
                   damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 3));
 }
 
+// x to the truncated exponent, where an odd power keeps the sign of x.
 DEVICE real whole_power(real x, float exponent) {
     float n = trunc(exponent);
     real p = power_of(magnitude(x), (real)(n));
@@ -148,6 +156,7 @@ VARIATION(pulse, freqx = 2, freqy = 2, scalex = 1, scaley = 1) {
     return scaled(weight, x + scalex * sine_of(x * freqx), y + scaley * sine_of(y * freqy));
 }
 
+// Adds to both coordinates a diagonal sine wave times (x^2 - y^2) / (x^2 + y^2).
 VARIATION(stwin, distort = 1, offset_xy = 0, offset_x2 = 0, offset_y2 = 0) {
     real u = 0.05f * weight * x, v = 0.05f * weight * y, u2 = u * u + 0.0001f * offset_x2,
          v2 = v * v + 0.0001f * offset_y2;
@@ -178,6 +187,8 @@ DEVICE real synth_wave(real y, real frequency, float type) {
     return sine_of(y * TWO_PI);
 }
 
+// The curve `sum` combined with one wave of amplitude k by `layer`: 0 adds, 1 multiplies, 2 takes the maximum, 3 the
+// minimum. `skew` moves the middle of the wave's period.
 DEVICE real synth_layer(real sum, real theta, float a, float k, float type, float skew, float frequency, float phase,
                         float layer) {
     if (k == 0.0f) return sum;
@@ -193,6 +204,8 @@ DEVICE real synth_layer(real sum, real theta, float a, float k, float type, floa
     return sum + wave;
 }
 
+// The curve at the angle theta. `waves`: the constant part, then for each of five waves its amplitude, type, skew,
+// frequency, phase and layer, and at last the fraction of the curve to blend with 1.
 DEVICE real synth_value(real theta, const float *waves) {
     real sum = (real)(waves[0]);
     for (int k = 1; k < 31; k += 6)
@@ -201,7 +214,7 @@ DEVICE real synth_value(real theta, const float *waves) {
     return sum * waves[31] + (1.0f - waves[31]);
 }
 
-// x times m, or on a curve that is x far from 0
+// x times m; with `smooth` 1 a curve that is m at |x| = 1 and smoothly becomes x for larger |x|: l is where.
 DEVICE real synth_scaled(real x, real m, float smooth) {
     real sign = (m < 0.0f) == (x < 0.0f) ? (real)(1.0f) : (real)(-1.0f), plain = x * m, u = magnitude(x);
     if (smooth != 1.0f) return plain;
@@ -217,6 +230,7 @@ DEVICE real synth_scaled(real x, real m, float smooth) {
     return sign * (u > l || m == 1.0f ? u : u <= 1.0f ? near : far);
 }
 
+// Cosine and sine of theta, distorted by the curve: type 0 multiplies, 1 adds, others leave them.
 DEVICE Pair synth_circle(real theta, const float *waves, float mix, float type) {
     Pair c = circle(theta);
     if (type > 1.0f) return c;
@@ -225,6 +239,9 @@ DEVICE Pair synth_circle(real theta, const float *waves, float mix, float type) 
     return pair((1.0f - mix) * c.x + t - 1.0f, (1.0f - mix) * c.y + s - 1.0f);
 }
 
+// The modes 0 to 3, 12, 13 and 19 scale the radius by the curve at the angle, 4 draws the curve, 6 to 11 scale or move
+// x and y by the curve of the other coordinate, 14 to 16 move the angle or the point by the curve at the radius, 17 and 18 mirror at
+// the curve, 1001 and more replace sines and cosines of other variations by the curve.
 VARIATION(synth, a = 1, mode = 3, power = -2, mix = 1, smooth = 0, b = 0, b_type = 0, b_skew = 0, b_frq = 1, b_phs = 0,
           b_layer = 0, c = 0, c_type = 0, c_skew = 0, c_frq = 1, c_phs = 0, c_layer = 0, d = 0, d_type = 0, d_skew = 0,
           d_frq = 1, d_phs = 0, d_layer = 0, e = 0, e_type = 0, e_skew = 0, e_frq = 1, e_phs = 0, e_layer = 0, f = 0,
@@ -298,11 +315,13 @@ DEVICE real row_hash(real n, real phase, float cont) {
     return cont == 1.0f ? (a > 0.5f ? (real)(1.0f) : zero_real()) : a;
 }
 
+// waves with a random amplitude for each period of y.
 VARIATION(waves4, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0, yfact = 0.1) {
     real a = row_hash(floor_of(y * freqx * (1.0f / TWO_PI)), 1.0f + y * 0.001f * yfact, cont);
     return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
 }
 
+// waves4 with random amplitudes for rows of height 1 / freqx2.
 VARIATION(waves42, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0, yfact = 0.1, freqx2 = 1) {
     real a = row_hash(floor_of(y * freqx2), 1.0f + y * 0.001f * yfact, cont);
     return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
@@ -335,6 +354,7 @@ VARIATION(minkQM, a = 1, b = 1, c = 1, dd = 1, e = 0.5, f = 20 [0, 100]) {
     return scaled(weight, signed_question_mark(x, a, b, c, dd, e, f), signed_question_mark(y, a, b, c, dd, e, f));
 }
 
+// A wave of period 4 whose quarters are the question mark, less `alternate` times a straight line.
 DEVICE real minkowski_sine(real x, float alternate) {
     real a = magnitude(x), l = a - 4.0f * floor_of(0.25f * a), p = a - 2.0f * floor_of(0.5f * a);
     p = p > 1.0f ? 2.0f - p : p;
@@ -342,6 +362,7 @@ DEVICE real minkowski_sine(real x, float alternate) {
     return (l < 2.0f) != (x > 0.0f) ? m : -m;
 }
 
+// oscilloscope2 with the waves of minkowski_sine.
 VARIATION(minkowskope, separation = 0.5, frequencyx = -2, frequencyy = 2, amplitude = 0.5, perturbation = 1,
           damping = 0) {
     float alternate = frequencyx <= 0.0f ? 1.0f : 0.0f;
@@ -353,6 +374,7 @@ VARIATION(minkowskope, separation = 0.5, frequencyx = -2, frequencyy = 2, amplit
 }
 
 // Exponents within 0.0001 of 0 of the origin, which stand for other functions, are not drawn.
+// waves2 with powers of the coordinates in the sines and amplitudes from scalex at x = 0 to scaleinfx far away.
 VARIATION(waves2b, freqx = 1.5, freqy = 2.5, pwx = 1, pwy = 1.5, scalex = 2, scaleinfx = 1, scaley = 0.75,
           scaleinfy = 1.5, unity = 1, jacok = 0.25) {
     real kx = unity / (unity + x * x) * (scalex - scaleinfx) + scaleinfx;
@@ -373,6 +395,7 @@ VARIATION_3D(waves2_z, scalex = 0, scaley = 0, scalez = 0, freqx = 0, freqy = 0,
 
 // Origin: Fractorium
 
+// A random branch of the root of order n of the point, then waves whose amplitudes grow with the coordinates.
 VARIATION(wavesn, freqx = 2, freqy = 2, scalex = 1, scaley = 1, incx = 0, incy = 0, power = 1) {
     float n = power == 0.0f ? 2.0f : power, count = (float)(int)fabs(n);
     real a = (angle_of(y, x) + TWO_PI * random_index(uniform(random), count)) / n;
@@ -382,6 +405,7 @@ VARIATION(wavesn, freqx = 2, freqy = 2, scalex = 1, scaley = 1, incx = 0, incy =
                   p.y + 0.5f * (scaley * sx + magnitude(p.y) * incy * sx));
 }
 
+// Circular ripples around the center, as on water.
 VARIATION(ripple, frequency = 2, velocity = 1, amplitude = 0.5, centerx = 0, centery = 0, phase = 0, scale = 1) {
     float p = phase * TWO_PI - PI, a = 0.01f * amplitude;
     real u = x * scale - centerx, v = y * scale + centery, d = greatest(magnitude(u * v), (real)(EPSILON));
@@ -395,6 +419,7 @@ DEVICE real oscillation(real t, float amplitude) { return hump(TWO_PI * amplitud
 DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
     return blend(blend(t, oscillation(t, 4.0f), share), oscillation(folded, 4.0f), share);
 }
+// The fractional part with the sign of t.
 DEVICE real inside_unit(real t) { return t < 0.0f ? -fraction_of(magnitude(t)) : fraction_of(t); }
 
 VARIATION(gdoffs, delta_x = 0, delta_y = 0, area_x = 2, area_y = 2, center_x = 0, center_y = 0, gamma = 1, square = 0) {
@@ -405,6 +430,7 @@ VARIATION(gdoffs, delta_x = 0, delta_y = 0, area_x = 2, area_y = 2, center_x = 0
                   wrapped_in_oscillation(v, inside_unit(b * v), square != 0.0f ? sx : sy));
 }
 
+// x and y blended with their repetitions, where cosines make the transitions smooth.
 VARIATION(coswrap, repeat = 1, amount_x = 0, amount_y = 0, phase_x = 0, phase_y = 0) {
     real u = 0.5f * x + 0.5f, v = 0.5f * y + 0.5f, f = fabs(repeat) * u, g = fabs(repeat) * v;
     float px = PI * phase_x, py = PI * phase_y;
@@ -421,12 +447,13 @@ DEVICE real wave_of(real t, float a, float b, float c, float power, float kind) 
     return (kind == 1.0f ? 2.0f * a : a) * power_of(height, (real)(power));
 }
 
+// The sum of two waves of each coordinate.
 VARIATION(interference2, a1 = 1, b1 = 1, c1 = 0, p1 = 1, t1 = 0, a2 = 1, b2 = 1, c2 = 0, p2 = 1, t2 = 0) {
     return scaled(weight, wave_of(x, a1, b1, c1, p1, t1) + wave_of(x, a2, b2, c2, p2, t2),
                   wave_of(y, a1, b1, c1, p1, t1) + wave_of(y, a2, b2, c2, p2, t2));
 }
 
-// The displacement of (x, y) by a wave.
+// The displacement of (x, y) by a wave that runs in the given direction and oscillates at `angle` to it.
 DEVICE Pair vibration(real x, real y, float direction, float angle, float frequency, float amplitude, float phase) {
     Pair c = circle((real)(direction)), t = circle((real)(direction + angle));
     return scaled_pair(amplitude * sine_of(TWO_PI * (frequency * (x * c.x + y * c.y) + phase / frequency)), t);
