@@ -47,12 +47,12 @@ else:
         return cls
 
 
-def extended(name: str, base: type[T], more: list[tuple[str, Any, Any]]) -> type[T]:
-    """Returns a frozen subclass of a dataclass with `more` fields: name, type, and default or field()."""
-    body: dict[str, Any] = {each: default for each, _, default in more}
-    body |= {"__annotations__": {each: kind for each, kind, _ in more}, "__doc__": base.__doc__}
-    made: type[T] = dataclass(frozen=True)(type(name, (base,), body))
-    return made
+def extended(name: str, base: type[T], new_fields: list[tuple[str, Any, Any]]) -> type[T]:
+    """Returns a frozen subclass of a dataclass with `new_fields`: name, type, and default or field() of each."""
+    body: dict[str, Any] = {each: default for each, _, default in new_fields}
+    body |= {"__annotations__": {each: kind for each, kind, _ in new_fields}, "__doc__": base.__doc__}
+    record: type[T] = dataclass(frozen=True)(type(name, (base,), body))
+    return record
 
 
 class _Init:

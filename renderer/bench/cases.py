@@ -218,9 +218,9 @@ class Processor:
         return time.process_time() - began
 
 
-def plain_case(name: str, made: Any) -> Case:
+def plain_case(name: str, function_or_pair: Any) -> Case:
     """The case of a function, or of one and a dict of counters; bytes and arrays that it returns are compared."""
-    function, counters = made if isinstance(made, tuple) else (made, {})
+    function, counters = function_or_pair if isinstance(function_or_pair, tuple) else (function_or_pair, {})
 
     def check() -> bytes | np.ndarray | None:
         result = function()

@@ -66,7 +66,7 @@ class SceneShapes:
         # First the shapes of the settings and the static meshes of models are made, by name; then the arrays of each
         # name are joined, and primitives and attributes numbered through.
         check_generated(settings)
-        index, asked = material_indices(settings), 0  # `asked`: bytes of the meshes so far
+        index, mesh_bytes = material_indices(settings), 0  # `mesh_bytes`: bytes of the meshes so far
         mapped = {material.name for material in settings.materials if material.has_maps}
         by_name: dict[str, list[NamedArrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None, "")]}
         for group, make in MAKERS.items():
@@ -74,8 +74,8 @@ class SceneShapes:
                 # An instance of a named shape may have another material.
                 has_maps = shape.material in mapped or bool(shape.name and mapped)
                 if isinstance(shape, MeshShape):
-                    asked += MESH_BYTES * len(load_part(Path(shape.file)).faces)
-                    check_memory(asked, f"{shape.file} and the meshes before it")
+                    mesh_bytes += MESH_BYTES * len(load_part(Path(shape.file)).faces)
+                    check_memory(mesh_bytes, f"{shape.file} and the meshes before it")
                 same_name = by_name.setdefault(shape.name, [])
                 same_name.append((*make(shape, index[shape.material], has_maps), shape.name or where))
         self._is_blurred = settings.is_blurred
@@ -83,8 +83,8 @@ class SceneShapes:
         material = len(settings.materials)  # of the next model; the settings' materials come first
         for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
             self._models.append(_ModelNodes(shape, pose, number, len(poses), material))
-            asked += MESH_BYTES * self._models[-1].triangles
-            check_memory(asked, f"{shape.file} and the meshes before it")
+            mesh_bytes += MESH_BYTES * self._models[-1].triangles
+            check_memory(mesh_bytes, f"{shape.file} and the meshes before it")
             self._models[-1].add_static(pose.opening, by_name)
             material += len(gltf_shapes.materials_of(pose.opening))
         static = sum(len(primitives) for primitives, *_ in by_name[""])

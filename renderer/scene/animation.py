@@ -267,9 +267,9 @@ def _is_chosen(path: str, key: Key, chosen: Collection[KeyName]) -> bool:
     return any(path == name and _is_at(key, time) for name, time in chosen)
 
 
-def _merged(track: Track, kept: Iterable[Key], new: list[Key]) -> Track:
-    """Returns the track of the `new` and `kept` keys; a new key replaces a kept key at its time."""
-    others = [key for key in kept if not any(_is_at(key, replacement.time) for replacement in new)]
+def _merged(track: Track, unchanged: Iterable[Key], new: list[Key]) -> Track:
+    """Returns the track of the `new` and `unchanged` keys; a new key replaces a unchanged key at its time."""
+    others = [key for key in unchanged if not any(_is_at(key, replacement.time) for replacement in new)]
     return track.with_keys([*others, *new])
 
 

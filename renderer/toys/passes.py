@@ -107,11 +107,11 @@ class ToyPasses:
             self.frame, self._first = min(self._first, frame) - 1, 0
         elif size != self._drawn[0]:
             self._scale(size) if is_live and self.frame > KEPT_FRAMES else self._clear(size)
-        elif given != self._drawn[1] and not is_live:
+        elif input_ != self._drawn[1] and not is_live:
             self._clear(size)
-        if not self.program.has_feedback and (size, given, frame) != (*(self._drawn or ()), self.frame):
+        if not self.program.has_feedback and (size, input_, frame) != (*(self._drawn or ()), self.frame):
             self.frame = frame - 1  # earlier frames leave nothing behind
-        self._drawn = size, given
+        self._drawn = size, input_
         most, until = (WINDOW_FRAMES, time.perf_counter() + WINDOW_SECONDS) if is_live else (frame + 1, math.inf)
         count = min(frame - self.frame, most)
         if progress is not None:
@@ -142,23 +142,23 @@ class ToyPasses:
             scale(self._buffers[name], image=Sampled(texture, "linear"), skipped=(0, 0),
                   inverse_size=(1 / size[0], 1 / size[1]))  # fmt: skip
 
-    def _draw_frame(self, size: Size, frame: int, given: Input) -> None:
+    def _draw_frame(self, size: Size, frame: int, input_: Input) -> None:
         for name in self.program.buffers:
-            self._draw_pass(name, self._spare[name], size, frame, frame / given.rate, given)
+            self._draw_pass(name, self._spare[name], size, frame, frame / input_.rate, input_)
             self._buffers[name], self._spare[name] = self._spare[name], self._buffers[name]
             if name in self._mipmapped:
                 self._buffers[name].build_mipmaps()
-        self.frame, self._held = frame, given.keys
+        self.frame, self._held = frame, input_.keys
 
-    def draw_image(self, target: Texture, origin: Size, size: Size, seconds: float, frame: int, given: Input) -> None:
+    def draw_image(self, target: Texture, origin: Size, size: Size, seconds: float, frame: int, input_: Input) -> None:
         """Draws the image of `size` at a time, whose texel (0, 0) is `origin`, over the target."""
-        self._draw_pass(IMAGE, target, size, frame, seconds, given, origin)
+        self._draw_pass(IMAGE, target, size, frame, seconds, input_, origin)
 
     def _draw_pass(
-        self, name: str, target: Texture, size: Size, frame: int, seconds: float, given: Input, origin: Size = (0, 0)
+        self, name: str, target: Texture, size: Size, frame: int, seconds: float, input_: Input, origin: Size = (0, 0)
     ) -> None:
         shader = self._passes[name]
-        values = self._values(name, size, frame, seconds, given)
+        values = self._values(name, size, frame, seconds, input_)
         values["toy_origin"] = origin
         inputs = {}
         for uniform, (components, items, _) in shader.uniforms.items():
@@ -168,58 +168,58 @@ class ToyPasses:
             inputs[uniform] = value[:components] if type(value) is tuple else value  # vec2 u_resolution
         shader(target, **inputs)
 
-    def _values(self, name: str, size: Size, frame: int, seconds: float, given: Input) -> dict[str, Any]:
+    def _values(self, name: str, size: Size, frame: int, seconds: float, input_: Input) -> dict[str, Any]:
         """The value of every uniform of a pass."""
         row = self.program.channels[name]
-        textures = [self._texture(channel, given) for channel in row]
-        x, y, click_x, click_y = given.mouse
+        textures = [self._texture(channel, input_) for channel in row]
+        x, y, click_x, click_y = input_.mouse
         width, height = size
         values: dict[str, Any] = {
             "iResolution": (float(width), float(height), 1.0),
-            "iTime": seconds, "iTimeDelta": 1 / given.rate, "iFrame": frame, "iFrameRate": given.rate,
+            "iTime": seconds, "iTimeDelta": 1 / input_.rate, "iFrame": frame, "iFrameRate": input_.rate,
             "iMouse": (x * width, y * height, click_x * width, click_y * height),
-            "iDate": (*given.date[:3], given.date[3] + seconds), "iSampleRate": SAMPLE_RATE,
+            "iDate": (*input_.date[:3], input_.date[3] + seconds), "iSampleRate": SAMPLE_RATE,
             "iChannelTime": [seconds] * len(row),
             "iChannelResolution": [(float(t.size[0]), float(t.size[1]), 1.0) for t in textures],
         }  # fmt: skip
         for k, (texture, channel) in enumerate(zip(textures, row, strict=True)):
             values[f"iChannel{k}"] = Sampled(texture, channel.filter, channel.repeats)
-        return values | dict(given.uniforms)
+        return values | dict(input_.uniforms)
 
-    def _texture(self, channel: Channel, given: Input) -> Texture | CubeTexture:
+    def _texture(self, channel: Channel, input_: Input) -> Texture | CubeTexture:
         """The texture that a channel reads."""
         if channel.source in BUFFERS:
             return self._buffers[channel.source]
         if channel.source == KEYBOARD:
-            return self._keyboard_texture(given)
+            return self._keyboard_texture(input_)
         return (
             self._noise
             if channel.source == NOISE
             else self._images.get((channel.source, channel.is_cube)) or self._black
         )
 
-    def _keyboard_texture(self, given: Input) -> Texture:
+    def _keyboard_texture(self, input_: Input) -> Texture:
         """Keys by their code: row 0 is held, row 1 pressed in this frame, row 2 toggled."""
         texels = np.zeros((3, KEYS, 4), "u1")
-        pressed = set(given.keys) - set(self._held)
-        for row, keys in enumerate((given.keys, pressed, given.toggled)):
+        pressed = set(input_.keys) - set(self._held)
+        for row, keys in enumerate((input_.keys, pressed, input_.toggled)):
             texels[row, [key for key in keys if 0 <= key < KEYS], :] = 255
         self._keyboard = self._keyboard or self.gl.texture((KEYS, 3), dtype="f1")
         return self._keyboard.write(texels)
 
     # The view of the passes
 
-    def view(self, size: Size, seconds: float, given: Input) -> AlgorithmView:
+    def view(self, size: Size, seconds: float, input_: Input) -> AlgorithmView:
         """The texture of each pass, with its size, bytes, milliseconds and range."""
         image = self.gl.texture(size)
-        self.draw_image(image, (0, 0), size, seconds, max(self.frame, 0), given)
+        self.draw_image(image, (0, 0), size, seconds, max(self.frame, 0), input_)
         textures = {**self._buffers, IMAGE: image}
         texels = {name: texture.read()[::-1] for name, texture in textures.items()}
         frame = max(self.frame, 0)
         times = {}
         for name in textures:  # over spare textures: the buffers stay as they are
             target = self._spare.get(name, image)
-            draw = partial(self._draw_pass, name, target, size, frame, seconds, given)
+            draw = partial(self._draw_pass, name, target, size, frame, seconds, input_)
             times[name] = self.gl.time_seconds(draw)
         rows = tuple(_row(name, array, times[name]) for name, array in texels.items())
 

@@ -107,8 +107,9 @@ DEVICE int choose_xform(GLOBAL const uint2 *table, int xforms, uint u) {
 #define TAG_SCALE 4194304.0f
 
 DEVICE whole replacement_count(Point p) {
-    mask near = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
-    real s = near ? (p.x + 1.0f) * TAG_SCALE : (real)(0.5f), t = near ? (p.y + 1.0f) * TAG_SCALE : (real)(0.5f);
+    mask may_be_tagged = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
+    real s = may_be_tagged ? (p.x + 1.0f) * TAG_SCALE : (real)(0.5f),
+         t = may_be_tagged ? (p.y + 1.0f) * TAG_SCALE : (real)(0.5f);
     whole a = truncated(s), b = truncated(t), count = (a & 31) - 16;
     mask tagged = real_of(a) == s && real_of(b) == t && (b & 31) == 21 && count > 0 && count < 5;
     return tagged ? count : (whole)(0);
@@ -203,15 +204,15 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
             choices[lane] = choose_xform(table + (int)last[lane] * xforms, xforms, row_random);
         whole choice = LOAD_LANES(choices);
         for (int xform = 0; xform < xforms; xform++) {
-            mask mine = choice == xform;
-            if (!ANY_LANE(mine)) continue;
+            mask chose_this = choice == xform;
+            if (!ANY_LANE(chose_this)) continue;
             mask wrong;
             Random branch_random = start;
             Point r = iterate_point(p, records + xform * RECORD_FLOATS, &branch_random, &wrong);
             r.last_xform = wrong ? p.last_xform : (real)((float)(xform + 1));
-            q = select_point(mine, r, q);
-            *bad = mine ? wrong : *bad;
-            *opacity = mine ? (bits)(as_uint(records[xform * RECORD_FLOATS + OPACITY])) : *opacity;
+            q = select_point(chose_this, r, q);
+            *bad = chose_this ? wrong : *bad;
+            *opacity = chose_this ? (bits)(as_uint(records[xform * RECORD_FLOATS + OPACITY])) : *opacity;
         }
     } else
 #endif

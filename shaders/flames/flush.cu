@@ -7,13 +7,13 @@
 KERNEL check_exactness(GLOBAL const float4 *histogram, int buckets, GLOBAL uint *inexact, int interval,
                        GLOBAL uint *max_sum) {
     LOCAL_ARRAY(float, largest, GROUP_SIZE);
-    float mine = 0.0f;
+    float thread_largest = 0.0f;
     for (uint i = thread_index(); i < (uint)buckets; i += group_count() * GROUP_SIZE) {
         float4 bucket = histogram[i];
-        mine = fmax(mine, fmax(fmax(bucket.x, bucket.y), fmax(bucket.z, bucket.w)));
+        thread_largest = fmax(thread_largest, fmax(fmax(bucket.x, bucket.y), fmax(bucket.z, bucket.w)));
     }
     uint k = local_index();
-    largest[k] = mine;
+    largest[k] = thread_largest;
     BARRIER();
     for (uint stride = GROUP_SIZE / 2; stride > 0u; stride /= 2u) {
         if (k < stride) largest[k] = fmax(largest[k], largest[k + stride]);

@@ -40,8 +40,8 @@ DEVICE void update_attributes(Point p, Point *q, GLOBAL const float *record_end)
     q->extra[0] = shown;
 #endif
     for (int k = SHOWN; k < EXTRA_FLOATS; k++) {
-        GLOBAL const float *mine = record_end + 3 * SHOWN + 2 * (k - SHOWN);
-        q->extra[k] = mine[0] * p.extra[k] + mine[1];
+        GLOBAL const float *modifier = record_end + 3 * SHOWN + 2 * (k - SHOWN);
+        q->extra[k] = modifier[0] * p.extra[k] + modifier[1];
     }
 }
 #endif

@@ -381,9 +381,9 @@ DEVICE Triple stamped_of_palette(float weight, Pair p, Triple c, real *color, re
     c = as_bytes(c);
     for (int k = 0; k < 256; k++) {
         float red = table[1 + 3 * k], green = table[2 + 3 * k], blue = table[3 + 3 * k];
-        real apart = square(c.x - red) + square(c.y - green) + square(c.z - blue);
-        *rgb = apart < best ? packed_rgb((real)(red), (real)(green), (real)(blue)) : *rgb;
-        best = least(best, apart);
+        real distance2 = square(c.x - red) + square(c.y - green) + square(c.z - blue);
+        *rgb = distance2 < best ? packed_rgb((real)(red), (real)(green), (real)(blue)) : *rgb;
+        best = least(best, distance2);
     }
     return at;
 }

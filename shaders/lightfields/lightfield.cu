@@ -464,9 +464,9 @@ DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int
             index += direction * stride;
             float4 next = guide[index];
             float edge = fabs(next.x - color.x) + fabs(next.y - color.y) + fabs(next.z - color.z);
-            float kept = pow(decay, 1.0f + STEP_PIXELS * edge);
+            float weight = pow(decay, 1.0f + STEP_PIXELS * edge);
             float2 value = weighted[index];
-            sum = make_float2(value.x + kept * (sum.x - value.x), value.y + kept * (sum.y - value.y));
+            sum = make_float2(value.x + weight * (sum.x - value.x), value.y + weight * (sum.y - value.y));
             weighted[index] = sum;
             color = next;
         }

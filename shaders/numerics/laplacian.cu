@@ -33,8 +33,8 @@ DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
 }
 
 // The terms of the stencil from the row above or below the pixel, and from the row of the pixel.
-#define OUTER_ROW_TERM(left, own, right) (NEIGHBORS == 8 ? (left) + (own) + (right) : (own))
-#define CENTER_ROW_TERM(left, own, right) ((left) + (right) - NEIGHBORS * (own))
+#define OUTER_ROW_TERM(left, center, right) (NEIGHBORS == 8 ? (left) + (center) + (right) : (center))
+#define CENTER_ROW_TERM(left, center, right) ((left) + (right) - NEIGHBORS * (center))
 
 // Computes one element of `out`; reads every neighbor from global memory.
 DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulong index, uint width, uint height) {
@@ -42,9 +42,9 @@ DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulo
     SUM sum = 0;
     UNROLL for (int dy = -1; dy <= 1; dy++) {
         int row = border_index(y + dy, (int)height);
-        SUM left = at(image, row, e - CHANNELS, width), own = at(image, row, e, width);
+        SUM left = at(image, row, e - CHANNELS, width), center = at(image, row, e, width);
         SUM right = at(image, row, e + CHANNELS, width);
-        sum += dy == 0 ? CENTER_ROW_TERM(left, own, right) : OUTER_ROW_TERM(left, own, right);
+        sum += dy == 0 ? CENTER_ROW_TERM(left, center, right) : OUTER_ROW_TERM(left, center, right);
     }
     out[index] = RESULT(sum);
 }
@@ -71,10 +71,10 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
     for (uint i = local_index(); i < TILE_COLUMNS * TILE_ROWS; i += GROUP_SIZE) {
         uint y = first_row + i / TILE_COLUMNS, e = first + i % TILE_COLUMNS;
         if (y >= height || e >= ROW_LENGTH) continue;
-        LOCAL const SUM *own = &tile[(i / TILE_COLUMNS + 1) * PITCH + i % TILE_COLUMNS + CHANNELS];
-        SUM sum = CENTER_ROW_TERM(own[-CHANNELS], own[0], own[CHANNELS]);
-        sum += OUTER_ROW_TERM(own[-PITCH - CHANNELS], own[-PITCH], own[-PITCH + CHANNELS]);
-        sum += OUTER_ROW_TERM(own[PITCH - CHANNELS], own[PITCH], own[PITCH + CHANNELS]);
+        LOCAL const SUM *center = &tile[(i / TILE_COLUMNS + 1) * PITCH + i % TILE_COLUMNS + CHANNELS];
+        SUM sum = CENTER_ROW_TERM(center[-CHANNELS], center[0], center[CHANNELS]);
+        sum += OUTER_ROW_TERM(center[-PITCH - CHANNELS], center[-PITCH], center[-PITCH + CHANNELS]);
+        sum += OUTER_ROW_TERM(center[PITCH - CHANNELS], center[PITCH], center[PITCH + CHANNELS]);
         out[(ulong)y * ROW_LENGTH + e] = RESULT(sum);
     }
 }

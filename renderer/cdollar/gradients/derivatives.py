@@ -120,27 +120,27 @@ def _evaluate(a: Algebra, formula: ast.expr, names: dict[str, ir.Node]) -> ir.No
     raise AssertionError(ast.unparse(formula))
 
 
-def contribution(a: Algebra, node: ir.Node, position: int, given: ir.Node) -> Term | None:
-    """`given` times the derivative of an operation by its operand at `position`; None if the derivative is 0.
+def contribution(a: Algebra, node: ir.Node, position: int, factor: ir.Node) -> Term | None:
+    """`factor` times the derivative of an operation by its operand at `position`; None if the derivative is 0.
 
-    `given` is the adjoint of the operation (reverse mode) or the tangent of the operand (forward mode). Raises
+    `factor` is the adjoint of the operation (reverse mode) or the tangent of the operand (forward mode). Raises
     NoDerivative.
     """
     name, x = node.attribute, node.inputs
     if name == "select":
         if position == 0:
             return None
-        return Term(given, x[0] if position == 1 else a.dag.apply("!", "bool", x[0]))
+        return Term(factor, x[0] if position == 1 else a.dag.apply("!", "bool", x[0]))
     if name in ("min", "max"):
         is_second = a.compare("<" if name == "min" else ">", x[1], x[0])
         takes_second = a.compare("||", is_second, a.dag.apply("isnan", "bool", x[0]))
-        return Term(given, takes_second if position else a.dag.apply("!", "bool", takes_second))
+        return Term(factor, takes_second if position else a.dag.apply("!", "bool", takes_second))
     if name not in OPERATIONS or not OPERATIONS[name].derivatives:
         raise NoDerivative(f"`{name}` has no derivative")
     formula = OPERATIONS[name].derivatives[position]
     if formula == "0":
         return None
-    names = {"a": x[0], "b": x[-1], "y": node, "g": given}
+    names = {"a": x[0], "b": x[-1], "y": node, "g": factor}
     return Term(_evaluate(a, _parse(formula).body, names))
 
 

@@ -7,7 +7,7 @@ about the time of a few folds.
 Example: `fold(step, start, x(j))` has the states s(0) = start, s(j + 1) = step(s(j), x(j)). The adjoint of s(j) is the
 adjoint of s(j + 1) times the derivative of step by the state at (s(j), x(j)), from the last j to the first; the adjoint
 of x(j) is the adjoint of s(j + 1) times the derivative of step by the element. A position `here` is given by bound
-variables over the fold's range: the element before which a state stands. `given` are the adjoints of the last state.
+variables over the fold's range: the element before which a state stands. `last` are the adjoints of the last state.
 """
 
 import math
@@ -39,18 +39,18 @@ class FoldGradient:
             reason = f"a fold of {size} elements has no gradient, which would take the square of that many steps"
             raise NoDerivative(f"{reason}; at most {MAX_ELEMENTS}", dag.spans.get(node))
 
-    def run(self, given: list[ir.Node], active: set[ir.Node]) -> tuple[list[ir.Node | None], list[ir.Node | None]]:
+    def run(self, last: list[ir.Node], active: set[ir.Node]) -> tuple[list[ir.Node | None], list[ir.Node | None]]:
         """The contributions to each component of the starts and of the elements; None for no contribution.
 
-        `given` are the adjoints of the smooth components of the result. Contributions to starts are over the free
+        `last` are the adjoints of the smooth components of the result. Contributions to starts are over the free
         variables, contributions to elements over the free and the reduced variables.
         """
         count, here = len(self.types), self.variables
         states = self.states(here)
-        adjoints = read_once(self.dag, self.adjoints_after(here, given, states), (*self.free, *here))
+        adjoints = read_once(self.dag, self.adjoints_after(here, last, states), (*self.free, *here))
         starts: list[ir.Node | None] = [None] * count
         if any(start in active for start in self.starts):
-            first = self.adjoints_after((), given, states)
+            first = self.adjoints_after((), last, states)
             for component, adjoint in zip(self.smooth, first, strict=True):
                 starts[component] = adjoint
         elements: list[ir.Node | None] = [None] * len(self.elements)
@@ -80,7 +80,7 @@ class FoldGradient:
         fold = self.fold(function, (*self.starts, mask, *elements), names)
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
 
-    def adjoints_after(self, here: Context, given: list[ir.Node], states: Nodes) -> Nodes:
+    def adjoints_after(self, here: Context, last: list[ir.Node], states: Nodes) -> Nodes:
         """The adjoints of the state after the element `here`: a fold from the last element down.
 
         Without `here`, the adjoints of the start.
@@ -94,15 +94,15 @@ class FoldGradient:
         inputs = ir.substitute(self.dag, (mask, *values), mirrors)
         types = tuple(promoted_type(self.types[k]) for k in self.smooth)
         function = self.backward_step(types)
-        return self.dag.components(self.fold(function, (*given, *inputs), names))
+        return self.dag.components(self.fold(function, (*last, *inputs), names))
 
     def backward_step(self, types: tuple[str, ...]) -> device.DeviceFunction:
         """The device function that maps the adjoints of a step's result to the adjoints of its state."""
         adjoints = tuple(device.Local(f"adjoint{k}", type_) for k, type_ in enumerate(types))
         call = self.step_call(tuple(map(self.local, self.step.parameters)))
         derivatives = called_derivatives(self.tangents, call, tuple(self.smooth))
-        given, columns = tuple(map(self.local, adjoints)), len(self.smooth)
-        new = tuple(self.weighted_sum(given, derivatives, k, columns, type_) for k, type_ in enumerate(types))
+        adjoints_after, columns = tuple(map(self.local, adjoints)), len(self.smooth)
+        new = tuple(self.weighted_sum(adjoints_after, derivatives, k, columns, type_) for k, type_ in enumerate(types))
         return self.masked_step("back", adjoints, new)
 
     def masked_step(self, name: str, state: tuple[device.Local, ...], new: Nodes) -> device.DeviceFunction:

@@ -5,7 +5,7 @@ the node's bound variables. So the gradient is a DAG like any other, which every
 function that is evaluated once is the sum of the contributions of all its reads (transposition.py). A leaf is a number
 or function to differentiate by. Source: Griewank and Walther, Evaluating Derivatives, 2008.
 
-Nodes are visited from the loss to the leaves; `given` is the adjoint of the node that is visited. A Term is an adjoint
+Nodes are visited from the loss to the leaves; `adjoint` is the adjoint of the visited node. A Term is an adjoint
 or a contribution: a value that counts where its guard holds. A context is the tuple of bound variables that a value
 depends on. Example: for the loss sum(x(i) * y), the product has in the context (i,) the adjoint 1. So the read x(i) has
 the adjoint y in the context (i,), and y has the adjoint x(i) in the context (i,), which total() sums over i.
@@ -222,23 +222,23 @@ class ReverseMode:
         elif isinstance(node.attribute, ir.UserCall):
             self.visit_call(node)
         else:
-            for context, given in self.adjoints.get((node, 0), {}).items():
-                self.visit_operation(node, context, given)
+            for context, adjoint in self.adjoints.get((node, 0), {}).items():
+                self.visit_operation(node, context, adjoint)
 
-    def visit_operation(self, node: ir.Node, context: Context, given: Term) -> None:
+    def visit_operation(self, node: ir.Node, context: Context, adjoint: Term) -> None:
         """A component, a let, a conversion, or an elementary operation with the derivatives of derivatives.py."""
         first = node.inputs[0]
         if isinstance(node.attribute, ir.Component):
-            self.add(first, node.attribute.index, context, given)
+            self.add(first, node.attribute.index, context, adjoint)
         elif node.op == "let" or node.attribute == "convert":
-            self.add(first, 0, context, Term(self.algebra.convert(given.value, first.type), given.guard))
+            self.add(first, 0, context, Term(self.algebra.convert(adjoint.value, first.type), adjoint.guard))
         else:
-            if node.attribute == "sqrt" and given.guard is None and first in self.active:
+            if node.attribute == "sqrt" and adjoint.guard is None and first in self.active:
                 warn_of_zero(self.dag, node)
             for position, child in enumerate(node.inputs):
-                term = contribution(self.algebra, node, position, given.value) if child in self.active else None
+                term = contribution(self.algebra, node, position, adjoint.value) if child in self.active else None
                 if term is not None:
-                    self.add(child, 0, context, Term(term.value, self.algebra.both(given.guard, term.guard)))
+                    self.add(child, 0, context, Term(term.value, self.algebra.both(adjoint.guard, term.guard)))
 
     def visit_call(self, node: ir.Node) -> None:
         """A call of a device function: the derivatives are computed by its tangent function."""
@@ -246,17 +246,17 @@ class ReverseMode:
         active = tuple(k for k, child in enumerate(node.inputs) if child in self.active)
         derivatives = called_derivatives(self.tangents, node, active)
         for row, output in enumerate(outputs):
-            for context, given in self.adjoints.get((node, output), {}).items():
+            for context, adjoint in self.adjoints.get((node, output), {}).items():
                 for column, position in enumerate(active):
                     child, derivative = node.inputs[position], derivatives[row * len(active) + column]
-                    value = self.algebra.op("*", given.value, derivative)
-                    self.add(child, 0, context, Term(self.algebra.convert(value, child.type), given.guard))
+                    value = self.algebra.op("*", adjoint.value, derivative)
+                    self.add(child, 0, context, Term(self.algebra.convert(value, child.type), adjoint.guard))
 
     def visit_access(self, node: ir.Node) -> None:
         """A read of a function: its contribution is kept until all reads of the function are visited."""
         for component in range(len(ir.scalar_types(node))):
-            for context, given in self.adjoints.get((node, component), {}).items():
-                use = FunctionRead(context, given.guard, given.value, node)
+            for context, adjoint in self.adjoints.get((node, component), {}).items():
+                use = FunctionRead(context, adjoint.guard, adjoint.value, node)
                 self.reads.setdefault(node.inputs[0], []).append((component, use))
 
     def visit_function(self, node: ir.Node) -> None:
@@ -297,16 +297,16 @@ class ReverseMode:
 
     def visit_fold(self, node: ir.Node, free: Context) -> None:
         """A fold: its contributions to its starts and elements (folds.py)."""
-        fold, given = FoldGradient(self.dag, self.tangents, node, free), []
+        fold, adjoints = FoldGradient(self.dag, self.tangents, node, free), []
         for component in fold.smooth:
-            given.append(self.total_value(node, free, component, fold.types[component]))
-        starts, elements = fold.run(given, self.active)
+            adjoints.append(self.total_value(node, free, component, fold.types[component]))
+        starts, elements = fold.run(adjoints, self.active)
         contexts = [free] * len(starts) + [(*free, *fold.variables)] * len(elements)
         for child, value, context in zip(node.inputs, starts + elements, contexts, strict=True):
             if value is not None:
                 self.add(child, 0, context, Term(value))
 
-    def min_max_adjoint(self, node: ir.Node, free: Context, given: Term) -> Term:
+    def min_max_adjoint(self, node: ir.Node, free: Context, adjoint: Term) -> Term:
         """The adjoint of an element under min or max: the first extreme element gets all of the result's."""
         reduction, variables = node.attribute
         if len(variables) > MAX_ARGMAX_VARIABLES:
@@ -316,13 +316,13 @@ class ReverseMode:
         attribute = ir.Reduction(f"arg{reduction.name}"), variables
         extreme = self.dag.intern("reduce", types, (node.inputs[0], *indices), attribute)
         self.dag.spans.setdefault(extreme, self.dag.spans[node])
-        guard = given.guard
+        guard = adjoint.guard
         for index, first in zip(indices, self.dag.components(extreme), strict=True):
             here = self.evaluated_once(first, free)
             guard = self.algebra.both(guard, self.algebra.compare("==", index, here))
-        return Term(given.value, guard)
+        return Term(adjoint.value, guard)
 
-    def product_adjoint(self, node: ir.Node, free: Context, given: ir.Node) -> ir.Node:
+    def product_adjoint(self, node: ir.Node, free: Context, adjoint: ir.Node) -> ir.Node:
         """The derivative of a product by an element: the product of the others, 0 if two elements are 0.
 
         Three cases, so that the product is computed once for all elements: no element is 0 (`none_is_zero`), then it is
@@ -340,7 +340,7 @@ class ReverseMode:
         only_x_is_zero = a.both(is_zero, a.compare("==", zeros, a.number(1, "int")))
         none_is_zero = a.compare("==", zeros, a.number(0, "int"))
         others = a.select(none_is_zero, a.op("/", nonzero_product, x), a.where(only_x_is_zero, nonzero_product))
-        return a.op("*", given, others)
+        return a.op("*", adjoint, others)
 
     # Primitives
 
@@ -355,10 +355,10 @@ class ReverseMode:
         variables = ir.new_variables(node.attribute.ranges)
         (given,) = self.function_adjoints(node, (scalar,), variables)
         if name == "scan":
-            self.add_read(node.inputs[0], variables, self.reverse_scan(node, given, variables))
+            self.add_read(node.inputs[0], variables, self.reverse_scan(node, adjoint, variables))
         elif name == "sort":
             order = primitive(self.dag, "argsort", node.attribute.ranges, "int", node.inputs[0])
-            self.add_read(node.inputs[0], variables, self.scatter_by_order(order, given, variables))
+            self.add_read(node.inputs[0], variables, self.scatter_by_order(order, adjoint, variables))
         elif name in ("scatter_mul", "scatter_max", "scatter_min"):
             span = self.dag.spans.get(node)
             raise NoDerivative(f"{name} has no gradient", span)
@@ -370,7 +370,7 @@ class ReverseMode:
                 indices.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
             # The adjoint of a value is the adjoint of the sum at the value's key; 0 for a key outside of the bins.
             key = self.dag.access(node.inputs[0], tuple(indices))
-            function = self.as_function(given, variables)
+            function = self.as_function(adjoint, variables)
             self.add_read(node.inputs[1], elements, self.dag.access(function, (key,), ("zero",)))
 
     def as_function(self, value: ir.Node, variables: Context) -> ir.Node:
@@ -380,21 +380,21 @@ class ReverseMode:
             return element.inputs[0]
         return self.dag.abstraction(ir.new_variables(v.range for v in variables), (value,), is_array=True)
 
-    def reverse_scan(self, node: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
+    def reverse_scan(self, node: ir.Node, adjoint: ir.Node, variables: Context) -> ir.Node:
         """The adjoint of a scan's elements, the sums from each element to the end: a scan of the reversed adjoint."""
         last = variables[-1]
         ends = self.algebra.number(last.range.low + last.range.high - 1, "int")
         mirrored = self.algebra.op("-", ends, self.dag.bound_variable(last))
-        (backward,) = ir.substitute(self.dag, (given,), {last: mirrored})
-        sums = primitive(self.dag, "scan", node.attribute.ranges, given.type, self.as_function(backward, variables))
+        (backward,) = ir.substitute(self.dag, (adjoint,), {last: mirrored})
+        sums = primitive(self.dag, "scan", node.attribute.ranges, adjoint.type, self.as_function(backward, variables))
         return self.dag.access(sums, (*map(self.dag.bound_variable, variables[:-1]), mirrored))
 
-    def scatter_by_order(self, order: ir.Node, given: ir.Node, variables: Context) -> ir.Node:
+    def scatter_by_order(self, order: ir.Node, adjoint: ir.Node, variables: Context) -> ir.Node:
         """The adjoint of the elements before a sort: each element gets the adjoint at its sorted position."""
         (variable,) = variables
         size = variable.range.size
-        values = self.as_function(given, variables)
-        sums = primitive(self.dag, "scatter_add", (ir.Range(0, size),), given.type, order, values)
+        values = self.as_function(adjoint, variables)
+        sums = primitive(self.dag, "scatter_add", (ir.Range(0, size),), adjoint.type, order, values)
         low = self.algebra.number(variable.range.low, "int")
         return self.dag.access(sums, (self.algebra.op("-", self.dag.bound_variable(variable), low),))
 

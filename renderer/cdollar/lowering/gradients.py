@@ -186,15 +186,15 @@ def gradients(
     return make_tuple(items) if len(items) > 1 else items[0][1]
 
 
-def marked_argument(program: Program, name: str, given: Value, span: Span) -> DataValue | FunctionValue:
+def marked_argument(program: Program, name: str, argument: Value, span: Span) -> DataValue | FunctionValue:
     """An argument to differentiate by, as leaves of the DAG; raises CS0321 for one with an infinite domain."""
-    if isinstance(given, DataValue):
-        return mark_value(program.dag, given)
-    assert isinstance(given, FunctionValue), "gradients are by data or functions"
-    if given.borders is not None or not all(isinstance(r, Range) for r in given.domain):
+    if isinstance(argument, DataValue):
+        return mark_value(program.dag, argument)
+    assert isinstance(argument, FunctionValue), "gradients are by data or functions"
+    if argument.borders is not None or not all(isinstance(r, Range) for r in argument.domain):
         message = f"there is no gradient by `{name}`: its domain is infinite here"
         raise ProgramError("CS0321", span, message, f"restrict it: `var {name}(i : 0..n) = ...`")
-    return replace(given, node=mark(program.dag, given.node), fixed_domain=tuple(given.domain))
+    return replace(argument, node=mark(program.dag, argument.node), fixed_domain=tuple(argument.domain))
 
 
 def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value], span: Span) -> Value:

@@ -79,7 +79,7 @@ def additions(settings: PictureSettings) -> list[Addition]:
     offered = _kinds(settings)
     out += [Addition("Material", made.kind, partial(_material_of_selected, made=made)) for made in offered]
     presets = material_presets().items()
-    out += [Addition("Preset", name, partial(_material_of_selected, made=made)) for name, made in presets]
+    out += [Addition("Preset", name, partial(_material_of_selected, material=preset)) for name, preset in presets]
     shapes = items.names_for(settings, items.SHAPES)
     out += [Addition("Instance", f"of {items.shorten(name)}", partial(_instance, shape=name)) for name in shapes]
     return [*out, Addition("Volume", "box of fog", _volume)]
@@ -335,14 +335,14 @@ def _material_of_kind(material_class: Any, kind: str) -> Any:
     return material_class(kind.replace("_", " "), kind, **emission)
 
 
-def _material(document: Document, made: Any) -> Document:
-    name = commands.unique_name(document.scene.settings, "materials", made.name)
-    return commands.add(document, "materials", replace(made, name=name))
+def _material(document: Document, material: Any) -> Document:
+    name = commands.unique_name(document.scene.settings, "materials", material.name)
+    return commands.add(document, "materials", replace(material, name=name))
 
 
-def _material_of_selected(document: Document, made: Any) -> Document:
-    """The document with a new material, which the selected shape is made of; a lamp keeps its own."""
-    item, changed = document.selected, _material(document, made)
+def _material_of_selected(document: Document, material: Any) -> Document:
+    """The document with a new material, given to the selected shape; a lamp keeps its material."""
+    item, changed = document.selected, _material(document, material)
     settings: Any = changed.scene.settings
     if item is None or "material" not in field_types(items.groups(settings)[item.group]):
         return changed

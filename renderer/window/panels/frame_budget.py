@@ -98,17 +98,17 @@ def batch_size(last_frame: Frame | None, seconds: float, panels: int) -> int:
 
 
 def sample_budget(
-    last_frame: Frame | None, animated: bool, rest: float, changed: bool, can_split: Callable[[], bool]
+    last_frame: Frame | None, animated: bool, unchanged_seconds: float, changed: bool, can_split: Callable[[], bool]
 ) -> float:
     """Seconds that a complete sample may take; slower samples are drawn at a lower resolution.
 
-    `rest` is the time in seconds since the user changed something; `changed` is true until the change is displayed;
+    `unchanged_seconds` have passed since the user changed something; `changed` is true until the change is displayed;
     `can_split()` is true if the picture can be drawn in tiles.
     """
-    if rest < INTERACTION_SECONDS or changed and not animated:
+    if unchanged_seconds < INTERACTION_SECONDS or changed and not animated:
         return INTERACTIVE_SECONDS  # a coarse picture of a change comes first
     if can_split():
         return ANIMATION_SECONDS if animated else UNLIMITED
     if not isinstance(last_frame, Texture):
         return UNLIMITED
-    return IDLE_SECONDS if animated else min(IDLE_SECONDS * (1 + rest), MAX_IDLE_SECONDS)
+    return IDLE_SECONDS if animated else min(IDLE_SECONDS * (1 + unchanged_seconds), MAX_IDLE_SECONDS)

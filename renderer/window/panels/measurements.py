@@ -58,14 +58,14 @@ class Measurements:
         self.samples += count
         self.sample_rate.add(timestamp, count)
 
-    def needs_report(self, timestamp: float, rest: float) -> bool:
-        """True if a new report is due, `rest` seconds after the first sample."""
-        is_due = timestamp - self._reported_at > max(REPORT_INTERVAL, REPORT_FRACTION * rest)
+    def needs_report(self, timestamp: float, seconds: float) -> bool:
+        """True if a new report is due, `seconds` seconds after the first sample."""
+        is_due = timestamp - self._reported_at > max(REPORT_INTERVAL, REPORT_FRACTION * seconds)
         return is_due or self.samples == self.target_samples
 
-    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float, rest: float) -> None:
+    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float, seconds: float) -> None:
         """Takes a new report if it is due."""
-        if self.needs_report(timestamp, rest):
+        if self.needs_report(timestamp, seconds):
             self.report, self._reported_at = report(), timestamp
             self.rows = report_rows(self.report)
 

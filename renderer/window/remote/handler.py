@@ -50,7 +50,7 @@ class Access:
     token: str
     names: frozenset[str]
 
-    def refusal(self, given: str, host: str | None, origin: str | None) -> str:
+    def refusal(self, token: str, host: str | None, origin: str | None) -> str:
         """The reason why a request with these headers and this token is refused; empty if it is allowed.
 
         A host that is neither an address nor one of the names was resolved by a foreign DNS server (DNS rebinding). An
@@ -60,7 +60,7 @@ class Access:
             return "this server goes by the address that it printed"
         if origin is not None and origin.partition("://")[2] != host:
             return "only this server's page may ask"
-        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
+        if not hmac.compare_digest(token.encode(errors="replace"), self.token.encode()):
             return "this address needs its token"
         return ""
 
@@ -246,8 +246,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _allowed(self, token: str = "") -> bool:
         """Returns true if the request is allowed; answers 403 otherwise."""
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
-        refusal = self.server.access.refusal(given, self.headers.get("Host"), self.headers.get("Origin"))
+        sent_token = self.headers.get("Authorization", "").removeprefix("Bearer ") or token
+        refusal = self.server.access.refusal(sent_token, self.headers.get("Host"), self.headers.get("Origin"))
         if refusal:
             self._answer(403, refusal.encode())
             return False

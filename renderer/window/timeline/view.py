@@ -28,7 +28,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
     times = keyframe_times(panel.scene.animation)
-    here = next((time for time in times if actions.is_at_time(app, time)), None)
+    key_time = next((time for time in times if actions.is_at_time(app, time)), None)
     buttons: list[tuple[str, str, Callable[[AppState], None]]] = [
         ("Resume" if panel.paused else "Pause", "Space: pause or resume", panel_actions.toggle_pause),
         ("Key", KEY_HELP, actions.add_keyframe),
@@ -38,7 +38,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     ]
     has_room = imgui.get_content_region_avail().x > 580 * scale
     for label, help_text, run in buttons if has_room else buttons[:3]:
-        if theme.button(label, help_text, label != "Delete" or here is not None):
+        if theme.button(label, help_text, label != "Delete" or key_time is not None):
             run(app)
         imgui.same_line()
     wide = app.panels.area[2] > scale * WIDTH
@@ -46,17 +46,17 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
     _track(app, fonts, scale, animation.duration, times, width)
     if wide:
         imgui.same_line()
-    imgui.begin_disabled(here is None)
-    _interpolation(app, animation, here, scale)
+    imgui.begin_disabled(key_time is None)
+    _interpolation(app, animation, key_time, scale)
     imgui.end_disabled()
     _duration(app, animation, times, scale)
     if app.overlays.tracks:
         tracks.draw(left, max(width, 20.0), scale)
 
 
-def _interpolation(app: AppState, animation: Animation, here: float | None, scale: float) -> None:
+def _interpolation(app: AppState, animation: Animation, key_time: float | None, scale: float) -> None:
     imgui.set_next_item_width(90 * scale)
-    keys = keys_at(animation, here) if here is not None else {}
+    keys = keys_at(animation, key_time) if key_time is not None else {}
     current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(current), list(INTERPOLATIONS))
     imgui.set_item_tooltip("easing: how values go from the key frame at this time to the next")

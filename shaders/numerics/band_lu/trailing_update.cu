@@ -48,10 +48,10 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
 #if HAS_SHUFFLE && TILE % 32 == 0 && GROUP_SIZE >= 32 * GROUP_COLUMNS  // one warp per column, one lane per 32nd row
 #define ROWS_PER_LANE (S / 32)
     int lane = thread % 32, column = thread / 32;
-    bool mine = column < GROUP_COLUMNS;
-    REAL own[ROWS_PER_LANE];
+    bool has_column = column < GROUP_COLUMNS;
+    REAL values[ROWS_PER_LANE];
     BARRIER();
-    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) own[q] = mine ? x[column * S + q * 32 + lane] : 0;
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) values[q] = has_column ? x[column * S + q * 32 + lane] : 0;
     UNROLL for (int t = 0; t < ROWS_PER_LANE; t++) {
         if (t * 32 % TILE == 0) {
             BARRIER();
@@ -60,13 +60,13 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
             BARRIER();
         }
         for (int k = 0; k < 32; k++) {
-            REAL solved = warp_shuffle(own[t], k);
+            REAL solved = warp_shuffle(values[t], k);
             LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + lane;
-            if (lane > k) own[t] -= factor[t * 32] * solved;
-            UNROLL for (int q = t + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
+            if (lane > k) values[t] -= factor[t * 32] * solved;
+            UNROLL for (int q = t + 1; q < ROWS_PER_LANE; q++) values[q] -= factor[q * 32] * solved;
         }
     }
-    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) if (mine) x[column * S + q * 32 + lane] = own[q];
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) if (has_column) x[column * S + q * 32 + lane] = values[q];
 #else
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
