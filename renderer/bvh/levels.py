@@ -38,7 +38,8 @@ def bvh_levels(bvh: Any) -> list[Level]:
     children: Callable[..., tuple[np.ndarray, ...]] = _children_bvh8 if bvh.layout == "bvh8" else _children_bvh2
     levels: list[Level] = []
     nodes, unseen = np.zeros(1, "i8"), len(lines)  # a tree has each node once
-    while 0 < nodes.size <= unseen and len(levels) < MAX_LEVELS and nodes.max() < len(lines):
+    last = len(lines) - (4 if bvh.layout == "bvh8" else 1)  # a node takes four lines or one
+    while 0 < nodes.size <= unseen and len(levels) < MAX_LEVELS and nodes.max() <= last:
         unseen -= nodes.size
         boxes, refs, is_leaf = children(lines, nodes)
         is_used = (boxes[:, 1] >= boxes[:, 0]).all(1)

@@ -152,6 +152,9 @@ def test_the_prompt_lists_variables_that_have_no_value():
     repl.handle("x = 2;")
     repl.handle(":names")
     assert [line for line in shown if line.startswith("x:")] == ["x: float, without a value", "x: float"]
+    repl.handle("final class P { float w; float twice() => 2 * w; }")
+    repl.handle("P(21).twice()")
+    assert shown[-1].startswith("42"), shown[-1]
 
 
 def test_a_link_to_a_program_is_kept_and_one_to_another_file_refused(tmp_path, capsys):

@@ -13,6 +13,7 @@ from renderer.flames.variations import tables
 from renderer.flames.variations.catalog import variation_table
 from renderer.flames.variations.formulas import FUNCTIONS, program
 from renderer.flames.variations.java_random import JavaRandom
+from renderer.flames.variations.yeganeh import lines_or_circles
 from tests.flames.test_formulas import FRACTORIUM
 from tests.flames.variations.variation_kernel import apply_cases
 
@@ -23,6 +24,18 @@ COUNT = 64
 def values_of(name, **said):
     table = variation_table()[name].parameters
     return {word.removeprefix(f"{name}_"): value for word, value in table.items()} | said
+
+
+def test_presets_of_yeganehs_figures_keep_their_numbers():
+    """Each preset by one number, for parameters of 1, 2 and 3, which occur in every term of the formulas."""
+    letters = {letter: 1 + k % 3 for k, letter in enumerate("abcdefghijklmnop")}
+    tables_ = [lines_or_circles(letters | {"presetId": k, "number_lines_circles": 7}, {}) for k in range(20)]
+    numbers = [table[2:] @ np.arange(1, len(table) - 1) for table in tables_]
+    assert numbers == pytest.approx([
+        -35.0, -17.093328, -27.030781, -49.360036, -13.639964, -157.835361, 13.981026, -59.801303, 153.039201, 217.49,
+        78.737484, 29.166667, 97.007288, 124.331294, 62.528854, 73.952406, 50.293127, 23.741772, 21.666113, 73.288253,
+    ], abs=1e-5)  # fmt: skip
+    assert [table[0] for table in tables_] == [0.0] * 10 + [1.0] * 10
 
 
 @pytest.mark.parametrize("name", ["threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan"])

@@ -69,3 +69,10 @@ def test_random_palettes_have_few_stops(rng):
     made = [gradient.random_palette(rng) for _ in range(8)]
     assert all(p.shape == (256, 3) and p.min() >= 0 and p.max() <= 255 for p in made)
     assert not np.array_equal(made[0], made[1])
+
+
+def test_a_numbered_palette_keeps_its_hues_unless_told_to_turn(rng, monkeypatch):
+    colors = rng.uniform(0, 255, (256, 3))
+    monkeypatch.setattr(palettes, "flam3_palettes", lambda: {3: colors})
+    assert np.array_equal(palettes.flam3_palette(3), colors) and palettes.flam3_palette(4) is None
+    assert np.allclose(palettes.flam3_palette(3, 0.5), palettes.rotate_hue(colors, 0.5))

@@ -11,6 +11,7 @@ import pytest
 from renderer.errors import InputError
 from renderer.formats import archive, npy_views
 from renderer.formats.images import write_png
+from renderer.lightfields import light_field
 from renderer.lightfields.aperture import VirtualCamera, camera_position, view_shifts, view_weights
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
 from renderer.lightfields.light_field import read_light_field
@@ -241,6 +242,23 @@ def test_a_zip_bomb_is_refused_before_it_grows(tmp_path):
     with pytest.raises(InputError, match="a zip bomb"):
         read_light_field(tmp_path / "bomb.npz")
     assert npy_views.MAX_FIELD_BYTES > npy_views.MAX_CONVERTED_BYTES
+
+
+def test_a_bomb_among_views_ends_the_read_and_a_damaged_view_does_not(tmp_path, views, monkeypatch):
+    for column in range(2):
+        write_png(tmp_path / stanford(0, column), views[0, column])
+    decode = light_field._decode_view
+
+    def fail(archive, file, words):
+        if "out_00_01" in file.name:
+            raise InputError(f"{file.name}: {words}")
+        return decode(archive, file)
+
+    monkeypatch.setattr(light_field, "_decode_view", lambda *args: fail(*args, "cut off"))
+    assert "cut off; the other views are shown" in read_light_field(tmp_path).warnings[0]
+    monkeypatch.setattr(light_field, "_decode_view", lambda *args: fail(*args, "a zip bomb"))
+    with pytest.raises(InputError, match="a zip bomb"):
+        read_light_field(tmp_path)
 
 
 def test_image_whose_header_has_a_giant_size_is_not_decoded(tmp_path, views):

@@ -371,6 +371,8 @@ def test_complex_systems_are_solved_to_all_digits(rng, kl, ku):
     assert one.x.shape == (n,) and np.array_equal(one.x, solve_complex(ab, kl, ku, a @ x).x[:, 0])
     with pytest.raises(InputError, match=r"is \(9,\); it must be \(30,\)"):
         solve_complex(ab, kl, ku, np.ones(9))
+    with pytest.raises(InputError, match=r"is \(30,\) <U1; it must be of complex or real numbers"):
+        solve_complex(ab, kl, ku, np.full(30, "x"))
 
 
 @pytest.mark.parametrize("precision", ["f8", "f4"])

@@ -69,6 +69,17 @@ def test_levels_of_what_is_no_tree_end(layout):
     assert sum(len(level.boxes) for level in levels) < 16 * 500
 
 
+@pytest.mark.parametrize("layout,slot,lines", [("bvh2", 3, 1), ("bvh8", 48, 4)])
+def test_levels_end_at_a_node_that_lies_beyond_the_last(layout, slot, lines):
+    lengths = []
+    for target in (8 - lines, 9 - lines):  # the last node, and one that reaches beyond it
+        nodes = np.zeros((8, 16), "f4")
+        nodes.reshape(-1).view("u4")[slot] = target
+        bvh = SimpleNamespace(nodes=SimpleNamespace(read=nodes.copy), count=1, layout=layout)
+        lengths.append(len(bvh_levels(bvh)))
+    assert lengths[1] == 2 < lengths[0] or layout == "bvh8" and lengths[1] == 2, lengths
+
+
 def test_lines_are_those_of_bresenhams_pixels_and_end_at_the_border(rng):
     pixels = np.zeros((20, 30, 3), "u1")
     lines = rng.uniform(-20, 45, (40, 2, 2))

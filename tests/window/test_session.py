@@ -283,7 +283,8 @@ def test_running_windows_have_sessions_of_their_own(state, scene_files, capsys):
     assert sorted(kept_titles(state)) == ["0", "1", "2", "before"] and not leftover.exists()
 
 
-def test_damaged_sessions_are_listed_as_such_and_numbers_are_checked(state, scene_files):
+def test_damaged_sessions_are_listed_as_such_and_numbers_are_checked(state, scene_files, capsys):
+    assert list_sessions() == 0 and capsys.readouterr().err.startswith("rayfold: no session is kept in ")
     close_window(load(scene_files[0]))
     state.with_name("session.20261124-110000-000000.json").write_text('{"panels": 3')
     os.utime(state.with_name("session.20261124-110000-000000.json"), (0, 0))

@@ -9,6 +9,7 @@ import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import KEYWORDS, Token, tokenize
+from renderer.cdollar.frontend.parser import parse
 from tests.cdollar.evaluate import value_of
 
 # The words that C$ takes from C#, C and ML; assets/guides/cdollar.md shows each of them.
@@ -140,3 +141,9 @@ def test_numbers_are_one_token_of_the_value_that_python_reads(text):
 )  # fmt: skip
 def test_digits_at_the_start_are_numbers(text, kinds):
     assert [token.kind for token in tokens(text)] == kinds
+
+
+def test_each_of_several_declarations_has_its_own_words():
+    """The first begins at the type, so that an error of the second does not point at the first."""
+    (function,) = parse(SourceFile("p", "int main() { int c = 1, d = 2; return c; }"))
+    assert [statement.span.text for statement in function.body[:2]] == ["int c = 1", "d = 2"]

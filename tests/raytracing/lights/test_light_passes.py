@@ -13,6 +13,7 @@ from renderer.pictures.raytrace import Picture
 from renderer.raytracing.kernels import compile_constants, kernel_source
 from renderer.raytracing.light_passes import group_passes, lobe_passes, pass_bytes
 from renderer.raytracing.lights.light_buffer import LightSampler
+from renderer.raytracing.ray_buffers import WORDS_PER_GROUP
 from renderer.raytracing.settings import (
     Environment,
     Fog,
@@ -164,6 +165,9 @@ def test_passes_cost_nothing_without_an_exr_and_their_memory_is_known(device):
         picture._passes[0].nbytes == pass_bytes(settings, SIZE) == Picture.device_bytes(settings, SIZE) - 16 * 24 * 16
     )
     assert pass_bytes(replace(settings, light_passes=False), SIZE) == 0
+    one_group = pass_bytes(settings, (8, 4))
+    assert pass_bytes(settings, (8 * WORDS_PER_GROUP, 4)) == one_group == pass_bytes(settings, (8, 4 * WORDS_PER_GROUP))
+    assert pass_bytes(settings, (8 * WORDS_PER_GROUP + 1, 4)) == 2 * one_group
     assert not picture.chunks(settings, SIZE, 640, 4)
 
 

@@ -175,6 +175,8 @@ def test_edits_of_a_flame_count_as_interaction_and_jumps_do_not(screen):
 
 def test_post_affines_are_dragged_and_the_background_pans(screen):
     finish(screen)
+    press(screen, "Shift+M")
+    press(screen, "M")
     press(screen, "M")
     press(screen, "O")
     before = settings(screen)
