@@ -4,9 +4,14 @@ export/farm.py and sums/command.py call run_tasks(). This process itself assigns
 TASKS_PER_WORKER at a time: dask leaves what it assigned to a stopped worker there for five minutes. No call waits for
 the scheduler or a worker on the main thread, so that Ctrl-C always works.
 
-A worker is known while the scheduler lists it, and has left when it does not; a known worker is alive while its
-heartbeats come, else silent (Watch in farm.py). An attempt is one task at one worker. It is abandoned if its worker has
-left or is silent: the task is given to another worker, and the first answer counts.
+An attempt is one task at one worker. By the worker's state (Watch in farm.py):
+
+    alive     its heartbeats come; it gets tasks
+    silent    the scheduler lists it, but no heartbeat comes: its attempts are abandoned, but their answers still count
+    left      the scheduler does not list it: its attempts are cancelled and abandoned
+
+An abandoned task waits for another worker. An idle worker also gets a copy of a task that is late. The first answer
+of a task counts.
 """
 
 import asyncio

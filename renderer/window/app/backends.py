@@ -339,6 +339,7 @@ class Window:
             print(f"rayfold: {text}", file=sys.stderr)
 
     def _toggle_fullscreen(self) -> None:
+        """Fills the primary monitor, or returns to the window's earlier place and size."""
         if self._windowed_rect is None:
             monitor = glfw.get_primary_monitor()
             if not monitor:

@@ -49,6 +49,7 @@ class ExportDialog:
         imgui.set_item_tooltip("closing this dialog does not: the toolbar shows the progress")
 
     def _form(self, panel: Panel, options: StillOptions) -> None:
+        """The options, the button that asks for a file and starts the export, and the state of an export."""
         time = "" if self.is_film or not panel.is_animated else f", at {panel.scene_time:.2f} s"
         imgui.text_wrapped(panel.scene.title + time)
         if self.is_film and not panel.is_animated:

@@ -56,6 +56,7 @@ class LessonColumn:
         self._buttons(reader)
 
     def _buttons(self, reader: LessonReader) -> None:
+        """Back, Next, and a list of all steps."""
         imgui.separator()
         if theme.button("Back", "Ctrl+PageUp", reader.number > 0):
             reader.turn(self.app, reader.number - 1)
@@ -69,6 +70,7 @@ class LessonColumn:
             reader.turn(self.app, chosen)
 
     def _step(self, reader: LessonReader) -> None:
+        """The step's text, its button, and its results: a program, figures, a question."""
         state, step = reader.state, reader.step
         for block in self._words(reader):
             self._block(block)
@@ -86,6 +88,7 @@ class LessonColumn:
             self._question(step.question, state)
 
     def _words(self, reader: LessonReader) -> list[Block]:
+        """The blocks of the step's text, parsed once."""
         key = reader.lesson.path, reader.number
         if self._blocks[0] != key:
             intro = blocks(reader.lesson.intro) if reader.number == 0 else []
@@ -94,6 +97,7 @@ class LessonColumn:
         return self._blocks[1]
 
     def _block(self, block: Block) -> None:
+        """A paragraph, heading, table, code or rule of the text."""
         if block.kind == "heading":
             imgui.spacing()
             theme.text_in(self.fonts.bold, block.text, size=1.1)
@@ -114,6 +118,7 @@ class LessonColumn:
                 imgui.text_colored(theme.DIM, line)
 
     def _table(self, rows: tuple[tuple[str, ...], ...]) -> None:
+        """A table whose first row is its heading."""
         flags = imgui.TableFlags_.sizing_fixed_fit | imgui.TableFlags_.row_bg | imgui.TableFlags_.scroll_x
         height = imgui.get_text_line_height_with_spacing() * (len(rows) + 1.4)
         columns = max(map(len, rows))
@@ -146,6 +151,7 @@ class LessonColumn:
         imgui.spacing()
 
     def _program(self, found: ProgramResult) -> None:
+        """A program with its result."""
         self._code(found.source.strip())
         imgui.text_disabled(f"its result on {found.device}:")
         self._code(found.result)
@@ -154,6 +160,7 @@ class LessonColumn:
         imgui.spacing()
 
     def _plot(self, plot: Plot, number: int) -> None:
+        """A figure of lines; a table if its values are no numbers."""
         imgui.text_disabled(plot.title)
         if not plot.is_numeric:
             self._table((("", *plot.series), *_cells(plot)))
@@ -179,6 +186,7 @@ class LessonColumn:
         implot.end_plot()
 
     def _question(self, question: Question, state: StepState) -> None:
+        """A question with its answers; after a choice, whether it is right and why."""
         imgui.spacing()
         imgui.separator()
         theme.text_in(self.fonts.bold, question.ask)

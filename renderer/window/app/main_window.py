@@ -211,6 +211,7 @@ class MainWindow:
     # Toolbar
 
     def _toolbar(self, width: float, now: float, available: list[Action]) -> None:
+        """Draws the row above the panels: menus, buttons, and the frame rate or the progress of an export."""
         app = self.app
         imgui.align_text_to_frame_padding()
         theme.text_in(self.fonts.bold, "Rayfold", size=1.15)
@@ -246,6 +247,7 @@ class MainWindow:
     # Panels
 
     def _panels(self, rect: Area, now: float) -> None:
+        """Draws the displayed panels with their title bars, and handles the mouse over each."""
         background = imgui_ctx.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
         with background, self._region("the panels", rect, (0, 0)):
             app = self.app
@@ -286,6 +288,7 @@ class MainWindow:
     # Sidebar
 
     def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
+        """Draws the controls beside the panels: those of the selected panel, under its title."""
         app, panel = self.app, self.app.panel
         io, keyboard = imgui.get_io(), imgui.ConfigFlags_.nav_enable_keyboard
         io.config_flags = io.config_flags | keyboard if app.input.keyboard_navigation else io.config_flags & ~keyboard

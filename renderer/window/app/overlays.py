@@ -123,6 +123,7 @@ class Overlays:
             unsaved.restore(self.app, kept.path)
 
     def _help(self, actions: list[Action], width: float, height: float) -> None:
+        """The list of all keys by group, in up to three columns."""
         self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)
         groups: Groups = defaultdict(lambda: defaultdict(list))
         for action in actions:

@@ -38,6 +38,7 @@ def setting_lines(settings_class: type) -> list[Line]:
 
 
 def _lines(kind: Any, path: str, seen: set) -> Iterator[Line]:
+    """Yields the settings of a dataclass, then the settings of the tables inside, each class once."""
     if kind in seen:
         return
     seen.add(kind)
@@ -106,6 +107,7 @@ class Reference:
         imgui.end()
 
     def _tab(self, title: str, lines: Any) -> None:
+        """A tab of the lines that contain all words of the filter."""
         if not imgui.begin_tab_item(title)[0]:
             return
         with imgui_ctx.begin_child("page"):
@@ -118,6 +120,7 @@ class Reference:
         imgui.end_tab_item()
 
     def _line(self, line: Line, left: float) -> None:
+        """A heading, a term with its text, or a text alone."""
         if line.is_heading:
             imgui.spacing()
             theme.text_in(self.fonts.bold, line.term, theme.ACCENT)

@@ -145,6 +145,7 @@ class FileDialog:
             self.message = str(error)
 
     def _take(self, path: Path) -> None:
+        """Chooses a file; UserError if it is missing, of another kind, or would be replaced without a second press."""
         if self.saves:
             path = path if path.suffix.lower() in self.suffixes else path.with_name(path.name + self.suffixes[0])
             if path.exists() and self._replaces != path:
@@ -191,6 +192,7 @@ class FileDialog:
             self.cancel()
 
     def _folder_row(self, scale: float) -> None:
+        """Buttons to other folders, and the path of this one."""
         for label, folder in (("Up", self.folder.parent), ("Home", Path("~")), ("Here", Path())):
             if imgui.button(label):
                 self.enter(folder.expanduser())
@@ -203,6 +205,7 @@ class FileDialog:
         imgui.text_disabled(text)
 
     def _list(self, scale: float) -> None:
+        """The folders and files of the folder."""
         below = 3 * imgui.get_frame_height_with_spacing() + 4 * scale
         with imgui_ctx.begin_child("entries", (0, max(imgui.get_content_region_avail().y - below, 40 * scale))):
             entries = self.entries()
@@ -222,6 +225,7 @@ class FileDialog:
                 imgui.text_disabled(f"no folder and no {', '.join(self.suffixes)} here")
 
     def _name_row(self, scale: float) -> None:
+        """The input of the file's name, with the buttons; above it the kinds of files, or an error."""
         self._shows_all = imgui.checkbox("all files", self._shows_all)[1]
         imgui.same_line(0, 12 * scale)
         with imgui_ctx.push_text_wrap_pos(0.0):

@@ -278,6 +278,7 @@ def _first_value(f: Field, kind: object) -> Any:
 
 
 def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
+    """An input for a text; for a file's name, a button that opens the file dialog."""
     if f.metadata.get("file"):
         name = value.replace("\\", "/").rpartition("/")[2]
         if context.browse is None:
@@ -428,6 +429,7 @@ def _item_label(item: object, index: int) -> str:
 
 
 def _dictionary(value: Any) -> Any:
+    """Inputs for the numbers of a table; its other values are only shown."""
     out: dict[Any, Any] = dict(value)
     for key in list(out)[:MAX_ITEMS]:
         imgui.push_id(str(key))

@@ -99,6 +99,7 @@ def _is_close(value: object, item: object, name: str) -> bool:
 
 
 def _with_sizes(item: Any, sizes: np.ndarray) -> dict[str, Any]:
+    """The fields that give an item the sizes (3,) along its axes: size, scale_xyz, scale or radius."""
     names = _names(item)
     if "size" in names:
         return {"size": _point(sizes)}

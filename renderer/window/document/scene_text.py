@@ -259,6 +259,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_row(text: str, index: int, old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The text with the key frame `index` changed from the row `old` to `new`; equal values keep their spelling."""
     at = (*KEYFRAMES, index)
     if old.get("set", {}).keys() != new["set"].keys():
         text = toml_text.replace_value(text, (*at, "set"), new["set"])

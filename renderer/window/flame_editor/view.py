@@ -65,6 +65,7 @@ class FlameEditor(Editor):
                 theme.shadow_text(draw, self.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
 
     def _handle(self, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool) -> None:
+        """Draws the handle at a triangle's corner; `lit`: the pointer is over it."""
         draw, scale = imgui.get_window_draw_list(), self.scale
         radius = (6.0 if lit else 4.5 if selected and name in CORNERS else 3.0) * scale
         draw.add_circle_filled(point, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
@@ -94,6 +95,7 @@ class FlameEditor(Editor):
                 self._sections()
 
     def _sections(self) -> None:
+        """The controls of the flame: actions, xforms, and the selected xform's variations, affines and xaos."""
         flame = self.flame
         if flame.is_3d:
             imgui.text_wrapped("3D xforms have no triangles; their numbers are under Settings.")

@@ -233,6 +233,7 @@ class DrawLoop:
         self.panel.work.start(partial(self._draw, size, now, panels))
 
     def _draw(self, size: Size, now: float, panels: int) -> None:
+        """Draws the next sample or tile of the panel's picture; starts a new picture if its key has changed."""
         panel, measured = self.panel, self.panel.measured
         if not panel.is_open:
             self._in_flight = []

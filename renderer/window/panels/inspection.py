@@ -162,6 +162,7 @@ class Inspection:
         self.meaning = sentence
 
     def _show(self) -> None:
+        """Makes the picture and the sentence of the chosen layer, or of the algorithm's chosen step."""
         if self.algorithm is not None:
             self.step = min(max(self.step, 0), self.algorithm.count - 1)
             self.shown = self.algorithm.step(self.step)

@@ -38,6 +38,7 @@ def draw(panel: Panel, rect: theme.Rect, bottom: float, fonts: theme.Fonts, scal
 
 
 def _mark(panel: Panel, mark: Mark, rect: theme.Rect, fonts: theme.Fonts, scale: float) -> None:
+    """Draws a point of an algorithm, with its text, where it lies in the magnified picture."""
     u, v = panel.zoom.panel_point(mark.x, mark.y)
     if not (0 <= u <= 1 and 0 <= v <= 1):
         return

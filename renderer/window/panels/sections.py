@@ -48,6 +48,7 @@ def draw_inspection(panel: Panel, scale: float) -> None:
 
 
 def _view(panel: Panel) -> None:
+    """The choice of a view (a layer or an algorithm), and the steps of an algorithm."""
     inspection, names = panel.inspection, panel.inspection.names(panel)
     label("view")
     current = names.index(inspection.name) if inspection.name in names else -1
@@ -100,6 +101,7 @@ def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> Non
 
 
 def _comparison(panel: Panel) -> None:
+    """The comparison with a reference: mode, gain, reference file, and measured differences."""
     comparison = panel.comparison
     label("compare")
     changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))

@@ -72,6 +72,7 @@ def read_events(body: bytes) -> list[dict[str, Any]]:
 
 
 def _check(event: Any, where: str) -> None:
+    """Raises ValueError unless the event has the fields of its kind, with allowed values, and no others."""
     kind = event.get("kind") if isinstance(event, dict) else None
     if not (isinstance(kind, str) and kind in FIELDS):
         raise ValueError(f"{where}: kind must be one of {', '.join(FIELDS)}")

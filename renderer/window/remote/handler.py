@@ -283,6 +283,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(
         self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict[str, str] | None = None
     ) -> None:
+        """Sends the answer of a request, with headers that forbid caches and other sites' frames."""
         self.send_response(status)
         headers = {"Content-Type": content_type, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
         headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", **(extra or {})}

@@ -37,6 +37,7 @@ def matrices(settings: Settings, aspect: float) -> tuple[np.ndarray, np.ndarray]
 def _matrices(
     camera: Any, lens_shift: tuple[float, float], projection: str, aspect: float
 ) -> tuple[np.ndarray, np.ndarray]:
+    """matrices() by the settings that they depend on."""
     right, up, forward = camera.axes()
     view = np.eye(4)
     view[:3, :3] = right, up, -forward

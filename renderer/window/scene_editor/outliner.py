@@ -72,6 +72,7 @@ class Outliner:
                 self._group(group, count)
 
     def _group(self, group: str, count: int) -> None:
+        """The rows of a group of items, such as the spheres, under a heading with their number."""
         document = self.panel.document
         selected = document.selected
         shows_selected = selected is not None and selected.group == group and imgui.is_window_appearing()
@@ -100,6 +101,7 @@ class Outliner:
         imgui.tree_pop()
 
     def _row(self, document: Document, item: Item, selected: Item | None) -> None:
+        """The row of an item: a click selects it, a double click renames it, a right click opens its menu."""
         flags = imgui.SelectableFlags_.allow_double_click
         clicked = imgui.selectable(f"{document.label(item)}###row", item == selected, flags)[0]
         if item == selected and self.scrolled_to != item:
@@ -185,6 +187,7 @@ def draw_models(app: AppState, panel: Panel) -> None:
 
 
 def _model_menus(app: AppState, panel: Panel, number: int, shape: ModelShape, choices: Choices) -> None:
+    """The choices of a model: its material variants and its animations."""
     if choices.animations:
         names = ("", *choices.animations)
         at = names.index(model_choices.chosen_animation(shape))

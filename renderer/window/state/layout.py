@@ -191,6 +191,7 @@ def layout_from_table(table: object, count: int) -> LayoutNode:
 
 
 def _from_table(table: object, levels: int) -> LayoutNode:
+    """The tree of panels in a session file's table, at most `levels` deep. Raises ValueError."""
     if type(table) is int:
         return table
     if not (isinstance(table, dict) and levels and type(table.get("horizontal")) is bool):

@@ -249,6 +249,7 @@ def show_paths(app: AppState, u: float, v: float) -> None:
 
 
 def _show_paths(app: AppState, panel: Panel, u: float, v: float) -> None:
+    """Traces the paths of the pixel at (u, v), fractions of the picture, for drawing over the picture."""
     with app.errors_as_messages("tracing the paths of a pixel"):
         panel.draw_loop.wait_idle()
         if panel.picture is None or panel.display.frame is None:

@@ -131,6 +131,7 @@ class PictureExport:
         return self.message
 
     def _ending(self, name: str) -> str:
+        """The message after the child's end: what was written, kept or refused."""
         output = self.child.output()
         answer = json.loads(output) if output else {}
         if self.is_canceled and self.options.frames:

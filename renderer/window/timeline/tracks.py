@@ -107,6 +107,7 @@ class Tracks:
     # Rows
 
     def _row(self, track: Track, duration: float, left: float, width: float, scale: float) -> None:
+        """The row of a track: its path, its key frames as diamonds, their curves and the present time."""
         draw, start = imgui.get_window_draw_list(), imgui.get_cursor_screen_pos()
         height, duration = ROW_HEIGHT * scale, max(duration, 1e-2)
         draw.push_clip_rect((start.x, start.y), (left - 6 * scale, start.y + height), True)

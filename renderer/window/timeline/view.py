@@ -55,6 +55,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
 
 
 def _interpolation(app: AppState, animation: Animation, key_time: float | None, scale: float) -> None:
+    """The easing from the key frame at `key_time`, if there is one, to the next."""
     imgui.set_next_item_width(90 * scale)
     keys = keys_at(animation, key_time) if key_time is not None else {}
     current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
@@ -65,6 +66,7 @@ def _interpolation(app: AppState, animation: Animation, key_time: float | None, 
 
 
 def _duration(app: AppState, animation: Animation, times: list[float], scale: float) -> None:
+    """The animation's duration and whether it loops."""
     scene = app.panel.scene
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
