@@ -105,6 +105,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(argv: list[str] | None) -> int:
+    """Parses the arguments and runs the command; returns its exit code, or the exit code of its error."""
     try:
         args = build_parser().parse_args(argv)
         ensure_cache()

@@ -176,6 +176,7 @@ def open_picture(scene: Source, device: str = "auto") -> AnyPicture:
 
 
 def _show_while_drawn(images: Iterator[Image]) -> Image:
+    """Shows the images in the notebook, each in place of the one before; returns the last."""
     from IPython.display import display
 
     handle = None

@@ -120,6 +120,7 @@ def _interval(verdict: Verdict) -> list[float | None]:
 
 
 def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
+    """Prints the verdict of each case, then its other quantities, outliers and counters that rose."""
     refs = answer["refs"]
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")

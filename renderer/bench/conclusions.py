@@ -84,6 +84,7 @@ def _rule(experiment: Experiment) -> DecisionRule:
 
 
 def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionRule) -> str:
+    """A sentence that says what to do after the verdict of a case."""
     base, smallest = str(experiment.header["refs"].get("base", ""))[:12], f"{100 * rule.min_effect:g} %"
     program, case = experiment.header.get("settings", {}).get("program"), f"--case {shlex.quote(name)}"
     if program:

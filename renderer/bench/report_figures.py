@@ -141,6 +141,7 @@ def _is_wide(series: Series) -> bool:
 
 
 def _curves(subsystem: str, key: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
+    """Yields a figure for each series of cases: the rate by `key`, a plot for each device and for the paper."""
     for name, rows, devices in _split(subsystem, all_rows, "series", MAX_SERIES):
         plots, scaling = [], key in SCALING_KEYS
         for device, latest in devices.items():
@@ -184,6 +185,7 @@ def _title(device: str, rows: list[Json]) -> str:
 
 
 def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
+    """Yields a figure for each group of cases: rates as bars, a plot for each device and for the paper."""
     for name, rows, devices in _split(subsystem, all_rows, "name", MAX_ROWS):
         plots = []
         for device, latest in devices.items():

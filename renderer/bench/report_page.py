@@ -47,6 +47,7 @@ def report_page(records: list[Json], experiments: list[Experiment]) -> str:
 
 
 def _section(anchor: str, name: str, rows: list[Json]) -> list[str]:
+    """The HTML of a subsystem: its headline, and each figure with the records behind it."""
     title, question = SUBSYSTEMS.get(name, (name, ""))
     parts = [f'<section><h2 id="{anchor}">{escape(title)}</h2>']
     parts.append(f'<p class="headline">{escape(" ".join([question, *headlines(rows)]).strip())}</p>')

@@ -74,6 +74,7 @@ class _Builder:
         self.cost = 0.0
 
     def build(self) -> HostBvh:
+        """Splits all ranges of a level at once, from the root down, until every range is a leaf."""
         count = len(self.low)
         if count <= 1:
             return self._tiny(count)

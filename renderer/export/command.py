@@ -23,6 +23,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def _run(options: ExportOptions) -> int:
+    """Starts the driver while the export is imported, then exports."""
     if options.farm:
         supervise()  # dask's threads and processes must not keep Ctrl-C waiting
     with stage("importing"):

@@ -39,6 +39,7 @@ def run_task(common: Json, task: Json) -> Json:
 
 
 def _run_task(common: Json, task: Json) -> Json:
+    """Draws a task of a farm on this worker; `common` holds what all tasks share."""
     start = time.monotonic()
     common = common | task.get("overrides", {})  # in tasks whose scenes differ
     device = worker_device(common["device"], common["number"])

@@ -56,6 +56,7 @@ def _claimed(output: Path, force: bool = False) -> AbstractContextManager[list[s
 
 
 def _run(options: ExportOptions, others: list[str]) -> int:
+    """Exports by the options: all flames of a file, a light field, or the picture or film of a plan."""
     start = time.monotonic()
     if options.flame == "all":
         from renderer.export.flames import export_flames

@@ -115,6 +115,7 @@ def pack_parameters(
             record_start = sample * stride + len(camera) + k * spec.record_floats
 
             def distance(v: Variation, xform: Xform = xform, start: int = record_start, flame: Flame = flame) -> float:
+                """The number of floats from the record's start to the table of a variation of the xform."""
                 values = {
                     name.removeprefix(f"{v.name}_"): v.limited(name, xform.parameter_value(name))
                     for name in v.parameters

@@ -130,6 +130,7 @@ class KernelCache:
             return self._compile_source(variant, kind)
 
     def _compile_source(self, variant: Specialization | bool, kind: int) -> Kernel:
+        """Compiles a kernel; on a thread of the pool also launches it once, without chains."""
         width = self.device.simd_width
         source = specialized_source(variant) if isinstance(variant, Specialization) else generic_source(variant)
         try:

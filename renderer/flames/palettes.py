@@ -105,6 +105,7 @@ def flam3_palettes() -> dict[int, np.ndarray]:
 
 
 def _read_palettes(path: str) -> dict[int, np.ndarray]:
+    """The palettes of flam3's file, by number; InputError if it is damaged."""
     palettes = {}
     for element in parse_xml(read_file(path, MAX_FILE_BYTES), path).iter("palette"):
         number = parse_whole(element.get("number", ""), 0, 1 << 30)

@@ -167,6 +167,7 @@ def _count_diagonals(entries: Entries) -> tuple[int, int]:
 
 
 def _read_band_arrays(path: Path, archive: zipfile.ZipFile) -> tuple[np.ndarray, int, int]:
+    """Reads the members ab, kl and ku of a .npz."""
     names = archive.namelist()
     missing = [name for name in ("ab", "kl", "ku") if f"{name}.npy" not in names]
     if missing:
@@ -225,6 +226,7 @@ def read_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def _read_market_rhs(path: Path, n: int) -> np.ndarray:
+    """Reads right-hand sides (n, m) from a Matrix Market file."""
     matrix = read_matrix_market(path)
     rows, columns = matrix.shape
     if rows != n:

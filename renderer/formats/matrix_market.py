@@ -169,6 +169,7 @@ def _check_integers(header: _Header, text: bytes) -> None:
 
 
 def _read_header(path: Path, file: IO[bytes]) -> _Header:
+    """Reads the banner and the sizes; raises InputError for what no Matrix Market file has."""
     line = file.readline(MAX_LINE)
     banner = line.decode("latin-1").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:

@@ -73,6 +73,7 @@ def read_mesh(path: Path) -> MeshFile:
 
 
 def _checked(path: Path) -> MeshFile:
+    """Reads a mesh file and checks its vertices and faces; normals that are not finite become 0."""
     file = MeshFile(_merge_nodes(path)) if path.suffix.lower() == ".glb" else _parse(path)
     part = file.part
     check_mesh(part.vertices, part.faces, str(path))

@@ -68,6 +68,7 @@ def _check_header(name: str, header: NpyHeader) -> None:
 
 
 def _read_members(path: Path) -> dict[str, np.ndarray]:
+    """Reads the arrays of a .npz file by name."""
     arrays = {}
     with open_zip(path) as archive:
         for info in archive.infolist()[:MAX_MEMBERS]:

@@ -26,6 +26,7 @@ def open_npz(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> list
 
 
 def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wanted: str, kinds: str) -> ArraySource:
+    """Opens a member as a source: a stored one in the file, a packed one read into memory."""
     name = f"{path}: {info.filename.removesuffix('.npy')}"
     with open_member(archive, info, name) as file:
         header = read_header(file, name, info.file_size)

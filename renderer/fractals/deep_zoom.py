@@ -126,6 +126,7 @@ class KernelPass:
         return self._frame
 
     def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: Point, deadline: float) -> None:
+        """Computes and uploads the reference orbit and its steps; compiles the kernel."""
         distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
         reference = compute_reference(settings, julia_c, distance, self._with_steps, deadline)
         orbit, steps, view = reference.orbit, reference.steps, self._view

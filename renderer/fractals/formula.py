@@ -63,6 +63,7 @@ def check_degree(text: str, power: int) -> None:
 
 
 def _emit(node: ast.expr) -> str:
+    """The C expression of a node, on complex numbers with derivatives (dual.h)."""
     match node:
         case ast.Name(id="i"):
             return "dual_constant(0.0, 1.0)"

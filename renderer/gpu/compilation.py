@@ -236,6 +236,7 @@ class CompilePool:
             self._running.discard(future)
 
     def _replace(self, old: Compiler | None, niceness: int) -> Compiler:
+        """Closes the old compiler, if any, and starts another."""
         with self._lock:
             if old is not None:
                 self._compilers.discard(old)

@@ -312,6 +312,7 @@ class Pass:
         return {n: (uniform.dimension, uniform.array_length, uniform.gl_type) for n, uniform in found.items()}
 
     def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
+        """Sets the uniforms and binds the textures, each to the next texture unit; TypeError for a wrong name."""
         unknown, unset = inputs.keys() - self._declared - self._active, self._active - inputs.keys()
         if unknown or unset:
             wrong = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []

@@ -120,6 +120,7 @@ class GlInterop:
         return True
 
     def _copy_on_device(self, frame: Any) -> None:
+        """Copies a frame into the registered texture, on the device's current stream."""
         assert self._resource is not None
         device, resource = self._resource
         height, width, channels = frame.shape

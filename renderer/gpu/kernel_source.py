@@ -221,6 +221,7 @@ def c_struct(name: str, dtype: np.dtype) -> str:
 
 
 def _definition(name: str, value: object) -> str:
+    """The #define of a constant, or the struct of a dtype."""
     if isinstance(value, np.dtype):
         return c_struct(name, value)
     if isinstance(value, (bool, np.bool_)):

@@ -38,6 +38,7 @@ def grade_rows(tone: ToneMapping) -> np.ndarray:
 def _grade_rows(
     temperature: float, tint: float, contrast: float, lut: str, version: tuple[int, int] | None
 ) -> np.ndarray:
+    """grade_rows() by the numbers that it depends on; `version` changes with the file."""
     table = read_cube(lut) if lut else None
     rows = np.zeros((HEADER_ROWS + (len(table.colors) if table else 0), 4), "f4")
     rows[:3, :3] = white_balance(temperature, tint)

@@ -37,6 +37,7 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
     positions: dict[bool, np.ndarray] = {}  # (nodes, 2) of graph.before (True) and graph.after (False)
 
     def step(index: int) -> StepPicture:
+        """The picture of a step: the graph before (0) or after the passes (1), then each kernel with its nodes."""
         nodes = graph.before if index == 0 else graph.after
         if (index == 0) not in positions:
             positions[index == 0] = layout(nodes)

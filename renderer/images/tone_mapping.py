@@ -102,6 +102,7 @@ def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:
 
 
 def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:
+    """Tone-maps a frame on its device; returns the encoded pixels."""
     device, pixels = frame.device, frame.shape[0] * frame.shape[1]
     kernel = device.kernel(KERNEL_FILE, "tonemap", KERNEL_GROUP, **_kernel_constants(tone, encoding))
     shown = device.buffer(frame.shape, encoding.dtype)

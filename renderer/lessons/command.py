@@ -75,6 +75,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    """Raises UserError for options that do not fit together."""
     if args.lesson is None and (args.html or args.step):
         raise UserError("lesson: --html and --step need the name of a lesson")
     if (args.untrusted or args.max_memory) and args.html is None and not args.json:
@@ -88,6 +89,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _list(as_json: bool) -> int:
+    """Prints the bundled lessons; returns the exit code 0."""
     from renderer.lessons.lesson import LESSONS, bundled_lessons, read_lesson
 
     lessons = [read_lesson(LESSONS / name) for name in bundled_lessons()]

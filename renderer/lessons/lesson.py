@@ -222,6 +222,7 @@ def _read_words(path: Path, title: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _step(row: Json, heading: str, text: str, path: Path, index: int) -> Step:
+    """The step of a row of lesson.toml, whose heading and text stand in lesson.md."""
     context = f"{path}: steps[{index}]"
     if row.get("title") != heading:
         raise InputError(f"{context}: title is {format_value(row.get('title'))}; lesson.md has {format_value(heading)}")

@@ -251,6 +251,7 @@ def _allocate_views(source: Path, shape: tuple[int, int, int, int]) -> np.ndarra
 
 
 def _from_array(path: Path) -> LightField:
+    """Reads a light field that is one array in a .npy or .npz file."""
     array, positions = read_array(path)
     rows, columns, height, width, channels = array.shape
     if max(rows, columns) > MAX_GRID or rows * columns < 1 or height * width > MAX_VIEW_PIXELS:

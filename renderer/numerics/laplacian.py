@@ -90,6 +90,7 @@ class _RowsPlan:
 
 
 def _check(image: Buffer, out: Buffer, neighbors: int, border: str, method: str) -> None:
+    """Raises UserError for shapes, types and choices that the filter does not take."""
     if image.shape != out.shape or image.dtype != out.dtype or len(image.shape) not in (2, 3):
         operands = f"{image.dtype} {image.shape} into {out.dtype} {out.shape}"
         raise UserError(

@@ -226,6 +226,7 @@ def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: in
 
 
 def _check(a: Buffer, b: Buffer, out: Buffer) -> None:
+    """Raises UserError for shapes and types that do not fit."""
     shapes = a.shape, b.shape, out.shape
     if any(len(shape) != 2 for shape in shapes):
         raise UserError(f"a matrix product takes 2-D arrays; found the shapes {', '.join(map(str, shapes))}")

@@ -110,6 +110,7 @@ def _legend_rows(plot: Plot) -> int:
 
 
 def _draw_lines(axes: Axes, plot: Plot) -> None:
+    """Draws a line for each series, with ticks that fit the scale of each axis."""
     for index, (name, values) in enumerate(plot.series.items()):
         points = [(x, y) for x, y in zip(plot.x, values, strict=True) if y is not None and (y > 0 or not plot.log_y)]
         style, color = DASHES[index // len(SERIES) % len(DASHES)], SERIES[index % len(SERIES)]

@@ -111,6 +111,7 @@ def scene_of_keyframe(key: KeyFrame, title: str = "flame") -> Scene:
 
 
 def _open_film(path: Path, entries: list[FileEntry]) -> Scene:
+    """The scene of all flames of a file as key frames; InputError if their times do not increase."""
     keyframes = [entry.keyframe for entry in entries if entry.keyframe]
     if len(keyframes) > 1 and len({key.time for key in keyframes}) == 1:  # as programs other than flam3 write them
         keyframes = [replace(key, time=KEY_SPACING * k) for k, key in enumerate(keyframes)]

@@ -148,6 +148,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self._buffer.write(self._pixels)
 
     def _draw_cell(self, settings: Settings, entry: FileEntry, cell: Tile) -> None:
+        """Draws the thumbnail of a flame with its label into a cell (left, top, width, height)."""
         left, top, width, height = cell
         margin = max(1, round(MARGIN * min(width, height)))
         label = round(LABEL * min(width, height)) if settings.labels else 0

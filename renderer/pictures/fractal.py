@@ -132,6 +132,7 @@ class Picture(AccumulatingPicture[Settings]):
         return "double" if not needs_counts and steps >= DOUBLE_DEPTH and self.gpu.gl.version >= 400 else "kernel"
 
     def _given_arithmetic(self, settings: Settings, steps: Decimal) -> str:
+        """The type that the setting `precision` names; UserError if it does not resolve the view."""
         if steps < UNRESOLVED:
             raise UserError(
                 f"settings: precision is {settings.precision!r}, in which a height of {settings.view.height:.6g} is "
@@ -144,6 +145,7 @@ class Picture(AccumulatingPicture[Settings]):
         return "double"
 
     def _uniforms(self, settings: Settings, size: Size, time: float) -> dict[str, object]:
+        """The uniforms of shaders/images/fractal.frag."""
         view, pixel = settings.view, 1 / size[1]
         height = float(view.height)
         right, down = (tuple(height * v for v in view.turned(*step)) for step in ((pixel, 0.0), (0.0, -pixel)))

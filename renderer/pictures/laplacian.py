@@ -98,6 +98,7 @@ class Picture(SourcePicture[Settings]):
         return edges
 
     def _filter_by_gl(self, settings: Settings, frame: Frame | np.ndarray, size: Size) -> Texture:
+        """Filters a frame by OpenGL."""
         gl = self.gpu.gl
         target: Texture = self.cached("target", size, lambda: gl.texture(size))
         if isinstance(frame, np.ndarray):

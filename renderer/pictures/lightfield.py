@@ -176,6 +176,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self.cached("range", None, lambda: disparity_range(self._field))
 
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
+        """Sets the weights of the views, the focus, and the rectangles of the picture (several of a focal stack)."""
         field, camera = self._field, settings.view
         self._aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
         weights = self.cached(

@@ -442,6 +442,7 @@ class Picture(AccumulatingPicture[Settings]):
         return self._with_schedule(settings, self._geometry, size[0] * size[1])
 
     def _light_view(self, settings: Settings, size: Size, pixel: tuple[int, int]) -> AlgorithmView:
+        """The view of the lights that a pixel picks."""
         lights = self._update_lights(settings)
         params = launch_params(settings, size, (0, 0, *size), lights.fields)
         groups = []

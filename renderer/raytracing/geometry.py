@@ -200,6 +200,7 @@ class Geometry:
         return self._lights
 
     def _find_instanced_lights(self, settings: Settings, materials: np.ndarray) -> InstancedLights:
+        """The triangles of instances that emit light, in world space; none if they are too many or move."""
         instances = self._transforms(settings)
         triangles, instance_of, count = [NO_LIGHTS.triangles], [NO_LIGHTS.instances], 0
         assert self.shapes is not None

@@ -229,6 +229,7 @@ class Wavefront(Schedule):
         return {entry: (size, values | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
     def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
+        """Launches the stages of a sample: fused, or one by one on devices without the fused kernels."""
         if FIRST_BOUNCE not in self._kernels:
             for _ in self._stages(settings, params, scene):
                 pass
@@ -249,6 +250,7 @@ class Wavefront(Schedule):
     def _stages(
         self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
+        """Launches the stages one by one; yields the name, depth and mask of each for views of the stages."""
         run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.state)

@@ -253,6 +253,7 @@ def _quad(shape: Quad, material: int, has_maps: bool) -> Arrays:
 
 
 def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
+    """The primitives of a procedural shape, with projected texture coordinates if maps need them."""
     primitives = _transformed(procedural.generate(shape.kind, shape.level), shape, material)
     flat = primitives["edge2"][:, 3] <= 0  # triangles: for a sphere w of edge2 is its radius, above 0
     if not has_maps or not flat.any():

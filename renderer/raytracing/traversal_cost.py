@@ -62,6 +62,7 @@ def traversal_view(
     mean = f"{name} by a camera ray: mean {counts.mean():.4g}, at most {most}"
 
     def step(depth: int) -> StepPicture:
+        """The picture of the boxes of a level of the BVH; behind the last level, of the costs alone."""
         if depth >= len(levels):
             return StepPicture(heat, counts, mean, legend)
         level = levels[depth]

@@ -151,6 +151,7 @@ def settings_at(scene: Scene, time: float) -> Any:
 
 
 def _settings_at_instant(scene: Scene, time: float) -> Any:
+    """The settings with the value of each track at a time."""
     animation, settings = scene.animation, scene.settings
     if animation is None or not animation.tracks:
         return settings

@@ -186,6 +186,7 @@ def _convert(kind: object, value: object, context: str, folder: Path | None, met
 def _convert_tuple(
     inner: tuple[object, ...], value: object, context: str, folder: Path | None, metadata: Metadata
 ) -> tuple[object, ...]:
+    """A tuple of converted items; a complex number also as a text."""
     if inner == (Decimal, Decimal) and isinstance(value, str):
         match = COMPLEX.fullmatch(re.sub(r"\s", "", value))
         if match is None or not match[0]:
@@ -220,6 +221,7 @@ def to_decimal(value: Any, context: str, metadata: Metadata) -> Decimal:
 
 
 def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, metadata: Metadata) -> Any:
+    """A boolean, number or text within the limits of its field; InputError."""
     if kind is Decimal:
         return to_decimal(value, context, metadata)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -244,6 +246,7 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, m
 
 
 def _check_number(value: Any, context: str, metadata: Metadata) -> None:
+    """Raises InputError for a number that is not finite or beyond the limits."""
     low, high = metadata.get("low"), metadata.get("high")
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")

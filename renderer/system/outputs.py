@@ -129,6 +129,7 @@ def _lock_file() -> int:
 
 
 def _take(byte: int) -> bool:
+    """Locks a byte of the lock file and notes the process beside it; False if another process holds it."""
     with _guard:
         file = _lock_file()
         if file >= 0 and not _held[byte]:

@@ -58,6 +58,7 @@ class SafeStream:
         return bool(self._try("isatty"))
 
     def _try(self, method: str, *arguments: Any) -> Any:
+        """Calls a method of the stream; after a failure, whose reason is kept, nothing more is written."""
         if self.error:
             return None
         try:
@@ -148,6 +149,7 @@ class StopFlag:
             raise KeyboardInterrupt
 
     def _watch(self) -> None:
+        """The thread: sets the flag at the first signal, and ends the process at the second or OBEY_SECONDS later."""
         if not self._is_signaled():
             return
         self.is_set = True

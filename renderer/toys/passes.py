@@ -157,6 +157,7 @@ class ToyPasses:
     def _draw_pass(
         self, name: str, target: Texture, size: Size, frame: int, seconds: float, input_: Input, origin: Size = (0, 0)
     ) -> None:
+        """Draws a pass over its target, with the uniforms that its shader reads."""
         shader = self._passes[name]
         values = self._values(name, size, frame, seconds, input_)
         values["toy_origin"] = origin

@@ -337,6 +337,7 @@ class Inference:
                 return
 
     def _check(self) -> None:
+        """Raises CS0303 for the first index that is outside of the domain it reads."""
         for use, form, range_, bounds in self._violations():
             if not form.terms:
                 message = f"the index {form.constant} is outside of {range_} in {use.span.excerpt}"

@@ -28,6 +28,7 @@ def inline_calls(dag: ir.Dag, roots: Nodes) -> Nodes:
     inlined: dict[ir.Node, Nodes] = {}
 
     def change(node: ir.Node, inputs: Nodes) -> ir.Node:
+        """Replaces a call by the body of its function, and a component of the call by the body's component."""
         new = ir.with_inputs(dag, node, inputs)
         if isinstance(new.attribute, ir.UserCall):
             try:

@@ -53,6 +53,7 @@ def affine(node: Node, known: dict[Node, Affine | None] | None = None) -> Affine
 
 
 def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
+    """The affine form of a node whose inputs' forms are known or computed by affine(); None if it has none."""
     if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INDICES:
         return affine(node.inputs[0], known)
     if node.op == "variable" and node.type in INTEGERS:

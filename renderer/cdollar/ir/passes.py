@@ -29,6 +29,7 @@ def simplify(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """Remove x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
+        """Simplifies x * 1 and x / 1, and for integers x + 0, x - 0 and x * 0."""
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
             name, is_integer = node.attribute, node.type in INTEGERS
             left, right = (n.attribute.number if n.is_constant else None for n in inputs)
@@ -75,6 +76,7 @@ def fuse(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     inlined, span = functions_to_inline(roots, remarks), dag.span
 
     def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
+        """Replaces a read of an inlined function by its body, with the indices in place of the variables."""
         if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
             body, dag.span = function.inputs, dag.spans.get(node, dag.span)
@@ -229,6 +231,7 @@ class ReductionHoister:
         return ir.with_inputs(self.dag, node, tuple(map(partial(self.rewrite, scope=scope), node.inputs)))
 
     def _reduction(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
+        """Hoists a reduction that needs fewer variables than the scope; without free variables it is split off."""
         reduction, variables = node.attribute
         free = node.free_variables
         if not (free < scope and all(isinstance(v.range, ir.Range) for v in free)):

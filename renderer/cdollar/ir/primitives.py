@@ -73,6 +73,7 @@ def recognize(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
     """
 
     def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
+        """Replaces a copy of a primitive by the primitive, and a reduction by a scan or scatter that it equals."""
         new = ir.with_inputs(dag, node, inputs)
         if new.op == "function":
             source = _copied(new)

@@ -543,6 +543,7 @@ def with_block_read(body: Body, item: ast.ClassDeclaration, function: FunctionVa
     given = [variable.value for variable in fields.names.values() if variable.value is not None]
 
     def read_block(low: int, high: int) -> list[np.ndarray]:
+        """The elements low to high - 1, by the class's method read(low, high); raises CS0115."""
         ends = [DataValue(ty.INT, (body.dag.runtime_scalar(n, "int", "end"),)) for n in (low, high)]
         with program.inference.context():
             block = program.rules.call(Body(program), called, [*given, *ends], method.name_span)

@@ -160,6 +160,7 @@ def eta_expand_shared(body: Body, function: FunctionValue, shared: SharedVariabl
     dimensions = iter(function.domain_with_borders)
 
     def variable(type_: str) -> ir.Node:
+        """The variable of the next dimension; functions share the k-th variable of each type."""
         dimension = next(dimensions)
         if isinstance(dimension, ir.Range) and not dimension.provenance:
             dimension = replace(dimension, provenance=span.provenance)

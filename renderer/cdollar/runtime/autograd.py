@@ -38,6 +38,8 @@ def torch_function(function: Function) -> Callable[..., Any]:
     pullback = _pullback(function)
 
     class Call(torch.autograd.Function):  # type: ignore[misc]  # PyTorch may be missing
+        """PyTorch's function: keeps the arguments of a call, and calls `pullback` for their derivatives."""
+
         @staticmethod
         def forward(ctx: Any, *values: Any) -> Any:
             ctx.save_for_backward(*(value for value in values if isinstance(value, torch.Tensor)))
@@ -68,6 +70,7 @@ def jax_function(function: Function) -> Callable[..., Any]:
     pullback = _pullback(function)
 
     def call(*values: Any, **named: Any) -> Any:
+        """Calls the function on arguments that JAX may trace, by a callback on the host."""
         arranged = function.arranged(values, named)
         arrays = [k for k, value in enumerate(arranged) if isinstance(value, (jax.Array, np.ndarray))]
         floats = [k for k in arrays if arranged[k].dtype.kind == "f"]

@@ -65,6 +65,7 @@ def vjp(function: "Function", *parameters: str) -> "Function":
 
 
 def _gradient(called: Callable[..., "Function"], function: "Function", parameters: tuple[str, ...]) -> "Function":
+    """The function for `called`: grad, value_and_grad or vjp of `function` by its parameters."""
     name = f"cdollar.{called.__name__}"
     if not isinstance(function, Function):
         raise ArgumentError(f"{name}: needs a C$ function, but {format_value(function)} is given")

@@ -176,6 +176,7 @@ def polygon_pattern(values: Values, texts: Texts) -> np.ndarray:
         return limit * (2 * random.next_double() - 1)
 
     def polygons() -> Iterable[tuple[float, ...]]:
+        """Yields a pattern of polygons in columns, each filled, outlined or both."""
         x = 0.0
         while x <= values["width"]:
             y, k = 0.0, 0
@@ -356,6 +357,7 @@ def sudoku_board(values: Values, texts: Texts) -> np.ndarray:
     base = np.array([[(3 * (r % 3) + r // 3 + c) % 9 + 1 for c in range(9)] for r in range(9)])
 
     def polygons() -> Iterable[tuple[float, ...]]:
+        """Yields the polygons of each board, the largest level first: one in each cell, colored by its digit."""
         for n in range(level, 0, -1):
             rows = np.concatenate([3 * band + rng.permutation(3) for band in rng.permutation(3)])
             board = base[rows]

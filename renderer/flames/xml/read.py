@@ -126,6 +126,7 @@ def _unwound(entries: list[FileEntry]) -> list[FileEntry]:
 
 
 def _entry(parser: AttributeParser, index: int, flame: FlameElement) -> FileEntry:
+    """The entry of a <flame>: its key frame, or the error that makes it unreadable."""
     name = flame.element.get("name", "")
     parser.location = f"{parser.path}: flame {index}" + (f" {name!r}" if name else "")
     parser.ignored = Counter()

@@ -67,6 +67,7 @@ class _SolidAttributes:
 
 
 def _material(solid: _SolidAttributes, k: int) -> Material:
+    """The material number `k` of the attributes."""
     defaults = Material()
     numbers = {
         name: solid.number(f"material_{name}{k}", getattr(defaults, name))

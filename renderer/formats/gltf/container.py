@@ -354,6 +354,7 @@ class Container:
         return values
 
     def _with_sparse(self, values: np.ndarray, sparse: Json, kind: str, name: str) -> np.ndarray:
+        """The values with some replaced, as the accessor's object `sparse` lists them."""
         count = self.count(sparse, "count", None, name, len(values))
         indices, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
         index_kind = self.one_of(indices, "componentType", INDICES, f"{name}.indices")

@@ -233,6 +233,7 @@ def _camera(file: Container, index: object, node: str) -> Camera:
 
 
 def _light(file: Container, index: object, node: str) -> Light:
+    """Reads a light of KHR_lights_punctual; the node's matrix is set later."""
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
     kind = file.word(entry, "type", ("directional", "point", "spot"), name)
@@ -278,6 +279,7 @@ def _mesh(file: Container, index: int, materials: list[Material], variant: int) 
 def _primitive(
     file: Container, primitive: Json, mode: int, name: str, materials: list[Material], variant: int
 ) -> MeshPrimitive:
+    """Reads the arrays of a primitive, and checks each against the number of vertices."""
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
     file.take("vertices", len(vertices), MAX_VERTICES, name)

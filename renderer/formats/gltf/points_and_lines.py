@@ -44,6 +44,7 @@ def without_light(
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 
     def changed(part: MeshPrimitive) -> MeshPrimitive:
+        """The primitive with an unlit copy of its material, if it has points or lines without normals."""
         if part.faces.shape[1] == 3 or part.normals is not None:
             return part
         material = materials[part.material] if part.material >= 0 else WHITE

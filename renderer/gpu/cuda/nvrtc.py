@@ -100,6 +100,7 @@ def _path(text: str, options: list[str], version: str) -> Path:
 
 
 def _compile(compiler: Any, text: str, options: list[str], name: str) -> bytes:
+    """Compiles by NVRTC; KernelError with the compiler's log."""
     _, program = compiler.nvrtcCreateProgram(text.encode(), name.encode(), 0, None, None)
     try:
         (status,) = compiler.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])

@@ -66,6 +66,7 @@ def select_drivers() -> dict[str, Verdict]:
 
 @cache
 def _select() -> dict[str, Verdict]:
+    """select_drivers(), once a process."""
     pocl = PoclCache()
     pocl.open()
     verdicts = _verdicts(icd_files())

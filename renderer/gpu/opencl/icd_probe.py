@@ -28,6 +28,7 @@ def try_devices(library: str) -> dict[str, object]:
 
 
 def _try_device(cl: Any, device: Any) -> str:
+    """Runs a kernel on a device; returns why that failed, or ""."""
     import numpy as np  # not where the name NO_DEVICE alone is asked for
 
     name = device.name.strip()

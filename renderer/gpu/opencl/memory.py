@@ -45,6 +45,7 @@ class OpenclBuffer(Buffer):
     device: MemoryDevice
 
     def _allocate(self) -> None:
+        """Allocates the memory, at least 4 bytes; UnavailableError if it is too large."""
         limit = self.device._handle.max_mem_alloc_size
         try:
             if self.nbytes > limit:

@@ -88,6 +88,7 @@ class FrameRate(_Sweep):
         devices: list[str] = []
 
         def pair(scene: Scene, draw: Callable[[], Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+            """Two functions for one picture: the first draws it, the second waits for the device."""
             last: list[Any] = []
 
             def run() -> None:

@@ -199,6 +199,7 @@ class CholeskyFactors(LapackFactors):
         self._factors = np.zeros((0, 0))
 
     def _factor(self, matrix: np.ndarray) -> None:
+        """Checks that the matrix is symmetric and factors it; InputError if it is not positive definite."""
         kl, ku = self.layout.kl, self.layout.ku
         if kl != ku:
             raise InputError(f"the matrix is not symmetric: it has {kl} diagonals below the main one and {ku} above")

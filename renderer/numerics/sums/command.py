@@ -270,6 +270,7 @@ def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
 
 
 def _print(result: dict[str, Any]) -> None:
+    """Prints the result, then what was asked for beside it; the summary goes to stderr."""
     if "groups" in result:
         columns = result["groups"]
         print("\t".join(columns))

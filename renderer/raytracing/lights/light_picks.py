@@ -172,6 +172,7 @@ def light_view(
     points = _ProjectedPoints(picks, params, projection == "orthographic", size) if can_draw else None
 
     def step(index: int) -> StepPicture:
+        """The picture of group number `index`, whose points are bright."""
         if points is None:
             text = f"picks are not drawn in {projection} pictures; Alt+click chooses the pixel"
             return StepPicture(None, None, f"{rows[index]['light']}; {text}", None, (pixel_mark,))

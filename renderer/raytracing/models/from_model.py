@@ -57,6 +57,7 @@ def open_file(path: Path) -> Scene:
 
 
 def _open_model(path: Path) -> Scene:
+    """The scene of a model file, with a camera, lights and a ground where the file has none."""
     model = load_model(path)
     count = sum(len(part.faces) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     step = max(1, count // MAX_TRIANGLES)

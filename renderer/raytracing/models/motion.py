@@ -53,6 +53,7 @@ def poses_of(shapes: Sequence[ModelShape], shutter: tuple[float, ...]) -> list[P
 
 
 def _poses(shape: ModelShape, model: gltf.Model, shutter: tuple[float, ...]) -> Poses:
+    """The poses of a model as the shutter opens and as it closes."""
     animation = animation_of(shape, model)
     if animation is None:
         return Poses(model, model, None)

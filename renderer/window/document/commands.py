@@ -37,7 +37,7 @@ def duplicate(document: Document, item: Item) -> Document:
 
 
 def _insert(document: Document, item: Item, value: object, label: str) -> Document:
-    """The document with `value` inserted as the item, in the settings and, if these hold the list alike, in the text."""
+    """The document with `value` inserted as the item, in the settings and, if it holds the same list, in the text."""
     settings, base = document.scene.settings, document.text()
     values = list(getattr(settings, item.group))
     path = ("settings", item.group)

@@ -23,6 +23,7 @@ class SumsByKey:
         """Return the roots without scatters and scans; append a remark for each scatter."""
 
         def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
+            """Replaces a scan by prefix sums, and a scatter by a fold."""
             new = ir.with_inputs(dag, node, inputs)
             is_scan = new.op == "primitive" and new.attribute.name == "scan"
             if new.op != "primitive" or not is_scan and new.attribute.name not in OPERATORS:

@@ -20,6 +20,7 @@ def scan(values: np.ndarray) -> np.ndarray:
 
 
 def _scan_rows(rows: np.ndarray) -> np.ndarray:
+    """The prefix sums (count, length) of rows, in the order of additions of shaders/cdollar/scan.cu."""
     count, length = rows.shape
     blocks = -(-length // BLOCK)
     padded = np.zeros((count, blocks * BLOCK), rows.dtype)

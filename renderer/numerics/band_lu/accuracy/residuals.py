@@ -62,6 +62,7 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
     values, size = b.copy(), np.abs(b)
 
     def work(block: slice) -> None:
+        """The residuals of a block of rows: b - A x in two floats, and the sums of magnitudes."""
         first = max(block.start - kl, 0)  # of the columns in these rows, whose halves stay in the cache
         with np.errstate(over="ignore", invalid="ignore"):
             negated = -x[first : block.stop + ku]

@@ -203,6 +203,7 @@ class DeviceColumns:
         offset, sizes = np.uint64(self.slot_offset(t)), (layout.n, layout.kl, layout.ku)
 
         def work(buffer: Buffer) -> None:
+            """Unpacks uploaded columns on the device, keeps them if asked for, and finds their largest magnitude."""
             target = self.matrix, offset, t, width, *sizes, layout.u, layout.ld
             threads = (end - t) * layout.stride
             self._bound(("unpack", t), self._unpack.bind_launch, threads, buffer, *target, end - t)()
