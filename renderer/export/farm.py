@@ -148,10 +148,10 @@ def render_light_field_on_farm(
 ) -> tuple[int, str]:
     """Render the views that the manifest does not list, one a task; returns samples per view and the devices' names."""
     array, center = views.array, views.array.views()[0]
-    wanted_samples = options.samples or job.scene.samples
-    common = _common(farm, job.scene, job.size, wanted_samples)
+    target_samples = options.samples or job.scene.samples
+    common = _common(farm, job.scene, job.size, target_samples)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
-    wanted, samples = views.missing(views.array.views(), options.overwrite), wanted_samples or 0
+    wanted, samples = views.missing(views.array.views(), options.overwrite), target_samples or 0
     with open_client(farm) as client:
         work = FarmWork(client, common)
         rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]

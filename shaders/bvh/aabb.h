@@ -19,6 +19,7 @@ DEVICE void empty_bounds(LOCAL uint *shared) {
     if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
     BARRIER();
 }
+// Merges the encoded bounds of a group (three minima, three maxima) into global ones; the first six threads do it.
 DEVICE void merge_bounds(GLOBAL uint *bounds, LOCAL const uint *shared) {
     if (local_index() < 3)
         atomic_min(&bounds[local_index()], shared[local_index()]);

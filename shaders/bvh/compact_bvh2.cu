@@ -21,6 +21,7 @@ typedef struct {
     float areas, pad;  // sum of the half areas of the primitives' boxes; unused
 } SubtreeStats;
 
+// The statistics of the subtree in a slot: of an inner node as refit stored them, else of one primitive.
 DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, uint slot) {
     int child_ref = ref_of_slot(nodes, slot);
     if (child_ref >= 0) return stats[child_ref];

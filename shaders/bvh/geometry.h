@@ -68,6 +68,8 @@ DEVICE float3 transform_rows(const float4 x, const float4 y, const float4 z, flo
 // and v of `hit`. Triangles are enlarged by EDGE_EPSILON of barycentric coordinates, so that no ray passes between two
 // neighbors.
 #define EDGE_EPSILON 9.5367431640625e-7f  // 2^-20
+// Intersects a ray with a triangle before t_max (T. Moeller and B. Trumbore 1997), whose edges are widened by
+// EDGE_EPSILON.
 DEVICE bool intersect_triangle(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
     float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2);
     float3 h = cross_fma(direction, edge2);

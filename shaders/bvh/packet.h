@@ -134,6 +134,7 @@ DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     return hit;
 }
 
+// Stores a vector as item j of three rows.
 DEVICE void set_float3_at(Floats32 *rows, uint j, float3 value) {
     rows[0].s[j] = value.x;
     rows[1].s[j] = value.y;

@@ -54,6 +54,7 @@ DEVICE float safe_inverse(float d) {
     return fast_rcp(as_float((as_uint(d) & 0x80000000u) | as_uint(max_nnan(fabs(d), 8.6736174e-19f))));
 }
 
+// Prepares a ray for slab tests of boxes, whose distances are rounded outwards by `slack`.
 DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
     SlabRay s;
     s.inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));

@@ -32,6 +32,7 @@ typedef struct {
     uint near_x, near_y, near_z;  // offsets in a node8 of the row of planes that the ray crosses first on each axis
 } SingleRay;
 
+// Prepares a ray: its slabs, and on each axis the offset of the planes that it enters first.
 DEVICE SingleRay single_ray(float3 origin, float3 direction) {
     SingleRay r;
     r.slabs = slab_ray(origin, direction);

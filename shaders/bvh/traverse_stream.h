@@ -40,6 +40,7 @@ typedef struct {
     Pairs nodes[2], leaves;  // pairs with inner nodes of this and of the next level, in either order; pairs with leaves
 } Stream;
 
+// slab_ray and the offsets of single_ray for the 32 rays of a packet.
 DEVICE void set_packet_slabs(const Packet *p, PacketSlabs *s) {
     for (int h = 0; h < 2; h++) {
         float16 x = fabs(p->origin[0].v16[h]), y = fabs(p->origin[1].v16[h]), z = fabs(p->origin[2].v16[h]);

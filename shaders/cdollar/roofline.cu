@@ -14,6 +14,7 @@ KERNEL copy(int count, GLOBAL const float4 *RESTRICT in, GLOBAL float4 *RESTRICT
     for (int i = (int)thread_index(); i < count; i += (int)(group_count() * GROUP_SIZE)) out[i] = in[i];
 }
 #endif
+// Multiplies and adds in CHAINS independent chains, to measure the rate of arithmetic.
 KERNEL multiply_add(int rounds, float a, GLOBAL WIDE *out) {
     WIDE x[CHAINS];
     for (int k = 0; k < CHAINS; k++) x[k] = ALL(a + (float)k);

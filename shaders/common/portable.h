@@ -389,6 +389,7 @@ typedef long int64;
 #define max_nnan(a, b) ((a) > (b) ? (a) : (b))
 #define funnel_shift_right(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
 #define funnel_shift_left(low, high, bits) (((high) << (bits)) | ((low) >> 1 >> (31u - (bits))))
+// x with its 32 bits in the opposite order.
 DEVICE uint reverse_bits(uint x) {
     x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
     x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);

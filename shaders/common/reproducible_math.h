@@ -52,6 +52,7 @@ DEVICE bits mixed(bits u) {
 // An angle in radians as quarter turns: the nearest integer n, and the fraction -1/2..1/2 beside it. The rounding error
 // of the product is kept, for |angle| < LARGEST_ANGLE.
 #define LARGEST_ANGLE 67108864.0f
+// The angle in quarter turns: their whole number, and the rest from -0.5 to 0.5; 2 / pi is stored in two floats.
 DEVICE Pair quarter_turns(real angle) {
     real product = angle * 0.63661975f;
     real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));

@@ -106,6 +106,7 @@ DEVICE int choose_xform(GLOBAL const uint2 *table, int xforms, uint u) {
 // (32 v + 21) / 2^22 - 1.
 #define TAG_SCALE 4194304.0f
 
+// The number of replacements in a row that led to the point; 0 for a point that is no random one.
 DEVICE whole replacement_count(Point p) {
     mask may_be_tagged = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
     real s = may_be_tagged ? (p.x + 1.0f) * TAG_SCALE : (real)(0.5f),
@@ -146,6 +147,7 @@ DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, 
     return q;
 }
 
+// a in the lanes of m, b in the others.
 DEVICE Point select_point(mask m, Point a, Point b) {
     Point c;
     c.x = m ? a.x : b.x;
@@ -167,6 +169,7 @@ DEVICE Point select_point(mask m, Point a, Point b) {
 
 #include "flames/plot.h"
 
+// The random numbers of a chain, as a position and a step (SplitMix).
 DEVICE Random random_stream(bits chain, uint seed) {
     Random random;
     random.position = mixed(mixed(chain) + seed);
@@ -174,6 +177,7 @@ DEVICE Random random_stream(bits chain, uint seed) {
     return random;
 }
 
+// The random point at which a chain starts.
 DEVICE Point first_point(Random *random) {
     Point p;
     p.x = 2.0f * uniform(random) - 1.0f;

@@ -98,6 +98,7 @@ DEVICE uint4 palette_color(RecordLayout layout, GLOBAL const uint4 *palette, int
                       (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
 }
 
+// The color times the opacity, rounded up with a probability equal to the fraction.
 DEVICE uint4 rounded_color(uint4 c, uint opacity, uint random) {
     // 24 fractional bits: 8 of the palette, 16 of the opacity; 65280 * 65536 + up fits in 32 bits
     uint up = random >> 8;

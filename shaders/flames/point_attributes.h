@@ -144,6 +144,7 @@ DEVICE bits depth_key(Point seen, const float *camera) {
     return z >> 31 != 0u ? ~z : z | 0x80000000u;
 }
 
+// The lower half of the key of a bucket's nearest point: palette entry, material, and position within the bucket.
 DEVICE bits surface_key(Point p, Pair place, whole entry) {
     real material = p.extra[AT_MATERIAL] * 16.0f;
     whole kind = truncated(material < 0.0f ? (real)(0.0f) : material > 255.0f ? (real)(255.0f) : material);

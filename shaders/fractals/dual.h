@@ -45,6 +45,7 @@ DEVICE Dual dual_real_power(Dual a, double exponent) {
 }
 DEVICE Dual dual_sqrt(Dual a) { return dual_real_power(a, 0.5); }
 DEVICE Dual dual_conj(Dual a) { return dual(make_double2(a.v.x, -a.v.y), make_double2(a.d.x, -a.d.y)); }
+// a to an integer power, by repeated squaring.
 DEVICE Dual dual_power(Dual a, int exponent) {
     Dual r = dual_constant(1.0, 0.0);
     for (int k = exponent < 0 ? -exponent : exponent; k; k >>= 1) {

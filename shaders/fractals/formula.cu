@@ -5,6 +5,8 @@
 
 #define CONVERGED2 1e-12  // |difference of two iterates|^2
 
+// Draws a sample of each pixel: iterates z = STEP(z, c) from START(c) until it escapes, or with STOP until it
+// converges.
 KERNEL draw_formula(GLOBAL float4 *frame, View v) {
     uint i = thread_index();
     if (i >= (uint)(v.width * v.height_in_pixels)) return;

@@ -21,6 +21,7 @@ DEVICE double2 sample_offset(uint i, View v) {
     return v.right * x + v.down * y;
 }
 
+// The state of a sample before its first iterate; dx and dy: derivatives by the position of the pixel.
 DEVICE Escape start_escape(Wide dx, Wide dy) {
     Escape r;
     r.z = make_double2(0.0, 0.0), r.dx = dx, r.dy = dy, r.n = -1;
@@ -28,6 +29,7 @@ DEVICE Escape start_escape(Wide dx, Wide dy) {
     return r;
 }
 
+// Adds an iterate to the colorings that look at all iterates.
 DEVICE void color_orbit(Escape *r, double2 z) {
 #if COLORING == 2  // stripe average (J. Harkonen, On smooth fractal coloring techniques, 2007)
     r->last = 0.5 + 0.5 * (double)sin(STRIPES * atan2((float)z.y, (float)z.x));
@@ -37,6 +39,7 @@ DEVICE void color_orbit(Escape *r, double2 z) {
 #endif
 }
 
+// The color of a sample: by its smooth count, its distance from the set or its orbit, shaded by the gradient of |z|.
 DEVICE float4 shade_escape(Escape r, View v) {
     if (r.n < 0) return shade(-1.0f, 0.0f, 0.0f, make_float2(0.0f, 0.0f), 0.0f);
     double norm2 = r.z.x * r.z.x + r.z.y * r.z.y;

@@ -14,6 +14,7 @@ DEVICE double max_norm(double2 a) { return fmax(fabs(a.x), fabs(a.y)); }
 DEVICE double power_of_two(int e) { return e < -1022 ? 0.0 : as_double((ulong)(min(e, 1023) + 1023) << 52); }
 DEVICE int exponent_of(double x) { return (int)(as_ulong(x) >> 52 & 0x7ffu) - 1023; }
 
+// m times 2^e, with a mantissa whose larger component is 1 to 2.
 DEVICE Wide wide(double2 m, int e) {
     Wide r;
     int k = exponent_of(max_norm(m));

@@ -3,6 +3,7 @@
 // defined, the kernel has the parameter `grade`, the table of images/color_grade.h.
 #include "images/tone_mapping.h"
 
+// Tone-maps and encodes each pixel.
 KERNEL tonemap(GLOBAL const float4 *image, GLOBAL PIXEL *pixels_out, int pixels, float exposure,
                int curve GRADE_PARAMETER) {
     uint i = thread_index();

@@ -319,6 +319,7 @@ KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
 // Each of four rounds splits the interval of levels that holds the median, which begins at `level0`, into 16 bins, so
 // the median is exact to 1 / LEVELS of linear light. `below` is the weight of the views below that interval.
 #define LEVELS 65535.0f
+// The weighted median of the views, by four rounds of a search: each splits a range of values into 16 bins.
 KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;

@@ -101,6 +101,8 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define PITCH_WORDS (((int)ROW_LENGTH - (ROW_SKEW)) / WORD_LENGTH)
 #define SPAN (2 * HALO_WORDS + 1)  // words read of a row
 
+// Computes the element number `thread` among those that filter_run leaves out: before `head`, from `tail` on, and at
+// the left and right border.
 DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint thread, uint width, uint height,
                          uint head, ulong tail) {
     ulong count = (ulong)ROW_LENGTH * height, index = thread;
@@ -237,6 +239,7 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
 
 #define MIDDLE_GRAY 0.2140411f  // linear value of sRGB 0.5
 #ifdef FRAME  // shows the filtered frame, a float4 per pixel: magnitude times `gain`, or signed around middle gray
+// Turns the filtered values into colors: magnitudes, or signed around middle gray.
 KERNEL show(GLOBAL float4 *edges, uint count, float gain, int show_sign) {
     uint i = thread_index();
     if (i >= count) return;

@@ -98,6 +98,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
             if (LOW_BITS == 32) cell_low[cell] += bits & 0xfffffffful;              \
         }                                                                           \
     }
+// Adds the cells, sums by exponent and sign, to the limbs of the group, and clears them.
 DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *limbs, LOCAL uint *flags) {
     for (uint cell = 0; cell < CELLS; cell++) {
         if (!cell_high[cell]) continue;

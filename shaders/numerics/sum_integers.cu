@@ -9,6 +9,7 @@
 // in units of 2^-24, where NaN and infinity set a flag and count 0.
 #if IS_HALF
 #define WIDE_INTEGER long
+// A half as a whole number of its smallest unit, 2^-24; sets flags for NaN and infinities.
 DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_zero) {
     if ((bits >> 10 & 31u) == 31u) {
         atomic_or(flags, bits & 1023u ? FLAG_NAN : bits >> 15 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY);

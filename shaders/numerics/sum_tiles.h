@@ -30,6 +30,7 @@ DEVICE VECTOR8 load_full_tile(GLOBAL const ELEMENT *numbers, ulong tile) {
 #endif
 }
 
+// A thread's numbers of a tile; `pad` beyond the end.
 DEVICE VECTOR8 load_padded_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulong count, ELEMENT pad) {
     if ((tile + 1) * TILE <= count) return load_full_tile(numbers, tile);
     ELEMENT padded[WIDTH];

@@ -183,6 +183,7 @@ DEVICE void store_hit(GLOBAL float4 *hits, uint i, const Hit hit) {
 #endif
 }
 
+// Returns hit i of a buffer.
 DEVICE Hit stored_hit(GLOBAL const float4 *hits, uint i) {
     float4 record = hits[FLOAT4S_PER_HIT * i];
     Hit hit = {record.x, record.y, record.z, as_int(record.w)};

@@ -311,6 +311,7 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
 #define COLUMNS_AT_ONCE 4
 #define FOR_COLUMNS_AT_ONCE(q) UNROLL for (int q = 0; q < COLUMNS_AT_ONCE; q++)
 #define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
+// Solves with the unit lower triangle of a subpanel for the rows of U right of it, and stores them in `upper`.
 DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper) {
     int k = p->lane % INNER_BLOCK;
     REAL factor[INNER_BLOCK];
@@ -409,6 +410,7 @@ DEVICE void load_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first)
         FOR_COLUMNS(c) value[k][c] = row >= first && row < p->rows ? column_of(p, first + c)[row] : 0;
     }
 }
+// Stores the subpanel from registers, from its row `first` on.
 DEVICE void store_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first) {
     FOR_ROWS(k) {
         int row = row_of(p, k);

@@ -138,6 +138,7 @@ sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL const REAL 
 #define THREADS_PER_COLUMN (GROUP_SIZE / COLUMNS)
 #define AHEAD (S < 128 ? 16 : 8)  // rows per thread that are loaded before the cluster barrier
 
+// Loads a thread's elements of a column into its registers `factor`.
 DEVICE void load_column(GLOBAL const REAL *column, int rows, REAL *factor) {
     int first = (int)local_index() % THREADS_PER_COLUMN;
     UNROLL for (int e = 0; e < AHEAD; e++) {

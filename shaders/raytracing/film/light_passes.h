@@ -42,6 +42,7 @@ DEVICE void add_compensated(GLOBAL float *sum, float x) {
     sum[3] += (before - (after - added)) + (x - added);
 }
 
+// Adds light to a pass of a record.
 DEVICE void add_to_pass(GLOBAL float *record, int pass, float3 contribution) {
     GLOBAL float *sum = record + 8 + 6 * pass;
     add_compensated(sum, contribution.x);
@@ -51,6 +52,7 @@ DEVICE void add_to_pass(GLOBAL float *record, int pass, float3 contribution) {
 
 DEVICE float3 lobe_diffuse(GLOBAL const float *lobe) { return make_float3(lobe[0], lobe[1], lobe[2]); }
 DEVICE int lobe_pass(GLOBAL const float *lobe) { return (int)lobe[3] & 15; }
+// Stores the lobe of a path or of its shadow ray.
 DEVICE void store_lobe(GLOBAL float *lobe, float3 diffuse, int pass, int group) {
     lobe[0] = diffuse.x;
     lobe[1] = diffuse.y;

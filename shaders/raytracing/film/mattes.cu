@@ -7,6 +7,7 @@
 // GEOMETRY_PARAMS, INSTANCES (raytracing/scene.h).
 #define MATTE_SLOTS 12
 
+// Counts a sample of an object's name in the pixel's table; names beyond MATTE_SLOTS are dropped.
 DEVICE void count_name(GLOBAL uint *table, uint name) {
     int k = 0;
     while (k < MATTE_SLOTS && table[2 * k] != name && table[2 * k + 1] != 0u) k++;
