@@ -37,8 +37,8 @@ def bvh_levels(bvh: Any) -> list[Level]:
     lines = bvh.nodes.read().reshape(-1, LINE)
     children: Callable[..., tuple[np.ndarray, ...]] = _children_bvh8 if bvh.layout == "bvh8" else _children_bvh2
     levels: list[Level] = []
-    nodes, unseen = np.zeros(1, "i8"), len(lines)  # a tree has each node once
-    last = len(lines) - (4 if bvh.layout == "bvh8" else 1)  # a node takes four lines or one
+    # A tree has each node once; a node takes four lines or one.
+    nodes, unseen, last = np.zeros(1, "i8"), len(lines), len(lines) - (4 if bvh.layout == "bvh8" else 1)
     while 0 < nodes.size <= unseen and len(levels) < MAX_LEVELS and nodes.max() <= last:
         unseen -= nodes.size
         boxes, refs, is_leaf = children(lines, nodes)

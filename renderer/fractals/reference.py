@@ -72,9 +72,8 @@ def reference_orbit(
             x, y = step(x, y)
             real, imaginary = _parts(x, y)
             parts += real, imaginary
-            if max(real[1], imaginary[1]) > bits - 61 and _escaped(
-                real, imaginary, bits
-            ):  # the quick test: |x| or |y| > 8
+            # Tested first, since it is quick: |x| or |y| is above 8.
+            if max(real[1], imaginary[1]) > bits - 61 and _escaped(real, imaginary, bits):
                 return _orbit(parts, bits)
     return _orbit(parts, bits)
 

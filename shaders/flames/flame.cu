@@ -108,9 +108,9 @@ DEVICE int choose_xform(GLOBAL const uint2 *table, int xforms, uint u) {
 
 // The number of replacements in a row that led to the point; 0 for a point that is no random one.
 DEVICE whole replacement_count(Point p) {
-    mask may_be_tagged = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
-    real s = may_be_tagged ? (p.x + 1.0f) * TAG_SCALE : (real)(0.5f),
-         t = may_be_tagged ? (p.y + 1.0f) * TAG_SCALE : (real)(0.5f);
+    mask in_square = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
+    real s = in_square ? (p.x + 1.0f) * TAG_SCALE : (real)(0.5f),
+         t = in_square ? (p.y + 1.0f) * TAG_SCALE : (real)(0.5f);
     whole a = truncated(s), b = truncated(t), count = (a & 31) - 16;
     mask tagged = real_of(a) == s && real_of(b) == t && (b & 31) == 21 && count > 0 && count < 5;
     return tagged ? count : (whole)(0);

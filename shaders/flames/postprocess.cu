@@ -86,10 +86,9 @@ KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOB
     uint i = thread_index();
     if (i >= (uint)(columns * rows)) return;
     int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
-    int tiles_around = (side + TILE - 2) / TILE, radius = -1;
-    for (int v = max(row / TILE - tiles_around, 0); v <= min(row / TILE + tiles_around, tile_rows - 1); v++)
-        for (int u = max(column / TILE - tiles_around, 0); u <= min(column / TILE + tiles_around, tile_columns - 1);
-             u++)
+    int reach = (side + TILE - 2) / TILE, radius = -1;
+    for (int v = max(row / TILE - reach, 0); v <= min(row / TILE + reach, tile_rows - 1); v++)
+        for (int u = max(column / TILE - reach, 0); u <= min(column / TILE + reach, tile_columns - 1); u++)
             radius = max(radius, tile_radii[v * tile_columns + u]);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     for (int v = max(row - radius, 0); v <= min(row + radius, rows - 1); v++)

@@ -19,8 +19,9 @@
 #define HIGH_WORD(number) ((uint)(as_ulong(number) >> 32) & 0x7fffffffu)
 
 // Adds a finite double m 2^(e - 1075), with an integer mantissa m and a biased exponent e, to the thread's chunks: m is
-// shifted left by e % 32 and added to chunks e / 32 and e / 32 + 1. `first_chunk` is the thread's chunk 0.
-DEVICE void deposit(double number, LOCAL long *first_chunk) {
+// shifted left by e % 32 and added to chunks e / 32 and e / 32 + 1. `column` points to the thread's chunk 0; the others
+// follow at steps of GROUP_SIZE.
+DEVICE void deposit(double number, LOCAL long *column) {
     uint high = (uint)(as_ulong(number) >> 32), low = (uint)as_ulong(number);
     uint shift = high >> 20, implicit = 0x100000u;
     if (!(high & NOT_FINITE)) shift = 1, implicit = 0;  // subnormal, or zero
@@ -28,17 +29,16 @@ DEVICE void deposit(double number, LOCAL long *first_chunk) {
     long mantissa = (long)((ulong)((high & 0xfffffu) | implicit) << 32 | low), sign = (long)((int)high >> 31);
     mantissa = (mantissa ^ sign) - sign;
     uint lower = (uint)mantissa, upper = (uint)((ulong)mantissa >> 32), extension = (uint)((int)upper >> 31);
-    LOCAL long *chunk = first_chunk + (high >> 25 & 63u) * GROUP_SIZE;
+    LOCAL long *chunk = column + (high >> 25 & 63u) * GROUP_SIZE;
     chunk[0] += (long)(ulong)(lower << shift);
     chunk[GROUP_SIZE] +=
         (long)((ulong)funnel_shift_left(upper, extension, shift) << 32 | funnel_shift_left(lower, upper, shift));
 }
 // deposit() for WIDTH numbers that may be NaN or infinite; these set a flag instead.
-DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *first_chunk, LOCAL uint *limbs,
-                                     LOCAL uint *flags) {
+DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *column, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         if (HIGH_WORD(numbers[i]) < NOT_FINITE) {
-            deposit(numbers[i], first_chunk);
+            deposit(numbers[i], column);
         } else {
             ADD_DOUBLE(limbs, *flags, numbers[i])
         }
@@ -50,13 +50,13 @@ DEVICE_NOINLINE void deposit_unusual(const double *numbers, LOCAL long *first_ch
 #define IS_ZERO(x, y, product) ((product) == 0 && ((x) == 0 || (y) == 0))
 // Adds WIDTH exact products x y, each as the rounded product and its rounding error (TwoProduct) or, where that is not
 // exact or not finite, by spill_product.
-DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, LOCAL long *first_chunk,
-                                              LOCAL uint *limbs, LOCAL uint *flags) {
+DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, LOCAL long *column, LOCAL uint *limbs,
+                                              LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         double product = x[i] * y[i];
         if (IS_USUAL(product) || IS_ZERO(x[i], y[i], product)) {
-            deposit(product, first_chunk);
-            deposit(fma(x[i], y[i], -product), first_chunk);
+            deposit(product, column);
+            deposit(fma(x[i], y[i], -product), column);
         } else {
             spill_product(x[i], y[i], limbs, flags);
         }
@@ -99,13 +99,13 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_
         NOTE_ZEROS(products)                                                               \
         if (usual) {                                                                       \
             UNROLL for (int i = 0; i < WIDTH; i++) {                                       \
-                deposit(products[i], first_chunk);                                         \
-                deposit(fma(xs[i], ys[i], -products[i]), first_chunk);                     \
+                deposit(products[i], column);                                              \
+                deposit(fma(xs[i], ys[i], -products[i]), column);                          \
             }                                                                              \
         } else {                                                                           \
             double unusual[WIDTH], factors[WIDTH];                                         \
             UNROLL for (int i = 0; i < WIDTH; i++) unusual[i] = xs[i], factors[i] = ys[i]; \
-            deposit_unusual_products(unusual, factors, first_chunk, limbs, &flags[0]);     \
+            deposit_unusual_products(unusual, factors, column, limbs, &flags[0]);          \
         }                                                                                  \
     }
 #else
@@ -115,24 +115,24 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_
 #else
 #define TERM_OF(x, y) MAGNITUDE(x)
 #endif
-#define ADD_TILE(now, now_y)                                                         \
-    {                                                                                \
-        double numbers[WIDTH], factors[WIDTH];                                       \
-        uint highest = 0;                                                            \
-        vstore8(convert_double8(now), 0, numbers);                                   \
-        vstore8(convert_double8(now_y), 0, factors);                                 \
-        UNROLL for (int i = 0; i < WIDTH; i++) {                                     \
-            numbers[i] = TERM_OF(numbers[i], factors[i]);                            \
-            highest = max(highest, HIGH_WORD(numbers[i]));                           \
-        }                                                                            \
-        NOTE_ZEROS(numbers)                                                          \
-        if (highest < NOT_FINITE) {                                                  \
-            UNROLL for (int i = 0; i < WIDTH; i++) deposit(numbers[i], first_chunk); \
-        } else {                                                                     \
-            double unusual[WIDTH];                                                   \
-            UNROLL for (int i = 0; i < WIDTH; i++) unusual[i] = numbers[i];          \
-            deposit_unusual(unusual, first_chunk, limbs, &flags[0]);                 \
-        }                                                                            \
+#define ADD_TILE(now, now_y)                                                    \
+    {                                                                           \
+        double numbers[WIDTH], factors[WIDTH];                                  \
+        uint highest = 0;                                                       \
+        vstore8(convert_double8(now), 0, numbers);                              \
+        vstore8(convert_double8(now_y), 0, factors);                            \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                \
+            numbers[i] = TERM_OF(numbers[i], factors[i]);                       \
+            highest = max(highest, HIGH_WORD(numbers[i]));                      \
+        }                                                                       \
+        NOTE_ZEROS(numbers)                                                     \
+        if (highest < NOT_FINITE) {                                             \
+            UNROLL for (int i = 0; i < WIDTH; i++) deposit(numbers[i], column); \
+        } else {                                                                \
+            double unusual[WIDTH];                                              \
+            UNROLL for (int i = 0; i < WIDTH; i++) unusual[i] = numbers[i];     \
+            deposit_unusual(unusual, column, limbs, &flags[0]);                 \
+        }                                                                       \
     }
 #endif
 #define COUNT_ADDITIONS(tiles)                               \
@@ -149,7 +149,7 @@ KERNEL sum_bins(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
     y += y_start;
     LARGE_LOCAL_ARRAY(long, chunks, CHUNKS *GROUP_SIZE);
     GROUP_LIMBS;
-    LOCAL long *first_chunk = chunks + local_index();
+    LOCAL long *column = chunks + local_index();
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     CLEAR_LIMBS;
     for (uint c = 0; c < CHUNKS; c++) CHUNK(c) = 0;

@@ -138,9 +138,8 @@ def _without_inverse(
         s_bound = np.abs(residual - block_columns.band_matvec(*band, y))
         row_sums = block_columns.absolute_sums(*band, of_rows=True)
         sizes = np.abs(residual).max(axis=0) + row_sums.max() * np.abs(y).max(axis=0)
-        s_bound += (
-            r_error + (terms * (EPSILON * sizes + TINY) + terms * uncertainty * np.abs(y).max(axis=0)) * INFLATION
-        )
+        y_size = np.abs(y).max(axis=0)
+        s_bound += r_error + (terms * (EPSILON * sizes + TINY) + terms * uncertainty * y_size) * INFLATION
         s_bound *= INFLATION
     if not np.isfinite(s_bound).all():
         return None
