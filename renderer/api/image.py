@@ -88,7 +88,7 @@ class Image(np.ndarray):
     """
 
     _drawing: Drawing | None
-    _is_whole: bool  # as it was drawn: it can be drawn again from its recipe, and has layers
+    _is_whole: bool  # the picture as it was drawn, with its recipe and layers; False for a part of it
     _shown: bool
 
     @classmethod

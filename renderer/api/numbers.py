@@ -150,7 +150,7 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     for name, value in (("kl", kl), ("ku", ku)):
         if value is not None:
             check_integer(name, value, 0)
-    is_sparse = hasattr(matrix, "tocoo")  # of SciPy
+    is_sparse = hasattr(matrix, "tocoo")  # a sparse matrix of SciPy
     array: Any = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind not in "fiuc":
         raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")

@@ -48,7 +48,7 @@ class CommandRunner(Runner):
                         slowest = max(slowest, took["cpu_ns"])
                         reported = took["cases"] if arm == "head" else reported
                     except UserError as error:
-                        failures[arm] = error  # of one arm: measured processes report it
+                        failures[arm] = error  # the failure of one arm alone is reported by the measured processes
             if len(failures) == len(ARMS):
                 raise UserError(f"--command: fails in both commits: {failures['head']}")
             more = f" ({line})" if options.parameter else ""

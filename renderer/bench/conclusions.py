@@ -19,7 +19,7 @@ from renderer.plain import printable
 LABELS = ("SLOWER", "INVALID", "UNDECIDED", "FASTER", "SAME")  # worst first
 LIMITS = DecisionRule()
 COLUMNS = ("verdict", "case", "change", "99 % interval", "pairs", "counts", "counters of a run", "what to do next")
-COLORS = {"SLOWER": "#c0392b", "INVALID": "#c0392b", "UNDECIDED": "#7f7f7f"}  # of badges; others are green
+COLORS = {"SLOWER": "#c0392b", "INVALID": "#c0392b", "UNDECIDED": "#7f7f7f"}  # badges of other verdicts are green
 BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="bench: {message}">
 <rect width="{width}" height="20" rx="3" fill="#444"/><rect x="46" width="{right}" height="20" rx="3" fill="{color}"/>
 <g fill="#fff" font-family="DejaVu Sans,sans-serif" font-size="11"><text x="6" y="14" textLength="34">bench</text>

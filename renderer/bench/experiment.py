@@ -23,7 +23,7 @@ from renderer.system.files import read_json_lines
 
 ARMS = ("base", "head")
 STAGES = ("screen", "confirm", "count")
-QUANTITIES = ("instructions", "cycles", "cache misses", "peak memory", "device memory")  # of a process: its "counts"
+QUANTITIES = ("instructions", "cycles", "cache misses", "peak memory", "device memory")  # keys of a process's "counts"
 LIMITS = ("pairs", "max_pairs")  # settings that may change while an experiment goes on
 SAME_HOST = ("cpu", "cores", "os")  # keys of the header's "host" that must agree for an experiment to resume
 

@@ -20,7 +20,7 @@ EVENTS = {  # name -> type and number of an event
     "instructions": (0, 1),
     "cycles": (0, 0),
     "cache misses": (0, 3),
-    "page faults": (1, 2),  # of the system, not of the processor: tests count it on machines without counters
+    "page faults": (1, 2),  # counted by the system: for tests on machines whose processor has no counters
 }
 SYSTEM_CALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 ATTRIBUTES = "<IIQQQQQQQ"  # type, size, event, period, sample type, read format, flags, and two that stay 0

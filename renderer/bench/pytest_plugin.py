@@ -87,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Registers the fixture in processes of `bench ab`, in place of pytest-benchmark, or if there is none."""
     config.addinivalue_line("markers", "benchmark: settings of pytest-benchmark, which this program's fixture ignores")
     if "RAYFOLD_BENCH" in os.environ:
-        config.pluginmanager.unregister(name="benchmark")  # it refuses tests with another plugin's fixture
+        config.pluginmanager.unregister(name="benchmark")  # pytest-benchmark refuses another plugin's fixture
     if not config.pluginmanager.hasplugin("benchmark"):
         config.pluginmanager.register(Fixture(), "rayfold-benchmark")
 

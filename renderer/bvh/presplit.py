@@ -120,7 +120,7 @@ class PrimRefs:
         """Splits in two passes: the first counts references, the second writes them."""
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
         low, high = bounds(primitives)
-        side = max(float((high - low).max()), 1e-30)  # of the grid of splitting planes, a cube that begins at `low`
+        side = max(float((high - low).max()), 1e-30)  # side of the cube at `low` that the splitting planes divide
         grid = np.array([[*low, side], [RAY_DISTANCE * np.linalg.norm(high - low), 0, 0, 0]], "f4")
         kernel = cpu_shared_kernel(device, "presplit", "split_primitives", GROUP)
         count = len(splits)

@@ -12,7 +12,7 @@ import numpy as np
 #     edge2  vertex 2 - vertex 0  | radius of a sphere, float32; for a triangle 0, or -1 if its edges were swapped
 #                                   because an instance mirrors it (raytracing/geometry.py)
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
-GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # of a primitive's 12 words: without id, material and radius
+GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # a primitive's words but id, material and radius
 CHUNK = 1 << 16  # primitives that a NumPy loop handles at once, so that float64 copies take a few MiB
 
 

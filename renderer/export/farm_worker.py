@@ -27,7 +27,7 @@ from renderer.system.outputs import claimed, write_bytes
 from renderer.system.progress import Progress
 from renderer.system.trust import trusting
 
-STORE_SECONDS = 600.0  # that a worker waits for another one that writes the same file
+STORE_SECONDS = 600.0  # how long a worker waits while another one writes the same file
 
 
 def run_task(common: Json, task: Json) -> Json:
@@ -116,7 +116,7 @@ def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
     for name, data in files.items():
         digest = hashlib.sha256(data).hexdigest()
         path = folder / (digest + Path(name).suffix)
-        with claimed(path, seconds=STORE_SECONDS):  # one process of this machine writes it, the others find it
+        with claimed(path, seconds=STORE_SECONDS):  # one worker of this machine writes the file, the others find it
             if path.is_file() and file_hash(path) == digest:
                 os.utime(path)  # used now, so not pruned
             else:

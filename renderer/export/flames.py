@@ -26,7 +26,7 @@ from renderer.system.profile import measured, stage
 
 CarryOut = Callable[[ExportPlan, float, InterruptHandler], tuple[int, str, Json, bool]]
 Drawn = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
-DIGITS = 5  # of the number that flam3-render appends to a file name
+DIGITS = 5  # flam3-render appends a number of five digits to a file name
 
 
 def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:

@@ -25,7 +25,7 @@ SCENES = (
     "still_life", "cornell", "mirrors", "focus", "fossil", "dome", "anemone", "mandelbrot", "julia", "maple",
 )  # fmt: skip
 WEB_SIDE = 512  # pixels of a picture's longer side: twenty of them take less than 6 MB
-PRINT_SIDE = 4961  # of A3 at 300 dots an inch
+PRINT_SIDE = 4961  # longer side of A3 at 300 dots an inch
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

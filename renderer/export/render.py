@@ -35,7 +35,7 @@ from renderer.system.trust import DRAWING, GRACE_SECONDS, about, check_memory, d
 
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
-MAX_TILES = 1 << 18  # of a picture: their list takes 50 MiB
+MAX_TILES = 1 << 18  # the list of so many takes 50 MiB
 PART = 256  # side of the parts in which a picture of one sample is drawn, which may take minutes, for its progress
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
@@ -97,7 +97,7 @@ class RenderJob:
     gives_up: bool = False  # ends as soon as the estimate exceeds the deadline: a part is of no use
     stop: InterruptHandler | None = None  # ends drawing after Ctrl-C
     denoise: bool = False
-    transfer: str = "srgb"  # of the file: srgb or pq
+    transfer: str = "srgb"  # transfer function of the file: srgb or pq
     noise: NoiseTarget | None = None  # may end drawing before all samples
     is_command: bool = True  # False for the Python API, where Ctrl-C keeps nothing
 
@@ -180,7 +180,7 @@ def draw(
                 frame.device.finish()
                 progress.advance(queued)
                 if job.stop is not None:
-                    job.stop.has_drawn = tile is None  # of a picture in tiles nothing is kept
+                    job.stop.has_drawn = tile is None  # a picture in tiles keeps nothing
                 took, waited = time.monotonic() - waited, time.monotonic()
                 queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
                 if waited > job.deadline or first and waited + took > job.deadline + GRACE_SECONDS / 2:

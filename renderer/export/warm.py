@@ -27,7 +27,7 @@ from renderer.system.trial import run_trial
 SIZES = (96, 64), (640, 480)  # PoCL compiles another function for launches of more than 65,534 work-items
 SUFFIXES = ".toml", ".flame"  # most .cb programs are no pictures
 MESHES = {"mesh, 2,000 triangles": 23, "mesh, 200,000 triangles": 224}  # rows of a sphere
-MAX_SECONDS = 900.0  # of one input
+MAX_SECONDS = 900.0  # time limit of one input
 MAX_CHILDREN = 8  # a GPU's memory holds as many contexts
 
 

@@ -26,7 +26,7 @@ from renderer.gpu.device import Buffer, Kernel
 from renderer.records import dataclass, replace
 
 FLUSH = "flames/flush.cu"
-BAND_BUCKETS = 1 << 20  # of sum_of_alpha()
+BAND_BUCKETS = 1 << 20  # buckets that sum_of_alpha() takes at a time
 MAX_FLUSH_SAMPLES = 1 << 24  # limit between two flushes: 255 * 2^24 < 2^32, even if all samples fall into one bucket
 FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
 FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
@@ -36,9 +36,9 @@ FLOAT_INTEGER_LIMIT = 2.0**24  # all integers below it are exact in float32
 # MAX_INTERVAL      at most
 INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27
 MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of all samples is known well enough
-MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer finish sooner than the float kernel would compile
+MIN_FLOAT_SAMPLES = 1 << 26  # with fewer, one advance() ends sooner than the float kernel would compile
 MAX_INTERVAL_COUNT = 4096  # flush intervals of one advance()
-MAX_PRIVATE_BYTES = 1 << 30  # of private histograms, one per CPU core
+MAX_PRIVATE_BYTES = 1 << 30  # limit of the private histograms, one per CPU core
 PartialResult = dict[str, np.ndarray | int]
 
 

@@ -16,7 +16,7 @@ from renderer.system.files import read_file
 
 SUFFIXES = (".map", ".gpl", ".ugr", ".ase")
 MAX_BYTES = 4 << 20
-MAX_GRADIENTS = 4096  # of one .ugr file
+MAX_GRADIENTS = 4096  # most gradients of one .ugr file
 UGR_LENGTH = 400  # positions of Ultra Fractal's gradients, which are circular
 _UGR_STOP = re.compile(r"index=(-?\d{1,6})\s+color=(\d{1,9})\b")
 

@@ -20,7 +20,7 @@ MAX_VALUES = 1 << 20
 MAX_CANDELA = 1e9
 MIN_STEP = 1e-3  # degrees from an angle to the next
 TYPES = {1: "C", 2: "B", 3: "A"}
-WITHOUT_LAMP_FACTOR = ("IESNA:LM-63-2002", "IES:LM-63-2019")  # whose second factor is no factor
+WITHOUT_LAMP_FACTOR = ("IESNA:LM-63-2002", "IES:LM-63-2019")  # formats whose second number after the lamp is no factor
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 
 

@@ -224,7 +224,7 @@ def read_recipe(path: Path) -> Json:
     if path.suffix.lower() == ".exr":
         with _open_exr(path, header_only=True) as file:
             stored = str(file.header().get("rayfold_recipe", "")).encode()
-        found = bytes(4) + stored if stored else None  # as in an iTXt chunk, not compressed
+        found = bytes(4) + stored if stored else None  # the form of an iTXt chunk, not compressed
     else:
         mark = RECIPE.encode() + b"\0"
         found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)

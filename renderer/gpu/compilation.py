@@ -43,7 +43,7 @@ class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
     def __init__(self, work: Callable[[], None], wake: Callable[[], None] = lambda: None):
         super().__init__(work)
         self._wake = wake
-        self._awaited: tuple[Answer, ...] = ()  # one of them must be done before the work can continue
+        self._awaited: tuple[Answer, ...] = ()  # the work continues when one of these is done
         self.compiles = ""  # name of the kernel that the Task waits for
         self.waits_since = 0.0  # time.perf_counter() when the wait began
 

@@ -85,7 +85,7 @@ def blocks(text: str) -> list[Block]:
 
 def _blocks(tokens: list[Token]) -> Iterator[Block]:
     """Yields the blocks of a parsed text: headings, paragraphs, items of lists, tables, code."""
-    rows: list[list[str]] = []  # of the table that is being read; empty outside of tables
+    rows: list[list[str]] = []  # rows of the table that is being read; empty outside of tables
     # Lists around the token; bullet or number of a list item before its first text is read; 1 in h1, 0 in no heading.
     depth, bullet, heading_rank = 0, "", 0
     for token in tokens:

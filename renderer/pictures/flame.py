@@ -38,7 +38,7 @@ from renderer.system.trust import check_memory
 
 KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
 MANY_TEMPORAL_SAMPLES = FLAM3_DEFAULTS["temporal_samples"]  # a film with so many has a note on their cost
-DEVELOPED_SIDE = 2048  # of the tiles in which a larger picture is developed
+DEVELOPED_SIDE = 2048  # side of the tiles in which a larger picture is exposed and filtered
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 

@@ -33,7 +33,7 @@ MARGIN, LABEL = 0.03, 0.09  # fractions of a cell's smaller side
 TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear
 MIN_LABEL = 9  # height in pixels; smaller labels are left out
 MAX_FLAMES = 4096
-KEPT_BYTES = 128 << 20  # of all thumbnails that later sheets of this process show again
+KEPT_BYTES = 128 << 20  # bytes of thumbnails kept for later sheets of this process
 SUFFIXES = (".flame", ".flam3")
 _kept: OrderedDict[str, np.ndarray] = OrderedDict()  # a hash of what is drawn -> its thumbnail
 

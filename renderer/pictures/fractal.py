@@ -28,7 +28,7 @@ REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
 # Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
 # of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
 MOSTLY_INSIDE = 0.99  # fraction of a picture's pixels that are black, above which an export says so
-MAX_ROWS = 64  # in which they are counted
+MAX_ROWS = 64  # rows in which black pixels are counted
 UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
 FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
 

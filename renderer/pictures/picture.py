@@ -47,7 +47,7 @@ class Picture(Generic[AnySettings]):
     pixel_views: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     views_are_steady = False  # True if algorithm() does not depend on the samples drawn so far
-    layer_texts: Callable[[Any], dict[str, str]] = staticmethod(lambda settings: {})  # of an .exr file's header
+    layer_texts: Callable[[Any], dict[str, str]] = staticmethod(lambda settings: {})  # texts for an .exr file's header
     max_side = 1 << 17  # pixels of a side that are drawn at once, at most; longest_side() may be less
     drawn_whole = False  # True for a kind of picture that is never drawn in tiles
     can_clone = False

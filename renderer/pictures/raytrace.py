@@ -82,7 +82,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._converged: int | None = None  # the sample count at which all pixels reached the noise threshold
         self._noise: float | None = None  # the largest relative error, after a sample at which it was estimated
         self._tracers: dict[str, Picture] = {}  # clones that draw samples stage by stage, by purpose
-        self._passes: tuple[Buffer, ...] = ()  # of light_passes.py, if the settings have them
+        self._passes: tuple[Buffer, ...] = ()  # buffers of light_passes.py, if the settings have them
         self._unmerged: dict[int, tuple[np.ndarray, ...]] = {}  # ranges that wait to be merged after earlier ones
 
     @classmethod
@@ -139,7 +139,7 @@ class Picture(AccumulatingPicture[Settings]):
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
         """Uploads geometry and lights and compiles kernels if they changed since the last picture."""
         if settings.noise_threshold:
-            tile = film.whole_blocks(tile, size)  # by which pixels rest, so that they do so in any tile alike
+            tile = film.whole_blocks(tile, size)  # pixels rest by blocks, alike in every tile
         self._film_tile, ray_count = tile, tile[2] * tile[3]
         with stage("building"):
             self._update_geometry(settings, ray_count)

@@ -15,7 +15,7 @@ from renderer.raytracing.ray_buffers import WORDS_PER_GROUP
 from renderer.raytracing.settings import OTHER_LIGHTS, Settings
 from renderer.raytracing.volumes import has_volumes
 
-LOBE_FLOATS, FLOATS_PER_PASS = 8, 6  # of a ray's record; the same in light_passes.h
+LOBE_FLOATS, FLOATS_PER_PASS = 8, 6  # sizes of a ray's record, the same in light_passes.h
 BLOCK = 4, 8  # rows and columns of pixels of a block of 32 rays (path.h)
 
 

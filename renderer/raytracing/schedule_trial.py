@@ -31,9 +31,9 @@ def trial_key(device: Device, constants: Mapping[str, object], primitive_count: 
     These are the device, the compile-time constants of the scene, the depth, and the orders of magnitude, by powers of
     two, of the numbers of primitives and rays.
     """
-    # constants that the schedule determines, not the scene: a megakernel has 1 word, wavefront stages have more
-    own = ("SCHEDULE", "WORDS_PER_WARP")
-    structure = sorted((k, v) for k, v in constants.items() if isinstance(v, int) and k not in own)
+    # a megakernel has 1 word per warp, wavefront stages have more
+    of_schedule = ("SCHEDULE", "WORDS_PER_WARP")
+    structure = sorted((k, v) for k, v in constants.items() if isinstance(v, int) and k not in of_schedule)
     numbers = primitive_count.bit_length(), ray_count.bit_length(), depth
     return hashlib.sha256(repr((device.name, device.driver, structure, numbers)).encode()).hexdigest()[:32]
 

@@ -80,7 +80,7 @@ class SceneShapes:
                 same_name.append((*make(shape, index[shape.material], has_maps), shape.name or where))
         self._is_blurred = settings.is_blurred
         self._models: list[_ModelNodes] = []
-        material = len(settings.materials)  # of the next model; the settings' materials come first
+        material = len(settings.materials)  # index of the next model's first material, after the settings' materials
         for number, (shape, pose) in enumerate(zip(settings.models, poses, strict=True)):
             self._models.append(_ModelNodes(shape, pose, number, len(poses), material))
             mesh_bytes += MESH_BYTES * self._models[-1].triangles

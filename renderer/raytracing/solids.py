@@ -22,7 +22,7 @@ PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # from the top to each side
 MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
-TEXT_DEPTH, MAX_TEXT = 0.2, 64  # of an em; characters
+TEXT_DEPTH, MAX_TEXT = 0.2, 64  # depth in em; most characters
 PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it
 
 
@@ -183,7 +183,7 @@ def _prism(rings: list[np.ndarray]) -> np.ndarray:
     plane = np.array(flat)
     sides = plane[:, [1, 2, 0]] - plane
     area = sides[:, 0, 0] * sides[:, 1, 1] - sides[:, 0, 1] * sides[:, 1, 0]
-    plane, z = plane[np.abs(area) > 1e-6], TEXT_DEPTH / 2  # of units of 1/100 em; a trapezoid may be a triangle
+    plane, z = plane[np.abs(area) > 1e-6], TEXT_DEPTH / 2  # an area in (em / 100)^2; a trapezoid may be a triangle
 
     def at(points: np.ndarray, depth: float) -> np.ndarray:
         return np.concatenate([points, np.full((*points.shape[:-1], 1), depth)], -1)

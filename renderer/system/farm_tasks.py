@@ -170,7 +170,7 @@ class _Schedule:
             answer: tuple[Any] | None = None if call.cancelled() else call.result()
         except distributed.scheduler.KilledWorker as killed:
             raise _died(attempt) from killed
-        except Exception as failure:  # of the task: any
+        except Exception as failure:  # a task may raise anything
             answer, error = None, failure
         if answer is None:
             self._retry(attempt.task, error)

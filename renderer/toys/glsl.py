@@ -112,12 +112,12 @@ def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
             what = "void mainImage(out vec4, in vec2)"
             found[number, line] = f"{tab.path}:{tab.line}: the entry of {tab.name} must be {what}: {message}"
             continue
-        own, lines = tabs[number], tabs[number].text.split("\n")
-        text = lines[line - own.line].strip()[:100] if 0 <= line - own.line < len(lines) else ""
+        faulty, lines = tabs[number], tabs[number].text.split("\n")
+        text = lines[line - faulty.line].strip()[:100] if 0 <= line - faulty.line < len(lines) else ""
         channel = re.search(r"\biChannel[0-3]\b", text)
         if channel and FLAT_TEXTURE_OF_DIRECTION.search(message):
             message += f"; `// {channel[0]}: FILE cube` makes the channel a cube map"
-        found[number, line] = f"{own.path}:{line}: {message}" + (f"\n    {text}" if text else "")
+        found[number, line] = f"{faulty.path}:{line}: {message}" + (f"\n    {text}" if text else "")
     if not found:
         words = " ".join(log.split())[:300]
         return f"{tab.path}: {driver} refuses {tab.name}: {words}"

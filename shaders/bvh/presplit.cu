@@ -12,13 +12,13 @@
 
 typedef struct {
     Box box;
-    float longest_side;  // of the box; 0 if the box contains no point of the triangle
+    float longest_side;  // longest side of the box; 0 if the box contains no point of the triangle
     uint splits;         // number of splits left to make within it
 } PrimRef;
 
 typedef struct {
     float3 a, b, c, padding;  // vertices, and the padding of a reference's box on each side
-    Box bounds;  // of the whole triangle, padded
+    Box bounds;  // bounds of the triangle, padded
 } SplitTriangle;
 
 // Extends `below` and `above` by the parts of the edge p q on either side of a plane.

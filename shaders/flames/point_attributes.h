@@ -35,7 +35,7 @@ DEVICE void update_attributes(Point p, Point *q, GLOBAL const float *record_end)
         real x = p.x - q->x, y = p.y - q->y, z = p.z - q->z;
         real entry = (record_end[1] + sqrt(x * x + y * y + z * z) * record_end[2]) * 254.0f + 0.5f;
         entry = entry < 1e6f ? truncation(entry) : (real)(0.0f);
-        shown = remainder_of(entry, (real)(256.0f)) * (1.0f / 254.0f);  // which plots that entry
+        shown = remainder_of(entry, (real)(256.0f)) * (1.0f / 254.0f);  // the entry's coordinate, 0 to 1
     }
     q->extra[0] = shown;
 #endif

@@ -3,7 +3,7 @@
 // 2 scales a buffer to the size of the target, and keeps its row 0 at the bottom.
 uniform sampler2D image;
 uniform ivec2 skipped;  // texels of `image` left of the tile, and above it
-uniform vec2 inverse_size;  // of the target, MODE 2
+uniform vec2 inverse_size;  // 1 / size of the target, for MODE 2
 out vec4 pixel;
 
 vec3 decode(vec3 c) {

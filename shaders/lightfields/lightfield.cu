@@ -359,7 +359,7 @@ KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;
     float4 first = make_float4(0.0f, 0.0f, 0.0f, 0.0f),
-           sums[4];  // of differences from the first view, without cancellation
+           sums[4];  // sums of differences from the first view, which do not cancel
     float squares[4], costs[4];
     int seen[4];
     for (int k = 0; k < 4; k++) {

@@ -130,11 +130,11 @@ DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
 #define WORD uint4
 #define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
 #define RESULT_WORD make_uint4(results[0], results[1], results[2], results[3])
-DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *results) {
+DEVICE void filter_run(const uint *up, const uint *middle, const uint *down, uint *results) {
     uint even[6], odd[6], sums_even[4], sums_odd[4];
     UNROLL for (int n = 0; n < 6; n++) {
         const int at = WORD_LENGTH * HALO_WORDS - 4 + 4 * n;
-        uint u = WORD_AT(up, at - (ROW_SKEW)), o = own[at / 4], d = WORD_AT(down, at + (ROW_SKEW));
+        uint u = WORD_AT(up, at - (ROW_SKEW)), o = middle[at / 4], d = WORD_AT(down, at + (ROW_SKEW));
         uint column_even = EVEN(u) + EVEN(d), column_odd = unpack_odd_bytes(u) + unpack_odd_bytes(d);
         even[n] = EVEN(o);
         odd[n] = unpack_odd_bytes(o);
@@ -159,11 +159,11 @@ DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *
 #define WORD float4
 #define RESULT_AT(i) results[i]
 #define RESULT_WORD make_float4(results[0], results[1], results[2], results[3])
-DEVICE void filter_run(const float *up, const float *own, const float *down, float *results) {
+DEVICE void filter_run(const float *up, const float *middle, const float *down, float *results) {
     UNROLL for (int i = 0; i < WORD_LENGTH; i++) {
         const int at = WORD_LENGTH * HALO_WORDS + i, above = at - (ROW_SKEW), below = at + (ROW_SKEW);
         float sum = OUTER_ROW_TERM(up[above - CHANNELS], up[above], up[above + CHANNELS]);
-        sum += CENTER_ROW_TERM(own[at - CHANNELS], own[at], own[at + CHANNELS]);
+        sum += CENTER_ROW_TERM(middle[at - CHANNELS], middle[at], middle[at + CHANNELS]);
         results[i] = sum + OUTER_ROW_TERM(down[below - CHANNELS], down[below], down[below + CHANNELS]);
     }
 }
@@ -177,7 +177,7 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
         return;
     }
     uint thread = thread_index() - edges, along = thread % PITCH_WORDS, down = thread / PITCH_WORDS * ROWS;
-    uint last_word = (uint)(tail / WORD_LENGTH), aligned_words = last_word + PITCH_WORDS + HALO_WORDS;  // of the image
+    uint last_word = (uint)(tail / WORD_LENGTH), aligned_words = last_word + PITCH_WORDS + HALO_WORDS;
     uint first_word = PITCH_WORDS * (1 + down) + HALO_WORDS + along;
     if (first_word >= last_word) return;
     GLOBAL const WORD *words = (GLOBAL const WORD *)image;

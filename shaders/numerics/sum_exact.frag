@@ -11,7 +11,7 @@ uniform sampler2D numbers;
 uniform sampler2D factors;
 #endif
 uniform int texels;  // input texels that hold numbers
-uniform int width;  // of this target, in texels
+uniform int width;  // width of the target in texels
 uniform float min_magnitude;  // magnitudes between which every input but zero must lie
 uniform float max_magnitude;
 

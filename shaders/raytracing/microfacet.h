@@ -129,9 +129,9 @@ DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
 // The terms of a GGX reflector for v and l. fresnel_ms gives the Fresnel factor by which f_cos is multiplied.
 typedef struct {
     real f_cos;  // BRDF times cos(theta_l), for a Fresnel factor of 1
-    real pdf;  // of l per solid angle, if visible normals are sampled
+    real pdf;  // density of l per solid angle, if visible normals are sampled
     real schlick;  // (1 - v.h)^5
-    real ms_boost;  // of the function ms_boost, for v
+    real ms_boost;  // ms_boost() of v
 } GgxLobe;
 
 // Returns the energy of multiple over single scattering for F0 = 1: (1 - E) / E, where the albedo E is scale + bias.

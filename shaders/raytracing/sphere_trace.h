@@ -15,7 +15,7 @@ typedef struct {
     float4 parameters;  // c of the Julia set
     int kind, material, iterations, power;
     float scale;   // world length of a unit of field space
-    float radius;  // of the bounding sphere about the origin, in field space
+    float radius;  // radius of the bounding sphere about the origin, in field space
     float detail;  // the largest distance that counts as a hit, in field space
     float spare;
 } DistanceField;

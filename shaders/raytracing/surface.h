@@ -86,7 +86,7 @@ typedef struct {
 typedef struct {
     float3 direction;
     float3 weight;  // BSDF times |cos(theta)| over pdf
-    float pdf;  // of the BSDF per solid angle, or DELTA_PDF
+    float pdf;  // density of the BSDF per solid angle, or DELTA_PDF
     bool transmits;  // true if the path continues on the other side of the surface
     float3 unguided;  // [GUIDING] `weight` if the BSDF alone had sampled the direction
 } BsdfSample;

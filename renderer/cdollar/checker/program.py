@@ -1,4 +1,4 @@
-"""The state of one compilation that all functions of the lowering share: `Program`, and `Body` in one of its bodies."""
+"""The state that all functions of the lowering share: `Program` for a compilation, `Body` for each function body."""
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -43,7 +43,7 @@ class HostEvaluator:
         self.differentiations = 0  # gradients that were built
         self.statement_count = 0  # statements that ran on the host
         self.scalars_read: set[ir.RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
-        self.known: WeakKeyDictionary[ir.Node, float] = WeakKeyDictionary()
+        self.evaluated: WeakKeyDictionary[ir.Node, float] = WeakKeyDictionary()  # numbers that node_number() computed
 
     def node_number(self, node: ir.Node) -> float | None:
         """The number of a node without bound variables; None if it is unknown."""
@@ -59,9 +59,9 @@ class HostEvaluator:
             return None if None in numbers else evaluate_numbers(node.attribute, node.type, numbers, types)
         if self.abstract_depth and has_unknown(node):
             return None
-        if node not in self.known:
-            self.known[node] = self.target.evaluate_scalars([node])[0]
-        return self.known[node]
+        if node not in self.evaluated:
+            self.evaluated[node] = self.target.evaluate_scalars([node])[0]
+        return self.evaluated[node]
 
     def cheap_numbers(self, value: DataValue) -> list[float] | None:
         """The numbers of a closed value without reductions; None for other values and while a number is unknown."""

@@ -37,7 +37,7 @@ class NameRestriction(NamedTuple):
     type: Type | None
     range: Dimension | None
     span: Span
-    statement: ast.Restriction | None = None  # one whose ends depend on other bound variables, `j : 0..i;`
+    statement: ast.Restriction | None = None  # a range whose ends depend on other bound variables, `j : 0..i;`
 
 
 class Scope:

@@ -492,5 +492,5 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast
                 items += parser.declaration()
             except ProgramError as other:
                 known = [e for e in (expression_error, error, other) if e is not None]
-                raise max(known, key=lambda e: e.span.start) from None  # of the rule that read furthest
+                raise max(known, key=lambda e: e.span.start) from None  # the error of the rule that read furthest
     return items, None

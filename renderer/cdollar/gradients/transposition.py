@@ -40,7 +40,7 @@ class FunctionRead(NamedTuple):
     context: Context
     guard: ir.Node | None
     value: ir.Node
-    read: ir.Node  # its inputs are the function and the indices, its attribute the Access
+    read: ir.Node  # inputs: the function and the indices; attribute: the Access
 
 
 class ReadImage(NamedTuple):
@@ -57,7 +57,7 @@ class ReadImage(NamedTuple):
     edge: str = ""
 
 
-Images = tuple[ReadImage, ...]  # one for each dimension
+Images = tuple[ReadImage, ...]  # a ReadImage for each dimension of the array
 
 
 def read_images(form: Affine, range_: ir.Range, border: str | None) -> list[ReadImage] | None:

@@ -28,7 +28,7 @@ def command(options: argparse.Namespace) -> int:
         from renderer.cdollar.tools.language_server import build
 
         server = build()
-        with os.fdopen(os.dup(0), "rb") as stdin, os.fdopen(os.dup(1), "wb") as stdout:  # it closes them at the end
+        with os.fdopen(os.dup(0), "rb") as stdin, os.fdopen(os.dup(1), "wb") as stdout:  # the server closes both copies
             server.start_io(stdin, stdout)
         return 0
     return format_files(options.files, options.check, options.json)

@@ -22,7 +22,7 @@ OPERANDS = ("identifier", "integer", "real", "hex", "string")
 class Piece(NamedTuple):
     """A token or comment of a line, with the spaces that the source has before it."""
 
-    kind: str  # of the lexer, or "comment"
+    kind: str  # a kind of the lexer's tokens, or "comment"
     text: str
     spaces: int
 

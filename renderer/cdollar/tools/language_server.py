@@ -28,7 +28,7 @@ from renderer.system.install import pip_install
 # Analysis
 
 
-MAX_CHARACTERS = 1 << 16  # of a program that is checked while it is typed
+MAX_CHARACTERS = 1 << 16  # longer programs are not checked while they are typed
 PLACEHOLDER = "member__"  # stands behind a dot while the members there are listed
 STATEMENT_ENDS = ("", ";", ");", "));")  # what a statement that is being typed may lack
 BRACKETS = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
@@ -124,7 +124,7 @@ class Analysis:
 # Protocol
 
 
-REQUEST_FAILED = -32803  # of the protocol: the message is for the user
+REQUEST_FAILED = -32803  # the protocol's error code for a message to the user
 
 
 def _need() -> str:

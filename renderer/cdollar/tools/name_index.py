@@ -228,11 +228,11 @@ class Builder:
     def visit_class(self, tree: ast.ClassDeclaration, parts: list[ast.AstNode], scope: Scope) -> None:
         """A class, whose methods know its members by their names, unless they declare such a name."""
         self.region, self.bound = tree.span, {}
-        own = {s.name: s for key, s in self.index.known.items() if key == f"{tree.name}.{s.name}"}
+        members = {s.name: s for key, s in self.index.known.items() if key == f"{tree.name}.{s.name}"}
         self.visit_all((type_ for _, type_, _ in tree.fields), scope)
         for part in parts:
             hidden = declared_names(part) if isinstance(part, ast.FunctionDeclaration) else ()
-            self.visit(part, scope.new_child({name: s for name, s in own.items() if name not in hidden}))
+            self.visit(part, scope.new_child({name: s for name, s in members.items() if name not in hidden}))
 
 
 def variable(tree: ast.Parameter | ast.VariableDeclaration) -> Symbol:

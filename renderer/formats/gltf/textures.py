@@ -106,9 +106,9 @@ def _in_own_pages(pixels: np.ndarray) -> np.ndarray:
     """A copy outside the heap, so that a halved image leaves the whole space of its large one to the next image."""
     pages = mmap.mmap(-1, pixels.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages.madvise(mmap.MADV_HUGEPAGE)  # else the first write to each 4 KiB costs as much as decoding them
-    own = np.frombuffer(pages, "u1").reshape(pixels.shape)
-    own[...] = pixels
-    return own
+    copied = np.frombuffer(pages, "u1").reshape(pixels.shape)
+    copied[...] = pixels
+    return copied
 
 
 def _make_room(images: dict[int, np.ndarray], reduced: set[int]) -> None:

@@ -21,7 +21,7 @@ from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import IS_LINUX, SharedLock
 
 VERSION = 2
-CLOCK_SECONDS = 2.0  # by which a file's time may be before time.time(), as file systems round it
+CLOCK_SECONDS = 2.0  # a file's time may lag time.time() by so much, because file systems round it
 MAX_PROGRAMS = 1000  # programs kept; 0.1 MB each
 CHECKED = (".so", ".bc", ".o")  # files that PoCL reads back; the others are locks and time stamps
 

@@ -26,7 +26,7 @@ from renderer.window.state import AppState, main_loop, open_files
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
-COMPILED_SUFFIXES = (".cb", ".toml", *open_files.SHADER_SUFFIXES)  # whose readers read drafts
+COMPILED_SUFFIXES = (".cb", ".toml", *open_files.SHADER_SUFFIXES)  # files whose readers take unsaved texts (drafts.py)
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 

@@ -21,7 +21,7 @@ class ExportDialog:
         self.app, self.switch, self.is_film = app, switch, is_film
         self.title = "Export a film" if is_film else "Export a picture"
         self.options: StillOptions | None = None
-        self._panel: Panel | None = None  # whose options these are
+        self._panel: Panel | None = None  # the panel that the options are for
         self._before: PictureExport | None = None  # an earlier export, whose message is old
 
     def draw(self, width: float, height: float, scale: float) -> None:

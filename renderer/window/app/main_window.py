@@ -344,7 +344,7 @@ class MainWindow:
         presets = open_files.presets(self.app)
         if len(presets) < 2:
             return
-        label("scene")  # of the folder of this one
+        label("scene")  # scenes of the open file's folder
         panel, paths = self.app.panel, [preset.path for preset in presets]
         name = panel.original.path.stem
         shown = f"{name} (not saved)" if unsaved.has_work(self.app, panel) else name

@@ -141,7 +141,7 @@ class FileDialog:
                 self.enter(path)
             else:
                 self._take(path)
-        except (UserError, ValueError, OSError, RuntimeError) as error:  # also names that no file can have
+        except (UserError, ValueError, OSError, RuntimeError) as error:  # ValueError: a name that no file can have
             self.message = str(error)
 
     def _take(self, path: Path) -> None:
@@ -213,7 +213,7 @@ class FileDialog:
             clipper.begin(len(entries))
             while clipper.step():
                 for entry in entries[clipper.display_start : clipper.display_end]:
-                    name = printable(entry.name)  # which Dear ImGui takes, also where it is not UTF-8
+                    name = printable(entry.name)  # Dear ImGui takes only UTF-8
                     label = f"{name}/" if entry.is_folder else name
                     flags = imgui.SelectableFlags_.allow_double_click
                     if imgui.selectable(f"{label}##{name}", name == self.name, flags)[0]:

@@ -27,7 +27,7 @@ MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie w
 MAX_SLIDER_RANGE = 1e6  # beyond it a slider is too coarse
 LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # items of a list that are displayed
-LABEL_WIDTH, MAX_LABEL_WIDTH = 0.40, 0.65  # of the window, as a fraction: of most labels; where one is longer
+LABEL_WIDTH, MAX_LABEL_WIDTH = 0.40, 0.65  # fractions of the window: for most labels; for longer ones
 Rows = list[tuple[Field, Any]]  # fields with their types
 # For the slider that was pressed last: Dear ImGui's id of the slider -> the value that it had before the press.
 _pressed: dict[int, Any] = {}

@@ -100,9 +100,9 @@ def _step_action(keys: str, name: str, step: SettingStep, field: str, direction:
 def active_actions(window_actions: list[Action], settings: object, step: SettingStep) -> list[Action]:
     """The actions available for a panel with these settings; a picture's keys take precedence."""
     settings_class: Any = type(settings)
-    own = setting_actions(settings_class, step) if settings is not None else []
-    taken = {action.keys for action in own}
-    return own + [action for action in window_actions if action.keys not in taken]
+    picture_actions = setting_actions(settings_class, step) if settings is not None else []
+    taken = {action.keys for action in picture_actions}
+    return picture_actions + [action for action in window_actions if action.keys not in taken]
 
 
 def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spacing: float) -> None:

@@ -123,7 +123,7 @@ def add_texture(document: Document, path: Path) -> Document:
     name = commands.unique_name(settings, "textures", path.stem or "texture")
     added = commands.add(document, "textures", _class(document, "textures")(name=name, file=str(path)))
     item = items.material_of(settings, selected)
-    if selected is None or item is None or selected.group == "distance_fields":  # they have no texture coordinates
+    if selected is None or item is None or selected.group == "distance_fields":  # no texture coordinates
         return added
     value = replace(items.item_value(settings, item), color_texture=name)
     return _with_changed_material(replace(added, selection=selected), item, value, value.name)

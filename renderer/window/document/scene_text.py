@@ -279,7 +279,7 @@ def moved_to(before: SceneText, scene: Scene, path: Path) -> SceneText:
     """The text of a scene for another file: paths are relative to that file's folder."""
     text = with_scene(before, scene).text
     if is_bundled(before.path) and not is_bundled(path):
-        for name in ("test", "bench"):  # which only the program's own tests and measurements read
+        for name in ("test", "bench"):  # tables for this program's tests and measurements alone
             text = toml_text.remove_value(text, (name,)) if name in parse_toml(text) else text
     if resolve(path.parent) != resolve(before.path.parent):
         named = [*_file_values(scene.settings, ("settings",)), *_file_values(scene.tone, ("tone",))]

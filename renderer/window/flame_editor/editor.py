@@ -49,7 +49,7 @@ class Editor(PanelEditor):
         self.hovered: triangles.Drag | None = None  # the drag that a press would begin
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
-        self.gradients: list[tuple[str, np.ndarray]] = []  # of the file that was opened last, by name
+        self.gradients: list[tuple[str, np.ndarray]] = []  # the file that was opened last: name and colors
         self._tries = 0  # random flames left to try
         self._game: ChaosGame | None = None  # see _short_game()
 

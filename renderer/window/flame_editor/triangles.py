@@ -52,7 +52,7 @@ class WindowTransform:
 class Drag:
     """A handle of an xform, with the triangle and the pointer, in the plane, when it was pressed."""
 
-    index: int  # of the xform, or edit.FINAL_XFORM
+    index: int  # number of the xform, or edit.FINAL_XFORM
     handle: str  # a name of CORNERS or EDGES, or INSIDE
     post: bool  # the triangle of the post-affine, not of the affine
     corners: Triangle

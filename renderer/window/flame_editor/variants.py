@@ -24,7 +24,7 @@ SIDE = 3  # thumbnails in a row and in a column
 PARENT = SIDE * SIDE // 2  # the cell of the current flame, in the middle
 KINDS = ("any change", *evolve.MUTATIONS)
 QUALITY = 12.0  # samples per pixel of a thumbnail
-GRID_SIDE, GRID_VIEW = 180, FlameView((0.0, 0.0), 3.0, 0.0)  # of the picture of a variation, at scale 1
+GRID_SIDE, GRID_VIEW = 180, FlameView((0.0, 0.0), 3.0, 0.0)  # side and view of a variation's picture, at scale 1
 GRID_LINES = [k / 4 for k in range(-4, 5)]
 
 
@@ -155,7 +155,7 @@ class Variants(Thumbnails):
         texture = self.draw_flame(settings, size, editor.panel.scene.tone)
         textures.append(texture)  # not to self.textures: new mutants may have come while kernels were compiled
         if not self.pending:
-            self._interop.release()  # it must not outlive the GL context
+            self._interop.release()  # the interop must not outlive the GL context
 
     def _cell(self, cell: int, size: tuple[int, int]) -> bool:
         """Draws one thumbnail; returns true if it was clicked."""

@@ -102,15 +102,15 @@ class Comparison:
 
     def update(self, display: Display, tone: ToneMapping) -> None:
         """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""
-        linear, (version, own) = self.linear(), self._state()
-        shares = own is None or own.exposure == tone.exposure == "auto"
+        linear, (version, reference_tone) = self.linear(), self._state()
+        shares = reference_tone is None or reference_tone.exposure == tone.exposure == "auto"
         if linear is None or display.frame is None or not shares:
             self._shared = None
             return
-        key, old = (linear, version, display.frame, display.version, own or tone), self._mapped[1]
+        key, old = (linear, version, display.frame, display.version, reference_tone or tone), self._mapped[1]
         if key != self._mapped[0]:
             target = old if old is not None and old.size == linear.size else self._gl.texture(linear.size, 4, "f1")
-            self._mapper(linear, own or tone, target, display.frame)
+            self._mapper(linear, reference_tone or tone, target, display.frame)
             self._mapped = key, target
         self._shared = self._mapped[1]
 

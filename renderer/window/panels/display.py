@@ -26,7 +26,7 @@ class Display:
         self._tone_mapper: GlToneMapper | None = None
         self._applied_tone: ToneMapping | None = None  # in the texture
         self._mapped_at = 0.0  # seconds of the clock
-        self.version = 0  # of the texture: counts how often it was mapped
+        self.version = 0  # counts how often the texture was mapped
         self.is_new = False  # the window has not drawn the texture, or an error over it, yet
 
     def reset(self) -> None:

@@ -82,7 +82,7 @@ class Connections:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._strangers: dict[socket.socket, str] = {}  # their addresses, the oldest first
+        self._strangers: dict[socket.socket, str] = {}  # socket -> address, oldest first
         self._viewers: dict[socket.socket, str] = {}  # the names of their viewers, the least recent request first
 
     def add(self, connection: socket.socket, address: str) -> None:
@@ -105,7 +105,7 @@ class Connections:
             oldest = next(one for one, origin in group.items() if origin == crowd)
             del group[oldest]
             with suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream
+                oldest.shutdown(socket.SHUT_RDWR)  # the thread of the oldest then reads the end of the stream
         group[connection] = client
 
     def remove(self, connection: socket.socket) -> None:

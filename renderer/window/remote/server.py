@@ -135,7 +135,7 @@ class Shown:
             self._sent_at, self._is_sent = time.perf_counter(), True
             exchange.wants_text = imgui.get_io().want_text_input
             exchange.publish_frame(window.pixels())
-            if not window.gl.software:  # whose frames set it themselves
+            if not window.gl.software:  # frames of software GL set the interval themselves
                 interval = min((time.perf_counter() - now) / SENT_FRACTION, MAX_SENT_INTERVAL)
                 window.app.loop.display_interval = interval
         if window.app.loop.quit_requested:

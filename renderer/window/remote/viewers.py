@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 MAX_VIEWERS = 32  # windows at a time
-LEFT_SECONDS = 10.0  # so long after a viewer's last request, another viewer may take over the first window
-FORGET_SECONDS = 60.0  # so long after a viewer's last request, its window is closed
+LEFT_SECONDS = 10.0  # after a viewer's last request, until another viewer may take over the first window
+FORGET_SECONDS = 60.0  # after a viewer's last request, until its window is closed
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")  # a page makes up its name
 MAX_QUEUED_EVENTS = 2000  # beyond it the oldest are dropped
 LONG_POLL_SECONDS = 10.0  # a request for the next frame waits at most this long

@@ -33,7 +33,7 @@ class SceneEditor(PanelEditor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.operation = "move"
-        self._grid: bool | None = None  # as the user switched it
+        self._grid: bool | None = None  # shown or hidden by the user; None: by default
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         # The cached result of _pose(): an item's value and the view's target, and the pose that follows.

@@ -53,7 +53,7 @@ def _matrices(
     else:
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -(far + near) / (far - near)
         out[:2, 2], out[2, 3], out[3, 2] = shift, -2 * far * near / (far - near), -1
-    view.flags.writeable = out.flags.writeable = False  # both are cached for the next frames
+    view.flags.writeable = out.flags.writeable = False  # both arrays are cached for the next frames
     return view, out
 
 

@@ -16,14 +16,14 @@ from renderer.window.controls import imgui, theme
 from renderer.window.document import Item, items, picking
 from renderer.window.scene_editor.gizmo import project
 
-MAX_TRIANGLES = 20_000  # of a shape; a larger one shows its box alone
+MAX_TRIANGLES = 20_000  # a shape with more shows its box alone
 MAX_SHAPES = 64
 # Triangles are clipped at the depth NEAR, and at WIDEST times the depth to each side: a ground reaches behind the
 # camera, and window coordinates of millions of pixels are drawn inexactly.
 NEAR, WIDEST = 0.05, 8.0
-MAX_UNITS = 1e5  # of the window, to each side
+MAX_UNITS = 1e5  # pixels: triangles and spheres that reach farther are not drawn
 Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, corners or center, radius or 0, color
-AMBIENT = 0.3  # of the light on a surface that is seen edge on
+AMBIENT = 0.3  # brightness of a surface that is seen edge on
 
 
 def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
@@ -43,7 +43,7 @@ def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
 
 def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
     """True for a shape that the picture of settings `shown` (None: no picture) does not show as it is."""
-    name: str = getattr(items.item_value(settings, item), "name", "")  # of what instances draw
+    name: str = getattr(items.item_value(settings, item), "name", "")  # the name by which instances draw it
     if item.group not in picking.BOXED or name:
         return False
     looks = [item, items.material_of(settings, item)]
@@ -69,7 +69,7 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     light = AMBIENT + (1 - AMBIENT) * np.abs((normals * seen).sum(1)) / np.maximum(lengths, 1e-30)
     colors = np.column_stack([base * light[:, None], np.ones(len(light))]).tolist()
     points = project(settings, corners.reshape(-1, 3), rect).reshape(-1, 3, 2)
-    is_closed = item.group == "solids" and value.kind != "plane"  # its back faces are hidden
+    is_closed = item.group == "solids" and value.kind != "plane"  # a closed solid hides its back faces
     is_back_face = is_closed & ((normals * seen).sum(1) > 0)
     # By their farthest corners: a ground is behind what stands on it.
     for k, distance in enumerate(((corners - eye) ** 2).sum(2).max(1).tolist()):

@@ -76,7 +76,7 @@ class AppState:
         self, session: Session, gpu: DeviceContext, session_path: Path | None = None, clock: Clock = time.perf_counter
     ):
         self.gpu, self.now = gpu, clock
-        self.device = "auto"  # as --device names it, for exports
+        self.device = "auto"  # the device of exports, by its name for --device
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
         self.work = SuspendableWork(lambda: self.wake())  # an action that may wait for a compiler
@@ -99,7 +99,7 @@ class AppState:
         self.code_typed_at = -1e9  # time of the last change of the code panel's text, in seconds of the clock
         self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
         self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
-        self.kept_sessions: list[KeptSession] = []  # as the open menu shows them
+        self.kept_sessions: list[KeptSession] = []  # the sessions that the menu Open lists
         self._session_path = session_path
         self._opened_session = session
         self._saved_session: Session | None = None

@@ -14,7 +14,7 @@ from renderer.system.process import module_child
 from renderer.system.progress import OFTEN
 
 MAX_LINE = 300  # characters of an error that are shown
-MAX_BYTES = 10_000  # of stderr that are read for its last line
+MAX_BYTES = 10_000  # most bytes of stderr that are searched for its last line
 
 
 class CommandChild:

@@ -99,8 +99,8 @@ class FileWatcher:
     """Compares modification time and size of files between polls."""
 
     def __init__(self):
-        self._stamps: dict[Path, tuple[int, int] | None] = {}  # of the files of the last poll; None: does not exist
-        self._folders: set[Path] = set()  # of these files: is_notified is asked in each turn of the main loop
+        self._stamps: dict[Path, tuple[int, int] | None] = {}  # stamp of each file at the last poll; None: no file
+        self._folders: set[Path] = set()  # kept because the main loop asks is_notified in each turn
         self._polled_at = 0.0  # time of the last poll, in seconds of the caller's clock
         self._listed: dict[Path, tuple[float, set[Path]]] = {}  # by folder: time of its listing, and its files
         self._subject: Hashable = None  # the subject of the last is_due()

@@ -52,7 +52,7 @@ def show_again(state: PanelsState) -> None:
     """Shows the documents of a state in its panels. `panel.base` is the TOML text of a panel's document (Document)."""
     for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
         panel.base = document.base
-        if file.original.path != panel.original.path:  # of the same file, the text that is saved now counts
+        if file.original.path != panel.original.path:  # a panel of the same file keeps the text that is saved now
             panel.file = file
         panel.show(document.scene)
 

@@ -75,7 +75,7 @@ class PictureExport:
     child: CommandChild
     message: str = ""  # the result, once the export has ended
     is_canceled: bool = False
-    fraction: float = 0.0  # of the samples that are drawn
+    fraction: float = 0.0  # part of the samples that is drawn
     status: str = "starting"  # the fraction and the time left, in words
     _began: tuple[float, float] | None = field(default=None, repr=False)  # time and fraction of the first progress
 

@@ -88,7 +88,7 @@ def default_path() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.local/state"
     try:
         folder = Path(base).expanduser()
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # the user has no home folder
         folder = ensure_cache()
     return folder / "rayfold" / "session.json"
 

@@ -537,7 +537,7 @@ STAMP(dc_hyperbolictile, SIDE = 2, zoom = 1) {
     p = scaled((real)(zoom), p.x, p.y);
     real px = vnorm(p.x, p.y), py = rough_angle(p.y, p.x), count = zero_real();
     mask outside = px > 1.0f, run = px == px;
-    float center = 1.5537739740f;  // of the circle of the third mirror
+    float center = 1.5537739740f;  // center of the third mirror's circle
     for (int i = 0; i < 7; i++) {
         mask turn = run;
         for (int j = 1; j < 8; j++) {

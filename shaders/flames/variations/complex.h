@@ -237,7 +237,7 @@ VARIATION(trig, reciprocalpow = 1, log_dividepow = 0, sqrtpow = 0, exppow = 0, l
     }
     if (atanpow != 0.0f) sum = plus_scaled(sum, k * atanpow, swapped(complex_artanh(swapped(z))));
     Pair cx = circle(z.x), hy = hyperbola(z.y), hx = hyperbola(z.x), cy = circle(z.y);
-    Pair sine = pair(cx.y * hy.x, cx.x * hy.y), cosine = pair(cx.y * hy.y, cx.x * hy.x);  // as the origin's
+    Pair sine = pair(cx.y * hy.x, cx.x * hy.y), cosine = pair(cx.y * hy.y, cx.x * hy.x);  // of z
     Pair sinh_of = pair(hx.y * cy.x, hx.x * cy.y), cosh_of = pair(hx.x * cy.x, hx.y * cy.y);
     if (sinpow != 0.0f) sum = plus_scaled(sum, w * sinpow, sine);
     if (cospow != 0.0f) sum = plus_scaled(sum, w * cospow, cosine);

@@ -59,12 +59,12 @@ VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius =
     float narrows = outer_blur_radius - inner_blur_radius;
     int nodes = display_nodes > 0.0f, tubes = display_junctions > 0.0f, blurs = outer_blur_radius > 1e-6f;
     mask first = last < 0.0f;
-    real own = inner_blur_radius + narrows * deep, next = inner_blur_radius + narrows * last;
-    float share = !nodes || !blurs ? -1.0f : tubes ? 0.333f : 2.0f;  // of the spheres
+    real radius = inner_blur_radius + narrows * deep, next_radius = inner_blur_radius + narrows * last;
+    float share = !nodes || !blurs ? -1.0f : tubes ? 0.333f : 2.0f;  // share of the points on the spheres
     mask node = first || shape < share;
-    real ball = junction_scale * (first ? (real)(inner_blur_radius) : tubes ? own : next);
+    real ball = junction_scale * (first ? (real)(inner_blur_radius) : tubes ? radius : next_radius);
     real cx = dy * bz - dz * by, cy = dz * bx - dx * bz, cz = dx * by - dy * bx;
-    real wide = (own + (next - own) * along) / sqrt(cx * cx + cy * cy + cz * cz + 1e-20f);
+    real wide = (radius + (next_radius - radius) * along) / sqrt(cx * cx + cy * cy + cz * cz + 1e-20f);
     if (!blurs) wide = zero_real();
     if (!nodes || !blurs) {
         ball = zero_real();

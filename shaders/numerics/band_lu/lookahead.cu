@@ -21,7 +21,7 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
 
 // The rows of U in block columns first_block, first_block + devices, ... (as many as the launch has groups for):
 // interchanges rows by the pivots of panel i and solves with the unit lower triangle of the panel. One warp per column;
-// a lane holds every 32nd row: own[q] is row q * 32 + lane of the S rows of U, moved[q] the element that the panel's
+// a lane holds every 32nd row: kept[q] is row q * 32 + lane of the S rows of U, moved[q] the element that the panel's
 // interchanges move to pivot row ipiv[q * 32 + lane]. `pivots_at`: index of the panel's first pivot.
 KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, PANEL_PARAMETERS,
                            const int i, const int first_block, STORAGE_PARAMETERS) {
@@ -31,7 +31,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
     int thread = (int)local_index(), lane = thread % 32, c = (int)group_index() * GROUP_WARPS + thread / 32,
         t = first_block + c / S * devices;
     GLOBAL REAL *column_values = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)(c % S) * (ulong)ld;
-    REAL strip[STRIP_LOADS], own[ROWS_PER_LANE], moved[ROWS_PER_LANE];
+    REAL strip[STRIP_LOADS], kept[ROWS_PER_LANE], moved[ROWS_PER_LANE];
     load_strip(panel + at, panel_ld, thread, strip);
     for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
     BARRIER();
@@ -43,7 +43,7 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
     }
     BARRIER();
     UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) {
-        own[q] = column_values[from[q * 32 + lane]];
+        kept[q] = column_values[from[q * 32 + lane]];
         moved[q] = column_values[from[S + q * 32 + lane]];
     }
     WARP_BARRIER();
@@ -61,14 +61,14 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         NO_UNROLL for (int start = 0; start < STRIP; start += 4) {
             UNROLL for (int k = start; k < start + 4; k++) {
                 int row = first % 32 + k;
-                REAL solved = warp_shuffle(own[first / 32], row);
+                REAL solved = warp_shuffle(kept[first / 32], row);
                 LOCAL const REAL *factor = lower + k * S + lane;
-                if (lane > row) own[first / 32] -= factor[first / 32 * 32] * solved;
-                UNROLL for (int q = first / 32 + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
+                if (lane > row) kept[first / 32] -= factor[first / 32 * 32] * solved;
+                UNROLL for (int q = first / 32 + 1; q < ROWS_PER_LANE; q++) kept[q] -= factor[q * 32] * solved;
             }
         }
     }
-    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) column_values[q * 32 + lane] = own[q];
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) column_values[q * 32 + lane] = kept[q];
 }
 
 #define TILE_SIDE 64

@@ -48,7 +48,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
     LOCAL_ARRAY(REAL, exchanged, GROUP_SIZE);
 #endif
     int thread = (int)local_index(), first_rhs = (int)group_index() * RHS_PER_GROUP,
-        local_row = thread - FIRST_SOLVING;  // of the step's block, negative above it
+        local_row = thread - FIRST_SOLVING;  // row in the step's block, negative above it
     bool solves = local_row >= 0 && local_row < S;
     for (int e = thread; e < RHS_PER_GROUP * HELD; e += GROUP_SIZE) {
         int m = first_rhs + e / HELD, row = (UPPER ? padded_n - HELD : 0) + e % HELD;

@@ -30,7 +30,7 @@ KERNEL solve_step(GLOBAL const REAL *matrix, GLOBAL const REAL *source, GLOBAL R
                   const int u, const int ld) {
     LOCAL_ARRAY(REAL, solved, S * RHS_PER_GROUP);
     LOCAL_ARRAY(REAL, columns, S * TILE);
-    LOCAL_ARRAY(REAL, inverse, UPPER ? S : 1);  // of U's diagonal
+    LOCAL_ARRAY(REAL, inverse, UPPER ? S : 1);  // reciprocals of U's diagonal
     int thread = (int)local_index(), spans = max((outside + GROUP_SIZE - 1) / GROUP_SIZE, 1);
     int span = (int)group_index() % spans, first_rhs = (int)group_index() / spans * RHS_PER_GROUP;
     int outside_row = span * GROUP_SIZE + thread, row = FIRST_OUTSIDE + outside_row;

@@ -229,12 +229,12 @@ transposed_sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL 
                                                                  : 0;
         }
 #else
-        for (int own = rank * GROUP_SIZE + thread; own < S + outside; own += CLUSTER * GROUP_SIZE) {
-            int target = SOURCE_ROW(own), first_final = i ? window - S : 0;
+        for (int element = rank * GROUP_SIZE + thread; element < S + outside; element += CLUSTER * GROUP_SIZE) {
+            int target = SOURCE_ROW(element), first_final = i ? window - S : 0;
             UNROLL for (int m = 0; m < RHS_PER_GROUP; m++) {
                 if (first_rhs + m >= nrhs) continue;
                 ulong at = (ulong)(first_rhs + m) * (ulong)reach;
-                REAL value = own < S ? solved[m * S + S - 1 - own] : now[at + (ulong)(own - S)];
+                REAL value = element < S ? solved[m * S + S - 1 - element] : now[at + (ulong)(element - S)];
                 if (target >= first_final)
                     solution[(ulong)(first_rhs + m) * (ulong)padded_n + (ulong)(i * S + target)] = value;
                 else

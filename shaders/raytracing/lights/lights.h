@@ -257,7 +257,7 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
     float offset = dot_fma(origin - s.point, s.normal);
     float t_min = offset * cosine < 0.0f ? -2.5f * offset / cosine : 0.0f;
     float t_max = light.distance * 0.9999f - (SHADOW_RAYS_CROSS ? t_min : 0.0f);  // the ray begins at t_min
-    if (SHADOW_RAYS_CROSS && !(t_max > 0.0f)) return false;  // it would begin behind the light
+    if (SHADOW_RAYS_CROSS && !(t_max > 0.0f)) return false;  // the shadow ray would begin behind the light
     ray->direction = with_w(light.direction, light.distance < FLT_MAX ? t_max : FLT_MAX);
     ray->contribution = with_w(xyz(bsdf) * light.radiance * inverse_pdf, t_min);
     if (LIGHT_PASSES) ray->group = light.group;

@@ -7,6 +7,7 @@
 // in nanometers and the phase `shift` of each channel in radians.
 DEVICE float3 film_response(float difference, float3 shift) {
     float phase = 2.0f * PI * difference * 1e-9f, p2 = phase * phase;
+    // Gaussians in 1 / wavelength that fit the CIE curves; X has two peaks, and the second is added below.
     float3 value = make_float3(5.4856e-13f, 4.4201e-13f, 5.2481e-13f);
     float3 position = make_float3(1.6810e+06f, 1.7953e+06f, 2.2084e+06f);
     float3 variance = make_float3(4.3278e+09f, 9.3046e+09f, 6.6121e+09f);

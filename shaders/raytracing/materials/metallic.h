@@ -18,7 +18,7 @@ typedef struct {
     Frame frame;
     real3 v, color, body;  // view direction in `frame`; F0 of the metal; albedo of the diffuse lobe
     real metallic, roughness, lambda_v, ms_boost;  // smith_lambda and ms_boost of v (microfacet.h)
-    real specular_probability;  // of sampling the specular lobe
+    real specular_probability;  // probability to sample the specular lobe
 } MetallicLobes;
 
 // Returns the lobes at a surface with this unit shading normal, for a unit ray direction in world space.

@@ -301,7 +301,7 @@ DEVICE float principled_mirror_fraction(const Material m, const Surface s) {
 DEVICE float principled_guided_fraction(const Material m) {
     return GUIDED_GLOSSY * (1.0f - m.transmission) * (m.roughness >= GUIDED_ROUGHNESS ? 1.0f : 1.0f - m.metallic);
 }
-DEVICE bool principled_is_lit_from_behind(const Material m) { return false; }  // its guided lobes reflect
+DEVICE bool principled_is_lit_from_behind(const Material m) { return false; }  // the lobes that are guided only reflect
 DEVICE bool principled_has_medium(const Material m) {
     bool lets_pass = (TRANSMISSION && m.transmission > 0.0f) || (DIFFUSE_TRANSMISSION && m.diffuse_transmission > 0.0f);
     return lets_pass && m.thickness > 0.0f;

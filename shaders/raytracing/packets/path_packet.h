@@ -7,7 +7,7 @@
 typedef struct {
     Packet rays, shadows;
     Floats32 bsdf_pdf, throughput[3], radiance[3];
-    Floats32 contribution[3];  // that each shadow ray adds if it is unoccluded
+    Floats32 contribution[3];  // radiance that each shadow ray adds if it is unoccluded
 #if REFRACTION
     Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/volumes/media.h)
 #endif

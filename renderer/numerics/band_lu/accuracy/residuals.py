@@ -63,19 +63,19 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
 
     def work(block: slice) -> None:
         """The residuals of a block of rows: b - A x in two floats, and the sums of magnitudes."""
-        first = max(block.start - kl, 0)  # of the columns in these rows, whose halves stay in the cache
+        first = max(block.start - kl, 0)  # first column of these rows; the halves of x from here stay in the cache
         with np.errstate(over="ignore", invalid="ignore"):
             negated = -x[first : block.stop + ku]
             halves = split(negated)
             errors = np.zeros_like(b[block])  # sums of the errors of additions and products; only these sums round
             for d, columns, rows in diagonals(ab, kl, ku, block):
                 a = ab[d, columns, None].astype("f8", copy=False)
-                own = slice(columns.start - first, columns.stop - first)
-                product = a * negated[own]
+                part = slice(columns.start - first, columns.stop - first)
+                product = a * negated[part]
                 errors_of_rows = errors[rows.start - block.start : rows.stop - block.start]
                 values[rows], error = two_sum(values[rows], product)
                 errors_of_rows += error
-                errors_of_rows += product_error(product, split(a), (halves[0][own], halves[1][own]))
+                errors_of_rows += product_error(product, split(a), (halves[0][part], halves[1][part]))
                 size[rows] += np.abs(product, out=product)
             values[block] += errors
 

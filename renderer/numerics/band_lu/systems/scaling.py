@@ -98,8 +98,8 @@ def _maxima(ab: np.ndarray, kl: int, ku: int) -> np.ndarray:
     for block in row_blocks(ab.shape[1], 1):
         for d, columns, rows in diagonals(ab, kl, ku, block):
             sizes = np.abs(ab[d, columns])
-            for largest, own in zip(maxima, (rows, columns), strict=True):
-                np.maximum(largest[own], sizes, out=largest[own])
+            for largest, lines in zip(maxima, (rows, columns), strict=True):
+                np.maximum(largest[lines], sizes, out=largest[lines])
     if not np.isfinite(maxima[1]).all():
         checked_max_abs(ab, kl, ku)  # names the element
     return maxima
@@ -120,8 +120,8 @@ def _largest(exponents: np.ndarray, kl: int, ku: int, of_rows: bool, others: np.
     """The largest exponent (n,) int16 of each row, after columns are scaled by 2^others; or of each column likewise."""
     largest = np.full(exponents.shape[1], OF_ZERO, "i2")
     for d, columns, rows in diagonals(exponents, kl, ku):
-        own, other = (rows, columns) if of_rows else (columns, rows)
-        np.maximum(largest[own], exponents[d, columns] + others[other], out=largest[own])
+        lines, crossed = (rows, columns) if of_rows else (columns, rows)
+        np.maximum(largest[lines], exponents[d, columns] + others[crossed], out=largest[lines])
     return largest
 
 
@@ -139,9 +139,9 @@ def _least_squares_exponents(exponents: np.ndarray, kl: int, ku: int) -> np.ndar
     r, c, before = np.zeros(n, "f4"), np.zeros(n, "f4"), np.full(n, np.inf, "f4")
     sums, counts = np.zeros((2, n), "f4"), np.zeros((2, n), "f4")  # by row in [0], by column in [1]
     for rows, columns, is_nonzero, exponent in terms:
-        for k, own in enumerate((rows, columns)):
-            counts[k, own] += is_nonzero
-            sums[k, own] += np.where(is_nonzero, exponent, 0)
+        for k, lines in enumerate((rows, columns)):
+            counts[k, lines] += is_nonzero
+            sums[k, lines] += np.where(is_nonzero, exponent, 0)
     for _ in range(SWEEPS):
         if np.abs(before - c).max() < SETTLED:
             break
@@ -149,7 +149,7 @@ def _least_squares_exponents(exponents: np.ndarray, kl: int, ku: int) -> np.ndar
         for k, (average, other) in enumerate(((r, c), (c, r))):
             total = sums[k].copy()
             for rows, columns, is_nonzero, _exponent in terms:
-                own, others = (columns, rows) if k else (rows, columns)
-                total[own] += other[others] * is_nonzero
+                lines, crossed = (columns, rows) if k else (rows, columns)
+                total[lines] += other[crossed] * is_nonzero
             np.divide(total, -counts[k], out=average)
     return np.rint(c).astype("i2")

@@ -52,7 +52,7 @@ class System:
         is_copy = overwrite_ab or not np.shares_memory(ab, band.ab)
         scaled = self.scaling.apply(ab, self.kl, self.ku, ab if is_copy else None) if self.scaling else ab
         self._scaled = scaled
-        self._extended: ExtendedFactors | None = None  # of the last solution with `extended`
+        self._extended: ExtendedFactors | None = None  # factors of the last solution with `extended`
         keeps_band = self.residual_device is not None and pays(self.residual_device, scaled)
         self.lu = BandedLU(
             scaled, self.kl, self.ku, devices, block, precision,
