@@ -1,6 +1,6 @@
 // Chaotic maps with an attractor, orbits of such maps, and iterated function systems.
-// Grammar, given names and shared functions: shaders/flames/variation.h. The result of a REPLACING function replaces the
-// sum of the terms before it. mcarpet_x is the parameter x of mcarpet, where x is the point's.
+// Grammar, given names and shared functions: shaders/flames/variation.h. A REPLACING function's result replaces the sum
+// of the terms before it. mcarpet_x is the parameter x of mcarpet, where x is the point's.
 
 // Origin: flam3
 
@@ -11,18 +11,23 @@ VARIATION(pdj, a = 0, b = 0, c = 0, d = 0) {
 
 // Origin: JWildfire
 
+// C. Pickover's Clifford attractor.
 VARIATION(clifford_js, a = -1.4, b = 1.6, c = 1, d = 0.7) {
     return scaled(weight, sine_of(a * y) + c * cosine_of(a * x), sine_of(b * x) + d * cosine_of(b * y));
 }
 
+// J. Svensson's attractor.
 REPLACING(svensson_js, a = 1.4, b = 1.56, c = 1.4, d = -6.56) {
     return scaled(weight, d * sine_of(a * x) - sine_of(b * y), c * cosine_of(a * x) + cosine_of(b * y));
 }
 
+// M. Henon's map.
 VARIATION(henon, a = 0.5, b = 1, c = 1) { return scaled(weight, c - a * x * x + y, b * x); }
 
+// R. Lozi's map: Henon's with |x| in place of x^2.
 VARIATION(lozi, a = 0.5, b = 1, c = 1) { return scaled(weight, c - a * magnitude(x) + y, b * x); }
 
+// One of m similar copies, moved around the unit circle.
 VARIATION(woggle_js, m = 2) {
     float r = sqrt(1.25f) * sqrt(m);
     real n = random_index(uniform(random), m), half_n = floor_of(0.5f * n), k = 1.0f / (sqrt(3.0f) * vnorm(x, y));
@@ -45,16 +50,19 @@ DEVICE Pair one_of_three(Random *random, Pair a, Pair b, Pair c) {
     return choose2(u < 0.333f, a, choose2(v < 0.666f, b, c));
 }
 
+// One of three half-sized copies.
 VARIATION(hadamard_js) {
     return scaled_pair(weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(0.5f * y, -0.5f * x - 0.5f),
                                             pair(-0.5f * y - 0.5f, 0.5f * x)));
 }
 
+// One of three maps: two shrink and rotate, one exchanges x and y.
 VARIATION(threepoint_js) {
     Pair first = pair(0.5f * (x - y) + 0.5f, 0.5f - 0.5f * (x + y));
     return scaled_pair(weight, one_of_three(random, first, pair(y, x), pair(0.5f - 0.5f * y, 0.5f - 0.5f * x)));
 }
 
+// One of three maps: halving, or projective maps.
 VARIATION(invtree_js) {
     real u = 1.0f / (x + 1.0f), v = 1.0f / (y + 1.0f);
     return scaled_pair(
@@ -67,6 +75,7 @@ VARIATION(mcarpet, x = 1, y = 0.75, twist = 0.5, tilt = -0.25) {
     return scaled(weight, k * x * mcarpet_x + 1.0f - twist * x * x + y, k * y * mcarpet_y + tilt * x);
 }
 
+// P. de Jong's attractor with a third coordinate.
 VARIATION_3D(pdj3D, a = 1, b = 2, c = 3, d = 4, e = 2, f = 0, g = 2, h = 0) {
     real u = sine_of(a * y) - cosine_of(b * x), v = sine_of(c * x) - cosine_of(d * y);
     real w = weight * (sine_of(e * y) - cosine_of(f * z)) * cosine_of(g * x) + sine_of(h * z);
@@ -132,6 +141,7 @@ VARIATION(apocarpet_js) {
     return scaled(weight, first ? p : last ? q : r * x + u, first ? q : last ? p : r * y + v);
 }
 
+// A third of the size at one of two places, or an inversion of the radius.
 VARIATION(dustpoint) {
     real side = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f), r = vnorm(x, y), pick = uniform(random);
     mask far = pick < 0.5f, low = pick < 0.75f;
@@ -144,6 +154,7 @@ REPLACING(threeply, a = -55, b = -1, c = -42) {
     return scaled_pair(0.001f * weight, random_table_point(table, random));
 }
 
+// B. Martin's hopalong.
 VARIATION(hopalong, random = 1, a = 0.75, b = 0.5, c = 0.25, startx = 0, starty = 0) {
     return scaled_pair(weight, random_table_point(table, random));
 }
@@ -154,6 +165,7 @@ REPLACING(gumowski_mira, random = 1, step = 0.001, a = 0.000001, b = 0.05);
 
 VARIATION(macmillan, a = 1.6, b = 0.4, startx = 0.1, starty = 0.1);
 
+// B. Martin's map, as a step or without one; this one has no table.
 VARIATION(wallpaper_js, a = 1.156, b = -0.28, c = 21.288) {
     mask moves = uniform(random) < 0.5f;
     real u = y - sign_of(truncation(x)) * sqrt(magnitude(b * x - c));

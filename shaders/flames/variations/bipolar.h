@@ -26,6 +26,7 @@ VARIATION(elliptic) {
     return scaled(weight / (PI / 2.0f), angle_of(a, b), sign_positive(y) * logarithm_of(m + sqrt(e.x)));
 }
 
+// (sinh x, sin y) / (cosh x - cos y).
 VARIATION(foci) { return swapped(conjugate_cot(weight, 0.5f * y, 0.5f * x)); }
 
 // The conjugate of sqrt((z + weight) / (z - weight)), times weight (2 + spread).
@@ -37,6 +38,7 @@ VARIATION(flux, spread = 0) {
 
 // Origin: JWildfire
 
+// foci in space; a flat point's height is its angle.
 VARIATION_3D(foci_3D) {
     real e = 0.5f * exponential_of(x), n = 0.25f / e, a = z == 0.0f ? angle_of(y, x) : z;
     Pair c = circle(y), s = circle(a);
@@ -96,6 +98,7 @@ VARIATION(eMotion, move = 0, rotate = 0) {
     return scaled(weight, h.x * c.x, magnitude(h.y) * c.y);
 }
 
+// The square root of (z - 1) / (z + 1) in the angle, |(z + 1) / (z - 1)| as the radius.
 VARIATION(deltaA) {
     real k = weight * sqrt((y * y + square(x + 1.0f)) / (y * y + square(x - 1.0f)));
     return from_polar(k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));
@@ -114,6 +117,7 @@ VARIATION(bMod, radius = 1, distance = 0) {
     return from_bipolar(weight, magnitude(b.x) < radius ? t : b.x, b.y);
 }
 
+// bipolar with free coefficients.
 VARIATION(bipolar2, shift = 0, a = 1, b = 2, c = 0.5, d = 1, e = 2, f1 = 0.25, g1 = 1, h = 1) {
     real r2 = (x * x + y * y) * g1, t = r2 + a, u = b * x;
     real v = wrap(c * angle_of(e * y, r2 - d) - 0.5f * PI * shift, (real)(0.5f * PI));
@@ -122,6 +126,7 @@ VARIATION(bipolar2, shift = 0, a = 1, b = 2, c = 0.5, d = 1, e = 2, f1 = 0.25, g
     return scaled(weight, none ? zero_real() : k, none ? zero_real() : (2.0f / PI) * v * h);
 }
 
+// elliptic, split along both axes, in a random half plane.
 VARIATION(spliptic_bs, x = 0.05, y = 0.05) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(greatest(e.y / m * (1.0f + magnitude(a)), zero_real()));
@@ -130,6 +135,7 @@ VARIATION(spliptic_bs, x = 0.05, y = 0.05) {
     return pair(x >= 0.0f ? u + spliptic_bs_x : u - spliptic_bs_x, uniform(random) < 0.5f ? v : -v);
 }
 
+// elliptic with free coefficients, in a random half plane.
 VARIATION(elliptic2, a1 = 1, a2 = 1, a3 = 0, b1 = 2, b2 = 1, c = 0.5, d = 1, e = 0.5, f = 1, g = 1, h = 2) {
     real t = x * x + y * y + a1, m = c * (sqrt(t + b1 * x) + sqrt(t - b1 * x)), a = x / m * a2;
     real b = root_safe(d - a * a) * b2;
@@ -147,11 +153,13 @@ VARIATION(eRotate, rotate = 0) {
     return scaled(weight, m * c.x, sqrt(e.x * (m + 1.0f)) * c.y);
 }
 
+// In elliptic coordinates: mu is scaled and moved, nu rotates.
 VARIATION(ePush, push = 0, dist = 1, rotate = 0) {
     Pair e = elliptic_coordinates(x, y);
     return from_elliptic(weight, area_cosine_1p(e.x) * dist + push, e.y + rotate);
 }
 
+// In elliptic coordinates: nu turns in proportion to mu, and to 1 / mu.
 VARIATION(eSwirl, in = 1.2, out = 0.2) {
     Pair e = elliptic_coordinates(x, y);
     real mu = area_cosine_1p(e.x);
@@ -168,6 +176,7 @@ VARIATION(elliptic_mirrory) {
 
 // Origin: Fractorium
 
+// The angles nu of elliptic coordinates about the x axis and about the y axis.
 VARIATION(block) {
     Pair h = elliptic_terms(x, y), v = elliptic_terms(y, x);
     real m = 1.0f + h.x, n = 1.0f + v.x, a = x / m, b = y / n;
@@ -181,6 +190,7 @@ DEVICE real collided(real nu, float num, float a) {
     return n * slice + remainder_of(even ? nu + turn : nu - turn, slice);
 }
 
+// In bipolar coordinates: slices of sigma turn (collided).
 VARIATION(bCollide, num = 1 [1e-10, 1e9], a = 0) {
     real right = (x + 1.0f) * (x + 1.0f) + y * y, left = (x - 1.0f) * (x - 1.0f) + y * y;
     real tau = 0.5f * (logarithm_of(right) - logarithm_of(left));
@@ -195,6 +205,7 @@ DEVICE Pair elliptic_mu_nu(real x, real y) {
     return pair(area_cosine_1p(e.x), y < 0.0f ? -nu : nu);
 }
 
+// In elliptic coordinates: slices of nu turn (collided).
 VARIATION(eCollide, num = 1 [1, 1e9], a = 0) {
     Pair e = elliptic_mu_nu(x, y);
     real nu = collided(magnitude(e.y), num, a);
@@ -217,6 +228,7 @@ VARIATION(eScale, scale = 1 [0, 1], angle = 0) {
     return from_elliptic(weight, e.x * scale, nu);
 }
 
+// deltaA.
 VARIATION(deltaa) {
     real k = sqrt(y * y + (x + 1.0f) * (x + 1.0f)) / sqrt(y * y + (x - 1.0f) * (x - 1.0f));
     return from_polar(weight * k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));

@@ -3,16 +3,19 @@
 
 // Origin: flam3
 
+// A random fraction of x and of y, as cosine and sine of a random angle.
 VARIATION(noise) {
     Pair c = circle(TWO_PI * uniform(random));
     return scaled(weight * uniform(random), x * c.x, y * c.y);
 }
 
+// A random point of a disc, denser in the middle.
 VARIATION(blur) {
     Pair c = circle(TWO_PI * uniform(random));
     return scaled_pair(weight * uniform(random), c);
 }
 
+// A random point around the origin, its radius about Gaussian.
 VARIATION(gaussian_blur) {
     Pair c = circle(TWO_PI * uniform(random));
     return scaled_pair(weight * gauss4(random), c);
@@ -33,6 +36,7 @@ VARIATION(pie, slices = 6, rotation = 0, thickness = 0.5) {
     return scaled_pair(weight * uniform(random), c);
 }
 
+// A random point of a square of side 1.
 VARIATION(square) {
     real u = uniform(random) - 0.5f;
     return scaled(weight, u, uniform(random) - 0.5f);
@@ -44,6 +48,7 @@ VARIATION(rays) {
     return scaled(k, cosine_of(x), sine_of(y));
 }
 
+// x times the sum and difference of cosine and sine of a random part of the radius.
 VARIATION(blade) {
     Pair c = circle(uniform(random) * weight * vnorm(x, y));
     return scaled(weight * x, c.x + c.y, c.x - c.y);
@@ -57,11 +62,13 @@ PRE(pre_blur) {
 
 // Origin: JWildfire
 
+// blade with a height.
 VARIATION_3D(blade3D) {
     Pair c = circle(uniform(random) * weight * vnorm(x, y));
     return triple(weight * x * (c.x + c.y), weight * x * (c.x - c.y), weight * y * (c.y - c.x));
 }
 
+// pie with the height sin r.
 VARIATION_3D(pie3D, slices = 7, rotation = 0, thickness = 0.5) {
     real slice = truncation(uniform(random) * slices + 0.5f);
     Pair c = circle(rotation + TWO_PI * (slice + uniform(random) * thickness) / slices);
@@ -69,6 +76,7 @@ VARIATION_3D(pie3D, slices = 7, rotation = 0, thickness = 0.5) {
     return scaled3(r, c.x, c.y, sine_of(r));
 }
 
+// A random point of a cube of side 1.
 VARIATION_3D(square3D) {
     real u = weight * (uniform(random) - 0.5f), v = weight * (uniform(random) - 0.5f);
     return triple(u, v, weight * (uniform(random) - 0.5f));
@@ -83,35 +91,41 @@ VARIATION_3D(exblur, dist = 0.5, r = 0.25, x_origin = 0, y_origin = 0, z_origin 
     return scaled3(k, sv * t.x + s * a.x, sv * t.y + s * a.y, cv + r * b.x);
 }
 
+// A random point of a disc, its radius spread by an arc cosine.
 VARIATION(sineblur, power = 1) {
     Pair c = circle(TWO_PI * uniform(random));
     real u = uniform(random), v = power_of(u, (real)(fmax(power, 0.0f)));
     return scaled(weight / PI * arccosine(2.0f * v - 1.0f), c.x, c.y);
 }
 
+// A random point around the origin of space.
 VARIATION_3D(blur3D) {
     Pair a = circle(TWO_PI * uniform(random)), b = circle(PI * uniform(random));
     real r = weight * gauss4(random);
     return triple(r * b.y * a.x, r * b.y * a.y, r * b.x);
 }
 
+// Moves the point by a random part of `length` in the direction `angle`.
 VARIATION(blur_linear, length = 1, angle = 0.5) {
     real r = length * uniform(random);
     Pair c = circle((real)(angle));
     return scaled(weight, x + r * c.x, y + r * c.y);
 }
 
+// Scales by a random factor from 1 to 1 + length about (x, -y).
 VARIATION(blur_zoom, length = 0.24, x = 0.2, y = -0.1) {
     real k = 1.0f + length * uniform(random);
     return scaled(weight, (x - blur_zoom_x) * k + blur_zoom_x, (y + blur_zoom_y) * k - blur_zoom_y);
 }
 
+// A random point of a disc, from a square by perimeters.
 VARIATION(blur_circle) {
     real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
     Pair p = square_to_disc(u, v);
     return from_polar(weight * p.x, p.y);
 }
 
+// A random point of a disc, evenly.
 VARIATION(circleblur) {
     real r = sqrt(uniform(random));
     return from_polar(weight * r, TWO_PI * uniform(random));
@@ -170,20 +184,24 @@ VARIATION_3D(waveblur_wf, count = 5, phase = 0, amplitude_z = 0.5, damping_z = 0
     return triple(r * c.x, r * c.y, weight * h);
 }
 
+// A random height.
 VARIATION_3D(zblur) { return triple(zero_real(), zero_real(), weight * gauss4(random)); }
 
+// Moves the point at random, in proportion to the squared distance from an origin.
 VARIATION_3D(farblur, x = 1, y = 1, z = 1, x_origin = 0, y_origin = 0, z_origin = 0) {
     real r = weight * (square(x - x_origin) + square(y - y_origin) + square(z - z_origin)) * gauss4(random);
     Pair u = circle(TWO_PI * uniform(random)), v = circle(TWO_PI * uniform(random));
     return triple(x + farblur_x * r * v.y * u.x, y + farblur_y * r * v.y * u.y, z + farblur_z * r * v.x);
 }
 
+// Moves the point at random, in proportion to the distance beyond `offset` from a center.
 REPLACING(rblur, strength = 1, offset = 1, center_x = 0, center_y = 1) {
     real r = greatest(vnorm(x - center_x, y - center_y) - offset, zero_real()) * (2.0f * strength);
     real u = x + (uniform(random) - 0.5f) * r;
     return scaled(weight, u, y + (uniform(random) - 0.5f) * r);
 }
 
+// A random point of a rectangle.
 REPLACING(rect_wf, x0 = -0.5, x1 = 0.5, y0 = -0.5, y1 = 0.5) {
     real u = uniform(random);
     return scaled(weight, x0 + (x1 - x0) * u, y0 + (y1 - y0) * uniform(random));
@@ -271,7 +289,7 @@ DEVICE Pair blurred_beyond(float weight, real x, real y, real far, float radius,
     mask moves = far > radius;
     return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
 }
-// Radius and angle of a point of the edge of a star: at the fraction f of side n, whose odd sides bend by `way` 1 or -1.
+// Radius and angle of a point on a star's edge: at the fraction f of side n. Odd sides bend by `way`, 1 or -1.
 DEVICE Pair star_point(float power, float range, real n, real f, float way) {
     Pair tip = circle((real)(PI / power));
     real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);

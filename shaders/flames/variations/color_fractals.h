@@ -138,6 +138,7 @@ STAMP(dc_kaleidoscopic, SIDE = 2, seed = 10000, time = 0, sides = 8 [2, 20], zoo
     return kaleidoscopic(scaled((real)(zoom), p.x, p.y), time, sides, zoom, p1 * 0.4f, radial);
 }
 
+// dc_kaleidoscopic on random pixels.
 PIXEL_STAMP(glsl_kaleidoscopic, SIDE = 2, Density_Pixels = 1000000, Seed = 10000, time = 0, Sides = 8 [2, 20],
             zoom = 0 [0, 1], P1 = 0 [0, 1], Radial = 0, Gradient = 0) {
     p = scaled((real)(12.0f * (0.1f + zoom)), p.x, p.y);
@@ -162,6 +163,7 @@ STAMP(dc_kaliset, SIDE = 2, Seed = 10000, time = 200 [1, 1000], zoom = 0.5 [0.01
     return triple(cosine_of(0.5f * sum), cosine_of(sum), cosine_of(2.0f * sum));
 }
 
+// dc_kaliset on random pixels.
 PIXEL_STAMP(glsl_kaliset, SIDE = 20, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 200 [1, 1000],
             N = 60 [1, 100], ShiftX = -0.22 [-5, 5], ShiftY = -0.21 [-5, 5], Gradient = 0);
 
@@ -185,6 +187,7 @@ STAMP(dc_kaliset2, SIDE = 2, seed = 5000, time = 85.5 [1, 1000], zoom = 20 [1, 1
     return triple(cosine_of(c * redF), cosine_of(c * greenF), cosine_of(c * blueF));
 }
 
+// dc_kaliset2 on random pixels.
 PIXEL_STAMP(glsl_kaliset2, SIDE = 20, Density_Pixels = 1000000 [100, 10000000], Seed = 5000, time = 85.5 [1, 1000],
             N = 100 [1, 100], radio = 1 [0.1, 10], ShiftX = -0.356 [-1, 1], ShiftY = 0.686 [-1, 1],
             Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5], Gradient = 0);
@@ -212,12 +215,14 @@ DEVICE Triple mandala(Pair p, float a, float b, float sides, float multiply, flo
     return triple(red == 1.0f ? 1.0f - c.x : c.x, green == 1.0f ? 1.0f - c.y : c.y, blue == 1.0f ? 1.0f - c.z : c.z);
 }
 
+// mandala() at the point times 5.5 - scale.
 STAMP(dc_mandala, SIDE = 2, mX = 0.025, mY = -0.001245675, scale = 2, sides = 12, multiply = 1, loops = 64,
       iR = 0 [0, 1], iG = 0 [0, 1], iB = 1 [0, 1]) {
     Pair q = scaled((real)(5.5f - scale), p.x, p.y);
     return mandala(q, mX, mY, sides, multiply, loops, iR, iG, iB);
 }
 
+// mandala() on random pixels, with whole numbers of sides, steps and multiples.
 PIXEL_STAMP(glsl_mandala, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000 [100, 10000000], mX = 0.025,
             mY = -0.001245675, scale = 2, sides = 12, multiply = 1.5, loops = 64, iR = 0 [0, 1], iG = 0 [0, 1],
             iB = 1 [0, 1], Gradient = 0 [0, 1]) {
@@ -273,6 +278,7 @@ STAMP(dc_mandelbox2D, zoom = 7, seed = 10000, time = 0) {
                   0.5f * cosine_of(3.0f * d + 1.0f) + 0.5f);
 }
 
+// dc_mandelbox2D on random pixels.
 PIXEL_STAMP(glsl_mandelbox2D, SIDE = 14, PRODUCT = 1, Density_Pixels = 1000000 [100, 10000000], seed = 10000, time = 0,
             Gradient = 0 [0, 1]);
 
@@ -358,6 +364,7 @@ STAMP(dc_kaleidocomplex, seed = 1000000, time = 0, iMax = 12 [1, 50], color = 2,
     return triple(cosine_of(c.x * redF), cosine_of(c.y * greenF), cosine_of(c.z * blueF));
 }
 
+// dc_kaleidocomplex on random pixels.
 PIXEL_STAMP(glsl_kaleidocomplex, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, iMax = 12 [1, 50],
             Color = 2, Red_Fac = 1 [0, 5], Green_Fac = 1 [0, 5], Blue_Fac = 1 [0, 5], Gradient = 0 [0, 1]);
 
@@ -407,12 +414,14 @@ DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float fo
                   1.1f * shade * blend((real)(0.15f), sum.y * each, l), shade * blend((real)(0.15f), sum.z * each, l));
 }
 
+// circuits() at the point.
 STAMP(dc_circuits, SIDE = 2, Seed = 1000000, time = 0, rate = 0.8, intensity = 0.9, focus = 1.5, pulse = 10, glow = 2,
       loops = 15, zoom = 1) {
     real light = zero_real();
     return circuits(p, time, rate, intensity, focus, pulse, loops, zoom, &light);
 }
 
+// circuits() on random pixels.
 VARIATION(glsl_circuits, Density_Pixels = 1000000 [100, 10000000], time = 0, rate = 0.8, intensity = 0.9, focus = 1.5,
           pulse = 10, glow = 2, loops = 15, zoom = 1, Gradient = 0 [0, 1]) {
     real u = uniform(random), v = uniform(random);
@@ -478,30 +487,36 @@ DEVICE Triple escape_count(int formula, Pair z, Pair c, float power, float most)
     return gray(count);
 }
 
+// The Mandelbrot set of z^power + c.
 ESCAPE(fract_mandelbrot_wf, xmin = -2.35, xmax = 0.75, ymin = -1.2, ymax = 1.2, clip_iter_min = 3, scale = 4,
        power = 2 [2, 100], offsetx = 0.55) {
     return escape_count(0, p, p, power, max_iter);
 }
 
+// A Julia set of z^power + c, with c = xseed + i yseed.
 ESCAPE(fract_julia_wf, xmin = -1, xmax = 1, ymin = -1.2, ymax = 1.2, clip_iter_min = 4, scale = 3.8, power = 2 [2, 100],
        xseed = 0.35, yseed = 0.09) {
     return escape_count(0, p, pair((real)(xseed), (real)(yseed)), power, max_iter);
 }
 
+// A Julia set of c (z - z^2).
 ESCAPE(fract_dragon_wf, xmin = -0.25, xmax = 1.2, ymin = -0.75, ymax = 0.75, clip_iter_min = 4, scale = 5, xseed = 1.4,
        yseed = 0.85, offsetx = -0.5) {
     return escape_count(1, p, pair((real)(xseed), (real)(yseed)), 2.0f, max_iter);
 }
 
+// The Mandelbrot set of c (z - 1 / z).
 ESCAPE(fract_meteors_wf, xmin = -1.7, xmax = 1.7, ymin = -1.1, ymax = 1.1, clip_iter_min = 3, scale = 5.7) {
     return escape_count(2, p, p, 1.0f, max_iter);
 }
 
+// A Julia set of c (z - 1 / z).
 ESCAPE(fract_pearls_wf, xmin = -2, xmax = 2, ymin = -2, ymax = 2, clip_iter_min = 1, scale = 2.45, xseed = 0,
        yseed = -0.31) {
     return escape_count(2, p, pair((real)(xseed), (real)(yseed)), 1.0f, max_iter);
 }
 
+// A Julia set of c z^2 - 1.
 ESCAPE(fract_salamander_wf, xmin = -2, xmax = 2, ymin = -2, ymax = 2, clip_iter_min = 1, scale = 2.45, xseed = 0.8,
        yseed = -0.15) {
     return escape_count(3, p, pair((real)(xseed), (real)(yseed)), 2.0f, max_iter);

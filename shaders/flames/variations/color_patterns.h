@@ -77,6 +77,7 @@ STAMP(dc_acrilic, seed = 10000, time = 0, zoom = 0.7, steps = 10 [3, 100], p1 = 
     return triple(cosine_of(c[0] * redf), cosine_of(c[1] * greenf), cosine_of(c[2] * bluef));
 }
 
+// dc_acrilic on random pixels.
 PIXEL_STAMP(glsl_acrilic, SIDE = 0.7, SHIFT = 0, Density_Pixels = 1000000, Seed = 10000, time = 0, Steps = 10 [3, 100],
             p1 = 12, p2 = 12, p3 = 12, p4 = 12, p5 = 75, p6 = 75, Red_Fac = 1, Green_Fac = 1, Blue_Fac = 1,
             Gradient = 0);
@@ -131,6 +132,7 @@ STAMP(dc_circlesblue, SIDE = 2, seed = 10000, time = 1 [1, 1000], zoom = 1 [0.01
     return triple(0.3f * sum.x, 0.3f * sum.y, 0.3f * sum.z);
 }
 
+// dc_circlesblue on random pixels.
 PIXEL_STAMP(glsl_circlesblue, SIDE = 2, Density_Pixels = 1000000, Seed = 10000, time = 1, Radiusy = 0.04,
             Bubles = 40 [1, 100], Gradient = 0);
 
@@ -198,6 +200,7 @@ STAMP(dc_grid3D, SIDE = 2, zoom = 1, Seed = 10000, time = 200) {
     return gray(c);
 }
 
+// dc_grid3D on random pixels.
 VARIATION(glsl_grid3D, Density_Pixels = 1000000, Seed = 10000, time = 200) {
     real u = uniform(random), v = uniform(random);
     Pair p = pixel_of(u, v, Density_Pixels);
@@ -393,6 +396,7 @@ STAMP(dc_squares, seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20], direction =
     return triple(cosine_of(c.x * redF), cosine_of(c.y * greenF), cosine_of(c.z * blueF));
 }
 
+// dc_squares on random pixels.
 PIXEL_STAMP(glsl_squares, Density_Pixels = 1000000 [100, 10000000], Seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20],
             Direction = 1 [0, 1], Red_Fac = 1.8 [0, 5], Green_Fac = 1.9 [0, 5], Blue_Fac = 2.2 [0, 5],
             Gradient = 0 [0, 1]);
@@ -432,6 +436,7 @@ STAMP(dc_starsfield, seed = 10000, time = 0, zdistance = 2 [2, 150], glow = 1 [0
     return gray(sum + glow * hash_of_two(q.x + time, q.y + time));
 }
 
+// dc_starsfield on random pixels.
 PIXEL_STAMP(glsl_starsfield, Density_Pixels = 1000000 [100, 10000000], Seed = 10000, time = 0, Z_distance = 2 [2, 150],
             Glow = 2 [0, 1], Gradient = 0 [0, 1]);
 

@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// exp(z - 1), with pi y as the angle.
 VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
 
 // z to the complex power (r + i i) / power, on a random branch.
@@ -22,6 +23,7 @@ VARIATION(escher, beta = 0) {
 
 VARIATION(exp) { return complex_exp(weight, x, y); }
 
+// The logarithm of z to a base.
 VARIATION(log, base = 2.718281828459045) {
     Pair p = pair(0.5f * logarithm_of(x * x + y * y), angle_of(y, x));
     if (base != 2.718281828459045f) p.x = p.x / logarithm_of((real)(base));  // flam3 knows no other base
@@ -79,6 +81,7 @@ VARIATION(cpow3_wf, r = 1, a = 0.1, divisor = 1, spread = 1, discrete_spread = 1
     return complex_exp(weight, c * l - d * angle, out);
 }
 
+// The logarithm of z, whose base acts on the real part alone.
 VARIATION(log_apo, base = 2.71828182845905) {
     real k = 0.5f / logarithm_of((real)(base));
     return scaled(weight, k * logarithm_of(x * x + y * y), angle_of(y, x));
@@ -126,6 +129,7 @@ DEVICE Pair complex_area(Pair z, float s) {
     return complex_log(pair(z.x + root.x, z.y + root.y));
 }
 
+// The area sine times 2 / pi.
 VARIATION(arcsinh) { return scaled_pair(weight * (2.0f / PI), complex_area(pair(x, y), 1.0f)); }
 
 DEVICE Pair complex_artanh(Pair z) {
@@ -133,6 +137,7 @@ DEVICE Pair complex_artanh(Pair z) {
     return pair(0.5f * l.x, 0.5f * l.y);
 }
 
+// The area tangent times 4 / pi.
 VARIATION(arctanh) { return scaled_pair(weight * (4.0f / PI), complex_artanh(pair(x, y))); }
 
 DEVICE Pair complex_reciprocal(Pair z) {
@@ -140,6 +145,7 @@ DEVICE Pair complex_reciprocal(Pair z) {
     return pair(k * z.x, -k * z.y);
 }
 
+// The area cotangent times 2 / pi, with real and imaginary part exchanged.
 VARIATION(acoth) {
     Pair z = complex_artanh(complex_reciprocal(pair(x, y)));
     return scaled(weight * (2.0f / PI), z.y, z.x);
@@ -151,12 +157,15 @@ DEVICE Pair of_either_sign(float weight, Pair z, real u) {
     return scaled(k, z.x, z.y);
 }
 
+// Either value of the area cosine.
 VARIATION(acosh) { return of_either_sign(weight, complex_area(pair(x, y), -1.0f), uniform(random)); }
 
+// Either value of the area cosine of 1 / z, with real and imaginary part exchanged.
 VARIATION(acosech) {
     return of_either_sign(weight, swapped(complex_area(complex_reciprocal(pair(x, y)), -1.0f)), uniform(random));
 }
 
+// The sqrt_ variations are either value of an inverse function of the root of z.
 VARIATION(sqrt_acosh) { return of_either_sign(weight, complex_area(complex_root(pair(x, y)), -1.0f), uniform(random)); }
 
 VARIATION(sqrt_acoth) {
@@ -175,6 +184,7 @@ VARIATION(sqrt_asinh) { return of_either_sign(weight, complex_area(complex_root(
 
 VARIATION(sqrt_atanh) { return of_either_sign(weight, complex_artanh(complex_root(pair(x, y))), uniform(random)); }
 
+// The area secant times 2 / pi, moved by 1 toward the axis and mirrored below it.
 VARIATION(arcsech2) {
     Pair z = complex_reciprocal(pair(x, y)), a = complex_root(pair(z.x - 1.0f, z.y));
     Pair b = complex_times(complex_root(pair(z.x + 1.0f, z.y)), a), l = complex_log(pair(z.x + b.x, z.y + b.y));
@@ -309,6 +319,7 @@ VARIATION(complex, cospow = 1, cosx1 = 1, cosx2 = 1, cosy1 = 1, cosy2 = 1, coshp
     return scaled_pair(weight, sum);
 }
 
+// z times (c + 1)^(2 / power), over (1 + c z^power)^(2 / power).
 VARIATION(murl2, c = 0.1, power = 3) {
     float inverse = power != 0.0f ? 1.0f / power : 1e11f;
     real k =
@@ -325,6 +336,7 @@ DEVICE real random_sheet(Random *random) {
     return magnitude(k) < 3.0f ? k : zero_real();
 }
 
+// The logarithm of z on a random sheet.
 VARIATION(log_db, base = 1, fix_period = 1) {
     real k = 0.5f * weight / (base > 1e-20f ? logarithm_of((real)(2.71828182845905f * base)) : (real)(1.0f));
     real a = random_sheet(random), b = random_sheet(random), c = random_sheet(random), d = random_sheet(random);
@@ -395,6 +407,7 @@ VARIATION(jac_sn, k = 0.5 [-1, 1]) {
     return scaled(jacobi_scale(weight, u, v, k), u.x * v.z, u.y * u.z * v.y * v.x);
 }
 
+// Joukowski's map w + P1^2 / w of a shifted z, or its inverse.
 VARIATION(joukowski, P1 = 2.5, P2 = 0, inverse = 0 [0, 1]) {
     float x0 = -P2, y0 = 0.2f;
     Pair z = pair(x + x0, y + y0), r = complex_reciprocal(z), h = complex_times(pair(x, y), pair(x, y));
@@ -407,34 +420,42 @@ VARIATION(joukowski, P1 = 2.5, P2 = 0, inverse = 0 [0, 1]) {
 
 // Origin: Fractorium
 
+// The area secant over pi.
 VARIATION(arcsech) {
     Pair u = complex_reciprocal(pair(x, y));
     Pair r = complex_times(complex_root(pair(u.x + 1.0f, u.y)), complex_root(pair(u.x - 1.0f, u.y)));
     return scaled_pair(weight / PI, complex_log(pair(u.x + r.x, u.y + r.y)));
 }
 
+// exp(pi z).
 VARIATION(exp2) { return complex_exp(weight, PI * x, PI * y); }
 
+// The complex number (real, imaginary) to the power z.
 VARIATION(expo, real = -1, imaginary = 1) {
     Pair base = complex_log(pair((real)(expo_real), (real)(imaginary))), e = complex_times(pair(x, y), base);
     return complex_exp(weight, e.x, e.y);
 }
 
+// Binet's formula of the Fibonacci numbers for the complex index z.
 VARIATION(fibonacci) {
     float l = 0.48121182505960347f;  // logarithm of the golden ratio
     Pair a = complex_exp(1.0f, l * x, l * y), b = complex_exp(1.0f, PI * y - l * x, -(PI * x + l * y));
     return scaled(weight * 0.4472135955f, a.x - b.x, a.y - b.y);
 }
 
+// (c1 e^x - c2 e^-x, sin y) / (c1 e^x + c2 e^-x - cos y); foci with both factors 0.5.
 DEVICE Pair foci_of(float weight, real x, real y, float c1, float c2) {
     real e = exponential_of(x), up = c1 * e, down = c2 / e, k = weight / (up + down - cosine_of(y));
     return scaled(k, up - down, sine_of(y));
 }
 
+// foci_of() with given factors of the exponentials.
 VARIATION(foci_p, c1 = 0.5, c2 = 0.5) { return foci_of(weight, x, y, c1, c2); }
 
+// z^2 / 2.
 VARIATION(lens) { return scaled(weight, 0.5f * (x * x - y * y), x * y); }
 
+// z^2 times a function of the radius, which `radiusFunc` selects.
 VARIATION(excinis, lengthscalar = 1, radiusFunc = 0, eps = 0.1) {
     real before = vnorm(x, y) * lengthscalar;
     real near = magnitude(before) > eps ? zero_real() : before >= 0.0f ? (real)(eps) : (real)(-eps);
@@ -450,6 +471,7 @@ VARIATION(excinis, lengthscalar = 1, radiusFunc = 0, eps = 0.1) {
     return scaled(f, (x - y) * (x + y), 2.0f * x * y);
 }
 
+// A Moebius map of z^power, then a random root of that order.
 VARIATION(mobiusN, re_a = 1, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re_d = 1, im_d = 0, power = 2,
           dist = 1) {
     float p = fabs(power) < 1.0f ? 1.0f : power;
@@ -462,18 +484,21 @@ VARIATION(mobiusN, re_a = 1, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, r
 
 // Origin: Apophysis
 
+// z / (1 + c1 z + c2 z^2 + c3 z^3), without some of the cubic terms.
 VARIATION(curl2, c1 = 0, c2 = 0, c3 = 0) {
     real x2 = x * x, y2 = y * y, re = c3 * x * (x2 - 3.0f * y2) + c2 * (x2 - y2) + c1 * x + 1.0f;
     real im = c3 * y * (x2 - y2) + 2.0f * c2 * x * y + c1 * y;
     return scaled_pair(weight, complex_quotient(pair(x, y), pair(re, im)));
 }
 
+// curl2 with other cubic terms.
 VARIATION(xcurl2, c1 = 0, c2 = 0, c3 = 0) {
     real re = c3 * x * (x * x - 3.0f) + c2 * (x * x - y * y) + c1 * x + 1.0f;
     real im = c3 * (3.0f * x * y - 1.0f) + 2.0f * c2 * x * y + c1 * y;
     return scaled(weight / (re * re + im * im), x * re + y * im, y * re + x * im);
 }
 
+// An inversion, a linear map and a division by the third power of the radius.
 REPLACING(xhyperbol, m00 = 1, m01 = 0, m10 = 0, m11 = 1, m20 = 0, m21 = 0) {
     real k = 1.0f / (x * x + y * y), u = k * (m00 * x + m01 * y) + m20, v = k * (m10 * x + m11 * y) + m21;
     real n = u * u + v * v;
@@ -482,6 +507,7 @@ REPLACING(xhyperbol, m00 = 1, m01 = 0, m10 = 0, m11 = 1, m20 = 0, m21 = 0) {
 
 // Origin: JWildfire
 
+// glynnia with scales and thresholds.
 VARIATION(glynnia3, rscale = 1, dscale = 1, rthresh = 0, ythresh = 0) {
     real r = rscale * vnorm(x, y), side = r > rthresh && y > ythresh ? (real)(1.0f) : (real)(-1.0f);
     real root = dscale * sqrt(r + x), d = dscale * (r + x), n = sqrt(r * (y * y + d * d)), k = 0.70710678f * weight;

@@ -3,6 +3,7 @@
 
 // Origin: JWildfire
 
+// Keeps the points inside of the conic a x^2 + b x y + c y^2 + d x + e y + f = 0, or with mode 1 those outside.
 VARIATION(chunk, a = 1, b = 0, c = 1, d = 0, e = 0, f = -1, mode = 0) {
     real r = weight * (a * x * x + b * x * y + c * y * y + d * x + e * y + f);
     mask kept = mode == 0.0f ? r <= 0.0f : r > 0.0f;
@@ -15,6 +16,7 @@ DEVICE Pair cropped(float weight, real x, real y, mask outside, mask *hidden) {
     return scaled(weight, outside ? (real)(0.0f) : x, outside ? (real)(0.0f) : y);
 }
 
+// Points outside of a rectangle move to its edge or, scattered, inside of it; with `zero` they are hidden.
 REPLACING(crop, left = -1, right = 1, top = -1, bottom = 1, scatter_area = 0, zero = 0) {
     float x0 = fmin(left, right), x1 = fmax(left, right), y0 = fmin(top, bottom), y1 = fmax(top, bottom);
     mask outside = x < x0 || x > x1 || y < y0 || y > y1;
@@ -24,6 +26,7 @@ REPLACING(crop, left = -1, right = 1, top = -1, bottom = 1, scatter_area = 0, ze
     return scaled(weight, x < x0 ? x0 + u : x > x1 ? x1 - u : x, y < y0 ? y0 + v : y > y1 ? y1 - v : y);
 }
 
+// Points outside of a circle move to the circle, scattered by `scatter_area`; with `zero` they are hidden.
 VARIATION(circlecrop, radius = 1, x = 0, y = 0, scatter_area = 0, zero = 1) {
     real u = x - circlecrop_x, v = y - circlecrop_y, r = vnorm(u, v);
     real edge = radius + uniform(random) * 0.5f * clamped((real)(scatter_area), (real)(-1.0f), (real)(1.0f));
@@ -44,28 +47,33 @@ DEVICE real distance_to_box(real x, real y, float width, float height) {
     return vnorm(greatest(u, (real)(0.0f)), greatest(v, (real)(0.0f))) + inside;
 }
 
+// Keeps a rectangle.
 REPLACING(crop_box, width = 0.5, height = 0.5, invert = 0) {
     real d = distance_to_box(x, y, width, height);
     return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
 }
 
+// Keeps a rhombus.
 REPLACING(crop_rhombus, width = 0.5, height = 0.5, invert = 0) {
     mask outside = magnitude(x) * height + magnitude(y) * width > (real)(width * height);
     return cropped(weight, x, y, invert == 0.0f ? outside : !outside, hidden);
 }
 
+// Keeps the lens of two circles.
 REPLACING(crop_vesica, width = 0.2, height = 0.1, invert = 0) {
     float r = 1.0f + height, d = 0.8f + width;
     mask outside = square(magnitude(x) + d) + y * y > (real)(r * r);
     return cropped(weight, x, y, invert == 0.0f ? outside : !outside, hidden);
 }
 
+// Keeps a cross of two diagonal bars with round ends.
 REPLACING(crop_x, radius = 0.1, w = 0.5, invert = 0) {
     real u = magnitude(x), v = magnitude(y), m = 0.5f * least(u + v, (real)(w)), d = vnorm(u - m, v - m) - radius;
     *hidden = invert == 0.0f ? d > 0.0f : d <= 0.0f;
     return scaled(weight, x, y);
 }
 
+// Keeps a star of n points.
 REPLACING(crop_stars, radius = 0.35, n = 3, r2 = 0.333, invert = 0) {
     float m = 4.0f + r2 * r2 * (n * 2.0f - 4.0f), an = 3.141593f / n;
     Pair a = circle((real)(an)), e = circle((real)(6.283185f / m));
@@ -77,6 +85,7 @@ REPLACING(crop_stars, radius = 0.35, n = 3, r2 = 0.333, invert = 0) {
     return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
 }
 
+// Keeps a cross of two bars.
 REPLACING(crop_cross, width = 0.5, Size = 0.5, round = 0.001, invert = 0) {
     float wide = fmax(width, Size), thin = fmin(width, Size);
     real r = 0.1f * sine_of((real)(round * 1.2f)), au = magnitude(x), av = magnitude(y);
@@ -99,6 +108,7 @@ DEVICE real distance_to_side(Pair p, real low, real high, float r) {
     return vnorm(u, v) * sign_of(v);
 }
 
+// Keeps a circle (type 0), pentagon (1), hexagon (2), octagon (3) or hexagram (4).
 REPLACING(crop_polygon, type = 4, radius = 0.35, invert = 0) {
     Pair p = pair(magnitude(x), type == 1.0f ? -y : magnitude(y));
     float half_side = 0.0f;
@@ -120,6 +130,7 @@ REPLACING(crop_polygon, type = 4, radius = 0.35, invert = 0) {
     return cropped(weight, x, y, invert == 0.0f ? d > 0.0f : d <= 0.0f, hidden);
 }
 
+// Removes n discs around the unit circle: their points move to their edge (zero 0), to the origin or to their center.
 VARIATION_3D(hypercrop, n = 4, rad = 1, zero = 0) {
     float wedges = 0.5f * n / PI;
     Pair a = circle((real)(PI / n));
@@ -165,6 +176,7 @@ VARIATION_3D(smartcrop, power = 4, radius = 1, roundstr = 0, roundwidth = 1, dis
     return scaled3(weight, crops ? p.x : x, crops ? p.y : y, z);
 }
 
+// Keeps a trapezoid: half the widths at both ends, and half the height.
 REPLACING(crop_trapezoid, Base_Sup = 0.5, Base_Inf = 0.2, height = 0.5, invert = 0) {
     float k = Base_Inf - Base_Sup, slope = 4.0f * height * height + k * k;
     real u = magnitude(x), v = y, low = v < 0.0f ? (real)(Base_Sup) : (real)(Base_Inf);
@@ -180,6 +192,7 @@ DEVICE real twice_area(real a, real b, real c, real d, real e, real f) {
     return magnitude(a * (d - f) + c * (f - b) + e * (b - d));
 }
 
+// Keeps a triangle: elsewhere the triangles with the point and two corners have a larger area in sum.
 VARIATION(crop_triangle, x1 = 0, y1 = 0.5, x2 = 0.5, y2 = 0.5, x3 = 0, y3 = -0.5) {
     real a = (real)(x1), b = (real)(y1), c = (real)(x2), d = (real)(y2), e = (real)(x3), f = (real)(y3);
     real all = twice_area(a, b, c, d, e, f);
@@ -190,6 +203,7 @@ VARIATION(crop_triangle, x1 = 0, y1 = 0.5, x2 = 0.5, y2 = 0.5, x3 = 0, y3 = -0.5
 
 // Origin: Fractorium
 
+// Points outside of a polygon, or inside if `power` is negative, move to its edge or to the origin.
 VARIATION(cropn, power = 5, radius = 1, scatterdist = 0, zero = 0) {
     float wedge = TWO_PI / fmax(2.0f, fabs(power));
     real t = angle_of(y, x) + PI, m = t - wedge * floor_of(t / wedge);
@@ -199,6 +213,7 @@ VARIATION(cropn, power = 5, radius = 1, scatterdist = 0, zero = 0) {
     return scaled(weight, crops ? k * x : x, crops ? k * y : y);
 }
 
+// Points outside of the unit circle move into a border of random width around it, or without one to the origin.
 VARIATION(bcircle, scale = 1, borderwidth = 0) {
     real u = x * scale, v = y * scale, drawn = uniform(random);
     Pair p = from_polar(1.0f + 0.2f * fabs(borderwidth) * drawn, angle_of(v, u));
@@ -207,29 +222,34 @@ VARIATION(bcircle, scale = 1, borderwidth = 0) {
     return scaled(weight, inside ? u : k * p.x, inside ? v : k * p.y);
 }
 
+// Keeps a hexagon; other points move to (dropoff, dropoff), far out of the picture.
 REPLACING(hexcrop, scale_x = 1, scale_y = 1, center_x = 0, center_y = 0, dropoff = 1e10) {
     real u = x + center_x, v = y + center_y, a = magnitude(v / scale_y), b = magnitude(u / scale_x);
     mask inside = a < 1.0606601717798212f && b < 1.4142135623730951f - a * 0.8619755f;
     return pair(inside ? weight * u : (real)(dropoff), inside ? weight * v : (real)(dropoff));
 }
 
+// A hole of this radius around the origin: each point moves away by it.
 VARIATION_3D(spherivoid, radius = 0) {
     real far = sqrt(x * x + y * y + z * z), k = weight * (far + radius) / far;
     return scaled3(k, x, y, z);
 }
 
+// Divides each coordinate by a power of the squared radius.
 VARIATION_3D(sphyp3D, stretchX = 1, stretchY = 1, stretchZ = 1, zOn = 1) {
     real t = x * x + y * y + z * z, k = weight / power_of(t, (real)(stretchZ));
     return triple(x * weight / power_of(t, (real)(stretchX)), y * weight / power_of(t, (real)(stretchY)),
                   zOn == 1.0f ? z * k : zero_real());
 }
 
+// An inversion with a limit for small radii; a flat point gets the height cos r.
 VARIATION_3D(roundspher3D) {
     real r2 = x * x + y * y, c = cosine_of(sqrt(r2)), t = z == 0.0f ? c : z, d = r2 + t * t,
          k = weight * weight / (d * (1.0f / d + 0.4052847345693511f));
     return triple(k * x, k * y, c + k * t);
 }
 
+// A Moebius strip, whose length and width are x and y, rotated and seen along z.
 VARIATION(mobius_strip, radius = 2, width = 1, rect_x = 6.283185307179586, rect_y = 1, rotate_x = 0, rotate_y = 0) {
     real t = rect_x == 0.0f ? zero_real() : TWO_PI * wrap_unit((x + rect_x) / (2.0f * rect_x));
     real s = rect_y == 0.0f ? zero_real() : 2.0f * width * wrap_unit((y + rect_y) / (2.0f * rect_y)) - width;
@@ -239,6 +259,7 @@ VARIATION(mobius_strip, radius = 2, width = 1, rect_x = 6.283185307179586, rect_
     return scaled(weight, u * a.x - p * a.y, v * b.x + w * b.y);
 }
 
+// A signed power, a multiple and a constant of each coordinate.
 VARIATION_3D(polynomial, powx = 1, powy = 1, lcx = 0, lcy = 0, scx = 0, scy = 0) {
     real u = with_sign_of(power_of(fabs(weight) * magnitude(x), (real)(powx)), x),
          v = with_sign_of(power_of(fabs(weight) * magnitude(y), (real)(powy)), y);
@@ -252,6 +273,7 @@ DEVICE real spread_by(real t, float s) {
     return t > 0.0f ? r : -r;
 }
 
+// curl of powers of the coordinates, whose real and imaginary parts keep away from 0 by sx and sy.
 VARIATION_3D(curl_sp, pow = 1, c1 = 0, c2 = 0, sx = 0, sy = 0, dc = 0) {
     real u = power_keeping(x, pow), v = power_keeping(y, pow), w = power_keeping(z, pow);
     real re = spread_by(c1 * u + c2 * (u * u - v * v), sx) + 1.0f, im = spread_by(c1 * v + 2.0f * c2 * u * v, sy);
@@ -267,6 +289,7 @@ DEVICE Pair cut_out(float weight, Pair p, mask kept, float invert, mask *hidden)
     return cropped(weight, p.x, p.y, invert == 0.0f ? !kept : kept, hidden);
 }
 
+// Keeps a shape between a square and a circle, by `power`.
 REPLACING(cut_sqcir, mode = 1, zoom = 2, power = 2, invert = 0) {
     real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
     Pair p = mode == 0.0f ? pair(x, y) : pair(u, v);
@@ -275,6 +298,7 @@ REPLACING(cut_sqcir, mode = 1, zoom = 2, power = 2, invert = 0) {
     return cut_out(weight, p, sum <= 1.0f, invert, hidden);
 }
 
+// Keeps all but the two diagonals, `size` wide.
 REPLACING(cut_x, mode = 1, zoom = 1, size = 0.1, invert = 0) {
     real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
     Pair p = mode == 0.0f ? pair(x, y) : pair(u, v);

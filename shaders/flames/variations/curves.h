@@ -9,6 +9,7 @@ VARIATION(arch) {
     return scaled(weight, c.y, c.y * c.y / c.x);
 }
 
+// A logarithm of sines of a random part of the radius, along x and y.
 VARIATION(twintrian) {
     Pair c = circle(uniform(random) * weight * vnorm(x, y));
     real d = 0.434294481903252f * logarithm_of(c.y * c.y) + c.x;
@@ -16,6 +17,7 @@ VARIATION(twintrian) {
     return scaled(weight * x, d, d - PI * c.y);
 }
 
+// Random points of a rose with `petals` petals; `holes` moves them away from the center.
 VARIATION(flower, petals = 0, holes = 0) {
     real k = (uniform(random) - holes) * cosine_of(petals * angle_of(y, x)) / vnorm(x, y);
     return scaled(weight * k, x, y);
@@ -28,6 +30,7 @@ VARIATION(conic, eccentricity = 1, holes = 0) {
     return scaled(weight * k, x, y);
 }
 
+// Random points between a parabola's axes: sin^2 r and cos r, each times a random number.
 VARIATION(parabola, height = 0, width = 0) {
     Pair c = circle(vnorm(x, y));
     real u = height * (c.y * c.y) * uniform(random);
@@ -36,18 +39,21 @@ VARIATION(parabola, height = 0, width = 0) {
 
 // Origin: JWildfire
 
+// A random point of a line of length `weight` in the direction of both angles, in half turns.
 VARIATION_3D(line, delta = 0, phi = 0) {
     Pair d = circle((real)(delta * PI)), p = circle((real)(phi * PI));
     real r = weight * uniform(random);
     return triple(r * d.x * p.x, r * d.y * p.x, r * p.y);
 }
 
+// A random point of an epicycloid: circle b rolls around circle a, with the pen at c1 and c2.
 VARIATION(spirograph, a = 3, b = 2, d = 0, tmin = -1, tmax = 1, ymin = -1, ymax = 1, c1 = 0, c2 = 0) {
     real t = (tmax - tmin) * uniform(random) + tmin, v = (ymax - ymin) * uniform(random) + ymin;
     Pair c = circle(t), s = circle((a + b) / b * t);
     return scaled(weight, (a + b + d) * c.x - c1 * s.x + v, (a + b + d) * c.y - c2 * s.y + v);
 }
 
+// A random point of a Lissajous curve of frequencies a and b.
 VARIATION(lissajous, tmin = -3.141592653589793, tmax = 3.141592653589793, a = 3, b = 2, c = 0, d = 0, e = 0) {
     real t = (tmax - tmin) * uniform(random) + tmin, v = e * (uniform(random) - 0.5f) + c * t;
     return scaled(weight, sine_of(a * t + d) + v, sine_of(b * t) + v);
@@ -67,16 +73,19 @@ DEVICE Pair leaf_point(float weight, real r, real a, float filled, Random *rando
     return swapped(from_polar(weight * r * fill, a));
 }
 
+// A rose of `waves` waves.
 VARIATION(rose_wf, amp = 0.5, waves = 4, filled = 0.85) {
     real a = atan_xy(y, x), r = amp * cosine_of(waves * a);
     return leaf_point(weight, r, a, filled, random);
 }
 
+// A clover leaf.
 VARIATION(cloverleaf_wf, filled = 0.85) {
     real a = atan_xy(y, x), r = sine_of(2.0f * a) + 0.25f * sine_of(6.0f * a);
     return leaf_point(weight, r, a, filled, random);
 }
 
+// A hemp leaf.
 VARIATION(cannabiscurve_wf, filled = 0.85) {
     real a = atan_xy(y, x);
     real r = (1.0f + 0.9f * cosine_of(8.0f * a)) * (1.0f + 0.1f * cosine_of(24.0f * a)) *
@@ -85,12 +94,14 @@ VARIATION(cannabiscurve_wf, filled = 0.85) {
     return leaf_point(weight, r, a, filled, random);
 }
 
+// The epispiral r = 1 / cos(n phi) less `holes`, with a random thickness.
 VARIATION(epispiral, n = 6, thickness = 0, holes = 1) {
     real theta = angle_of(y, x), d = 1.0f / cosine_of(n * theta);
     real t = thickness != 0.0f ? uniform(random) * thickness * d : d;
     return from_polar(weight * (t - holes), theta);
 }
 
+// The epispiral r = 0.5 / cos(n phi).
 VARIATION(epispiral_wf, waves = 4) {
     real a = atan_xy(y, x);
     return swapped(from_polar(weight * 0.5f / cosine_of(waves * a), a));
@@ -112,6 +123,7 @@ VARIATION(maple_leaf, filled = 0.5) {
     return scaled(weight * r, u, v);
 }
 
+// A polar curve of an oak's leaf.
 VARIATION(oak_leaf, filled = 0.25) {
     real t = -0.5f * atan_xy(y, x) - 0.5f * PI, keep = uniform(random);
     real r = filled > 0.0f && filled > keep ? 2.0f * uniform(random) : (real)(2.0f);
@@ -123,6 +135,7 @@ VARIATION(oak_leaf, filled = 0.25) {
     return scaled(weight * r, u, a.y * (1.0f - 0.2f * s10 * (0.5f + s2 * s2)));
 }
 
+// spirograph in space; `mode` selects the scatter: a line, three waves, a cube, a Gaussian or two lines.
 VARIATION_3D(spirograph3D, a = 1, b = -0.3, c = 0.4, tmin = 0, tmax = 1000, width = 0, mode = 0, direct_color = 0) {
     real t = (tmax - tmin) * uniform(random) + tmin, u = width * (uniform(random) - 0.5f), v = u, w = u;
     if (mode == 1.0f) {
@@ -165,6 +178,7 @@ VARIATION_3D(crown_js, a = 5, b = 0.6309297535714574) {
     return triple(weight * u, weight * v, weight * r2 * r2);
 }
 
+// A heart: the angle becomes the parameter of its curve, the radius its size.
 VARIATION(heart_wf, scale_x = 1, shift_t = 0, scale_r_left = 1, scale_r_right = 1) {
     real a = atan_xy(y, x), r = vnorm(x, y), scale = a < 0.0f ? (real)(scale_r_left) : (real)(scale_r_right);
     real t = least(magnitude(a) * (60.0f / PI) * scale - shift_t, (real)(60.0f));
@@ -173,6 +187,7 @@ VARIATION(heart_wf, scale_x = 1, shift_t = 0, scale_r_left = 1, scale_r_right = 
     return scaled(weight, a < 0.0f ? -k : k, -0.001f * (-t * t + 40.0f * t + 400.0f) * c.x * r);
 }
 
+// A polar curve of a Japanese maple's leaf.
 VARIATION(japanese_maple_leaf, filled = 0.15) {
     real t = 0.5f * atan_xy(y, x) + 0.5f * PI, keep = uniform(random);
     real r = filled > 0.0f && filled > keep ? 0.667f * uniform(random) : (real)(0.667f);
@@ -254,6 +269,7 @@ VARIATION(rhodonea, knumer = 3, kdenom = 4, inner_mode = 1, outer_mode = 1, inne
     return pair(gone ? zero_real() : u, gone ? zero_real() : v);
 }
 
+// A rose whose petals bend in z by waves along the radius; with `transp` also mirrored below the plane.
 VARIATION_3D(pRose3D, l = 1, k = 7.229361817667129, c = 0, z1 = 1, z2 = 1, refSc = 1, opt = 1, optSc = 1, opt3 = 0,
              transp = 0.5, dist = 1, wagsc = 0, srvsc = 0, f = 3, wigsc = 0, offset = 0) {
     real ghost = uniform(random), side = uniform(random), r = vnorm(x, y), th = angle_of(y, x);
@@ -278,6 +294,7 @@ VARIATION_3D(pRose3D, l = 1, k = 7.229361817667129, c = 0, z1 = 1, z2 = 1, refSc
     return triple(weight * scale_xy * petal * p.x, weight * scale_xy * petal * p.y, weight * h);
 }
 
+// A point of a Maurer rose (lines between points of a rose, at equal steps of the angle), of its points or its rose.
 VARIATION(maurer_rose, kn = 2, kd = 1, c = 0, line_offset_degrees = 71, line_count = 360, show_lines = 1,
           show_points = 0, show_curve = 0.05, line_thickness = 0.5, point_thickness = 3, curve_thickness = 1) {
     float k = kn / kd, step = line_offset_degrees * (TWO_PI / 360.0f), all = show_lines + show_points + show_curve;
@@ -299,6 +316,7 @@ VARIATION(maurer_rose, kn = 2, kd = 1, c = 0, line_offset_degrees = 71, line_cou
 
 // Origin: JWildfire
 
+// A spiral on a cone, around which the point is scaled by `thickness`.
 VARIATION_3D(conicalSpiral, turns = 8, radius = 1.2, height = 1, mode = 0, z_wave_freq = 0, z_wave_amp = 0, twist = 0,
              thickness = 0, solid = 0, colorize = 0, colorMode = 0, colorSpeed = 1, colorOffset = 0) {
     real a = uniform(random), b = uniform(random), c = uniform(random);

@@ -96,6 +96,7 @@ DEVICE Pair random_line_point(GLOBAL const float *table, Random *random) {
     return line_point(table, row, u, v, uniform(random));
 }
 
+// The dragon curve.
 VARIATION(dragon_js, level = 2 [0, 13], line_thickness = 0.5) {
     return scaled_pair(weight, random_line_point(table, random));
 }
@@ -112,10 +113,12 @@ DEVICE Pair lines_or_dots(GLOBAL const float *table, float lines, float dots, fl
     return choose2(pick * (lines + dots) < (real)(lines), line_point(table, row, u, v, w), dot);
 }
 
+// D. Hilbert's curve.
 VARIATION(hilbert_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3) {
     return scaled_pair(weight, lines_or_dots(table, show_lines, show_points, point_thickness, random));
 }
 
+// The H tree.
 VARIATION(htree_js, level = 2 [0, 7], size = 2, show_lines = 1, line_thickness = 0.5, show_points = 0,
           point_thickness = 3);
 
@@ -123,6 +126,7 @@ VARIATION(koch_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_
 
 VARIATION(rsquares_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3);
 
+// A tree that branches at `branch_angle`.
 VARIATION(tree_js, level = 2 [0, 9], show_lines = 1, line_thickness = 0.5, bend_angle = 15, branch_angle = 37,
           branch_ratio = 0.65, show_points = 0, point_thickness = 3) {
     return scaled_pair(2.0f * weight, lines_or_dots(table, show_lines, show_points, point_thickness, random));
@@ -149,6 +153,7 @@ DEVICE Pair random_polygon_point(GLOBAL const float *table, Random *random, real
                 size * (p.y * c - p.x * s) + table_at(table, row + 3.0f));
 }
 
+// The seeds of a sunflower, as polygons.
 VARIATION(sunflower, nPoints = 500 [1, 20000], shape = 10, scale = 0.02, angle = 180, color = 0, F_filling = 0,
           invert = 0) {
     return scaled_pair(weight, random_polygon_point(table, random, color));
@@ -166,6 +171,7 @@ VARIATION(szubieta, width = 128 [1, 256], height = 128 [1, 256], type = 0, scale
     return scaled(0.1f * weight, p.x * scale + i - 0.5f * width, p.y * scale + j - 0.5f * height);
 }
 
+// A pattern of random figures, as polygons.
 VARIATION(gpattern, seed = 10000, width = 4, height = 2, lineheight = 0.15 [0.01, 100], angle = 0, randPos = 0,
           randSize = 0, fill = 1 [0, 1], ouline = 0 [0, 1], fill_color = 0, fill_color_speed = 1, outline_color = 0) {
     return random_polygon_point(table, random, color);
@@ -185,10 +191,12 @@ VARIATION(text_wf, font_size = 320 [8, 400], antialias = 0.5, scale_x = 1, scale
     return pair(3.0f * (a * scale_x + offset_x), 3.0f * (b * scale_y + offset_y));
 }
 
+// A cluster of diffusion-limited aggregation.
 VARIATION(dla_wf, buffer_size = 800 [10, 1000], max_iter = 6000 [1, 10000], seed = 666, scale = 10, jitter = 0.01) {
     return scaled_pair(weight, random_table_point(table, random));
 }
 
+// A snowflake that grew by diffusion.
 VARIATION(snowflake_wf, buffer_size = 128 [8, 160], max_iter = 500 [1, 600], bg_freeze_level = 0.5,
           fg_freeze_speed = 0.0005, diffusion_speed = 0.01, diffusion_asymmetry = 1, rnd_bg_noise = 0.25,
           threshold = 0.65, seed = 12345, scale = 1, jitter = 0.001, dc_color = 1, dc_color_scale = 2,

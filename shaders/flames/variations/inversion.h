@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// The inversion in the unit circle.
 VARIATION(spherical) { return scaled(weight / (x * x + y * y + EPSILON), x, y); }
 
 // z / (1 + c1 z + c2 z^2).
@@ -26,11 +27,13 @@ VARIATION(mobius, re_a = 0, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re
 
 // Origin: JWildfire
 
+// The inversion in the unit sphere.
 VARIATION_3D(spherical3D) {
     real k = weight / (x * x + y * y + z * z + 1e-30f);
     return scaled3(k, x, y, z);
 }
 
+// curl in space: an inversion, a translation and an inversion.
 VARIATION_3D(curl3D, cx = 0, cy = 0.05, cz = 0.05) {
     real r2 = x * x + y * y + z * z;
     float c2 = cx * cx + cy * cy + cz * cz;
@@ -44,6 +47,7 @@ DEVICE real hypertile3d_radius(float p, float q) {
     return r > 0.0f ? 1.0f / sqrt(1.0f + r) : (real)(1.0f);
 }
 
+// hypertile2 of a ball.
 VARIATION_3D(hypertile3D2, p = 3, q = 7) {
     real c = hypertile3d_radius(p, q), c2 = c * c, r2 = x * x + y * y + z * z;
     real u = x * (1.0f + c2) + c * (r2 + 1.0f), v = y * (1.0f - c2), k = weight / (c2 * r2 + 2.0f * c * x + 1.0f);
@@ -54,6 +58,7 @@ VARIATION_3D(hypertile3D2, p = 3, q = 7) {
 // An inversion of the right half plane; the left one is kept.
 VARIATION(twoface) { return scaled(x > 0.0f ? weight / (x * x + y * y) : (real)(weight), x, y); }
 
+// An inversion for a random share of the points.
 VARIATION(d_spherical, d_spher_weight = 0.5) {
     real k = uniform(random) < d_spher_weight ? 1.0f / (x * x + y * y) : (real)(1.0f);
     return scaled(weight * k, x, y);
@@ -75,25 +80,30 @@ DEVICE real hypertile_radius(float p, float q) {
     return r2 > 0.0f ? 1.0f / sqrt(r2) : (real)(1.0f);
 }
 
+// The translation in direction n.
 VARIATION(hypertile, p = 3, q = 7, n = 1) {
     Pair c = from_polar(hypertile_radius(p, q), (real)(n * TWO_PI / p));
     return scaled_pair(weight, disc_translation(x, y, c.x, c.y));
 }
 
+// The translation in a random direction.
 VARIATION(hypertile1, p = 3, q = 7) {
     real a = TWO_PI / p * random_index(uniform(random), fabs(p));
     Pair c = from_polar(hypertile_radius(p, q), a);
     return scaled_pair(weight, disc_translation(x, y, c.x, c.y));
 }
 
+// The translation along x and a random rotation.
 VARIATION(hypertile2, p = 3, q = 7) {
     Pair t = disc_translation(x, y, hypertile_radius(p, q), zero_real());
     Pair c = circle(TWO_PI / p * random_index(uniform(random), fabs(p)));
     return scaled(weight, t.x * c.x + t.y * c.y, t.y * c.x - t.x * c.y);
 }
 
+// An inversion, scaled by (x, y).
 VARIATION(ovoid, x = 0.94, y = 0.94) { return scaled(weight / (x * x + y * y + 1e-30f), x * ovoid_x, y * ovoid_y); }
 
+// The radius r becomes r / (1 + (2 r / pi)^2): an inversion for large radii.
 VARIATION(roundspher) {
     real d = x * x + y * y;
     return scaled(weight * weight / (1.0f + d * (4.0f / (PI * PI))), x, y);
@@ -111,21 +121,25 @@ VARIATION(hypershift, shift = 2, stretch = 1) {
     return pair(r * u + shift, r * v * stretch);
 }
 
+// Divides by a power of the radius, and rotates by a random multiple of 2 pi / power.
 VARIATION(sphericalN, power = 3, dist = 1) {
     real n = floor_of(power * uniform(random)), r = power_of(vnorm(x, y), (real)(dist));
     return from_polar(weight / r, angle_of(y, x) + n * TWO_PI / floor(power));
 }
 
+// An inversion in space, scaled by (x, y, z).
 VARIATION_3D(ovoid3d, x = 0.92, y = 0.92, z = 0.92) {
     real k = weight / (x * x + y * y + z * z + 1e-30f);
     return triple(k * x * ovoid3d_x, k * y * ovoid3d_y, k * z * ovoid3d_z);
 }
 
+// Divides by the squared radius in stretched coordinates.
 VARIATION_3D(sph3D, x = 0.75, y = 1, z = 0.5) {
     real u = sph3D_x * x, v = sph3D_y * y, w = sph3D_x * z, k = weight / (u * u + v * v + w * w + 1e-29f);
     return scaled3(k, x, y, z);
 }
 
+// Divides by the radius to the power `exponent`.
 VARIATION_3D(spherical3D_wf, invert = 0, exponent = 2) {
     real k = weight * power_of(x * x + y * y + z * z + 1e-30f, (real)(-0.5f * exponent));
     k = invert == 0.0f ? k : -k;
@@ -160,10 +174,12 @@ DEVICE Triple hypertile_step(float weight, real x, real y, real z, Pair c) {
                   k * (y * (1.0f + cy2 - cx2) + c.y * (-u - r2 - 1.0f)), k * z * (1.0f - cx2 - cy2));
 }
 
+// The translation of a ball in direction n.
 VARIATION_3D(hypertile3D, p = 3, q = 7, n = 0) {
     return hypertile_step(weight, x, y, z, from_polar(hypertile3d_radius(p, q), (real)(n * TWO_PI / p)));
 }
 
+// The translation of a ball in a random direction.
 VARIATION_3D(hypertile3D1, p = 3, q = 7) {
     real a = TWO_PI / p * random_index(uniform(random), fabs(p));
     return hypertile_step(weight, x, y, z, from_polar(hypertile3d_radius(p, q), a));

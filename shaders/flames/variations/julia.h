@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// One of the two square roots, at random.
 VARIATION(julia) {
     real half_turn = uniform(random) < 0.5f ? (real)(0.0f) : (real)(PI);
     return from_polar(weight * sqrt(vnorm(x, y)), 0.5f * atan_xy(y, x) + half_turn);
@@ -15,6 +16,7 @@ DEVICE Pair random_root(float weight, real x, real y, float power, float dist, R
     return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * (dist / power))), *angle);
 }
 
+// A random root of order `power`.
 VARIATION(julian, power = 1, dist = 1) {
     real angle;
     return random_root(weight, x, y, power, dist, random, &angle);
@@ -48,6 +50,7 @@ VARIATION_3D(julia3D, power = -3) {
     return triple(r * c.x, r * c.y, k * v);
 }
 
+// A root of (x, y); z is divided by radius and power.
 VARIATION_3D(julia3Dz, power = 4) {
     float n = fabs(power);
     real r2 = x * x + y * y, k = weight * power_of(r2, (real)(1.0f / power * 0.5f));
@@ -65,11 +68,13 @@ VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
     return triple(r * c.x, r * c.y, k * h);
 }
 
+// julian after an affine map.
 VARIATION(julian2, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
     real angle;
     return random_root(weight, a * x + b * y + e, c * x + d * y + f, power, dist, random, &angle);
 }
 
+// julian for the power power / divisor.
 VARIATION(juliaq, power = 5, divisor = 2) {
     real turn = random_index(uniform(random), fabs(power));
     real angle = angle_of(y, x) * (divisor / power) + TWO_PI / power * turn;
@@ -103,6 +108,7 @@ VARIATION(inverted_julia, power = 0.25, y2_mult = 1, a2x_mult = 1, a2y_mult = 1,
     return pair(k * c.y, k * c.x * y_mult);
 }
 
+// julian2 whose height is x / power, in the radius too.
 VARIATION_3D(julian3Dx, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
     float n = fabs(power);
     real h = x / n, r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)((dist / power - 1.0f) * 0.5f));
@@ -111,6 +117,7 @@ VARIATION_3D(julian3Dx, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, 
     return triple(p.x, p.y, k * h);
 }
 
+// A random root of a stretched plane.
 VARIATION(phoenix_julia, power = -3, dist = 1, x_distort = -0.5, y_distort = 0) {
     real a = angle_of(y * (y_distort + 1.0f), x * (x_distort + 1.0f)) * (dist / power);
     real u = uniform(random), turn = power == (float)(int)power ? random_index(u, fabs(power)) / power : u;

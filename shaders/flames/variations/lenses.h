@@ -3,10 +3,13 @@
 
 // Origin: flam3
 
+// The radius r becomes 2 r / (r + 1), and x and y are exchanged: an old mistake, kept for old flames.
 VARIATION(fisheye) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), y, x); }
 
+// The radius r becomes 2 r / (r + 1).
 VARIATION(eyefish) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y); }
 
+// The plane onto a sphere by stereographic projection from a pole; z is its height.
 VARIATION(bubble) { return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y); }
 
 VARIATION_Z(bubble) { return weight * (2.0f / (0.25f * (x * x + y * y) + 1.0f) - 1.0f); }
@@ -17,6 +20,7 @@ VARIATION(loonie) {
     return scaled(r2 < w2 ? weight * sqrt(w2 / r2 - 1.0f) : (real)(weight), x, y);
 }
 
+// The radius r becomes 1 / (r^2 + 1 / weight).
 VARIATION(scry) {
     real r2 = x * x + y * y;
     return scaled(1.0f / (sqrt(r2) * (r2 + 1.0f / (weight + EPSILON))), x, y);
@@ -24,6 +28,7 @@ VARIATION(scry) {
 
 // Origin: JWildfire
 
+// bubble in space, scaled by (x, y, z).
 VARIATION_3D(bubble2, x = 1, y = 1, z = 0) {
     real k = weight / ((x * x + y * y + z * z) * 0.25f + 1.0f);
     real shifted = z >= 0.0f ? z + bubble2_z : z - bubble2_z;
@@ -47,6 +52,7 @@ VARIATION(trade, r1 = 1, d1 = 1, r2 = 1, d2 = 1) {
     return scaled(weight, px, py);
 }
 
+// x becomes x / sqrt(x^2 + 1), the sine of its arc tangent.
 VARIATION(cylinder2) { return scaled(weight, x / sqrt(x * x + 1.0f), y); }
 
 // Polar coordinates of k (x, y): the angle over pi, and the radius less 0.5.
@@ -55,8 +61,10 @@ DEVICE Pair panorama(float weight, real x, real y, real k) {
     return scaled(weight, atan_xy(v, u) * (1.0f / PI), vnorm(u, v) - 0.5f);
 }
 
+// panorama() of the point divided by sqrt(r^2 + 1).
 VARIATION(panorama1) { return panorama(weight, x, y, 1.0f / sqrt(x * x + y * y + 1.0f)); }
 
+// panorama() of the point divided by r + 1.
 VARIATION(panorama2) { return panorama(weight, x, y, 1.0f / (vnorm(x, y) + 1.0f)); }
 
 // loonie of (x^2 + y^2) / x, for x > 0.
@@ -73,16 +81,19 @@ VARIATION(eclipse, shift = 0.1) {
     return scaled(weight, inside ? (magnitude(u) >= c ? -x : u) : x, y);
 }
 
+// bubble on a sphere, at the front or at the back at random.
 VARIATION_3D(bubble_wf) {
     real r = 0.25f * (x * x + y * y) + 1.0f, k = weight / r, h = weight * (2.0f / r - 1.0f);
     return triple(k * x, k * y, uniform(random) < 0.5f ? -h : h);
 }
 
+// scry in space; a flat point is measured by its radius in the plane, and its angle becomes z.
 VARIATION_3D(scry_3D) {
     real r2 = x * x + y * y + z * z, k = 1.0f / (sqrt(r2) * (r2 + 1.0f / (weight + 1e-30f)));
     return scaled3(k, x, y, z != 0.0f ? z : angle_of(y, x));
 }
 
+// loonie in space, where a flat point's angle is its height.
 VARIATION_3D(loonie_3D) {
     float w2 = weight * weight;
     real h = z == 0.0f ? angle_of(y, x) : z, r2 = x * x + y * y + h * h;

@@ -11,16 +11,19 @@ VARIATION(swirl) {
     return scaled(weight, c.y * x - c.x * y, c.x * x + c.y * y);
 }
 
+// Doubles the angle and keeps the radius.
 VARIATION(horseshoe) { return scaled(weight / (vnorm(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y); }
 
 // Angle and radius as coordinates.
 VARIATION(polar) { return scaled(weight, atan_xy(y, x) * (1.0f / PI), vnorm(x, y) - 1.0f); }
 
+// r sin(phi + r) and r cos(phi - r).
 VARIATION(handkerchief) {
     real phi = atan_xy(y, x), r = vnorm(x, y);
     return scaled(weight * r, sine_of(phi + r), cosine_of(phi - r));
 }
 
+// r sin(r phi) and -r cos(r phi).
 VARIATION(heart) {
     real r = vnorm(x, y);
     Pair c = circle(r * atan_xy(y, x));
@@ -30,6 +33,7 @@ VARIATION(heart) {
 // The angle as a radius, and pi times the radius as an angle.
 VARIATION(disc) { return swapped(from_polar(weight * (atan_xy(y, x) * (1.0f / PI)), PI * vnorm(x, y))); }
 
+// The direction plus (sin r, -cos r), over the radius.
 VARIATION(spiral) {
     real r = vnorm(x, y), safe = r + EPSILON;
     Pair c = circle(safe);
@@ -42,6 +46,7 @@ VARIATION(hyperbolic) {
     return scaled(weight, x / r / safe, y / r * safe);
 }
 
+// sin(phi) cos r and cos(phi) sin r.
 VARIATION(diamond) {
     real r = vnorm(x, y);
     Pair c = circle(r);
@@ -56,6 +61,7 @@ VARIATION(ex) {
     return scaled(weight, m0 + m1, m0 - m1);
 }
 
+// The radius to the power sin(phi).
 VARIATION(power) {
     real r = vnorm(x, y);
     return scaled(weight * power_of(r, x / r), y / r, x / r);
@@ -83,6 +89,7 @@ VARIATION(blob, low = 0, high = 1, waves = 1) {
     return scaled(k, x, y);
 }
 
+// fan with parameters in place of affine coefficients.
 VARIATION(fan2, x = 0, y = 0) {
     float d = PI * (fan2_x * fan2_x + EPSILON);
     real phi = atan_xy(y, x);
@@ -90,6 +97,7 @@ VARIATION(fan2, x = 0, y = 0) {
     return swapped(from_polar(weight * vnorm(x, y), phi + (t > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d))));
 }
 
+// rings with a parameter in place of an affine coefficient.
 VARIATION(rings2, val = 0) {
     real r = vnorm(x, y);
     float d = val * val + EPSILON;
@@ -113,6 +121,7 @@ VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
     return pair((inside ? weight * r * c.x : k * u) + lazysusan_x, (inside ? weight * r * c.y : k * v) - lazysusan_y);
 }
 
+// The angle and the logarithm of the radius, over pi.
 VARIATION(polar2) { return scaled(weight / PI, atan_xy(y, x), 0.5f * logarithm_of(x * x + y * y)); }
 
 // `count` wedges of angle `angle` are cut out and the rest is closed; `hole` adds to the radius.
@@ -120,6 +129,7 @@ VARIATION(wedge, angle = 0, hole = 0, count = 1, swirl = 0) {
     return wedge_of_radius(vnorm(x, y), x, y, weight, angle, hole, count, swirl);
 }
 
+// wedge after an inversion.
 VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
     return wedge_of_radius(1.0f / (vnorm(x, y) + EPSILON), x, y, weight, angle, hole, count, swirl);
 }
@@ -132,24 +142,29 @@ VARIATION(whorl, inside = 0, outside = 0) {
 
 // Origin: JWildfire
 
+// blob, whose wave is also the height.
 VARIATION_3D(blob3D, low = 0.3, high = 1.2, waves = 6) {
     real s = sine_of(waves * atan_xy(y, x)), k = weight * (low + (high - low) * (0.5f + 0.5f * s));
     return triple(k * x, k * y, k * s * vnorm(x, y));
 }
 
+// disc with a free factor in place of pi, and a height.
 VARIATION_3D(disc3d, pi = 3.141592653589793) {
     real r = sqrt(x * x + y * y + 1e-30f), k = weight * atan_xy(y, x) / (pi + 1e-30f);
     Pair c = circle(pi * r);
     return triple(k * c.y, k * c.x, k * r * cosine_of(z));
 }
 
+// The exponential of y as the radius, x as the angle: the inverse of polar2.
 VARIATION(unpolar) { return swapped(from_polar(0.5f / PI * weight * exponential_of(y), x)); }
 
+// idisc whose half of negative angles is not mirrored.
 VARIATION(wdisc) {
     real a = PI / (vnorm(x, y) + 1.0f), r = angle_of(y, x) * (1.0f / PI);
     return from_polar(weight * r, r > 0.0f ? PI - a : a);
 }
 
+// The angle as a radius, and pi / (r + 1) as an angle.
 VARIATION(idisc) { return from_polar(weight / PI * angle_of(y, x), PI / (vnorm(x, y) + 1.0f)); }
 
 // polar, a random branch of a root of order n, and back: for an odd `parity` only the root.
@@ -165,8 +180,10 @@ VARIATION(npolar, parity = 0, n = 1) {
     return pair(0.5f / PI * weight * logarithm_of(p.x * p.x + p.y * p.y), 1.0f / PI * weight * angle_of(p.x, p.y));
 }
 
+// 1 + y as the radius, pi x as the angle: the inverse of polar.
 VARIATION(invpolar) { return swapped(from_polar(weight * (1.0f + y), PI * x)); }
 
+// disc with free factors.
 VARIATION(disc3, a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1) {
     Pair s = circle(PI * sqrt(x * d * x * e + y * f * y * g));
     real k = weight * atan_xy(y, x) / PI * c * h;
@@ -179,6 +196,7 @@ VARIATION(circlesplit, cs_radius = 1, cs_split = 0.5) {
     return scaled(weight * k, x, y);
 }
 
+// The angle as a radius and 2 pi / (r + ashift) as an angle, in four terms.
 VARIATION(fdisc, ashift = 1, rshift = 1, xshift = 0, yshift = 0, term1 = 1, term2 = 0, term3 = 0, term4 = 0) {
     real a = TWO_PI / (vnorm(x, y) + ashift), r = weight * (angle_of(y, x) * (1.0f / PI) + rshift) * 0.5f;
     real u = r * cosine_of(a + xshift), v = r * sine_of(a + yshift);
@@ -186,18 +204,22 @@ VARIATION(fdisc, ashift = 1, rshift = 1, xshift = 0, yshift = 0, term1 = 1, term
                 term1 * v + term2 * y * v + term3 * y * r + term4 * y);
 }
 
+// x as the radius, and the squared radius as the angle.
 VARIATION(layered_spiral, radius = 1) { return from_polar(weight * x * radius, x * x + y * y + 1e-9f); }
 
+// x^2 as the angle, sin(y^2) / r^2 as the radius.
 VARIATION(spiralwing) {
     real u = x * x, v = y * y;
     return from_polar(weight / (u + v + 1e-30f) * sine_of(v), u);
 }
 
+// Adds a sine of the angle and 1 to the squared radius.
 VARIATION(cardioid, a = 1) {
     real t = angle_of(y, x);
     return from_polar(weight * sqrt(x * x + y * y + sine_of(a * t) + 1.0f), t);
 }
 
+// Rotation by the logarithm of the radius.
 VARIATION(swirl3, shift = 0.5) {
     real r = vnorm(x, y);
     return from_polar(weight * r, angle_of(y, x) + shift * logarithm_of(r));
@@ -210,6 +232,7 @@ VARIATION(vogel, n = 20, scale = 1) {
     return scaled(weight * (vnorm(x, y) + sqrt(k)), c.x + scale * x, c.y + scale * y);
 }
 
+// Scales by the fraction of a multiple of the distance from (x0, y0): rings like a Fresnel lens.
 REPLACING(fresnel, x0 = 0, y0 = 0, ring = -2) {
     real k = wrap_unit(ring * vnorm(x - x0, y - y0));
     return scaled(weight * k, x, y);
@@ -218,6 +241,7 @@ REPLACING(fresnel, x0 = 0, y0 = 0, ring = -2) {
 // The image that a mirror in the form of a cylinder shows undistorted.
 REPLACING(anamorphcyl, a = 1, b = 1.3, k = 3) { return from_polar(weight * a * (y + b), k * x); }
 
+// The angle times p1, the radius to the power p2.
 REPLACING(c_symmetry, p1 = 3, p2 = 3) {
     return from_polar(weight * power_of(vnorm(x, y), (real)(p2)), p1 * angle_of(y, x));
 }
@@ -240,6 +264,7 @@ VARIATION(target, even = 3.2452232083054136, odd = 3.7073772541315537, size = 1.
     return turned_rings(r, angle_of(y, x), logarithm_of(r), even, odd, size);
 }
 
+// Spiral arms instead of rings turn by half a turn.
 VARIATION(target_sp, twist = 0, n_of_sp = 1, size = 3.036394269961722, tightness = 0.6471312300111844) {
     real a = angle_of(y, x), r = vnorm(x, y), t = tightness * logarithm_of(r) + n_of_sp * (a + PI) * (1.0f / PI);
     return turned_rings(r, a + PI * twist, t, 0.0f, -PI, size);
@@ -252,6 +277,7 @@ VARIATION(pTransform, rotate = 0.3, power = 2, move = 0.4, split = 0, use_log = 
     return from_polar(weight * (use_log != 0.0f ? exponential_of(r) : r), angle_of(y, x) + rotate);
 }
 
+// Arc tangents of powers of the radius along x, and a sine of the angle along y.
 VARIATION(atan2_spirals, r_mult = 1.5, r_add = 1, xy2_mult = 1.125, xy2_add = 0.132, x_mult = 2, x_add = 0.25,
           yx_div = 1, yx_add = 0, yy_div = 1.25, yy_add = 0, sin_add = 0, y_mult = 1, r_power = 0.5, x2y2_power = 1) {
     real r2 = x * x + y * y, p = power_of(r2, (real)(x2y2_power)), r = power_of(r2, (real)(r_power));
@@ -305,6 +331,7 @@ VARIATION(circlecrop2, inner = 0.5, outer = 1, zero = 1) {
     return pair(kept ? weight * x : edge * y / r, kept ? weight * y : edge * x / r);
 }
 
+// The radius times waves of the angle: petals.
 VARIATION(flowerdb, petals = 6, petal_split = 0, petal_spread = 1) {
     real a = angle_of(y, x), r = weight * vnorm(x, y);
     return from_polar(r * magnitude((petal_spread + sine_of(petals * a)) * cosine_of(petals * petal_split * a)), a);
@@ -325,11 +352,13 @@ VARIATION(swirl3r, shift = 0.5, min = 0.5 [0, 1e30], max = 1 [0, 1e30]) {
     return from_polar(weight * r, angle_of(y, x) + turn);
 }
 
+// target, which scales the radius by the weight.
 VARIATION(target0, even = 0, odd = 0, size = 0 [0, 1e30]) {
     real r = vnorm(x, y);
     return turned_rings(weight * r, angle_of(y, x), logarithm_of(r), even, odd, size);
 }
 
+// target with spirals, by the angle, in place of rings.
 VARIATION(target2, even = 0, odd = 0, size = 1 [1e-10, 1e30], thightness = 0) {
     real a = angle_of(y, x), r = vnorm(x, y), t = thightness * logarithm_of(r) + (a + PI) * (1.0f / PI);
     return turned_rings(weight * r, a, t, even, odd, size);
@@ -351,6 +380,7 @@ VARIATION(scry2, power = 4) {
     return on_polygon(weight, 1.0f / (r2 + 1.0f), angle_of(y, x), power);
 }
 
+// loonie in a polygon, a star or between polygon and circle.
 VARIATION(loonie2, sides = 4 [1, 50], star = 0, circle = 0, power = 4) {
     Pair turn = circle((real)(TWO_PI / sides)), s = circle((real)(-0.5f * PI * star)),
          c = circle((real)(0.5f * PI * loonie2_circle));
@@ -368,6 +398,7 @@ VARIATION(loonie2, sides = 4 [1, 50], star = 0, circle = 0, power = 4) {
     return scaled((r > 0.0f && r < w2) ? weight * inside : r < 0.0f ? weight * below : (real)(weight), x, y);
 }
 
+// A different map in each quadrant: an inversion, loonie, lazysusan and the identity.
 VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) {
     real r2 = x * x + y * y, loonie = sqrt(weight * weight / r2 - 1.0f), u = x - fourth_x, v = y + fourth_y,
          r = vnorm(u, v);
@@ -379,6 +410,7 @@ VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) 
     return pair(left ? p : f * x, left ? q : f * y);
 }
 
+// lazysusan in a polygon of n sides, or with n = 2 in a strip.
 VARIATION(lazyjess, n = 4 [2, 1e6], spin = 3.141592653589793, space = 0, corner = 1) {
     float vertex = PI * (n - 2.0f) / (2.0f * n), slice = TWO_PI / n, room = weight * 1.41421356f * sin(vertex);
     real r = vnorm(x, y), a = angle_of(y, x), far = weight * (1.0f + space / r);
@@ -408,6 +440,7 @@ DEVICE real curves_at(real a, float hypergon, float hypergon_n, float hypergon_r
     return super != 0.0f ? sum + super * power_of(p, (real)(-1.0f / super_n1)) : sum;
 }
 
+// Rotates points inside of the curve by `angle`, and fits their radius to the curve there.
 VARIATION(w, angle = 0, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
           star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
           super_n2 = 1, super_n3 = 1) {
@@ -422,6 +455,7 @@ VARIATION(w, angle = 0, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, s
     return scaled(weight, r <= here ? p.x : x, r <= here ? p.y : y);
 }
 
+// Adds the curve's squared radius to the squared radius.
 VARIATION(x, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
           star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
           super_n2 = 1, super_n3 = 1) {
@@ -431,6 +465,7 @@ VARIATION(x, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, st
     return from_polar(weight * sqrt(x * x + y * y + here * here), a);
 }
 
+// Adds the curve's radius to the radius.
 VARIATION(z, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, star_n = 5 [3, 1e6],
           star_slope = 2 [1e-10, 1.5707963], lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1,
           super_n2 = 1, super_n3 = 1) {
@@ -442,6 +477,7 @@ VARIATION(z, hypergon = 0, hypergon_n = 4 [3, 1e6], hypergon_r = 1, star = 0, st
 
 // Origin: JWildfire
 
+// rings2 with a term that grows by the ring's number.
 VARIATION(rings3, val = 0.01, n = 0) {
     float d = val * val + 1e-8f, c = 2.0f * (d - d * d);
     real r = vnorm(x, y), k = floor_of(0.5f * truncation(r / d + 1.0f));
@@ -449,6 +485,7 @@ VARIATION(rings3, val = 0.01, n = 0) {
     return scaled(s, x, y);
 }
 
+// The radius to the power N.
 VARIATION(bulge, N = 2) {
     real r = vnorm(x, y);
     return scaled(weight * power_of(r, (real)(N)) / r, x, y);

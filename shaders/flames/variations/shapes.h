@@ -21,6 +21,7 @@ VARIATION(super_shape, rnd = 0, m = 0, n1 = 1, n2 = 1, n3 = 1, holes = 0) {
     return scaled(weight * k, x, y);
 }
 
+// Two wings: the direction of (x, 2 y) times a root of |x y|.
 VARIATION(butterfly) {
     real y2 = 2.0f * y;
     return scaled(weight * 1.3029400317411197909f * sqrt(magnitude(x * y) / (EPSILON + x * x + y2 * y2)), x, y2);
@@ -61,8 +62,10 @@ DEVICE Pair heart_map(real x, real y, float angle, float ratio) {
     return pair(hx, hx > 0.0f ? hy : -hy);
 }
 
+// heart_map() of the point.
 VARIATION(xheart, angle = 0, ratio = 0) { return scaled_pair(weight, heart_map(x, y, angle, ratio)); }
 
+// heart_map() of a random point.
 VARIATION(xheart_blur_wf, angle = 0, ratio = 0) {
     real u = 2.0f - 4.0f * uniform(random), v = 2.0f - 4.0f * uniform(random);
     return scaled_pair(weight, heart_map(u, v, angle, ratio));

@@ -3,11 +3,13 @@
 
 // Origin: JWildfire
 
+// The plane onto a hemisphere by central projection.
 VARIATION_3D(hemisphere) {
     real k = weight / sqrt(x * x + y * y + 1.0f);
     return triple(k * x, k * y, k);
 }
 
+// Cubes of the coordinates over the sum of their magnitudes: the plane onto a pyramid.
 VARIATION_3D(pyramid) {
     real u = cube(x), v = cube(y), h = magnitude(cube(z));
     real k = weight / (magnitude(u) + magnitude(v) + h + 1e-9f);
@@ -52,6 +54,7 @@ VARIATION_3D(superShape3d, rho = 9.9, phi = 2.5, m1 = 6, m2 = 3, a1 = 1, a2 = 1,
     return triple(weight * k * r.x, weight * k * r.y, weight * r2 * p.y);
 }
 
+// A random point of a triangle.
 REPLACING_3D(triangle, x1 = -0.2, y1 = -0.1, z1 = 0, x2 = 0.2, y2 = -0.1, z2 = 0, x3 = 0.2, y3 = 0.1, z3 = 0) {
     real s = sqrt(uniform(random)), t = uniform(random), a = 1.0f - s, b = s * (1.0f - t), c = t * s;
     return scaled3(weight, a * x1 + b * x2 + c * x3, a * y1 + b * y2 + c * y3, a * z1 + b * z2 + c * z3);
@@ -62,8 +65,10 @@ REPLACING(ennepers) {
     return pair(weight * (x - cube(x) / 3.0f) + x * y * y, weight * (y - cube(y) / 3.0f) + y * x * x);
 }
 
+// H. Whitney's umbrella.
 VARIATION_3D(whitney_umbrella) { return triple(weight * x * y, weight * x, weight * y * y); }
 
+// A sphere of longitude x and latitude y, with n waves of the radius.
 VARIATION_3D(svf, n = 2) {
     real k = cosine_of(n * y);
     Pair u = circle(x), v = circle(y);
@@ -85,6 +90,7 @@ VARIATION_3D(dinis_surface_wf, a = 0.8, b = 0.2) {
     return triple(weight * a * u.x * v.y, weight * a * u.y * v.y, -weight * h);
 }
 
+// A variant of Enneper's surface over an inversion.
 VARIATION_3D(ennepers2, a = 1, b = 0.3333, c = 0.075) {
     real k = 1.0f / (x * x + y * y), d = square(a * x) - square(b * y);
     return triple(weight * x * (a * a - d * k - c * sqrt(magnitude(x))),
@@ -107,6 +113,7 @@ VARIATION_3D(seashell3D, final_radius = 0.25, height = 3.5, inner_radius = 0.4, 
     return triple(weight * k * c.x, weight * k * c.y, weight * (height * t + r * s.y));
 }
 
+// A flower of petals on a stem: flowerdb with a height.
 VARIATION_3D(flower_db, petals = 6, petal_split = 0, petal_spread = 1, stem_thickness = 1, stem_length = 0,
              petal_fold_strength = 0, petal_fold_radius = 1) {
     real t = angle_of(y, x), r = weight * vnorm(x, y);
@@ -128,6 +135,7 @@ VARIATION_3D(hourglass3D, kx = 1, ky = 1, kz = 1, maxheight = 3.9086825296700543
     return triple(weight * kx * wide * c.y * kept, weight * ky * high * kept, weight * kz * wide * c.x * kept);
 }
 
+// A random point of a square, across `axis` (0 z, 1 x, else y); `color_mode` colors it by its place.
 VARIATION_3D(plane_wf, position = 3, size = 10, axis = 2, direct_color = 1, color_mode = 3, blend_colormap = 1,
              displ_amount = 0.1, blend_displ_map = 1, calc_color_idx = 0, receive_only_shadows = 0) {
     real u = 0.5f - uniform(random), v = 0.5f - uniform(random), a = size * u, b = size * v, c = (real)(position);
@@ -138,6 +146,7 @@ VARIATION_3D(plane_wf, position = 3, size = 10, axis = 2, direct_color = 1, colo
     return scaled3(weight, a, c, b);
 }
 
+// A random point of a checkerboard, whose black fields are raised, or of the fields' sides.
 VARIATION_3D(checkerboard_wf, position = 3, size = 10, axis = 2, checker_size = 0.25, displ_amount = 0.05,
              checker_color1 = 0.25, checker_color2 = 0.75, side_color = 0.5, with_sides = 1) {
     real pick = uniform(random), u = uniform(random), v = uniform(random), h = uniform(random), w = uniform(random);

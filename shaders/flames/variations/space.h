@@ -3,6 +3,7 @@
 
 // Origin: flam3
 
+// Rolls the plane around a cylinder: sin x, y and the height cos x.
 VARIATION(cylinder) { return scaled(weight, sine_of(x), y); }
 
 VARIATION_Z(cylinder) { return weight * cosine_of(x); }
@@ -16,8 +17,10 @@ VARIATION(perspective, angle = 0, dist = 0) {
 
 // Origin: JWildfire
 
+// The height of a cone.
 VARIATION_3D(zcone) { return triple(zero_real(), zero_real(), weight * vnorm(x, y)); }
 
+// The inflateZ variations add a height that depends on the angle of (x, y) or on x and y.
 VARIATION_3D(inflateZ_1) { return triple(zero_real(), zero_real(), weight * (sine_of(angle_of(y, x)) - 2.0f * y)); }
 
 VARIATION_3D(inflateZ_3) {
@@ -43,30 +46,36 @@ VARIATION_3D(rotate_x) {
     return triple(x, c.y * z + c.x * y, c.x * z - c.y * y);
 }
 
+// A rotation about the y axis by `weight` quarter turns.
 VARIATION_3D(rotate_y) {
     Pair c = circle((real)(weight * (0.5f * PI)));
     return triple(c.x * x - c.y * z, y, c.y * x + c.x * z);
 }
 
+// A rotation about the z axis by `weight` quarter turns.
 VARIATION_3D(rotate_z) {
     Pair c = circle((real)(weight * (0.5f * PI)));
     return triple(c.y * y + c.x * x, c.x * y - c.y * x, z);
 }
 
+// cylinder with its height in any flame.
 VARIATION_3D(cylinder_apo) { return scaled3(weight, sine_of(x), y, cosine_of(x)); }
 
 VARIATION_3D(inflateZ_2) { return triple(zero_real(), zero_real(), weight * (0.25f - 2.0f * (x + y) * 0.333333f)); }
 
+// Moves the point on a circle by its height.
 VARIATION_3D(helix, frequency = 1, width = 0.5) {
     Pair c = circle(z * (TWO_PI * frequency));
     return scaled3(weight, x + c.x * width, y + c.y * width, z);
 }
 
+// Rotates the point about the z axis in proportion to its height.
 VARIATION_3D(helicoid, frequency = 1) {
     Pair p = from_polar(weight * vnorm(x, y), z * (TWO_PI * frequency) + angle_of(y, x));
     return triple(p.x, p.y, weight * z);
 }
 
+// A height by spiral waves, which is the color too.
 VARIATION_3D(swirl3D_wf, n = 0) {
     real s = sine_of(6.0f * cosine_of(vnorm(x, y)) - floor(n + 0.5f) * angle_of(y, x));
     *color = magnitude(s);
@@ -100,6 +109,7 @@ VARIATION_3D(sphere_nja, circle_a = 1, circle_b = 1, shift_x = 0, shift_y = 0, s
     return triple(k * u + shift_x, k * v + shift_y, w + h * w / (r * r + w * w) + shift_z);
 }
 
+// A random height up to `weight`, or the end face.
 VARIATION_3D(extrude, root_face = 0.5) {
     mask root = uniform(random) < root_face;
     real h = uniform(random);
@@ -114,11 +124,13 @@ DEVICE real depth_of(real z, float power) {
     return power == 1.0f ? k : (k == 0.0f ? k : power_of(k, (real)(power)));
 }
 
+// Scales by 1 plus a power of |z|.
 VARIATION_3D(depth, power = 1) {
     real k = weight * (1.0f + depth_of(z, power));
     return scaled3(k, x, y, z);
 }
 
+// depth as a post-variation.
 POST_3D(post_depth, power = 1) {
     real k = 1.0f + weight * depth_of(z, power);
     return triple(k * x + weight * unvaried.x, k * y + weight * unvaried.y, k * z + weight * unvaried.z);
@@ -126,6 +138,7 @@ POST_3D(post_depth, power = 1) {
 
 // Origin: JWildfire
 
+// A scale, a shear, rotations about the three axes in degrees, and a translation.
 VARIATION_3D(affine3D, translateX = 0, translateY = 0, translateZ = 0, scaleX = 1, scaleY = 1, scaleZ = 1, rotateX = 0,
              rotateY = 0, rotateZ = 0, shearXY = 0, shearXZ = 0, shearYX = 0, shearYZ = 0, shearZX = 0, shearZY = 0) {
     float k = PI / 180.0f;
@@ -152,8 +165,10 @@ VARIATION_3D(wave3D_wf, axis = 2, wavelen = 0.5, phase = 0, damping = 0.01, cent
     return triple(axis == 1.0f ? up : none, axis == 2.0f ? up : none, axis == 0.0f ? up : none);
 }
 
+// Scales and moves z.
 POST_3D(post_zscale_wf, ztranslate = 0) { return triple(x, y, weight * z + ztranslate); }
 
+// Moves z.
 POST_3D(post_ztranslate_wf) { return triple(x, y, z + weight); }
 
 // petal with a third coordinate, folded along x and y.
@@ -174,6 +189,7 @@ DEVICE real petal_product(real u, real v, float a1, float a2, float a3, float a4
     return s * cosine_of(v + a2) * cosine_of(v + a4) * cosine_of(v + a6);
 }
 
+// Products of six sines and cosines of two coordinates for x, y and, by `mode`, z.
 VARIATION_3D(petal3D, mode = 1 [0, 4], x1 = 0, x2 = 0, x3 = 0, x4 = 0, x5 = 0, x6 = 0, y1 = 0, y2 = 0, y3 = 0, y4 = 0,
              y5 = 0, y6 = 0, z1 = 0, z2 = 0, z3 = 0, z4 = 0, z5 = 0, z6 = 0, warp = 1) {
     real k = weight * cosine_of(x * warp), u = mode <= 2.0f ? z : mode == 3.0f ? y : x;

@@ -63,21 +63,25 @@ VARIATION(sym_bg7, stepx = 0, stepy = 0) {
                                    pair(x + u, v + 0.5f - y), pair(-u - x, 0.5f - v - y)));
 }
 
+// Translations.
 VARIATION(sym_ng1, stepx = 0.5, stepy = 0.5) {
     real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
     return scaled(weight, x + s * stepx, y + s * stepy);
 }
 
+// Translations, one way mirrored in y.
 VARIATION(sym_ng2, stepx = 2, stepy = 2) {
     real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
     return scaled(weight, x + s * stepx, (s < 0.0f ? y : -y) + s * stepy);
 }
 
+// The point, shifted, or its half turn.
 VARIATION(sym_ng3, sepx = 0.5, sepy = 0, step = 2) {
     real s = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
     return scaled(weight * s, x - sepx - 0.5f * step, y - sepy - 0.5f * step);
 }
 
+// Translations, half turns and mirror images, one of four.
 VARIATION(sym_ng4, sepx = 0, sepy = 0, stepx = 0, stepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy, su = 0.5f * stepx, sv = 0.5f * stepy;
     return scaled_pair(weight, one_of_four(uniform(random), pair(x - u - 2.0f - su, y + v - 1.5f - sv),
@@ -85,6 +89,7 @@ VARIATION(sym_ng4, sepx = 0, sepy = 0, stepx = 0, stepy = 0) {
                                            pair(u + 2.0f + su - x, y + v - 0.5f + sv)));
 }
 
+// As sym_ng4, with other steps.
 VARIATION(sym_ng5, sepx = 0, sepy = 0, stepx = 0) {
     float s = 0.5f * stepx;
     return scaled_pair(weight, one_of_four(uniform(random), pair(x - sepx - 2.0f - s, y + sepy - 0.5f),
@@ -92,12 +97,14 @@ VARIATION(sym_ng5, sepx = 0, sepy = 0, stepx = 0) {
                                            pair(2.0f + sepx + s - x, y + sepy - 0.5f)));
 }
 
+// Translations and mirror images of y, one of four.
 VARIATION(sym_ng6, sepy = 0.1, stepx = 1, stepy = 1) {
     float u = 0.5f * stepx, v = 0.5f * stepy, s = 0.5f * sepy;
     return scaled_pair(weight, one_of_four(uniform(random), pair(x - u, y - v + s), pair(x - u, -v - s - y),
                                            pair(x + u, y + v + s), pair(x + u, v - s - y)));
 }
 
+// Translations, one way mirrored in y, without steps.
 VARIATION(sym_ng7, sepx = 0, sepy = 0) {
     real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
     return scaled(weight, x + s * sepx, (s < 0.0f ? y : -y) - s * sepy);
@@ -119,12 +126,14 @@ VARIATION(sym_ng8, sepx = 0, sepy = 0, skewx = 0, skewy = 0) {
     return scaled(weight, p.x + s * q.x + skew * skewx, p.y + t * q.y + skew * skewy);
 }
 
+// Mirror images of x, y or both.
 VARIATION(sym_ng9, sepx = 0, sepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy;
     return scaled_pair(weight, one_of_four(uniform(random), pair(x + u, -v - y), pair(-u - x, y + v),
                                            pair(-u - x, -v - y), pair(x + u, y + v)));
 }
 
+// Half turns, quarter turns and mirror images on the diagonals, one of four.
 VARIATION(sym_ng10, space = 0, spacex = 0, spacey = 0) {
     x = x + space;
     y = y + space;
@@ -148,6 +157,7 @@ VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5)
     return scaled_pair(weight, p);
 }
 
+// sym_ng11 without steps.
 VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
     return scaled_pair(weight, one_of_eight(x + space, y + space, spacex, spacey, 0.0f, 0.0f, random));
 }
@@ -189,6 +199,7 @@ VARIATION(kaleidoscope, pull = 0, rotate = 1, line_up = 1, x = 0, y = 0) {
     return pair(u, y > 0.0f ? v + pull + line_up + kaleidoscope_y : v - pull - line_up);
 }
 
+// Rotates the points in each of 2 num wedges inside of the wedge, alternately forward and back.
 VARIATION(collideoscope, a = 0.2, num = 1) {
     float wedge = PI / num, over = PI * a / num;
     real t = angle_of(y, x), s = magnitude(t), k = truncation(s * num * (1.0f / PI)), half_k = 0.5f * k;
@@ -439,7 +450,9 @@ VARIATION_3D(cubicLattice_3D, xpand = 0.2, style = 1) {
     return triple(x * k * f.x + t.x, y * k * f.y + t.y, z * k * f.z + t.z);
 }
 
+// x and z alone.
 VARIATION_3D(linearxz) { return triple(weight * x, zero_real(), weight * z); }
+// y and z alone.
 VARIATION_3D(linearyz) { return triple(zero_real(), weight * y, weight * z); }
 
 // t + shift, reduced to a period of 2 half_period.
@@ -448,6 +461,8 @@ DEVICE real folded(real t, float half_period, float shift) {
     return f >= 0.0f ? f - half_period : f + half_period;
 }
 
+// Reduces x to a period.
 VARIATION(modulusx, x = 1, shift = 0) { return scaled(weight, folded(x, modulusx_x, shift), y); }
 
+// Reduces y to a period.
 VARIATION(modulusy, y = 1, shift = 0) { return scaled(weight, x, folded(y, modulusy_y, shift)); }

@@ -3,12 +3,14 @@
 
 // Origin: flam3
 
+// Turns each cell of size (x, y) by half a turn about its center.
 VARIATION(rectangles, x = 1, y = 1) {
     real u = rectangles_x == 0.0f ? x : (2.0f * floor_of(x / rectangles_x) + 1.0f) * rectangles_x - x;
     real v = rectangles_y == 0.0f ? y : (2.0f * floor_of(y / rectangles_y) + 1.0f) * rectangles_y - y;
     return scaled(weight, u, v);
 }
 
+// Halves each cell of size 1: one point in four stays around the center, the others move to the border.
 VARIATION(boarders) {
     real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
     mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
@@ -31,12 +33,14 @@ VARIATION(cell, size = 1) {
 
 // Origin: JWildfire
 
+// Moves x by whole steps: a random logarithm times `spread`, to either side.
 VARIATION_3D(tile_log, spread = 1) {
     real s = uniform(random) < 0.5f ? (real)(spread) : (real)(-spread);
     real step = floor_of(s * logarithm_of(uniform(random)) + 0.5f);
     return scaled3(weight, x + step, y, z);
 }
 
+// Mirrors every second cell of an axis; a scale of 0 leaves the axis as it is.
 VARIATION_3D(lazysensen, scale_x = 1, scale_y = 1, scale_z = 0) {
     real u = floor_of(x * scale_x), v = floor_of(y * scale_y), w = floor_of(z * scale_z);
     // odd cells are mirrored from 0 on, and below 0 the even ones
@@ -47,6 +51,7 @@ VARIATION_3D(lazysensen, scale_x = 1, scale_y = 1, scale_z = 0) {
     return scaled3(weight, scale_x != 0.0f ? a : x, scale_y != 0.0f ? b : y, scale_z != 0.0f ? c : z);
 }
 
+// Shrinks the cells of size (xdistance, ydistance) by the factors xwidth and ywidth, about their centers.
 REPLACING(shredlin, xdistance = 1, xwidth = 0.5, ydistance = 1, ywidth = 0.5) {
     real u = x / xdistance, v = y / ydistance, iu = truncation(u), iv = truncation(v);
     real px = x < 0.0f ? (real)(-0.5f) : (real)(0.5f), py = y < 0.0f ? (real)(-0.5f) : (real)(0.5f);
@@ -54,18 +59,21 @@ REPLACING(shredlin, xdistance = 1, xwidth = 0.5, ydistance = 1, ywidth = 0.5) {
                 weight * ydistance * ((v - iv) * ywidth + iv + py * (1.0f - ywidth)));
 }
 
+// Narrows n wedges to the fraction `width` of their angles.
 VARIATION(shredrad, n = 4, width = 0.5) {
     float wedge = TWO_PI / n;
     real a = (angle_of(y, x) + 3.0f * PI + 0.5f * wedge) / wedge, row = truncation(a);
     return from_polar(weight * vnorm(x, y), ((a - row) * width + row) * wedge - PI - 0.5f * wedge * width);
 }
 
+// Moves x back by `width`, more often the farther it lies in its cell: neighboring cells blend.
 VARIATION(tile_hlp, width = 1) {
     real u = x / width, c = cosine_of(PI * (u > 0.0f ? u - truncation(u) : u + truncation(u)));
     real step = x > 0.0f ? (real)(-width) : (real)(width);
     return scaled(weight, x + (c < uniform(random) * 2.0f - 1.0f ? step : (real)(0.0f)), y);
 }
 
+// Moves the black and the white cells of a checkerboard in opposite directions, with noise up to `rnd`.
 VARIATION(checks, x = 3, y = 3, size = 1, rnd = 0.5) {
     float k = 1.0f / (size + 1e-9f);
     real sum = nearest(x * k) + nearest(y * k), half_sum = 0.5f * sum;
@@ -74,6 +82,7 @@ VARIATION(checks, x = 3, y = 3, size = 1, rnd = 0.5) {
     return scaled(weight, x + (even ? u - checks_x : (real)(checks_x)), y + (even ? (real)(-checks_y) : checks_y + v));
 }
 
+// Moves the strips of height 2 onto the strip from y = -1 to 1, each dx further along x than the strip before.
 VARIATION(stripfit, dx = 1) {
     real up = remainder_of(y + 1.0f, (real)(2.0f)), down = remainder_of(1.0f - y, (real)(2.0f));
     mask above = y > 1.0f, below = y < -1.0f;
@@ -81,6 +90,7 @@ VARIATION(stripfit, dx = 1) {
     return pair(weight * x - 0.5f * dx * step, weight * (above ? up - 1.0f : below ? 1.0f - down : y));
 }
 
+// Moves each coordinate by a random whole logarithm times its spread, to either side.
 VARIATION_3D(log_tile2, spreadx = 2, spready = 2, spreadz = 0) {
     real u = uniform(random) < 0.5f ? (real)(spreadx) : (real)(-spreadx);
     real v = uniform(random) < 0.5f ? (real)(spready) : (real)(-spready);
@@ -98,12 +108,15 @@ DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float 
     return pair(along ? x + u : x, along ? y : y + v);
 }
 
+// Moves the point by 1 along the square around the origin that goes through its cell.
 VARIATION(gridout) { return scaled_pair(weight, grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f)); }
 
+// gridout with the steps a and b, in a grid that is scaled by c and d.
 VARIATION(gridout2, a = 1, b = 1, c = 1, d = 1) {
     return scaled_pair(weight, grid_step(x, y, nearest(x) * c, nearest(y) * d, a, b, a, b));
 }
 
+// The place of the point in its hexagon, as if all hexagons lay at the origin.
 VARIATION(hex_modulus, size = 1) {
     float k = 0.86602540378443865f / size;
     real u = x * k, v = y * k, a = 0.57735026918962576f * u - v / 3.0f, c = 2.0f * v / 3.0f, b = -a - c;
@@ -115,6 +128,7 @@ VARIATION(hex_modulus, size = 1) {
     return scaled(w, u - (1.7320508075688772f * qa + 0.86602540378443865f * qc), v - 1.5f * qc);
 }
 
+// Moves the point by `space` to a random side of x, or of y if `vertical`; `reversal` 1 mirrors it first.
 REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
     float s = reversal == 1.0f ? -1.0f : 1.0f;
     real step = uniform(random) < 0.5f ? (real)(space) : (real)(-space);
@@ -164,11 +178,13 @@ DEVICE Pair in_hexagon(float weight, real x, real y, float cellsize, float power
     return scaled(weight, vx * r + q.x, vy * r + q.y);
 }
 
+// in_hexagon() without a color.
 VARIATION(hexes, cellsize = 1, power = 1, rotate = 0.166, scale = 1) {
     real ratio;
     return in_hexagon(weight, x, y, cellsize, power, rotate, scale, &ratio);
 }
 
+// in_hexagon(), colored by the closeness to the border.
 VARIATION(dc_hexes_wf, cellsize = 1, power = 1, rotate = 0.166, scale = 1, color_scale = 0.5, color_offset = 0) {
     real ratio;
     Pair p = in_hexagon(weight, x, y, cellsize, power, rotate, scale, &ratio);
@@ -216,6 +232,7 @@ DEVICE real depth_of_border(real w, float c, float p) {
     return power_of(u, (real)(p));
 }
 
+// Moves what lies outside of a rectangle into a band along the rectangle's sides, or to the origin without `blur`.
 VARIATION(crob, top = -1, bottom = 1, left = -1, right = 1, blur = 1, ratioBlur = 0.05, directBlur = 2) {
     float t = fmin(top, bottom), b = fmax(top, bottom), l = fmin(left, right), r = fmax(left, right);
     if (t == b) {
@@ -240,6 +257,9 @@ VARIATION(crob, top = -1, bottom = 1, left = -1, right = 1, blur = 1, ratioBlur 
     return pair(outside ? u : x, outside ? v : y);
 }
 
+// Triangles with angles of about a and b tile the plane; al, be and ga are the distances from the sides of the point's
+// triangle. The point moves toward the middle or the corners of a sixth of the triangle, then a root of order `power`
+// is taken.
 VARIATION(xtrb, power = 2, radius = 1, width = 0.5, dist = 1, a = 1, b = 1) {
     Pair half_b = circle((real)(0.5f * (0.047f + a))), half_c = circle((real)(0.5f * (0.047f + b)));
     Pair half_a = circle((real)(0.5f * (PI - 0.094f - a - b))), turn = circle((real)(0.047f + b));
@@ -284,6 +304,7 @@ DEVICE Pair strip(real u, real v, float width, float tilesize, float mod1, float
     return pair(tilesize * (u + step), height * (v > mod1 ? over : v < -mod1 ? under : v));
 }
 
+// A horizontal or a vertical strip, at random.
 VARIATION(intersection, xwidth = 5, xtilesize = 0.5, xmod1 = 0.3, xmod2 = 1, xheight = 0.5, yheight = 5,
           ytilesize = 0.5, ymod1 = 0.3, ymod2 = 1, ywidth = 0.5) {
     mask flat = uniform(random) < 0.5f;
@@ -292,6 +313,7 @@ VARIATION(intersection, xwidth = 5, xtilesize = 0.5, xmod1 = 0.3, xmod2 = 1, xhe
     return choose2(flat, a, swapped(b));
 }
 
+// One of two horizontal strips, which are moved apart along y.
 VARIATION(parallel, x1width = 5, x1tilesize = 0.5, x1mod1 = 0.3, x1mod2 = 1, x1height = 0.5, x1move = 1, x2width = 5,
           x2tilesize = 0.5, x2mod1 = 0.3, x2mod2 = 1, x2height = 0.5, x2move = 1) {
     mask first = uniform(random) < 0.5f;
@@ -302,6 +324,7 @@ VARIATION(parallel, x1width = 5, x1tilesize = 0.5, x1mod1 = 0.3, x1mod2 = 1, x1h
 
 // Origin: Fractorium
 
+// Turns the disc in each cell by the logarithm of the squared radius.
 VARIATION(gnarly, cellsize = 1, twist = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
     real cx = (floor_of(x / cellsize) + 0.5f) * cellsize, cy = (floor_of(y / cellsize) + 0.5f) * cellsize;
@@ -330,6 +353,7 @@ DEVICE real row_border(real low, real high, real y) {
     return x;
 }
 
+// Keeps the light tiles of a wall whose rows vary in height and are shifted against each other.
 REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], invert = 0 [0, 1]) {
     real u = uniform(random) - 0.5f, v = uniform(random) - 0.5f;
     u = mode < 1.0f ? x : u;
@@ -351,6 +375,7 @@ VARIATION(sschecks, x = 0.5, y = 0.5, size = 0.5, rnd = 0) {
                   sine_of(y) * r + (odd ? (real)(-sschecks_y) : sschecks_y + u));
 }
 
+// boarders with other borders, plus a bubble and the point times (px, py).
 VARIATION(splitBrdr, x = 0.25, y = 0.25, px = 0, py = 0) {
     real b = weight / (0.25f * (x * x + y * y) + 1.0f), i = nearest(x), j = nearest(y), u = x - i, v = y - j;
     mask plain = uniform(random) >= 0.75f, wide = magnitude(u) >= magnitude(v), right = u >= 0.0f, up = v >= 0.0f;
@@ -383,6 +408,7 @@ DEVICE real of_sector(mask along, mask right, mask low, float a, float b, float 
     return low ? below : above;
 }
 
+// Moves the point by the numbers of its sector of a grid: xa, ya, za to xh, yh, zh.
 VARIATION_3D(gridout3D, xx = 1, yy = 1, xa = 1, xb = 0, xc = 1, xd = 0, xe = 1, xf = 0, xg = 1, xh = 0, ya = 0, yb = 1,
              yc = 0, yd = 1, ye = 0, yf = 1, yg = 0, yh = 1, za = 0, zb = 0, zc = 0, zd = 0, ze = 1, zf = 1, zg = 1,
              zh = 1) {

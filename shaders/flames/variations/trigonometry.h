@@ -4,8 +4,10 @@
 
 // Origin: flam3
 
+// The cosine of pi x + iy.
 VARIATION(cosine) { return complex_cos(weight, PI * x, y); }
 
+// sin x / cos y and tan y.
 VARIATION(tangent) { return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y)); }
 
 // y becomes the secant of the radius, moved by 1 toward 0.
@@ -92,6 +94,7 @@ VARIATION(csch2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
     return scaled(k, hyperbolic_sine(x * x1) * cosine_of(y * y2), -hyperbolic_cosine(x * x2) * sine_of(y * y1));
 }
 
+// The sine of a multiple of z.
 VARIATION(csin, stretch = 1.5) { return complex_sin(weight, x * stretch, y * stretch); }
 
 // The rays: inversions along each axis times an oscillating function of the radius.
@@ -100,11 +103,13 @@ REPLACING(rays1) {
     return scaled(weight * u * t, 1.0f / x, 1.0f / y);
 }
 
+// rays1 with other functions of the radius.
 REPLACING(rays2) {
     real t = x * x + y * y, u = 1.0f / cosine_of((t + 1e-30f) * tangent_of(1.0f / t + 1e-30f));
     return scaled(0.1f * weight * u * t, 1.0f / x, 1.0f / y);
 }
 
+// rays1 with other functions of the radius, which differ in x and y.
 REPLACING(rays3) {
     real t = x * x + y * y, t2 = t * t;
     real u = 1.0f / sqrt(cosine_of(sine_of(t2 + 1e-30f) * sine_of(1.0f / t2 + 1e-30f)));
@@ -117,30 +122,36 @@ VARIATION(funnel, effect = 8) {
                   hyperbolic_tangent(y) * (1.0f / cosine_of(y) + effect * PI));
 }
 
+// 2 x tanh(r^2) / r^2 and 2 y cos(r^2) / r^2.
 VARIATION(tancos) {
     real d = 1e-30f + x * x + y * y;
     return scaled(weight / d, hyperbolic_tangent(d) * 2.0f * x, cosine_of(d) * 2.0f * y);
 }
 
+// tan x and tan y times cosine and sine of a radius.
 REPLACING(squirrel, a = 1, b = 1) {
     Pair c = circle(sqrt((a + 1e-9f) * x * x + (b + 1e-9f) * y * y));
     return scaled(weight, c.x * tangent_of(x), c.y * tangent_of(y));
 }
 
+// exp(z) with factors on the arguments of its three real functions.
 VARIATION(exp2_bs, x1 = 1, y1 = 1, y2 = 1) {
     return scaled(weight * exponential_of(x * x1), cosine_of(y * y2), sine_of(y * y1));
 }
 
+// cot x cos y and -y / sin x, of a shifted point.
 VARIATION(bsplit, x = 0, y = 0) {
     Pair c = circle(x + bsplit_x);
     return scaled(weight / c.y, c.x * cosine_of(y + bsplit_y), bsplit_y - y);
 }
 
+// cos x times the cubes of cos x cos y and sin x cos y.
 VARIATION(petal) {
     Pair u = circle(x), v = circle(y);
     return scaled(weight * u.x, cube(u.x * v.x), cube(u.y * v.x));
 }
 
+// The hyperbolic sine of x + i a y.
 REPLACING(hyperbolicellipse, a = 1) {
     Pair h = hyperbola(x), c = circle(a * y);
     return scaled(weight, h.y * c.x, h.x * c.y);
@@ -161,6 +172,7 @@ VARIATION(mask, xshift = 0, yshift = 0, ushift = 1, xscale = 1, yscale = 1) {
     return scaled(weight * k, s.y, s.x);
 }
 
+// tangent with the height tan x.
 VARIATION_3D(tangent3D) {
     return triple(weight * sine_of(x) / cosine_of(y), weight * tangent_of(y), weight * tangent_of(x));
 }
@@ -244,19 +256,23 @@ VARIATION_3D(cotq) { return quaternion_tan(weight, x, y, z, (real)(-1.0f)); }
 
 // Origin: Fractorium
 
+// A tenth of bsplit without shifts.
 VARIATION(bisplit) {
     Pair c = circle(x);
     return scaled(0.1f * weight, c.x / c.y * cosine_of(y), -y / c.y);
 }
 
+// sin x and cos x times (cosh y + 1) sin^2 x.
 VARIATION(crescents) {
     Pair c = circle(x);
     real k = weight * (hyperbolic_cosine(y) + 1.0f) * c.y * c.y;
     return scaled(k, c.y, c.x);
 }
 
+// The curvature 1 / r of the circle through the point, and the angle.
 VARIATION(curvature) { return pair(weight / vnorm(x, y), angle_of(y, x)); }
 
+// A twisted product of sines and cosines of x and y.
 VARIATION_3D(psphere, zscale = 0) {
     Pair a = circle(PI * weight * x), b = circle(PI * weight * y);
     return triple(-a.x * b.y, a.y * b.x, b.x * zscale);
@@ -280,10 +296,13 @@ DEVICE real error_function(real x) {
     return x >= 0.0f ? 1.0f - rest : rest - 1.0f;
 }
 
+// The error function of each coordinate.
 VARIATION(erf) { return scaled(weight, error_function(x), error_function(y)); }
 
+// The error function of each of three coordinates.
 VARIATION_3D(erf3D) { return scaled3((real)(weight), error_function(x), error_function(y), error_function(z)); }
 
+// The error function of a small coordinate, an inversion of a large one.
 VARIATION_3D(xerf) {
     real r2 = x * x + y * y + z * z, a = magnitude(x) >= 2.0f ? x / r2 : error_function(x);
     real b = magnitude(y) >= 2.0f ? y / r2 : error_function(y), c = magnitude(z) >= 2.0f ? z / r2 : error_function(z);

@@ -3,13 +3,16 @@
 
 // Origin: flam3
 
+// sin x and sin y.
 VARIATION(sinusoidal) { return scaled(weight, sine_of(x), sine_of(y)); }
 
+// Adds to each coordinate a sine of the other, by the affine's coefficients.
 VARIATION(waves) {
     real u = y / (AFFINE_C * AFFINE_C + EPSILON), v = x / (AFFINE_F * AFFINE_F + EPSILON);
     return scaled(weight, x + AFFINE_B * sine_of(u), y + AFFINE_E * sine_of(v));
 }
 
+// Adds to each coordinate sin(tan(3 t)) of the other, t, by the affine's coefficients.
 VARIATION(popcorn) {
     real u = sine_of(tangent_of(3.0f * y)), v = sine_of(tangent_of(3.0f * x));
     return scaled(weight, x + AFFINE_C * u, y + AFFINE_F * v);
@@ -21,11 +24,13 @@ VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude
     return scaled(weight, x, magnitude(y) <= t ? -y : y);
 }
 
+// popcorn with parameters in place of affine coefficients.
 VARIATION(popcorn2, x = 0, y = 0, c = 0) {
     real u = popcorn2_x * sine_of(tangent_of(c * y)), v = popcorn2_y * sine_of(tangent_of(c * x));
     return scaled(weight, x + u, y + v);
 }
 
+// Adds to each coordinate a sine of the other.
 VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
     return scaled(weight, x + scalex * sine_of(y * freqx), y + scaley * sine_of(x * freqy));
 }
@@ -40,6 +45,7 @@ VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
 
 // Origin: JWildfire
 
+// waves2, with a sine of x + y in z.
 VARIATION_3D(waves2_3D, freq = 2, scale = 1) {
     real u = x + scale * sine_of(y * freq), v = y + scale * sine_of(x * freq);
     return scaled3(weight, u, v, z + scale * sine_of(0.5f * (x + y) * freq));
@@ -63,6 +69,7 @@ VARIATION(vibration2, dir = 0, angle = 1.5708, freq = 1, amp = 0.25, phase = 0, 
     return scaled(weight, x + pa * ta.x + pb * tb.x, y + pa * ta.y + pb * tb.y);
 }
 
+// waves2 whose amplitudes are sines of the same coordinate.
 VARIATION(waves3, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, sx_freq = 0, sy_freq = 2) {
     real u = 0.5f * scalex * (1.0f + sine_of(y * sx_freq)), v = 0.5f * scaley * (1.0f + sine_of(x * sy_freq));
     return scaled(weight, x + u * sine_of(y * freqx), y + v * sine_of(x * freqy));
@@ -82,6 +89,7 @@ DEVICE real sawtooth(real t) {
     return f > 0.5f ? 0.5f - f : f;
 }
 
+// waves2 with a sawtooth in place of the sine.
 VARIATION(waves23, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13) {
     return scaled(weight, x + scalex * sawtooth(y * freqx * (1.0f / TWO_PI)),
                   y + scaley * sawtooth(x * freqy * (1.0f / TWO_PI)));
@@ -105,18 +113,21 @@ DEVICE real damped_wave(real x, real y, float scale, float freq, float use_cos, 
     return (x + d * scale * wave) * d;
 }
 
+// damped_wave() of a sine or cosine.
 VARIATION(waves2_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
           use_cos_y = 0, dampx = 0, dampy = 0) {
     return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 1),
                   damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 1));
 }
 
+// damped_wave() of a squared sine or cosine.
 VARIATION(waves3_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
           use_cos_y = 0, dampx = 0, dampy = 0) {
     return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 2),
                   damped_wave(y, x, scaley, freqy, use_cos_y, dampy, 2));
 }
 
+// damped_wave() of sin^2 cos or sin cos^2.
 VARIATION(waves4_wf, scalex = 0.25, scaley = 0.5, freqx = 1.5707963267948966, freqy = 0.7853981633974483, use_cos_x = 1,
           use_cos_y = 0, dampx = 0, dampy = 0) {
     return scaled(weight, damped_wave(x, y, scalex, freqx, use_cos_x, dampx, 3),
@@ -130,6 +141,7 @@ DEVICE real whole_power(real x, float exponent) {
     return n - 2.0f * floor(0.5f * n) == 0.0f ? p : with_sign_of(p, x);
 }
 
+// waves2 with a power of the sine, which with a mode of 1 lies between 0 and 1.
 VARIATION(waves22, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, modex = 0, modey = 0, powerx = 2, powery = 2) {
     real u = sine_of(y * freqx), v = sine_of(x * freqy);
     u = modex < 0.5f ? u : 0.5f * (1.0f + u);
@@ -137,21 +149,25 @@ VARIATION(waves22, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, modex = 
     return scaled(weight, x + scalex * whole_power(u, powerx), y + scaley * whole_power(v, powery));
 }
 
+// Adds to each coordinate a sine of itself, with slopes from 0 to 2.
 VARIATION(pressure_wave, x_freq = 1, y_freq = 1) {
     float u = x_freq * TWO_PI, v = y_freq * TWO_PI;
     return scaled(weight, x + sine_of(u * x) / u, y + sine_of(v * y) / v);
 }
 
+// Sines times polynomials of the coordinates.
 REPLACING(sintrange, w = 1) {
     real v = (x * x + y * y) * w;
     return scaled(weight, sine_of(x) * (x * x + w - v), sine_of(y) * (y * y + w - v));
 }
 
+// x tanh(r^2) and y cos(r^2).
 VARIATION(rippled) {
     real d = x * x + y * y + 1e-30f;
     return scaled(weight, hyperbolic_tangent(d) * x, cosine_of(d) * y);
 }
 
+// Adds to each coordinate a sine of itself.
 VARIATION(pulse, freqx = 2, freqy = 2, scalex = 1, scaley = 1) {
     return scaled(weight, x + scalex * sine_of(x * freqx), y + scaley * sine_of(y * freqy));
 }
@@ -164,10 +180,12 @@ VARIATION(stwin, distort = 1, offset_xy = 0, offset_x2 = 0, offset_y2 = 0) {
     return pair(weight * x + wave, weight * y + wave);
 }
 
+// sin x, sin y, and a height by the angle of (y^2, x^2).
 VARIATION_3D(sinusoidal3d) {
     return triple(weight * sine_of(x), weight * sine_of(y), weight * angle_of(x * x, y * y) * cosine_of(z));
 }
 
+// Blends each coordinate with a cosine of itself.
 VARIATION_3D(sinusgrid, ampx = 0.5, ampy = 0.6, freqx = 1.2, freqy = 1) {
     real u = -cosine_of(x * (freqx * TWO_PI)), v = -cosine_of(y * (freqy * TWO_PI));
     return scaled3(weight, x + ampx * (u - x), y + ampy * (v - y), z);
@@ -239,9 +257,9 @@ DEVICE Pair synth_circle(real theta, const float *waves, float mix, float type) 
     return pair((1.0f - mix) * c.x + t - 1.0f, (1.0f - mix) * c.y + s - 1.0f);
 }
 
-// The modes 0 to 3, 12, 13 and 19 scale the radius by the curve at the angle, 4 draws the curve, 6 to 11 scale or move
-// x and y by the curve of the other coordinate, 14 to 16 move the angle or the point by the curve at the radius, 17 and 18 mirror at
-// the curve, 1001 and more replace sines and cosines of other variations by the curve.
+// The modes: 0 to 3, 12, 13 and 19 scale the radius by the curve at the angle; 4 draws the curve; 6 to 11 scale or move
+// x and y by the curve of the other coordinate; 14 to 16 move the angle or the point by the curve at the radius; 17 and
+// 18 mirror at the curve; 1001 and more replace sines and cosines of other variations by the curve.
 VARIATION(synth, a = 1, mode = 3, power = -2, mix = 1, smooth = 0, b = 0, b_type = 0, b_skew = 0, b_frq = 1, b_phs = 0,
           b_layer = 0, c = 0, c_type = 0, c_skew = 0, c_frq = 1, c_phs = 0, c_layer = 0, d = 0, d_type = 0, d_skew = 0,
           d_frq = 1, d_phs = 0, d_layer = 0, e = 0, e_type = 0, e_skew = 0, e_frq = 1, e_phs = 0, e_layer = 0, f = 0,
@@ -422,6 +440,7 @@ DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
 // The fractional part with the sign of t.
 DEVICE real inside_unit(real t) { return t < 0.0f ? -fraction_of(magnitude(t)) : fraction_of(t); }
 
+// Blends each coordinate with a repetition of cells, by oscillations of the parameters.
 VARIATION(gdoffs, delta_x = 0, delta_y = 0, area_x = 2, area_y = 2, center_x = 0, center_y = 0, gamma = 1, square = 0) {
     real sx = oscillation((real)(0.1f * delta_x), 1.0f), sy = oscillation((real)(0.1f * delta_y), 1.0f);
     float b = gamma / fmax(fmax(fabs(area_x), 0.1f), fmax(fabs(area_y), 0.1f));
@@ -459,12 +478,14 @@ DEVICE Pair vibration(real x, real y, float direction, float angle, float freque
     return scaled_pair(amplitude * sine_of(TWO_PI * (frequency * (x * c.x + y * c.y) + phase / frequency)), t);
 }
 
+// The sum of two vibration() displacements.
 VARIATION(vibration, dir = 0, angle = 1.5707963267948966, freq = 1, amp = 0.25, phase = 0, dir2 = 1.5707963267948966,
           angle2 = 1.5707963267948966, freq2 = 1, amp2 = 0.25, phase2 = 0) {
     Pair a = vibration(x, y, dir, angle, freq, amp, phase), b = vibration(x, y, dir2, angle2, freq2, amp2, phase2);
     return scaled(weight, x + a.x + b.x, y + a.y + b.y);
 }
 
+// popcorn2 with a height.
 VARIATION_3D(popcorn2_3D, x = 0.1, y = 0.1, z = 0.1, c = 3) {
     float s = sin(tan(c)), v = fabs(weight) <= 1.0f ? fabs(weight) * weight : weight;
     real a = v * s * angle_of(y, x), t = z == 0.0f ? a : z;
@@ -472,6 +493,7 @@ VARIATION_3D(popcorn2_3D, x = 0.1, y = 0.1, z = 0.1, c = 3) {
                   0.5f * weight * (y + popcorn2_3D_y * sine_of(tangent_of(c * x))), a + v * (popcorn2_3D_z * s * t));
 }
 
+// Spherical coordinates, each moved by a sine of the radius.
 VARIATION_3D(heat, theta_period = 1, theta_phase = 0, theta_amp = 1, phi_period = 1, phi_phase = 0, phi_amp = 0,
              r_period = 1, r_phase = 0, r_amp = 0) {
     float t = theta_period == 0.0f ? 0.0f : 1.0f / theta_period, p = phi_period == 0.0f ? 0.0f : 1.0f / phi_period;
@@ -485,6 +507,7 @@ VARIATION_3D(heat, theta_period = 1, theta_phase = 0, theta_amp = 1, phi_period 
     return scaled3(r, c.x * d.y, c.y * d.y, d.x);
 }
 
+// horseshoe with factors, waves and other functions of the coordinates.
 VARIATION(unicorngaloshen, mult_x = 1, mult_y = 1, sine = 0, sin_x_amplitude = 1, sin_x_freq = 0.1, sin_y_amplitude = 2,
           sin_y_freq = 0.2, mode = 0) {
     real r = weight / sqrt(y * y * mult_y + mult_x * x * x), u = x, v = y;
