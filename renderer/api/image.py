@@ -278,9 +278,9 @@ def _unpickled_array(array: np.ndarray) -> Image:
 def _unpickled(array: np.ndarray, linear: np.ndarray, tables: str, facts: Json) -> Image:
     scene = Scene(**vars(pictures.scene_of_table(json.loads(tables), Path(facts["path"]), any_file=True)))
     job = RenderJob(scene, facts["size"], facts["samples"], facts["time"])
-    whole = Image.of(Drawing(job, facts["device"], facts["is_gl"], linear), facts["is_whole"])
+    image = Image.of(Drawing(job, facts["device"], facts["is_gl"], linear), facts["is_whole"])
     if facts["is_whole"]:
-        return whole
-    image = array.view(Image)
-    image._drawing = whole._drawing
-    return image
+        return image
+    part = array.view(Image)
+    part._drawing = image._drawing
+    return part

@@ -295,10 +295,10 @@ class Picture(AccumulatingPicture[Settings]):
 
     def _frame(self) -> Frame:
         """The picture of all samples so far."""
-        plan, index, one = self._plan, self._pass, self._plan.passes[self._pass]
+        plan, index, pass_ = self._plan, self._pass, self._plan.passes[self._pass]
         scale = plan.pixels_per_unit(index)
         game: Any = self._part or self._game
-        return self._postprocess(game, one, plan.grid, plan.tile[2:], plan.settings, scale, index)
+        return self._postprocess(game, pass_, plan.grid, plan.tile[2:], plan.settings, scale, index)
 
     def _next_pass(self) -> None:
         """Keep the log-density of the present pass and start the chains of the next pass."""
@@ -455,10 +455,10 @@ class Picture(AccumulatingPicture[Settings]):
 
     def _displayed(self, sums: SampledSums) -> np.ndarray:
         """The picture of a subset of the samples: (height, width, 3) sRGB values, 0 to 1."""
-        plan, one, scale = self._plan, self._plan.passes[self._pass], self._plan.pixels_per_unit(self._pass)
+        plan, pass_, scale = self._plan, self._plan.passes[self._pass], self._plan.pixels_per_unit(self._pass)
         device_sums: Any = sums.on_device(self.gpu.device)  # in place of a ChaosGame
         self._noise_postprocess = self._noise_postprocess or Postprocess(self.gpu.device)
-        frame = self._noise_postprocess(device_sums, one, plan.grid, plan.tile[2:], plan.settings, scale)
+        frame = self._noise_postprocess(device_sums, pass_, plan.grid, plan.tile[2:], plan.settings, scale)
         return linear_to_srgb(frame.read()[..., :3]) / 255.0
 
     def report(self) -> dict[str, object]:

@@ -181,9 +181,9 @@ def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
         second = (28411 + first * 8121) % 134456
         v1, v2 = first * 2.0 / 134456 - 1, second * 2.0 / 134456 - 1
         square = v1 * v1 + v2 * v2
-        good = square < 1
-        out[pending[good]] = v1[good] * np.sqrt(-2 * np.log(square[good]) / square[good])
-        pending, second = pending[~good], second[~good]
+        inside = square < 1
+        out[pending[inside]] = v1[inside] * np.sqrt(-2 * np.log(square[inside]) / square[inside])
+        pending, second = pending[~inside], second[~inside]
     return out
 
 

@@ -62,14 +62,14 @@ def kernel_costs(target: Target) -> list[KernelCost]:
         if kind == "passes":
             continue
         if kind == "primitive":
-            launches, name, what, operations = entry, node.attribute.name, f"primitive {node.attribute}", None
+            launches, name, label, operations = entry, node.attribute.name, f"primitive {node.attribute}", None
         else:
-            launches, name, what = 1 + (entry.combine is not None), entry.key, f"{entry.kind} {extent_text(node)}"
+            launches, name, label = 1 + (entry.combine is not None), entry.key, f"{entry.kind} {extent_text(node)}"
             operations = operation_count(node)
         times, seconds = seconds[:launches], seconds[launches:]
         repeated = costs and kind == "kernel" and costs[-1].node is node  # several passes for one node
         moved = moved_bytes(node, target)
-        cost = KernelCost(name, what, node, operations, moved, sum(times) if times else None)
+        cost = KernelCost(name, label, node, operations, moved, sum(times) if times else None)
         if repeated and cost.seconds is not None:
             costs[-1] = costs[-1]._replace(seconds=(costs[-1].seconds or 0) + cost.seconds)
         elif not repeated:

@@ -337,10 +337,10 @@ class Function:
         if len(representation.ranges) != len(type_.parameters):
             raise ArgumentError(f"{name}: has shape {value.shape}, but {type_} is needed")
         ranges = tuple(Range(0, r.size) for r in representation.ranges)
-        held = Representation(ranges, representation.buffers, representation.types)
+        stored = Representation(ranges, representation.buffers, representation.types)
         array = type_.as_array_type
-        node = self._compilation.dag.array(array, name, DeviceArray(target, held), ranges)
-        target.representations[node] = held
+        node = self._compilation.dag.array(array, name, DeviceArray(target, stored), ranges)
+        target.representations[node] = stored
         return FunctionValue(array, node, ranges)
 
     def _evaluate(self, value: Value, recording: Recording) -> Array | Results:

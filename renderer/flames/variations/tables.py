@@ -211,9 +211,9 @@ def mandelbrot_points(values: Values, texts: Texts) -> np.ndarray:
         for _ in range(steps):
             inside = abs(z) < 2
             z, counts = np.where(inside, z * z + c, z), counts + inside
-        good = counts >= steps if v["invert"] else (counts < steps) & (counts >= 0.1 * steps * (1 - v["skin"]))
+        chosen = counts >= steps if v["invert"] else (counts < steps) & (counts >= 0.1 * steps * (1 - v["skin"]))
         moved = c + v["cx"] * z.real + 1j * v["cy"] * z.imag
-        kept = np.concatenate([kept, moved[good]])
+        kept = np.concatenate([kept, moved[chosen]])
         if len(kept) >= ORBIT_LENGTH:
             break
     kept = kept[:ORBIT_LENGTH] if len(kept) else np.zeros(1, complex)

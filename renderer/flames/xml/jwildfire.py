@@ -67,28 +67,28 @@ def evaluated(parser: AttributeParser, attributes: Mapping[str, str], kind: str)
 
     Bezier curves and curves of unread values are counted as ignored; `kind`: "flames" or "xforms", for their label.
     """
-    held = dialects.without_curves(attributes)
+    at_frame = dialects.without_curves(attributes)
     for curve in dialects.animated_curves(attributes):
         is_drawn = attributes.get(f"{curve}_interpolation", "SPLINE") in ("SPLINE", "LINEAR")
-        if not (is_drawn and _animate(parser, held, curve, _curve_value(parser, attributes, curve))):
+        if not (is_drawn and _animate(parser, at_frame, curve, _curve_value(parser, attributes, curve))):
             parser.ignored[f"animation of {curve} {kind}"] += 1
-    return held
+    return at_frame
 
 
-def _animate(parser: AttributeParser, held: dict[str, str], curve: str, value: float) -> bool:
+def _animate(parser: AttributeParser, at_frame: dict[str, str], curve: str, value: float) -> bool:
     """Set the attribute that `curve` animates; False if there is none."""
     if (match := ANIMATED.fullmatch(curve)) is None:
         base = curve.removesuffix("_amountCurve").removesuffix("Curve")
         name, position, factor = dialects.DATA["animated"].get(base, (base, 0, 1.0))
-        words = held.get(name, "").split()
+        words = at_frame.get(name, "").split()
         if len(words) <= position:
             return False
         words[position] = repr(value * factor)
-        held[name] = " ".join(words)
+        at_frame[name] = " ".join(words)
         return True
     plane, post, column, row, change = match.groups()
     name = ("post" if post else "coefs") if plane == "xy" else plane + (post or "Coefs")
-    numbers = np.reshape(parser.numbers(name, held.get(name, "1 0 0 1 0 0"), 6), (3, 2))
+    numbers = np.reshape(parser.numbers(name, at_frame.get(name, "1 0 0 1 0 0"), 6), (3, 2))
     if column:
         numbers[int(column), int(row)] = value
     elif change == "Scale":
@@ -96,7 +96,7 @@ def _animate(parser: AttributeParser, held: dict[str, str], curve: str, value: f
     else:
         c, s = math.cos(math.radians(value)), math.sin(math.radians(value))
         numbers[:2] = numbers[:2] @ [[c, -s], [s, c]]
-    held[name] = " ".join(map(repr, numbers.ravel().tolist()))
+    at_frame[name] = " ".join(map(repr, numbers.ravel().tolist()))
     return True
 
 

@@ -82,7 +82,7 @@ def balls_and_tubes(
     """Transforms points or lines by a matrix (4, 4); returns sphere centers and, for lines, the triangles of tubes."""
     used = np.unique(part.faces)
     vertices = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
-    balls = _taken(part, used, vertices[used])
+    balls = _with_vertices(part, used, vertices[used])
     if part.faces.shape[1] == 1:
         return balls, None
     begin, end = vertices[part.faces[:, 0]], vertices[part.faces[:, 1]]
@@ -97,12 +97,12 @@ def balls_and_tubes(
         np.stack([this, following, following + SIDES], 1), np.stack([this, following + SIDES, this + SIDES], 1)
     ])  # fmt: skip
     faces = (sides + 2 * SIDES * np.arange(len(part.faces))[:, None, None]).reshape(-1, 3).astype("i4")
-    tubes = _taken(part, rows, rings.reshape(-1, 3))
+    tubes = _with_vertices(part, rows, rings.reshape(-1, 3))
     normals = np.repeat(radial[:, None], 2, 1).reshape(-1, 3).astype("f4")
     return balls, replace(tubes, faces=faces, normals=normals)
 
 
-def _taken(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
+def _with_vertices(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
     """Replaces the vertices; texture coordinates and colors are the given rows of the primitive's."""
     texcoords = tuple(None if uv is None else uv[rows] for uv in part.texcoords)
     colors = None if part.colors is None else part.colors[rows]

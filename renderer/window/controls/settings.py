@@ -125,8 +125,8 @@ def _row_groups(settings_class: Any) -> dict[str, Rows]:
     """
     hints, known = get_type_hints(settings_class), {f.name: f for f in fields(settings_class)}
     groups: dict[str, tuple[str, ...]] = getattr(settings_class, "row_groups", {})
-    placed = {name for names in groups.values() for name in names}
-    rows = {"": (*groups.get("", ()), *(name for name in known if name not in placed))}
+    grouped = {name for names in groups.values() for name in names}
+    rows = {"": (*groups.get("", ()), *(name for name in known if name not in grouped))}
     rows |= {title: names for title, names in groups.items() if title}
     return {title: [(known[name], hints[name]) for name in names] for title, names in rows.items()}
 

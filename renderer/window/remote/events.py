@@ -40,8 +40,8 @@ def _is_code(value: object) -> bool:
 
 def _is_text(value: Any) -> bool:
     """True if UTF-8 can encode the text (no half of a surrogate pair) and C can hold it (no NUL)."""
-    good = isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
-    return good and not any("\ud800" <= character <= "\udfff" for character in value)
+    is_short = isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
+    return is_short and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false if they are missing

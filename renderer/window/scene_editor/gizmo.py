@@ -144,15 +144,15 @@ def draw(settings: Settings, pose: Pose, operation: str, snaps: bool, rect: Rect
     imguizmo.set_rect(x, y, width, height)
     imguizmo.set_orthographic(settings.projection == "orthographic")
     view, projection = (_matrix(m) for m in matrices(settings, width / height))
-    held = _matrix(pose)
+    matrix = _matrix(pose)
     mode = imguizmo.MODE.local if operation == "scale" else imguizmo.MODE.world
     step = {"move": 0.25, "rotate": 15.0, "scale": 0.25}[operation]
     snap = imguizmo.Matrix3([step] * 3) if snaps else None
     _drawn_in[0] = _window()
     imguizmo.push_id(_window())
-    changed = imguizmo.manipulate(view, projection, OPERATIONS[operation], mode, held, None, snap)
+    changed = imguizmo.manipulate(view, projection, OPERATIONS[operation], mode, matrix, None, snap)
     imguizmo.pop_id()
-    out = np.array(held.values, float).reshape(4, 4).T
+    out = np.array(matrix.values, float).reshape(4, 4).T
     return out if changed and np.isfinite(out).all() and abs(np.linalg.det(out[:3, :3])) > 1e-30 else None
 
 

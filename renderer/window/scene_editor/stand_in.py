@@ -46,8 +46,8 @@ def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
     name: str = getattr(items.item_value(settings, item), "name", "")  # the name by which instances draw it
     if item.group not in picking.BOXED or name:
         return False
-    looks = [item, items.material_of(settings, item)]
-    slices = [(look.group, slice(look.index, look.index + 1)) for look in looks if look]
+    changed = [item, items.material_of(settings, item)]
+    slices = [(part.group, slice(part.index, part.index + 1)) for part in changed if part]
     return shown is None or any(getattr(settings, group)[at] != getattr(shown, group)[at] for group, at in slices)
 
 

@@ -90,7 +90,6 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
 // (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory.
 #define TILE_ROWS 64
 #define DEPTH 8
-// The update A_jt -= L_ji U_it in tiles, 4 x 4 elements a thread.
 KERNEL gemm_tiles(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
                   STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, TILE_ROWS * DEPTH);
