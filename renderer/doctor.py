@@ -1,6 +1,6 @@
 """`rayfold doctor`: every compute device and GL, self-tested, and the command that installs what is missing.
 
-Each check runs in a separate process and within TOTAL_SECONDS of the start: no driver ends the doctor or keeps it waiting.
+Each check runs in a separate process and within TOTAL_SECONDS of the start: no driver ends or delays the doctor.
 """
 
 import argparse

@@ -89,8 +89,8 @@ class SceneEditor(PanelEditor):
         settings = self.settings
         value, target = items.item_value(settings, item), settings.view.target
         if self._posed is None or self._posed[0] is not value or self._posed[1] != target:
-            item_pose = pose.item_pose(value, np.array(target)) if {"move", "rotate"} & {*pose.operations(value)} else None
-            self._posed = value, target, item_pose
+            posed = pose.item_pose(value, np.array(target)) if {"move", "rotate"} & {*pose.operations(value)} else None
+            self._posed = value, target, posed
         return self._posed[2]
 
     def draw(self, rect: theme.Rect) -> None:
