@@ -159,10 +159,13 @@ VARIATION(hopalong, random = 1, a = 0.75, b = 0.5, c = 0.25, startx = 0, starty 
     return scaled_pair(weight, random_table_point(table, random));
 }
 
+// R. Devaney's gingerbread man map.
 REPLACING(gingerbread_man);
 
+// I. Gumowski's and C. Mira's map.
 REPLACING(gumowski_mira, random = 1, step = 0.001, a = 0.000001, b = 0.05);
 
+// E. McMillan's map.
 VARIATION(macmillan, a = 1.6, b = 0.4, startx = 0.1, starty = 0.1);
 
 // B. Martin's map, as a step or without one; this one has no table.

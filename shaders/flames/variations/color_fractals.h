@@ -24,6 +24,7 @@ STAMP(dc_apollonian, SIDE = 2, seed = 10000, time = 0) {
     return triple(0.6f * sine_of(q.x) + 0.5f, 0.6f * sine_of(q.y) + 0.5f, 0.6f * sine_of(q.z) + 0.5f);
 }
 
+// dc_apollonian on random pixels.
 PIXEL_STAMP(glsl_apollonian, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, seed = 10000, time = 0, Gradient = 0);
 
 // Ducks fractal: an orbit of z -> log(x + i |y|) + constant, colored by the sum c of its radii.

@@ -561,4 +561,5 @@ STAMP(dc_hyperbolictile, SIDE = 2, zoom = 1) {
     return gray(outside ? zero_real() : modulo(count, 2.0f));
 }
 
+// dc_hyperbolictile on random pixels.
 PIXEL_STAMP(glsl_hyperbolictile, SIDE = 2, Density_Pixels = 1000000 [100, 10000000], Gradient = 0 [0, 1]);

@@ -101,6 +101,7 @@ VARIATION(dragon_js, level = 2 [0, 13], line_thickness = 0.5) {
     return scaled_pair(weight, random_line_point(table, random));
 }
 
+// W. Gosper's island.
 VARIATION(gosperisland_js, level = 2 [0, 6], line_thickness = 0.5);
 
 // Random points of the lines and of discs at their beginnings, with probabilities in the ratio `lines` to `dots`.
@@ -122,8 +123,10 @@ VARIATION(hilbert_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, sh
 VARIATION(htree_js, level = 2 [0, 7], size = 2, show_lines = 1, line_thickness = 0.5, show_points = 0,
           point_thickness = 3);
 
+// H. von Koch's snowflake.
 VARIATION(koch_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3);
 
+// Recursive squares.
 VARIATION(rsquares_js, level = 2 [0, 7], show_lines = 1, line_thickness = 0.5, show_points = 0, point_thickness = 3);
 
 // A tree that branches at `branch_angle`.
@@ -159,8 +162,10 @@ VARIATION(sunflower, nPoints = 500 [1, 20000], shape = 10, scale = 0.02, angle =
     return scaled_pair(weight, random_polygon_point(table, random, color));
 }
 
+// A Latin square, as polygons.
 VARIATION(nsudoku, Level = 5 [1, 9], thickness = 0.5, size = 0.5, angle = 0, type = 4);
 
+// A grid of dots, colored by bit operations on their coordinates.
 VARIATION(szubieta, width = 128 [1, 256], height = 128 [1, 256], type = 0, scale = 0.5) {
     real i = random_index(uniform(random), width), j = random_index(uniform(random), height);
     real u = uniform(random), v = uniform(random), w = uniform(random);

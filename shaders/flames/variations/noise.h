@@ -151,6 +151,7 @@ DEVICE whole jittered_cell(real u, float width, whole key, whole one) {
     return truncated(truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one)));
 }
 
+// Moves cells of 1 / width in the direction `angle` by a hash of the cell, with a falling trail.
 VARIATION(pixel_flow, angle = 90, len = 0.1, width = 200, seed = 42, enable_dc = 0) {
     Pair c = circle((real)(angle * 0.0174532925f));
     real r = uniform(random);
@@ -169,6 +170,7 @@ DEVICE real mirrored_cell(real x, float scale, float shift, float n) {
     return scale != 0.0f && mirrored ? 2.0f * shift - x : x;
 }
 
+// Mirrors slabs of each axis and scales the point by a hash of its cell.
 VARIATION_3D(glitchy1, scale_x = 1, shift_x = 0, n_x = 2 [1, 100], scale_y = 1, shift_y = 0, n_y = 2 [1, 100],
              scale_z = 0, shift_z = 0, n_z = 2 [1, 100], width = 1, seed = 42, angle = 30, u = 1, v = 1, w = 1) {
     Pair c = circle((real)(angle * 0.0174532925f));

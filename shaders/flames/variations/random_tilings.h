@@ -16,14 +16,17 @@ DEVICE Pair in_bubble(float weight, real x, real y, real cx, real cy, real radiu
     return scaled(weight, outside ? x : cx + c.x * p + c.y * q, outside ? y : cy - c.y * p + c.x * q);
 }
 
+// Bubble wrap: a bubble in each square cell; `space` is the gap between bubbles.
 VARIATION(bwraps, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
     return in_bubble(weight, x, y, cell_middle(x, cellsize), cell_middle(y, cellsize),
                      (real)(0.5f * cellsize / (1.0f + space * space)), gain * gain + 1e-6f, inner_twist, outer_twist);
 }
 
+// bwraps without a least gain.
 VARIATION(bwraps7, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0);
 
+// Permutes the l x l cells of the square of side `cellsize` as the table says.
 VARIATION(scrambly, l = 3, seed = 51, byrows = 0, cellsize = 0.1) {
     float count = table[0], cell = cellsize / count, back = 0.5f * cellsize;
     real u = (x + back) / cell, v = (y + back) / cell, i = floor_of(u), j = floor_of(v);
@@ -45,6 +48,8 @@ DEVICE real lattice_noise(real i, real j) {
     return hashed_cell(whole_of_bits(bits_of_whole(truncated(i)) + bits_of_whole(truncated(j)) * 57u));
 }
 
+// A random point of a rectangle that lies in a disc: cells of side 2 Sc have discs of random size, a share Dens of
+// them.
 VARIATION(circleRand, Sc = 1, Dens = 0.5, X = 10, Y = 10, Seed = 0) {
     real seed1 = uniform(random), seed2 = uniform(random), u = x, v = y, a = x, b = y;
     Random many = stream_of(seed1, seed2);
@@ -64,6 +69,7 @@ VARIATION(circleRand, Sc = 1, Dens = 0.5, X = 10, Y = 10, Seed = 0) {
     return scaled(weight, u, v);
 }
 
+// Scales by k about the nearest of the cells' hashed points, up to `num` in each: the pieces are Voronoi cells.
 VARIATION(voron, k = 0.99, step = 0.25, num = 1 [1, 25], xseed = 3, yseed = 7) {
     real m = floor_of(x / step), n = floor_of(y / step), nearest_d = (real)(400.0f), px = zero_real(), py = px;
     whole sx = truncated((real)(xseed)), sy = truncated((real)(yseed));
@@ -125,6 +131,7 @@ REPLACING(cut_fun, seed = 1000, mode = 1 [0, 1], zoom = 10, invert = 0 [0, 1]) {
 
 // Origin: Fractorium
 
+// bwraps with a bubble of random radius in each cell.
 VARIATION(bwraps_rand, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0, symm = 0, seed = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
     real cx = cell_middle(x, cellsize), cy = cell_middle(y, cellsize);
@@ -133,6 +140,7 @@ VARIATION(bwraps_rand, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer
     return in_bubble(weight, x, y, cx, cy, radius, gain * gain, inner_twist, outer_twist);
 }
 
+// Each cell consists of nested square rings, which turn by quarter turns as the ring's number says.
 VARIATION(squares, cellsize = 0, min = 0, max = 10, num = 10, seed = 1, zero = 0.5, zero_seed = 1) {
     if (cellsize == 0.0f) return scaled(weight, x, y);
     real cx = cell_middle(x, cellsize), cy = cell_middle(y, cellsize);
@@ -144,6 +152,7 @@ VARIATION(squares, cellsize = 0, min = 0, max = 10, num = 10, seed = 1, zero = 0
     return scaled(weight, cx + u * c.x - v * c.y, cy + u * c.y + v * c.x);
 }
 
+// A point whose radius and angle are noise of the point's cell.
 VARIATION(dust, density = 5, distortion = 1, power = 1) {
     real u = remainder_of(floor_of(magnitude(x)), (real)(density)) / density;
     real v = remainder_of(floor_of(magnitude(y)), (real)(density)) / density;
@@ -155,6 +164,7 @@ DEVICE Pair crackle_corner(real i, real j, float size) {
     return pair(i + sine_noise(i, j, 2.76399582f) / size, j + sine_noise(j, 3.0f * i, 3.48081051f) / size);
 }
 
+// A random point of the line between two neighbors of a jittered grid.
 VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
     real i = floor_of(x), j = floor_of(y), step = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
     mask upward = uniform(random) < 0.5f;
@@ -171,6 +181,7 @@ DEVICE Pair hexagon_point(real k) {
     return pair(h, TWO_PI / 3.0f * half_turn + (i - 2.0f * half_turn == 1.0f ? bend : -bend) - 0.5f * PI);
 }
 
+// A random point of a random hexagon of the grid; noise decides on its size and whether it is there.
 VARIATION(hex_rand, x = 10, y = 10, size = 1, power = 1, density = 1, seed = 1) {
     Pair h = hexagon_point(6.0f * uniform(random));
     real i = floor_of(uniform(random) * (2.0f * hex_rand_x)) - hex_rand_x,
@@ -181,6 +192,7 @@ VARIATION(hex_rand, x = 10, y = 10, size = 1, power = 1, density = 1, seed = 1) 
     return scaled(k, p.x + u, p.y + v);
 }
 
+// A random point of three arcs in a random hexagon of the grid, which noise turns by 60 degrees.
 VARIATION(hex_truchet, size = 1, side = 1, seed = 1) {
     float thin = 0.85f * (1.0f - size), low = 0.15f + 0.5f * thin, high = 1.0f - 0.5f * thin;
     real a = TWO_PI * uniform(random), r = sqrt(uniform(random) * (high * high - low * low) + low * low);
@@ -195,6 +207,7 @@ VARIATION(hex_truchet, size = 1, side = 1, seed = 1) {
     return scaled(weight, p.x + u * c.x + v * c.y + i + 0.5f * j, p.y - u * c.y + v * c.x + 0.866f * j);
 }
 
+// A random point of a band in the point's cell: upright in even cells, level in odd ones.
 VARIATION(truchet_knot) {
     real i = floor_of(x), j = floor_of(y), u = 0.5f * (uniform(random) - 0.5f),
          v = 0.65f * (2.0f * uniform(random) - 1.0f);
@@ -202,6 +215,7 @@ VARIATION(truchet_knot) {
     return scaled(weight, i + (odd < 0.5f ? u : -v), j + (odd < 0.5f ? v : u));
 }
 
+// In a disc of random size in its cell a point is scaled by K, or moved to the part outside of it.
 VARIATION(circleLinear, Sc = 1, K = 0.5, Dens1 = 0.5, Dens2 = 0.5, Reverse = 1, X = 10, Y = 10, Seed = 0) {
     real m = floor_of(0.5f * x / Sc), n = floor_of(0.5f * y / Sc), a = (2.0f * m + 1.0f) * Sc,
          b = (2.0f * n + 1.0f) * Sc;
@@ -236,6 +250,7 @@ DEVICE mask truchet_flips_in_steps(real i, real j, float seed) {
     return r % 2 != 1;
 }
 
+// Points on the arcs of Truchet's tiles; the others move to the origin.
 VARIATION(truchet, extended = 1, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 50) {
     float k = (cos(rotation) + sin(rotation)) / weight;
     real i = nearest(x), j = nearest(y), u = wrap_unit(x * k), v = wrap_unit(y * k);
@@ -245,6 +260,7 @@ VARIATION(truchet, extended = 1, exponent = 2, arc_width = 0.5, rotation = 0, si
     return scaled(count, u + floor_of(x), v + floor_of(y));
 }
 
+// Twice the point of truchet, minus the point.
 VARIATION(truchet_fill, exponent = 2, arc_width = 0.5, seed = 0) {
     real u = wrap_unit(x / weight), v = wrap_unit(y / weight);
     mask flipped = truchet_flips(floor_of(magnitude(x) + 0.5f), floor_of(magnitude(y) + 0.5f), seed);
@@ -253,6 +269,7 @@ VARIATION(truchet_fill, exponent = 2, arc_width = 0.5, seed = 0) {
     return pair(count * (u + floor_of(x)) - x, count * (v + floor_of(y)) - y);
 }
 
+// Points off the arcs of Truchet's tiles; the others move to the origin.
 VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 1) {
     float k = (cos(rotation) + sin(rotation)) / weight;
     real u = wrap_unit(x * k), v = wrap_unit(y * k);
@@ -261,6 +278,7 @@ VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, se
     return scaled((arcs.x > 1.0f && arcs.y > 1.0f) ? (real)(size) : zero_real(), u + floor_of(x), v + floor_of(y));
 }
 
+// truchet_fill inside of rotated squares, a grid of side `amp`; the identity outside.
 VARIATION(Truchet_glyph, exponent = 2, arc_width = 0.5, amp = 6, max = 0.9, angle = 45, seed = 1) {
     real u = wrap_unit(x / weight), v = wrap_unit(y / weight);
     real noise = sine_noise(floor_of(magnitude(x) + 0.5f), floor_of(magnitude(y) + 0.5f), seed);
@@ -290,6 +308,7 @@ VARIATION(truchet2, exponent1 = 1, exponent2 = 2, width1 = 0.5, width2 = 0.5, sc
     return pair(plain || kept ? weight * x : away, plain || kept ? weight * y : away);
 }
 
+// A random point of a disc of random size, one in each cell, near the point turned by its radius.
 VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
     real r = remainder_of(vnorm(x, y), (real)(fabs(n))), a = angle_of(y, x) + r;
     Pair c = from_polar(r, a);
@@ -303,12 +322,14 @@ VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
     return scaled(weight, p.x + across, p.y + down);
 }
 
+// circular with given factors of the noise.
 VARIATION(circular2, angle = 90, seed = 0, xx = 12.9898, yy = 78.233) {
     real aux = fraction_of(sine_hash(x, y, xx, 0.0f, yy, 0.0f, seed));
     real turn = 2.0f * (uniform(random) + aux) - 2.0f;
     return from_polar(weight * vnorm(x, y), angle_of(y, x) + turn * (angle * (PI / 180.0f)));
 }
 
+// Turns the point by a random angle, up to `angle` degrees to either side, with noise of the point.
 VARIATION(circular, angle = 90, seed = 0) {
     real aux = fraction_of(sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed));
     real turn = 2.0f * (uniform(random) + aux) - 2.0f;

@@ -152,6 +152,7 @@ DEVICE Pair one_of_eight(real x, real y, float sx, float sy, float u, float v, R
     return one_of_two(half_turn, p, q);
 }
 
+// Quarter turns and mirrors, one of eight images, in steps.
 VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5) {
     Pair p = one_of_eight(x + space, y + space, spacex, spacey, 0.5f * stepx, 0.5f * stepy, random);
     return scaled_pair(weight, p);

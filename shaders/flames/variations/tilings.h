@@ -21,10 +21,12 @@ VARIATION(boarders) {
 
 // Origin: Apophysis
 
+// boarders.
 VARIATION(dc_boarders);
 
 // Origin: flam3
 
+// Moves the cells apart to every second place; cells below 0 take the places between, and y is mirrored.
 VARIATION(cell, size = 1) {
     real cx = floor_of(x / size), cy = floor_of(y / size);
     real gx = cx >= 0.0f ? 2.0f * cx : -(2.0f * cx + 1.0f), gy = cy >= 0.0f ? 2.0f * cy : -(2.0f * cy + 1.0f);
@@ -192,6 +194,7 @@ VARIATION(dc_hexes_wf, cellsize = 1, power = 1, rotate = 0.166, scale = 1, color
     return p;
 }
 
+// boarders with other shares: c is the size of a cell, `left` the way to the border, `right` its share of the points.
 VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
     float k = fmax(fabs(c), 1e-8f), l = k * fmax(fabs(left), 1e-8f), limit = k + k * fmax(fabs(right), 1e-8f);
     real rx = nearest(x), ry = nearest(y), u = x - rx, v = y - ry;
@@ -201,6 +204,7 @@ VARIATION(boarders2, c = 0.4, left = 0.65, right = 0.35) {
     return scaled(weight, u * k + rx + (inside ? zero_real() : a), v * k + ry + (inside ? zero_real() : b));
 }
 
+// Scales each coordinate by sines of cell numbers; with `blur` a random sine is added instead.
 VARIATION_3D(shredded, x1 = 1, x2 = 3, x3 = 1, x_blur_amount = 0.1, y1 = 1, y2 = 3, y3 = 1, y_blur_amount = 0.1, z1 = 1,
              z2 = 3, z3 = 1, z_blur_amount = 0.1, type = 0, blur = 0) {
     real fx = sine_of(x1 * floor_of(x2 * x)), fy = cosine_of(y1 * floor_of(y2 * y)),
@@ -368,6 +372,7 @@ REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], inve
 
 // Origin: Fractorium
 
+// (sin x, sin y) / r^2, moved as by checks.
 VARIATION(sschecks, x = 0.5, y = 0.5, size = 0.5, rnd = 0) {
     real n = nearest(x / size) + nearest(y / size), r = weight / (x * x + y * y), u = rnd * uniform(random);
     mask odd = n - 2.0f * floor_of(0.5f * n) != 0.0f;
@@ -392,6 +397,7 @@ VARIATION(splitBrdr, x = 0.25, y = 0.25, px = 0, py = 0) {
 
 // Origin: Apophysis
 
+// gridout, which adds to the palette coordinate 0.25 for a step along x, 0.75 along y.
 VARIATION(dc_gridout) {
     Pair p = grid_step(x, y, nearest(x), nearest(y), 1.0f, 1.0f, 1.0f, 1.0f);
     *color = fraction_of(*color + (p.y == y ? (real)(0.25f) : (real)(0.75f)));

@@ -283,8 +283,10 @@ DEVICE Pair hyperbolic_spiral(float weight, float side, float a, real t) {
     return scaled(weight / (c.x + side * h.x), side * h.y, c.y);
 }
 
+// A random point of the curve coth((t + i a t) / 2).
 VARIATION(coth_spiral, a = 4) { return hyperbolic_spiral(weight, -1.0f, a, TWO_PI * (uniform(random) - 0.5f)); }
 
+// A random point of the curve tanh((t + i a t) / 2).
 VARIATION(tanh_spiral, a = 4) { return hyperbolic_spiral(weight, 1.0f, a, TWO_PI * (uniform(random) - 0.5f)); }
 
 // The error function by a rational approximation, exact to 1.2e-7 (W. H. Press et al., Numerical Recipes, erfcc).

@@ -368,6 +368,7 @@ DEVICE real signed_question_mark(real t, float a, float b, float c, float step, 
     return size > 0.0f && size < 1.0f ? with_sign_of(question_mark(size, a, b, c, step, e, f), t) : t;
 }
 
+// Minkowski's question mark of each coordinate.
 VARIATION(minkQM, a = 1, b = 1, c = 1, dd = 1, e = 0.5, f = 20 [0, 100]) {
     return scaled(weight, signed_question_mark(x, a, b, c, dd, e, f), signed_question_mark(y, a, b, c, dd, e, f));
 }
@@ -433,7 +434,9 @@ VARIATION(ripple, frequency = 2, velocity = 1, amplitude = 0.5, centerx = 0, cen
 }
 
 DEVICE real hump(real a) { return 0.5f - 0.5f * cosine_of(a); }
+// A wave from 0 to 1 with the frequency `amplitude`.
 DEVICE real oscillation(real t, float amplitude) { return hump(TWO_PI * amplitude * t); }
+// t blended by `share` toward its oscillation, then by `share` toward the oscillation of `folded`.
 DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
     return blend(blend(t, oscillation(t, 4.0f), share), oscillation(folded, 4.0f), share);
 }
