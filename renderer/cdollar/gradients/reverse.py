@@ -353,7 +353,7 @@ class ReverseMode:
         if scalar not in FLOATS:
             return
         variables = ir.new_variables(node.attribute.ranges)
-        (given,) = self.function_adjoints(node, (scalar,), variables)
+        (adjoint,) = self.function_adjoints(node, (scalar,), variables)
         if name == "scan":
             self.add_read(node.inputs[0], variables, self.reverse_scan(node, adjoint, variables))
         elif name == "sort":
