@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
+from renderer.flames import kernel_arguments, kernel_source
+from renderer.flames.genome import Flame, Xform
 from renderer.flames.variations import tables
 from renderer.flames.variations.catalog import variation_table
 from renderer.flames.variations.formulas import FUNCTIONS, program
@@ -36,6 +38,21 @@ def test_presets_of_yeganehs_figures_keep_their_numbers():
         78.737484, 29.166667, 97.007288, 124.331294, 62.528854, 73.952406, 50.293127, 23.741772, 21.666113, 73.288253,
     ], abs=1e-5)  # fmt: skip
     assert [table[0] for table in tables_] == [0.0] * 10 + [1.0] * 10
+
+
+def test_tables_follow_the_last_record_one_after_another():
+    """Three xforms, two of them with the same table; a camera of six numbers."""
+    affine = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    names = "rhodonea", "scrambly", "rhodonea"
+    flame = Flame(tuple(Xform(affine, variations={name: 1.0}) for name in names))
+    spec = kernel_source.specialize((flame,), False)
+    packed, stride = kernel_arguments.pack_parameters((flame,), (np.zeros(6),), spec)
+    built = [tables.build_table(name, values_of(name), {}) for name in names[:2]]
+    assert np.array_equal(packed[stride:], np.concatenate(built).astype("f4"))
+    starts = np.cumsum([stride, len(built[0])])
+    records = np.arange(3) * spec.record_floats + stride - 3 * spec.record_floats
+    for start, record in zip((*starts, starts[0]), records, strict=True):
+        assert float(start - record) in packed[record : record + spec.record_floats]
 
 
 @pytest.mark.parametrize("name", ["threeply", "hopalong", "gingerbread_man", "gumowski_mira", "macmillan"])

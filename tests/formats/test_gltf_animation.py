@@ -185,6 +185,14 @@ def skinned(rng, count=30):
     return maker, (vertices, normals, delta, joints, weights, back)
 
 
+def test_instances_of_a_skinned_mesh_are_ignored_and_counted(tmp_path, rng):
+    maker, _ = skinned(rng)
+    places = {"TRANSLATION": maker.array(rng.normal(size=(3, 3)))}
+    maker.tree["nodes"][-1]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": places}}
+    model = gltf.load(put(tmp_path, maker))
+    assert model.ignored == {"EXT_mesh_gpu_instancing of skinned nodes": 1}
+
+
 def test_skins_follow_joints_in_motion(tmp_path, rng):
     maker, (vertices, normals, delta, joints, weights, back) = skinned(rng)
     turns = np.float32([[0, 0, 0, 1], [0.6, 0, 0, 0.8], [0, 0.6, 0.8, 0]])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from renderer.errors import InputError, UserError
-from renderer.lessons.lesson import LESSONS, bundled_lessons, find_lesson, read_lesson
+from renderer.lessons.lesson import LESSONS, MAX_STEPS, LessonTable, bundled_lessons, find_lesson, read_lesson
 from renderer.pages.markdown import targets
 from renderer.paths import ROOT
 from renderer.scene.animation import settings_at
@@ -81,6 +81,13 @@ def test_a_mistake_is_one_sentence_with_file_and_key(folder, name):
     with pytest.raises(InputError) as error:
         read_lesson(folder)
     assert str(error.value).startswith(str(toml)) and wanted in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("steps", [(), ({},) * (MAX_STEPS + 1), (1,)])
+def test_a_lesson_has_steps_but_not_too_many(steps):
+    LessonTable("title", "paper", "summary", ({},) * MAX_STEPS)
+    with pytest.raises(ValueError, match=f"steps must be 1 to {MAX_STEPS} tables"):
+        LessonTable("title", "paper", "summary", steps)
 
 
 WORDS_MISTAKES = {

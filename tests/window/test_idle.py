@@ -9,7 +9,7 @@ from renderer.lightfields.aperture import VirtualCamera
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.pictures.lightfield import Settings
-from renderer.window.app.idle import IDLE_WAIT, REPORTED_WAIT, SETTLE_SECONDS, SLOW_WAIT
+from renderer.window.app.idle import COMPUTE_WAIT, IDLE_WAIT, REPORTED_WAIT, SETTLE_SECONDS, SLOW_WAIT
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels.measurements import report_rows
 from renderer.window.state import main_loop, panel_actions
@@ -99,6 +99,7 @@ def test_how_long_a_window_waits_for_an_event(screen, monkeypatch):
     assert idle.wait() == SLOW_WAIT
     app.panel.reopen()
     assert idle.wait() == 0
+    assert COMPUTE_WAIT < SLOW_WAIT < REPORTED_WAIT, "the more can happen meanwhile, the shorter"
 
 
 def test_an_idle_window_sees_an_edited_file(screen, scene_files):

@@ -67,6 +67,13 @@ def test_arrays_larger_than_memory_are_refused_before_allocation():
     ]
 
 
+def test_the_hint_of_a_power_is_for_powers_alone():
+    for operator in "^&":
+        with pytest.raises(ProgramError, match="CS0403") as error:
+            value_of(f"float main() => 1.5 {operator} 2.0;")
+        assert ("pow(x, 2)" in error.value.hint) == (operator == "^")
+
+
 def test_nested_reductions_parse_in_linear_time():
     parse(SourceFile("deep.cb", "float f(float x) => " + "+(" * 50 + "x" + ")" * 50 + ";"))
 
