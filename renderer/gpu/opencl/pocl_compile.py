@@ -71,12 +71,13 @@ class PoclCompile:
         self._publish(compiler, folder, marker)
 
     def _job(self, kind: str, text: str, options: list[str]) -> dict[str, Any]:
-        place = dict(platform=self._platform, index=self._index, known=str(self._cache))
-        return {"do": kind, "text": text, "options": options, **place}
+        device = dict(platform=self._platform, index=self._index, known=str(self._cache))
+        return {"do": kind, "text": text, "options": options, **device}
 
-    def _marker(self, *what: object) -> Path:
-        words = "\0".join(map(str, (self._identity, *what)))
-        return self._cache / "ready" / hashlib.sha256(words.encode()).hexdigest()
+    def _marker(self, *parts: object) -> Path:
+        """The marker of a program (text, options) or of a function (with entry, group size, large)."""
+        key = "\0".join(map(str, (self._identity, *parts)))
+        return self._cache / "ready" / hashlib.sha256(key.encode()).hexdigest()
 
     def _is_ready(self, marker: Path) -> bool:
         try:

@@ -31,7 +31,7 @@ KEYFRAMES = ("animation", "keyframes")
 
 @dataclass(frozen=True)
 class SceneText:
-    """The text of a scene file in `folder`, to which its paths are relative."""
+    """The text of a scene file at `path`; files that it names are relative to the folder of the path."""
 
     text: str
     path: Path
