@@ -132,11 +132,11 @@ DEVICE uint catch_shadows8(const LaunchParams params, PathPacket *packet, uint b
 // Surface and Material of eight hits. `origin` is the offset origin of the next rays.
 typedef struct {
     Float3x8 point, normal, color, origin;
-    int8 front_face, material, is_metallic;  // is_metallic: true for materials `metallic`, false for Lambertian ones
+    int8 front_face, material, is_metallic;  // the lanes on the front; indices; the lanes that are not Lambertian
 #if TEXTURED
     Float3x8 geometric_normal;  // on the ray's side; `normal` is the shading normal
 #endif
-    float8 roughness, metallic;  // [METALLIC]
+    float8 roughness, metallic;  // set with METALLIC, in the lanes of is_metallic
 #if METALLIC
     MetallicLobes8 metal;
 #endif
@@ -152,8 +152,8 @@ DEVICE int8 on_geometric_side8(const SurfaceHit8 *s, Float3x8 direction, int8 tr
 #endif
 }
 
-// Returns the BSDF times the cosine for light from `direction`, as eval_bsdf_pdf does, and the pdf per solid angle in
-// *pdf. Where the pdf is 0, the BSDF is not valid.
+// Returns the BSDF times the cosine for light from `direction`, and in *pdf its pdf per solid angle, as eval_bsdf_pdf
+// does. Where the pdf is 0, the BSDF is not valid.
 DEVICE Float3x8 eval_bsdf_pdf8(const SurfaceHit8 *s, Float3x8 direction, float8 *pdf) {
     *pdf = max_nnan(dot_fma(s->normal, direction), (float8)(0.0f)) * (1.0f / PI);
     Float3x8 value = scale3(s->color, *pdf);
