@@ -84,7 +84,7 @@ def refine(app: AppState, now: float) -> None:
         app.loop.lost_device = f"{lost.measured.device} is lost: {lost.error}. {advice}"
 
 
-def advance(app: AppState, now: float, seconds: float, pixels: float = 1.0) -> None:
+def advance(app: AppState, now: float, seconds: float, pixels: float) -> None:
     """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
 
     The first frame draws no panel, so that the window shows what it prepares before kernels are compiled.
