@@ -172,6 +172,14 @@ def test_pictures_are_no_wider_than_the_bench_allows():
     assert size(320, (640, 481)) == (320, 240) and size(64, (6400, 10)) == (64, 1)
 
 
+@pytest.mark.parametrize("values, is_log", [((1, 31), False), ((1, 32), True), ((0, 64), False), (("a", "b"), False)])
+def test_values_that_span_a_factor_of_32_have_a_logarithmic_axis(monkeypatch, values, is_log):
+    monkeypatch.setattr(FrameRate, "runs", lambda _, bench: {})
+    monkeypatch.setattr(FrameRate, "size_on", lambda _, bench: (4, 3))
+    found = FrameRate("panel", "depth", values).find(SimpleNamespace(rates=lambda runs, work: {}))
+    assert found.log_x is is_log and found.notes == ("pictures of 4 x 3",)
+
+
 def test_notes_count_the_points_without_a_value():
     def notes(values, spent):
         bench = Bench(SimpleNamespace(device=SimpleNamespace(name="card")), {}, 2.0, spent=spent)
