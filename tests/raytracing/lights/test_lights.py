@@ -17,6 +17,7 @@ from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.instances import Instance, rotation_matrix
 from renderer.raytracing.kernels import NO_SCHEDULE, compile_constants, kernel_source, launch_params
+from renderer.raytracing.lights import light_buffer
 from renderer.raytracing.lights.environment import environment_cdf, read_hdr, sky_map, sun_direction, sun_radiance
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.materials import material_rows
@@ -475,6 +476,16 @@ def test_daylight_is_preethams(rng):
     for _ in range(5):
         any_sky = Sky(1.0, float(rng.uniform(2, 10)), float(rng.uniform(0, 90)), float(rng.uniform(-180, 180)))
         assert np.isfinite(sky_map(any_sky)).all() and (sky_map(any_sky) >= 0).all()
+
+
+def test_the_sun_of_a_sky_is_a_light():
+    """Its disc has the sky's radiance; a sky without a disc, or without strength, has no sun."""
+    sky = Sky(2.0, 3.0, 35.0, 80.0)
+    (sun,) = light_buffer._non_area_lights(Settings(sky=sky), 1.0, None)
+    assert np.allclose(sun.emitted, sun_radiance(sky)) and np.allclose(sun.position, sun_direction(sky))
+    assert sun.kind == pytest.approx(1 - np.cos(np.radians(0.533 / 2)), rel=0.02), "the sun's diameter in degrees"
+    for none in (replace(sky, strength=0.0), replace(sky, sun_scale=0.0)):
+        assert not light_buffer._non_area_lights(Settings(sky=none), 1.0, None)
 
 
 def test_environment_cdf_covers_all_emissive_pixels(rng):
