@@ -218,7 +218,7 @@ def _generated_bytes(item: object) -> int:
 
 
 def geometry_bytes(settings: Settings) -> int:
-    """Returns the bytes that shapes and instances take while their BVHs are built, those of mesh files included."""
+    """Returns the bytes that shapes, mesh files and instances take while their BVHs are built."""
     items = [item for _, item in settings.items(*SHAPE_GROUPS, "instances", "scattered")]
     parts = [load_part(Path(item.file)) for item in items if isinstance(item, MeshShape)]
     parts += [part for shape in settings.models for mesh in load_model(shape.file).meshes for part in mesh]

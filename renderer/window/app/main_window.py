@@ -288,7 +288,7 @@ class MainWindow:
     # Sidebar
 
     def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
-        """Draws the controls beside the panels: those of the selected panel, under its title."""
+        """Draws the controls of the selected panel beside the panels, under its title."""
         app, panel = self.app, self.app.panel
         io, keyboard = imgui.get_io(), imgui.ConfigFlags_.nav_enable_keyboard
         io.config_flags = io.config_flags | keyboard if app.input.keyboard_navigation else io.config_flags & ~keyboard
