@@ -84,7 +84,7 @@ def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
 
 
 def center_nodes(device: Device, nodes: Buffer) -> None:
-    """Converts builders' nodes (n, 16), host_sah.NODE, to those of BVH2 in place: min and max to center and half."""
+    """Converts builders' nodes (n, 16), host_sah.NODE, to BVH2 nodes in place: min and max to center and half."""
     count = nodes.shape[0]
     cpu_shared_kernel(device, "center_nodes", "center_nodes", GROUP)(count, nodes, count)
 

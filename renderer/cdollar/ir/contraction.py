@@ -62,7 +62,7 @@ def tested_ends(node: Node) -> TestedEnds:
     if not is_constant or other.attribute.number != neutral_element(reduction.name, node.type):
         return found
     tests = [test]
-    for test in tests:  # those that `&&` combines are appended
+    for test in tests:  # the operands of `&&` are appended
         if test.attribute == "&&":
             tests += test.inputs
         elif isinstance(test.attribute, RangeCheck) and not test.free_variables & frozenset(variables):
