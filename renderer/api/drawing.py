@@ -54,9 +54,16 @@ class Renderer:
         self._picture = None
 
     def render(
-        self, *, size: tuple[int, int] | None = None, samples: int | None = None, time: float | None = None,
-        tone: object = None, layers: bool = False, progress: OnProgress | None = None, **settings: object,
-    ) -> Image:  # fmt: skip
+        self,
+        *,
+        size: tuple[int, int] | None = None,
+        samples: int | None = None,
+        time: float | None = None,
+        tone: object = None,
+        layers: bool = False,
+        progress: OnProgress | None = None,
+        **settings: object,
+    ) -> Image:
         """Draws the scene with these settings, as `renderer.render` does."""
         job = self.job(size, samples, time, tone, settings)
         if _in_notebook() and not layers and progress is None and len(job.tiles) == 1:
@@ -65,9 +72,14 @@ class Renderer:
         return self.draw_job(job, progress)
 
     def refine(
-        self, *, size: tuple[int, int] | None = None, samples: int | None = None, time: float | None = None,
-        tone: object = None, **settings: object,
-    ) -> Iterator[Image]:  # fmt: skip
+        self,
+        *,
+        size: tuple[int, int] | None = None,
+        samples: int | None = None,
+        time: float | None = None,
+        tone: object = None,
+        **settings: object,
+    ) -> Iterator[Image]:
         """Yields the picture of `render` after 1, 2, 4, ... samples, and at last after all of them."""
         yield from self._refined(self.job(size, samples, time, tone, settings))
 
@@ -128,10 +140,17 @@ class Renderer:
 
 
 def render(
-    source: Source, *, size: tuple[int, int] | None = None, samples: int | None = None, time: float | None = None,
-    device: str = "auto", tone: object = None, layers: bool = False, progress: OnProgress | None = None,
+    source: Source,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    tone: object = None,
+    layers: bool = False,
+    progress: OnProgress | None = None,
     **settings: object,
-) -> Image:  # fmt: skip
+) -> Image:
     """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, a Scene, a table, a Mesh, or a flame.
 
     `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
@@ -153,9 +172,15 @@ def render(
 
 
 def refine(
-    source: Source, *, size: tuple[int, int] | None = None, samples: int | None = None, time: float | None = None,
-    device: str = "auto", tone: object = None, **settings: object,
-) -> Iterator[Image]:  # fmt: skip
+    source: Source,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    tone: object = None,
+    **settings: object,
+) -> Iterator[Image]:
     """Yields the picture of `render` as it gets better: after 1, 2, 4, ... samples, and at last after all of them."""
     with Renderer(source, device) as opened:
         yield from opened.refine(size=size, samples=samples, time=time, tone=tone, **settings)

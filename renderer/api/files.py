@@ -41,10 +41,20 @@ def _python_words() -> Iterator[None]:
 
 
 def film(
-    source: Source, output: str | os.PathLike[str], *, frames: Sequence[int] | None = None, fps: int = 24,
-    size: tuple[int, int] | None = None, samples: int | None = None, time: float = 0.0, device: str = "auto",
-    tone: object = None, force: bool = False, progress: OnProgress | None = None, **settings: object,
-) -> Path:  # fmt: skip
+    source: Source,
+    output: str | os.PathLike[str],
+    *,
+    frames: Sequence[int] | None = None,
+    fps: int = 24,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float = 0.0,
+    device: str = "auto",
+    tone: object = None,
+    force: bool = False,
+    progress: OnProgress | None = None,
+    **settings: object,
+) -> Path:
     """Draws an animated scene to `output`: a film (.mp4, .webm, .mkv, .gif), or frames (`out_####.png`).
 
     `frames` are the numbers of the first and the last frame (default: as long as the scene's animation), `fps` frames a
@@ -93,9 +103,12 @@ def film(
 
 
 def verify(
-    picture: str | os.PathLike[str], *, device: str = "auto", time_limit: float = TIME_LIMIT,
+    picture: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    time_limit: float = TIME_LIMIT,
     allow: Iterable[str | os.PathLike[str]] = (),
-) -> Json:  # fmt: skip
+) -> Json:
     """Draws a PNG again from the recipe inside it and compares every sample.
 
     Returns a table: `same` is True for the same bits; else `worst` is the largest difference, `where` its pixel [x, y]

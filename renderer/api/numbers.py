@@ -80,9 +80,17 @@ def _value(total: Any) -> int | float | complex | Decimal:
 
 
 def solve(
-    matrix: Any, rhs: Any, kl: int | None = None, ku: int | None = None, *, device: str | None = None,
-    certified: bool = False, extended: bool = False, report: bool = False, progress: OnProgress | None = None,
-) -> Any:  # fmt: skip
+    matrix: Any,
+    rhs: Any,
+    kl: int | None = None,
+    ku: int | None = None,
+    *,
+    device: str | None = None,
+    certified: bool = False,
+    extended: bool = False,
+    report: bool = False,
+    progress: OnProgress | None = None,
+) -> Any:
     """Solves a banded system by LU with partial pivoting, refined to the last digit; returns x, (n,) or (n, m) as rhs.
 
     `matrix` is the path of a file that `rayfold solve` takes, a square array (n, n), a square sparse matrix of SciPy,

@@ -42,9 +42,16 @@ class Benchmark:
         return result
 
     def pedantic(
-        self, target: Function, args: Any = (), kwargs: Any = None, setup: Function | None = None,
-        teardown: Function | None = None, rounds: int = 1, warmup_rounds: int = 0, iterations: int = 1,
-    ) -> Any:  # fmt: skip
+        self,
+        target: Function,
+        args: Any = (),
+        kwargs: Any = None,
+        setup: Function | None = None,
+        teardown: Function | None = None,
+        rounds: int = 1,
+        warmup_rounds: int = 0,
+        iterations: int = 1,
+    ) -> Any:
         """Times exactly these rounds after the warm-up; setup() may return the args and kwargs of a round."""
         kwargs = kwargs or {}
         for _ in range(warmup_rounds + rounds):

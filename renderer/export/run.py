@@ -181,9 +181,13 @@ def export_light_field(options: ExportOptions) -> int:
 
 
 def _export_still(
-    plan: ExportPlan, picture: AnyPicture, samples: int, deadline: float, interrupt: render.InterruptHandler,
+    plan: ExportPlan,
+    picture: AnyPicture,
+    samples: int,
+    deadline: float,
+    interrupt: render.InterruptHandler,
     all_or_nothing: bool,
-) -> tuple[str, int, bool]:  # fmt: skip
+) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and True if it is complete."""
     noise = None if plan.options.noise is None else render.NoiseTarget(plan.options.noise)
     job = replace(plan.job(samples, deadline=deadline), stop=interrupt, noise=noise, gives_up=all_or_nothing)

@@ -55,9 +55,14 @@ def encode_video(
 
 
 def _encode_video(
-    frames: list[Path], path: Path, fps: int, suffix: str, codec_choice: tuple[str, str, dict[str, str]], recipe: Json,
+    frames: list[Path],
+    path: Path,
+    fps: int,
+    suffix: str,
+    codec_choice: tuple[str, str, dict[str, str]],
+    recipe: Json,
     high_range: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Writes .mp4, .mkv or .webm. `codec_choice` is encoder, pixel format and options; `high_range`: frames are PQ."""
     os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
     av = import_av()

@@ -39,9 +39,14 @@ class FlameView(View2D):
 
 
 def bucket_transform(
-    view: View2D | Camera, flame: Flame, y_axis: str, size: Size, supersample: int, gutter: int,
+    view: View2D | Camera,
+    flame: Flame,
+    y_axis: str,
+    size: Size,
+    supersample: int,
+    gutter: int,
     pixel_aspect: float = 1.0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The transform of a view as the kernels read it: (6,) for 2D flames; for flames with z (13,), with a lens (40,).
 
     The numbers for depth, fading and jitter are appended if the flame has these. `y_axis`: "up" or "down".

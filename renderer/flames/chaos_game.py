@@ -148,10 +148,16 @@ class ChaosGame:
         self._merged_samples: int | None = None  # samples that load_result() loaded; None before
 
     def restart(
-        self, flames: Sequence[Flame], cameras: Sequence[np.ndarray], temporal_weights: Sequence[float] | np.ndarray,
-        rect: BucketRect, chains: int, seed: int, chunk: tuple[int, int] = (0, 1),
+        self,
+        flames: Sequence[Flame],
+        cameras: Sequence[np.ndarray],
+        temporal_weights: Sequence[float] | np.ndarray,
+        rect: BucketRect,
+        chains: int,
+        seed: int,
+        chunk: tuple[int, int] = (0, 1),
         sample_weights: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Clear the sums and start new chains.
 
         `temporal_weights` (n,): factor on the color of each temporal sample. `chunk` (k, n): run only the k-th of n
@@ -175,9 +181,16 @@ class ChaosGame:
             self._hit_counter._start(hits, *run)
 
     def _start(
-        self, palettes: np.ndarray, spec: Specialization, flames: Sequence[Flame], cameras: Sequence[np.ndarray],
-        rect: BucketRect, chains: int, seed: int, chunk: tuple[int, int],
-    ) -> None:  # fmt: skip
+        self,
+        palettes: np.ndarray,
+        spec: Specialization,
+        flames: Sequence[Flame],
+        cameras: Sequence[np.ndarray],
+        rect: BucketRect,
+        chains: int,
+        seed: int,
+        chunk: tuple[int, int],
+    ) -> None:
         """Start chains with palettes (temporal samples, 256, 4)."""
         device = self.device
         self.spec, self.fuse, self.rect = spec, fuse_steps(list(flames)), rect

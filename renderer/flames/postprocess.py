@@ -142,9 +142,15 @@ class Postprocess:
         return self._variants[extended]
 
     def __call__(
-        self, game: ChaosGame, pass_: Pass, grid: BucketGrid, size: tuple[int, int], settings: Settings,
-        pixels_per_unit: float, pass_index: int = 0,
-    ) -> Buffer:  # fmt: skip
+        self,
+        game: ChaosGame,
+        pass_: Pass,
+        grid: BucketGrid,
+        size: tuple[int, int],
+        settings: Settings,
+        pixels_per_unit: float,
+        pass_index: int = 0,
+    ) -> Buffer:
         """(height, width, 4) float32: linear red, green, blue, alpha of a tile of `size`; valid until the next call.
 
         In this order: log-density of each bucket, density estimation, mean over the passes, tone curve of each bucket

@@ -53,9 +53,13 @@ def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> Non
 
 
 def write_png_rows(
-    path: Path, shape: Any, dtype: DTypeLike, row_blocks: Iterable[np.ndarray], recipe: Json | None = None,
+    path: Path,
+    shape: Any,
+    dtype: DTypeLike,
+    row_blocks: Iterable[np.ndarray],
+    recipe: Json | None = None,
     transfer: str = "srgb",
-) -> None:  # fmt: skip
+) -> None:
     """Writes a PNG of `shape` (height, width, 3 or 4) block by block, so that the picture need not fit in memory.
 
     `row_blocks` yields arrays (rows, width, channels) of `dtype`, uint8 or uint16. `transfer` names the samples'

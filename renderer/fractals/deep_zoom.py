@@ -58,9 +58,12 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4)
 def compute_reference(
-    settings: Settings, julia_c: Point, corner_distance: float, with_steps: bool = True,
+    settings: Settings,
+    julia_c: Point,
+    corner_distance: float,
+    with_steps: bool = True,
     deadline: float = math.inf,
-) -> Reference:  # fmt: skip
+) -> Reference:
     """Computes the reference of a view, whose corners are `corner_distance` heights from its center.
 
     There are steps only for analytic formulas and for colorings that do not need every iterate.
@@ -102,9 +105,13 @@ class KernelPass:
         self._kernel: Kernel | None = None
 
     def begin(
-        self, settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int], julia_c: Point,
+        self,
+        settings: Settings,
+        size: tuple[int, int],
+        tile: tuple[int, int, int, int],
+        julia_c: Point,
         deadline: float = math.inf,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compute the reference and upload it; compile the kernel. `deadline`: see reference_orbit()."""
         if self._frame is None or self._frame.shape[:2] != (tile[3], tile[2]):
             self._frame = self.device.buffer((tile[3], tile[2], 4))

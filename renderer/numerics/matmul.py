@@ -64,10 +64,19 @@ def _shared_tiled(
 
 
 def _register_tiled(
-    name: str, block_tile: tuple[int, int], k: int, thread_tile: tuple[int, int], description: str = "",
-    warp: tuple[int, int] = (0, 0), stages: int = 0, vector: int = 1, buffers: int = 2, sliced_k: int = 1,
-    vector_length: int = 4, min_groups_per_sm: int = 1,
-) -> MatmulVariant:  # fmt: skip
+    name: str,
+    block_tile: tuple[int, int],
+    k: int,
+    thread_tile: tuple[int, int],
+    description: str = "",
+    warp: tuple[int, int] = (0, 0),
+    stages: int = 0,
+    vector: int = 1,
+    buffers: int = 2,
+    sliced_k: int = 1,
+    vector_length: int = 4,
+    min_groups_per_sm: int = 1,
+) -> MatmulVariant:
     """A variant with register tiles (CUTLASS): `block_tile` per group, `k` deep, `thread_tile` per thread.
 
     `warp` is the shape of a warp in threads (rows, columns); (0, 0) leaves threads in rows. `vector` 1 loads 16 bytes,
@@ -91,9 +100,16 @@ def _register_tiled(
 
 
 def _tensor_cores(
-    name: str, block_tile: tuple[int, int], k: int, warp_tile: tuple[int, int], stages: int, mma_depth: int = 4,
-    min_groups_per_sm: int = 1, fragment_sets: int = 2, description: str = "",
-) -> MatmulVariant:  # fmt: skip
+    name: str,
+    block_tile: tuple[int, int],
+    k: int,
+    warp_tile: tuple[int, int],
+    stages: int,
+    mma_depth: int = 4,
+    min_groups_per_sm: int = 1,
+    fragment_sets: int = 2,
+    description: str = "",
+) -> MatmulVariant:
     """A variant with tensor cores: `block_tile` per group, `k` deep, `warp_tile` per warp, `stages` tiles in a ring.
 
     `mma_depth` is the depth of one instruction, 4 or 8. With two `fragment_sets` a

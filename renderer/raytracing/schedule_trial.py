@@ -83,9 +83,13 @@ class Trial:
     """
 
     def __init__(
-        self, key: str, device: Device, first: Candidate, start_rival: Callable[[], Callable[[], bool]],
+        self,
+        key: str,
+        device: Device,
+        first: Candidate,
+        start_rival: Callable[[], Callable[[], bool]],
         open_rival: Callable[[], Candidate],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.key, self.best = key, first
         self._device, self._first, self._current = device, first, first
         self._start_rival, self._open_rival = start_rival, open_rival

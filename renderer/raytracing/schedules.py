@@ -178,9 +178,14 @@ class Schedule:
         return (self._rays.sample,)
 
     def _launch_sample(
-        self, index: int, first: int, settings: Settings, params: np.ndarray, scene: SceneArgs,
+        self,
+        index: int,
+        first: int,
+        settings: Settings,
+        params: np.ndarray,
+        scene: SceneArgs,
         merge: Callable[[], None] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Launches a sample, numbered as for _begin_sample(), and what follows it; a graph records these launches."""
         self._launch(settings, (params[()], *self._begin_sample(index, first)), scene)
         if merge:

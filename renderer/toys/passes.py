@@ -94,7 +94,7 @@ class ToyPasses:
         self._buffers |= {name: texture for name, texture in before._buffers.items() if name in self._buffers}
         self.frame, self._held, self._drawn = before.frame, before._held, before._drawn
 
-    def advance(self, size: Size, frame: int, given: Input, is_live: bool, progress: Any = None) -> bool:
+    def advance(self, size: Size, frame: int, input_: Input, is_live: bool, progress: Any = None) -> bool:
         """Draws the buffers' frames up to `frame`, from 0 if they belong to another size, input or later frame.
 
         In a window (`is_live`) the buffers go on through other inputs, are scaled to other sizes, and a call draws few
@@ -117,7 +117,7 @@ class ToyPasses:
         if progress is not None:
             progress.parts = max(count, 1)
         for k in range(count):
-            self._draw_frame(size, self.frame + 1, given)
+            self._draw_frame(size, self.frame + 1, input_)
             if progress is not None and k < count - 1:
                 progress.advance()
             if is_live and self.gl.software:

@@ -112,9 +112,16 @@ def output_types(node: Node) -> tuple[str, ...]:
 
 
 def finish_plan(
-    emitter: ExpressionEmitter, node: Node, kind: KernelKind, sizes: dict[str, int], outputs: tuple[str, ...],
-    body: list[str], group_size: int, group_count: int, inputs: tuple[str, ...] = (),
-) -> KernelPlan:  # fmt: skip
+    emitter: ExpressionEmitter,
+    node: Node,
+    kind: KernelKind,
+    sizes: dict[str, int],
+    outputs: tuple[str, ...],
+    body: list[str],
+    group_size: int,
+    group_count: int,
+    inputs: tuple[str, ...] = (),
+) -> KernelPlan:
     """Return the plan of a kernel from its body, the lines that `emitter` has emitted.
 
     The kernel's parameters are, in this order: the `sizes`; the status word; partial results in0, in1, ... of the types

@@ -221,9 +221,13 @@ def exposure_defaults(version: str) -> dict[str, object]:
 
 
 def apply(
-    parser: AttributeParser, version: str, attributes: Mapping[str, str], flame: dict[str, Any],
-    camera: dict[str, Any], extra: dict[str, str],
-) -> None:  # fmt: skip
+    parser: AttributeParser,
+    version: str,
+    attributes: Mapping[str, str],
+    flame: dict[str, Any],
+    camera: dict[str, Any],
+    extra: dict[str, str],
+) -> None:
     """Change a flame's parsed fields by the attributes that only the program that wrote it (`version`) writes.
 
     `flame`, `camera`: fields of Flame and KeyFrame; `extra`: unread attributes. All three are changed in place.

@@ -323,9 +323,13 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
 
 
 def _parse_variation(
-    parser: AttributeParser, name: str, label: str, text: str, variations: dict[str, float],
+    parser: AttributeParser,
+    name: str,
+    label: str,
+    text: str,
+    variations: dict[str, float],
     parameters: dict[str, float],
-) -> bool:  # fmt: skip
+) -> bool:
     """Add a variation's weight or parameter to `variations` or `parameters`; False if the attribute is neither."""
     repeated = dialects.REPEATED.fullmatch(name)
     again = (

@@ -77,7 +77,7 @@ def additions(settings: PictureSettings) -> list[Addition]:
             out.append(Addition("Shape", before + kind, partial(_shape_of_kind, group=group, kind=kind)))
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
     offered = _kinds(settings)
-    out += [Addition("Material", made.kind, partial(_material_of_selected, made=made)) for made in offered]
+    out += [Addition("Material", made.kind, partial(_material_of_selected, material=made)) for made in offered]
     presets = material_presets().items()
     out += [Addition("Preset", name, partial(_material_of_selected, material=preset)) for name, preset in presets]
     shapes = items.names_for(settings, items.SHAPES)

@@ -256,9 +256,16 @@ class GlslTarget(GraphTarget):
     # Drawing
 
     def draw(
-        self, node: Node, emitter: Emitter, values: list[str], types: tuple[str, ...], textures: list[Texture],
-        count: int | None = None, poison: str | None = None, inputs: dict[str, Uniform] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        node: Node,
+        emitter: Emitter,
+        values: list[str],
+        types: tuple[str, ...],
+        textures: list[Texture],
+        count: int | None = None,
+        poison: str | None = None,
+        inputs: dict[str, Uniform] | None = None,
+    ) -> None:
         """Draw one pass: the emitter's lines at every texel, and stores of `values`, with `types`, into the textures.
 
         If `count` is given, only texels whose `linear_index` is below it are computed. `poison` is stored in one more
@@ -380,9 +387,12 @@ def draw_product(target: GlslTarget, product: matmul_kernels.MatrixProduct, outp
 
 
 def pack(
-    target: GlslTarget, product: matmul_kernels.MatrixProduct, operand: matmul_kernels.Operand, down: Index,
+    target: GlslTarget,
+    product: matmul_kernels.MatrixProduct,
+    operand: matmul_kernels.Operand,
+    down: Index,
     across: Index,
-) -> Texture:  # fmt: skip
+) -> Texture:
     """A texture of an operand, four values of the index `across` per texel; `down` is the index along texel rows."""
     texture = target.gl.texture((-(-across[1] // 4), down[1] * volume(product.batch)), 4)
     emitter = target.emitter()

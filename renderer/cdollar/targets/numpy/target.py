@@ -433,9 +433,13 @@ def arg_extremum(name: str, state: list[np.ndarray] | None, full: list[np.ndarra
 
 
 def reduce_by_function(
-    node: ir.Node, combiner: SimtInterpreter, state: list[np.ndarray] | None, full: list[np.ndarray], axes: int,
+    node: ir.Node,
+    combiner: SimtInterpreter,
+    state: list[np.ndarray] | None,
+    full: list[np.ndarray],
+    axes: int,
     strict: bool,
-) -> list[np.ndarray]:  # fmt: skip
+) -> list[np.ndarray]:
     """Combine the elements by a device function in row-major order; as a tree if it is associative, unless `strict`.
 
     `full` holds the start values of a fold, then the elements; the first `axes` axes are reduced. `state` is the result

@@ -36,10 +36,17 @@ class Iterate(NamedTuple):
 
 
 def correct_repeatedly(
-    x: np.ndarray, b: np.ndarray, residual: Residual, step: np.ndarray, correct: Correct,
-    residual_of: ResidualFunction, max_corrections: int, dtype: np.dtype, unit: np.ndarray | float = 1.0,
+    x: np.ndarray,
+    b: np.ndarray,
+    residual: Residual,
+    step: np.ndarray,
+    correct: Correct,
+    residual_of: ResidualFunction,
+    max_corrections: int,
+    dtype: np.dtype,
+    unit: np.ndarray | float = 1.0,
     last_residual: LastResidual = lambda residual, move, change, ratio: None,
-) -> Iterate:  # fmt: skip
+) -> Iterate:
     """Corrects x repeatedly and returns the last iterate; `residual` belongs to x, and `step` is its first correction.
 
     x + step is rounded to `dtype`. The loop ends when a correction is not less than half of the previous one, increases

@@ -79,9 +79,16 @@ class DeviceColumns:
     """
 
     def __init__(
-        self, device: Device, index: int, devices: int, layout: BlockLayout, dtype: DTypeLike, is_resident: bool,
-        use_vendor_gemm: bool, keeps_band: bool = False,
-    ):  # fmt: skip
+        self,
+        device: Device,
+        index: int,
+        devices: int,
+        layout: BlockLayout,
+        dtype: DTypeLike,
+        is_resident: bool,
+        use_vendor_gemm: bool,
+        keeps_band: bool = False,
+    ):
         self.device, self.index, self.devices, self.layout, self.dtype = device, index, devices, layout, np.dtype(dtype)
         needed = layout.p if is_resident else layout.u + 1
         self.slots = max(-(-needed // devices), 1)

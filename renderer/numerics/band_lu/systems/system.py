@@ -37,10 +37,18 @@ class System:
     """
 
     def __init__(
-        self, band: Band, is_transposed: bool = False, devices: Sequence[Device] = (), block: int | None = None,
-        precision: Literal["f4", "f8"] | None = None, in_double: bool = False, cholesky: bool = False,
-        residual_device: Device | None = None, is_complex_form: bool = False, overwrite_ab: bool = False,
-    ):  # fmt: skip
+        self,
+        band: Band,
+        is_transposed: bool = False,
+        devices: Sequence[Device] = (),
+        block: int | None = None,
+        precision: Literal["f4", "f8"] | None = None,
+        in_double: bool = False,
+        cholesky: bool = False,
+        residual_device: Device | None = None,
+        is_complex_form: bool = False,
+        overwrite_ab: bool = False,
+    ):
         self.band = band
         self.residual_device = residual_device or (devices[0] if devices else None)
         ab, self.kl, self.ku = shaped_band(band.ab, band.kl, band.ku), band.kl, band.ku
