@@ -4,10 +4,11 @@ Rows are appended one by one, so that a killed run loses at most the line that i
 """
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from renderer.errors import UserError
 from renderer.plain import Json, is_finite_number
 from renderer.system.outputs import append_line, check_output, claimed
 
@@ -26,6 +27,9 @@ class RecordFile:
         self._claim = ExitStack()  # until this object is deleted
         if path is not None:
             check_output(path, appends=True)
+            with suppress(OSError), open(path, "rb") as file:
+                if path.is_file() and file.read(1) not in b"{":
+                    raise UserError(f"-o {path}: holds no records of a bench; name another file")
             self._claim.enter_context(claimed(path))
 
     def add(self, row: Json) -> None:

@@ -4,9 +4,11 @@ plan.py parses --frames by frame_numbers() and opens the Manifest; run.py and fa
 """
 
 import hashlib
+import itertools
 import json
 import os
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from renderer.errors import InputError, UserError
 from renderer.formats.images import is_picture, read_digest, read_recipe
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
-from renderer.system.outputs import append_line, write_text
+from renderer.system.outputs import append_line, is_own, write_text, writing
 from renderer.system.trust import Limits, refuse_links
 
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
@@ -66,10 +68,14 @@ class Manifest:
         self.path, self.pattern = manifest_path(pattern), pattern
         if self.path.is_symlink():
             raise UserError(f"{self.path}: is a link; the list of finished frames must be a file: remove the link")
+        with suppress(OSError), open(self.path, "rb") as file:
+            if (head := file.read(10)) and head != b'{"frame": ' and not force:
+                raise UserError(f"{self.path}: holds no list of frames; --force replaces it")
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
         self._title, self._recipe, self._force = recipe.get("scene", {}).get("title"), recipe, force
         self._rows = {row["frame"]: row for row in self._read()}
+        self._changed: list[Path] = []  # listed frames that are torn or were changed
 
     def file(self, number: int) -> Path:
         """Path of a frame."""
@@ -100,6 +106,7 @@ class Manifest:
 
     def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
         """The frames that must be rendered: those not done, or all; UserError if files of other runs are there."""
+        self._changed.clear()
         wanted = [number for number in numbers if overwrite or not self.done(number)]
         there = set() if self._force else set(wanted)
         if self.is_numbered:  # there may be a million frames: look up only those whose files are there
@@ -124,11 +131,27 @@ class Manifest:
             if (shown := row.get("time", facts.get("time"))) != facts.get("time"):
                 return f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
             return "drawn with other settings, or in another size"
-        try:  # a killed run may have written it and not listed it yet
-            is_own = is_of(read_recipe(path), facts)
-        except InputError:  # a listed frame that is no picture any more was damaged: it is drawn again
-            is_own = not path.stat().st_size or bool(row) and not is_picture(path)
-        return "" if is_own else f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
+        if path.is_symlink():
+            return "is a link"
+        is_torn, has_recipe = row.get("recipe") == self._recipe_hash(number), False  # as drawn it would be whole
+        with suppress(InputError):
+            has_recipe = is_of(read_recipe(path), facts)
+        if not path.stat().st_size or has_recipe and is_own(path) and not is_torn:  # a killed run did not list it yet
+            return ""
+        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: set_aside() keeps it
+            self._changed.append(path)
+            return ""
+        return f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
+
+    def set_aside(self) -> None:
+        """Renames the listed frames that missing() found torn or changed, so that drawing them again loses nothing."""
+        for path in self._changed:
+            names = (path.with_stem(f"{path.stem}.kept-{number}") for number in itertools.count(1))
+            kept = next(name for name in names if not os.path.lexists(name))
+            with writing(kept):
+                path.rename(kept)
+            print(f"rayfold: {path}: not as {self.path.name} lists it; kept as {kept.name}", file=sys.stderr)
+        self._changed.clear()
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""

@@ -278,7 +278,7 @@ class Pass:
         self.name = names[0]
         try:
             self._program = gl.ctx.program(vertex_shader=FULLSCREEN_TRIANGLE_VS, fragment_shader=text)
-        except moderngl.Error as error:
+        except (moderngl.Error, KeyError) as error:  # KeyError: an #include behind other text of its line
             files = dict(enumerate(names))
             log = LINE_OF_LOG.sub(lambda m: f"{files.get(int(m[1]), self.name)}:{m[2]}", str(error))
             raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error

@@ -265,8 +265,23 @@ def test_all_numbered_outputs_have_the_same_protection(scene, tmp_path, kind, ca
     assert main([*words, "1", "--force"]) == 0 and [first.read_bytes(), last.read_bytes()] == whole
     listed.write_text(json.dumps(rows[0]) + "\n")  # killed between a file and its line
     assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
-    last.write_bytes(b"torn")
-    assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
+    for changed in (b"my thesis", whole[1][:-9], whole[1] + b"notes"):
+        last.write_bytes(changed)
+        assert main([*words, "1"]) == 0 and last.read_bytes() == whole[1]
+        (kept,) = last.parent.glob("*.kept-1.*")
+        assert kept.read_bytes() == changed and f"kept as {kept.name}" in capsys.readouterr().err
+        kept.unlink()
+    (diary := listed.with_name("diary.txt")).write_text("mine")
+    last.unlink()
+    last.symlink_to(diary)
+    refused("is a link", "1")
+    assert diary.read_text() == "mine"
+    last.unlink()
+    assert main([*words, "1"]) == 0
+    rows_text = listed.read_text()
+    listed.write_text("my list\n")
+    refused(f"{listed}: holds no list of frames", "1")
+    listed.write_text(rows_text)
     for foreign in (picture_of_somebody(last), b"\xff\xd8\xff\xe0 a photograph"):
         last.write_bytes(foreign)
         refused(f"{last}: not as {listed.name} lists it", "1")

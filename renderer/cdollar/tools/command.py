@@ -42,6 +42,8 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
     from renderer.system.outputs import write_text
 
     for name in names:
+        if name != "-" and Path(name).suffix not in (".cb", ""):
+            raise InputError(f"{name}: is no .cb file; nothing is written")
         target = resolve(name)
         if os.path.islink(name) and target.suffix != Path(name).suffix:
             raise InputError(f"{name}: is a link to {target}, which is no {Path(name).suffix} file; nothing is written")
