@@ -62,7 +62,7 @@ class Drawing:
 
     @cached_property
     def mattes(self) -> dict[str, np.ndarray]:
-        """The layers with those of Cryptomatte; drawn again, once, unless the picture was drawn with `cryptomatte`."""
+        """The layers and Cryptomatte's; drawn again, once, unless the picture was drawn with `cryptomatte`."""
         scene = self.job.scene
         if scene.settings.cryptomatte:
             return self.layers

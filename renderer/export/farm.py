@@ -128,7 +128,7 @@ def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
     assert plan.numbers is not None
     manifest = FrameManifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
-    manifest.set_aside()
+    manifest.keep_changed()
     common = _common(farm, plan.scene, plan.size, plan.samples)
     common |= {"tile": plan.options.tile, "bit_depth": plan.frame_depth, "transfer": plan.options.transfer}
     paths = [manifest.file(number) for number in wanted]
@@ -153,7 +153,7 @@ def render_light_field_on_farm(
     common = _common(farm, job.scene, job.size, target_samples)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
     wanted, samples = views.missing(views.array.views(), options.overwrite), target_samples or 0
-    views.set_aside()
+    views.keep_changed()
     with open_client(farm) as client:
         work = FarmWork(client, common)
         rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]

@@ -138,12 +138,12 @@ class Manifest:
             has_recipe = is_of(read_recipe(path), facts)
         if not path.stat().st_size or has_recipe and is_own(path) and not is_torn:  # a killed run did not list it yet
             return ""
-        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: set_aside() keeps it
+        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: keep_changed() keeps it
             self._changed.append(path)
             return ""
         return f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
-    def set_aside(self) -> None:
+    def keep_changed(self) -> None:
         """Renames the listed frames that missing() found torn or changed, so that drawing them again loses nothing."""
         for path in self._changed:
             names = (path.with_stem(f"{path.stem}.kept-{number}") for number in itertools.count(1))

@@ -123,7 +123,7 @@ def render_light_field(
 ) -> str:
     """Renders and writes the views that the manifest does not list; returns the device's name."""
     numbers, device = views.missing(views.array.views(), overwrite), "none: every view was done"
-    views.set_aside()
+    views.keep_changed()
     ev = views.exposure_before(numbers)
     for number in numbers:
         began = time.monotonic()

@@ -255,7 +255,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     assert plan.numbers is not None
     manifest = FrameManifest(plan)
     wanted = manifest.missing(plan.numbers, plan.options.overwrite)
-    manifest.set_aside()
+    manifest.keep_changed()
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
     with Progress(len(wanted) * samples * len(plan.job().tiles), plan.title) as progress:
         for number in wanted:

@@ -101,7 +101,7 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define PITCH_WORDS (((int)ROW_LENGTH - (ROW_SKEW)) / WORD_LENGTH)
 #define SPAN (2 * HALO_WORDS + 1)  // words read of a row
 
-// Computes the element number `thread` among those that filter_run leaves out: before `head`, from `tail` on, and at
+// Computes the element number `thread` of the elements that filter_run leaves out: before `head`, from `tail` on, and at
 // the left and right border.
 DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint thread, uint width, uint height,
                          uint head, ulong tail) {

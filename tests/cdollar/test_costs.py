@@ -38,7 +38,7 @@ def make_target(request, device):
 
 
 @pytest.mark.slow
-def test_a_product_costs_two_operations_a_term_and_three_matrices(make_target, rng):
+def test_a_matmul_costs_two_operations_a_term_and_three_matrices(make_target, rng):
     a, b = rng.standard_normal((20, 30)).astype("f4"), rng.standard_normal((30, 40)).astype("f4")
     (part,) = kernel_costs(traced(make_target, PRODUCT, a=a, b=b))
     assert part.operations == 2 * 20 * 30 * 40 and part.bytes == 4 * (20 * 30 + 30 * 40 + 20 * 40)

@@ -7,7 +7,7 @@ import numpy as np
 from renderer.bench.cases import Case, LazyDevice
 from renderer.gpu.cuda import nvrtc
 from renderer.numerics.matmul import MatmulVariant, bind_matmul, variants
-from tests.gpu.product_costs import registers, thread_costs
+from renderer.numerics.matmul_costs import registers, thread_costs
 
 # MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
 THESIS = {

@@ -20,8 +20,8 @@ from renderer.numerics.matmul import (
     choose_variant,
     variants,
 )
+from renderer.numerics.matmul_costs import registers, thread_costs
 from renderer.paths import ROOT
-from tests.gpu.product_costs import registers, thread_costs
 
 SHAPES = [(1, 1, 1), (5, 7, 3), (64, 64, 64), (33, 130, 65), (128, 128, 40)]
 

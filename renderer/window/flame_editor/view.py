@@ -303,7 +303,7 @@ def _xform_label(index: int) -> str:
 
 
 def _rank(name: str, typed: str) -> tuple[bool, bool, bool]:
-    """Sorts names: the typed one first, then those that begin with it, then those that have it."""
+    """Sorts names: the typed one first, then names that begin with it, then names that have it."""
     word, low = typed.strip().lower(), name.lower()
     return low != word, not low.startswith(word), word not in low
 

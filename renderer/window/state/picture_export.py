@@ -93,7 +93,7 @@ class PictureExport:
         if not is_own(output):
             raise UserError(f"{output.name} holds what Rayfold did not write: choose another name")
         for file in sorted({panel.original.path, *panel.scene.files} & drafts.texts.keys()):
-            if file.suffix != ".toml":  # the panel's scene has the unsaved text of its own file
+            if file.suffix != ".toml":  # the panel's scene has the unsaved text of the file
                 raise UserError(f"{file.name} has code that is not saved, and a picture names its code: save it first")
         folder = TemporaryDirectory(prefix="rayfold-export-")
         scene = Path(folder.name) / "scene.toml"

@@ -235,8 +235,8 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f)) return;
     float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
     float swept = angle_of(sine_xy, cosine_xy);
-    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to that of `turn`, which is
-    // above PI - arcs, and up to `most`.
+    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to the angle of
+    // `turn`, above PI - arcs, and up to `most`.
     bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
     float arcs = arc_sine(1.0f / k.x) + arc_sine(1.0f / k.y), turn = 0.0f, most = 0.0f, end_t = 0.5f * PI;
     if (is_glass) most = 2.0f * (PI - arc_sine(1.0f / glass.w)) - arcs;

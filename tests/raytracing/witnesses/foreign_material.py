@@ -74,6 +74,7 @@ def main(shaders: Path, device_id: str, only: str = "") -> dict[str, object]:
 
     from renderer import cli
     from renderer.errors import KernelError
+    from renderer.export import render
     from renderer.formats.images import read_exr
     from renderer.gpu import open_device
     from renderer.gpu.cuda.nvrtc import compile_cubin
@@ -112,9 +113,8 @@ def main(shaders: Path, device_id: str, only: str = "") -> dict[str, object]:
     colored_mean = furnace(device, colored, samples=16).tolist()
 
     guides = {}
-    package = ModuleType("pyoidn")
-    package.denoise = lambda color, albedo, normal, hdr: guides.update(albedo=albedo, normal=normal) or color
-    sys.modules["pyoidn"] = package
+    sys.modules["pyoidn"] = ModuleType("pyoidn")
+    render.denoise = lambda linear, albedo, normal: guides.update(albedo=albedo, normal=normal) or linear
     scene = shaders.parent / "scene.toml"
     scene.write_text(SCENE)
     out = shaders.parent / "out.exr"

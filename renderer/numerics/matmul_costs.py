@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from renderer.gpu.cuda.cubin import kernel_resources
 from renderer.gpu.cuda.nvrtc import compile_cubin
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.matmul import MatmulVariant, variant_constants
-from tests.gpu.cubin import kernel_resources
 
 
 class ThreadCosts(NamedTuple):
