@@ -88,8 +88,7 @@ def format_names(names: Iterable[object], most: int = 200) -> str:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known names most like `name`, which is not known, as " (did you mean a or b?)"; empty if none is like it.
 
-    Known names that end in `_name` or begin with `name_`, as `max_depth` and `fov_degrees`, come before names of a
-    similar spelling.
+    Known names that have `name` among their words, as `max_depth` has `depth`, come before names of a similar spelling.
     """
     names = list(map(str, known))
     ending = [other for other in names if name and f"_{name}_" in f"_{other}_"]

@@ -7,8 +7,9 @@ compiles nothing. The generic kernel runs every flame that has only flam3's vari
 shaders/flames/flame.cu after a generated apply_xform().
 
 An xform's record is its block of floats in the arguments (layout: flame.cu). The header holds the affine, color, speed
-and opacity, the direct color if any, the signature, and the packed counts. The payload holds the post-affine, if any,
-then for each variation its index, weight, parameters, and the distance of its table, if it has one.
+and opacity, the direct color if any, the signature, and the packed counts (twice the number of variations, plus 1 with
+a post-affine). The payload holds the post-affine, if any, then for each variation its index, weight, parameters and, if
+it has a table, the table's offset in floats from the record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,9 +99,8 @@ class Specialization:
     def is_generic(self) -> bool:
         """True if the generic kernel can run this flame: it has only flam3's variations and features."""
         names = {name for signature in self.signatures for name in signature.variations}
-        known = all(dict.__contains__(generic_variations(), name) for name in names)
         others = any(getattr(self, name) for name in FEATURE_MACROS.values())
-        return known and self.finals < 2 and not (self.preserves_z or others)
+        return names <= generic_variations().keys() and self.finals < 2 and not (self.preserves_z or others)
 
     @property
     def record_floats(self) -> int:
@@ -130,7 +130,7 @@ class Specialization:
         The xform, the final xforms and the decisions to apply these consume them, rounding (1), the lens (2), a solid's
         opacity (1) and the jitter (3).
         """
-        finals = max(self.finals, 1)
+        finals = max(self.finals, 1)  # without one as with one: another distance of the steps would change pictures
         return (1 + finals) * self.random_per_xform + 1 + finals + 2 * self.defocus + self.solid + 3 * self.jitters
 
     @property
@@ -159,7 +159,7 @@ def xform_signature(xform: Xform) -> XformSignature:
 
 
 def payload_numbers(v: Variation) -> int:
-    """Floats of a variation in a record after its index and weight: parameters, then its table's distance if any."""
+    """Floats of a variation in a record after its index and weight: parameters, then its table's offset if any."""
     return len(v.parameters) + v.has_table
 
 
@@ -173,6 +173,7 @@ def header_floats(is_3d: bool, direct_color: bool = False) -> int:
     return affine_floats(is_3d) + 5 + direct_color
 
 
+SIGNATURE, COUNTS = -2, -1  # positions from the end of the header
 FINAL_PADDING = Xform(opacity=0.0)  # fills up flames with fewer final xforms than another flame of the same picture
 
 
@@ -183,25 +184,26 @@ def generic_variations() -> dict[str, Variation]:
 
 def specialize(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
     """The specialization that can run all `flames`, the temporal samples of one picture."""
-    signatures = {xform_signature(xform) for flame in flames for xform in flame.all_xforms}
+    xforms = [xform for flame in flames for xform in flame.all_xforms]
+    signatures = {xform_signature(xform) for xform in xforms}
     counts = {len(flame.final_xforms) for flame in flames}
     if len(counts) > 1:
         signatures.add(xform_signature(FINAL_PADDING))
     linear_palette = flames[0].palette_mode == "linear"
     has_z = any(flame.has_z for flame in flames)
-    modifiers = tuple(n for n in MODIFIERS[:4] if any(x.modifiers.get(n) for flame in flames for x in flame.all_xforms))
+    # Solids alone have "material".
+    modifiers = tuple(n for n in MODIFIERS if n != "material" and any(xform.modifiers.get(n) for xform in xforms))
     fades, solid = any(flame.cam_zdimish != 0 for flame in flames), flames[0].solid is not None
-    recolors = fades or bool(modifiers)
     return Specialization(
         tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
         max(counts),
         any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
         has_z,
         linear_palette,
-        stochastic_rounding or linear_palette or recolors,
+        stochastic_rounding or linear_palette or fades or bool(modifiers),
         has_z and flames[0].preserve_z,
         has_z and not solid and any(flame.cam_dof != 0 for flame in flames),
-        any(xform.color_type in ("distance", "cyclic") for flame in flames for xform in flame.all_xforms),
+        any(xform.color_type in ("distance", "cyclic") for xform in xforms),
         modifiers + ("material",) * solid,
         fades,
         solid,
@@ -216,7 +218,7 @@ def specialized_source(spec: Specialization) -> GeneratedSource:
         *sources(spec.used_variations),
         *(_xform_source(k, signature, spec) for k, signature in enumerate(spec.signatures)),
         f"DEVICE {APPLY_XFORM}",
-        f"    switch ((int)a[{header_floats(spec.is_3d, spec.direct_color) - 2}]) {{" if last else "",
+        f"    switch ((int)a[{header_floats(spec.is_3d, spec.direct_color) + SIGNATURE}]) {{" if last else "",
         *(f"    case {k}: return xform_{k}(p, a, random);" for k in range(last)),
         "    }" if last else "",
         f"    return xform_{last}(p, a, random);",
@@ -248,7 +250,7 @@ def generic_source(is_3d: bool) -> GeneratedSource:
         ),
         f"DEVICE_NOINLINE {APPLY_XFORM}",
         "    Point q = apply_affine(p, a), sum = at_origin(p);",
-        f"    int packed_counts = (int)a[{header - 1}], left = packed_counts >> 1, has_post = packed_counts & 1;",
+        f"    int packed_counts = (int)a[{header + COUNTS}], left = packed_counts >> 1, has_post = packed_counts & 1;",
         f"    GLOBAL const float *v = a + {header} + has_post * {affine_floats(is_3d)};",
         f"    if (left > 0 && (int)v[0] == {pre_blur.index}) {{",
         f"        {_application(pre_blur, 'v', 0, is_3d, False)}",

@@ -6,11 +6,16 @@
 - `regenerate`: one kernel, whose threads start a new path when their path ends.
 - `megakernel`: one kernel, which traces paths to all depths.
 
-Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto". On CUDA it takes the
-wavefront, or the megakernel for small pictures and scenes of simple materials; by OpenCL on GPUs with a ballot it takes
-regeneration, which compiles 2 to 3 s sooner than the wavefront and on an H200 draws 0.53 to 1.3 times as fast; then
-schedule_trial.py measures. Elsewhere it takes the megakernel. GPUs of other makers have not been measured. A stencil
-(mask of active rays) other than "bits" needs the wavefront. pictures/raytrace.py calls Schedule.draw_sample().
+Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto":
+
+- CUDA: the wavefront, or the megakernel for small pictures and scenes of simple materials.
+- OpenCL on GPUs with a ballot: regeneration, which compiles 2 to 3 s sooner than the wavefront and on an H200 draws
+  0.53 to 1.3 times as fast.
+- Other devices: the megakernel.
+- A stencil (mask of active rays) other than "bits", on any device: the wavefront, which it needs.
+
+On the first two, schedule_trial.py then measures one rival. GPUs of other makers have not been measured.
+pictures/raytrace.py calls Schedule.draw_sample().
 """
 
 from collections.abc import Callable, Iterator
@@ -28,14 +33,14 @@ from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes
 
-# Rays for each multiprocessor from which CUDA begins with the wavefront, by what paths run into. On an H200 the
-# schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or volumes, at
-# 2,700 to 7,300 (orrery, gasket, veach) with metals, at 6,700 to 14,000 (menger, grove, fisheye) with other layered
-# materials or instances, and at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in other scenes.
+# Least rays per multiprocessor at which CUDA starts with the wavefront, by the scene's materials (_path_class()). On an
+# H200 the schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or
+# volumes, at 2,700 to 7,300 (orrery, gasket, veach) with metals, at 6,700 to 14,000 (menger, grove, fisheye) with other
+# layered materials or instances, and at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in others.
 WAVEFRONT_RAYS = {"transmission": 2_700, "metals": 6_000, "layers": 7_500, "simple": 30_000}
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
-# 72 to 124, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
+# 72 to 124 registers, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
 RESIDENT_THREADS = 1024
 MEGAKERNEL_TURN = 4  # NODES_PER_TURN of the megakernel: against while-while, 1.06 times as fast for a bunny
 PERSISTENT_THREADS = 1 << 18  # threads of `regenerate`: more than any GPU has resident
@@ -45,9 +50,11 @@ BEGIN_SAMPLE = "begin_sample"
 ONE_BY_ONE = "one by one"  # the wavefront's entry for the kernels of its single stages
 # Kernels of the wavefront of a GPU with a stencil of bits: depth 0 (first_bounce.h), all later depths (bounces.h), and
 # the film's update by the paths that continued after depth 0.
-FIRST_BOUNCE, BOUNCES, ACCUMULATE = FUSED_WAVEFRONT = "first_bounce", "bounces", "accumulate"
+FIRST_BOUNCE, BOUNCES, ACCUMULATE = "first_bounce", "bounces", "accumulate"
+FUSED_WAVEFRONT = FIRST_BOUNCE, BOUNCES, ACCUMULATE
 # GPUs compile the wavefront in programs of parts, in parallel; PART_RAYS has the kernels that PARTS does not list.
-PARTS, PART_RAYS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4}, 1  # see wavefront.h
+PARTS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4}  # see wavefront.h
+PART_RAYS = 1
 SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; each traces a stencil word, 32 paths
 
 
@@ -248,14 +255,17 @@ class Wavefront(Schedule):
     def stages(
         self, settings: Settings, params: np.ndarray, scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
-        """Launches the stages of a sample one by one; yields each stage's name, depth and the mask it wrote or None."""
+        """Launches the stages of a sample one by one; yields each stage's name, depth and mask.
+
+        The mask is for a view of the stage: the one it wrote, for connect the one it read, for accumulate None.
+        """
         sample = self._begin_sample(int(params["sample_index"]), int(params["first_sample"]))
         return self._stages(settings, (params[()], *sample), scene)
 
     def _stages(
         self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
-        """Launches the stages one by one; yields the name, depth and mask of each for views of the stages."""
+        """Launches the stages one by one; yields what stages() does."""
         run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.state)
@@ -263,15 +273,15 @@ class Wavefront(Schedule):
         has_connect = settings.direct_lighting != "bsdf" and params[0]["light_count"] > 0
         for depth in range(settings.max_depth):
             self._clear(rays.hit_mask, rays.shadow_mask, masks[depth + 1])
-            stages: dict[str, tuple[Buffer, ...]] = {  # masks that a stage reads and writes
-                "trace": (masks[depth], rays.hit_mask),
-                "shade": (rays.hit_mask, masks[depth + 1], rays.shadow_mask),
-                "connect": (rays.shadow_mask,),
+            stages: dict[str, tuple[tuple[Buffer, ...], Buffer]] = {  # masks it reads and writes; the mask for its view
+                "trace": ((masks[depth], rays.hit_mask), rays.hit_mask),
+                "shade": ((rays.hit_mask, masks[depth + 1], rays.shadow_mask), masks[depth + 1]),
+                "connect": ((rays.shadow_mask,), rays.shadow_mask),
             }
-            for name, used in stages.items():
+            for name, (used, shown) in stages.items():
                 if name != "connect" or has_connect:
                     run[name](rays.launch_threads, *params, depth, *used, *rays.state, *scene)
-                    yield name, depth, used[:2][-1]
+                    yield name, depth, shown
         run[ACCUMULATE](rays.padded_count, *params, masks[0], rays.radiances, *rays.film)
         yield ACCUMULATE, settings.max_depth, None
 

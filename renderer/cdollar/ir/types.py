@@ -129,7 +129,11 @@ def class_type(name: str, fields: "tuple[tuple[str, Type], ...]") -> Record | Tu
 
 
 def are_alike(source: "Type", target: "Type") -> bool:
-    """True for two tuples of as many values, and of the same types if these are data, whatever their names are."""
+    """True if a value of `source` may stand for one of `target` without conversion.
+
+    Both are Records or both Tuples, of one name, or two tuples of as many values whatever these are called. The types
+    of a Record's fields must agree.
+    """
     if not isinstance(source, Record | Tuple) or not isinstance(target, Record | Tuple):
         return False
     are_tuples = source.name.startswith("(") and target.name.startswith("(")
@@ -155,7 +159,7 @@ def data_type(types: tuple[str, ...]) -> Data:
 
 
 def element_type(type_: Type | str) -> Data:
-    """The type of an array's elements, or of a number itself."""
+    """The type of an array's elements, or of a number itself; a text, a result domain's type, fails as a domain."""
     data = type_.result if isinstance(type_, FunctionType) else type_
     assert not isinstance(data, DomainType | Tuple | str), "domains and tuples have no elements"
     return data

@@ -33,7 +33,7 @@ class FunctionTable:
         self.function_text: list[str] = []
         self.has_doubles = False
         self.name_count = 0
-        self.check_sites: list[Node] = []  # accesses by the number of their bounds check, from 1
+        self.check_sites: list[Node] = []  # accesses and range checks, by the number of their check, from 1
 
     def fresh(self, prefix: str = "v") -> str:
         """Return a new name that starts with `prefix`."""

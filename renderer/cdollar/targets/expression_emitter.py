@@ -8,7 +8,8 @@ is false. At its end a kernel writes poison to the status word, which the host r
 
 A node is emitted after its inputs, once, in the outermost scope that binds the variables which it depends on;
 value() does so for a node and all nodes below it, and lookup() returns what was emitted. Names of arguments begin with
-a letter for their kind: n a size, l or o the first index of a range, h the end of a loop, x a number of the program.
+a letter for their kind: n a size, l or o the first index of a range, h the end of a loop, r an end of an allowed range,
+w the width of a texture, x a number of the program.
 """
 
 import math
@@ -66,7 +67,8 @@ class ExpressionEmitter(FunctionTable):
 
     A value is computed in the outermost scope in which all variables that it depends on are bound (loop-invariant code
     motion). `scopes` are the kernel's body, then the open loops from the outside in. The caller that opens a scope
-    takes its lines at the end and puts them into a loop.
+    takes its lines at the end and puts them into a loop. FunctionTable (device_functions.py) declares names, numbers
+    the bounds checks and joins poisons.
     """
 
     def __init__(self, dialect: CDialect, stored_ranges: StoredRanges) -> None:
@@ -165,7 +167,7 @@ class ExpressionEmitter(FunctionTable):
         return self.lookup(root)
 
     def take_poison(self, node: ir.Node) -> str | None:
-        """Emit a node, and return its poison, which later uses of its value then lack."""
+        """Emit a node and return its poison; the stored value loses it, since the caller reports it once."""
         value = self.value(node)
         self.hoist_target(node).values[id(node)] = value._replace(poison=None)
         return value.poison
@@ -200,10 +202,10 @@ class ExpressionEmitter(FunctionTable):
     def operation(self, node: ir.Node) -> EmittedValue:
         """Emit an operation of the table in ir/operations.py."""
         operands = [self.lookup(child) for child in node.inputs]
-        names = [o.names[0] for o in operands]
+        names, lines = [o.names[0] for o in operands], self.hoist_target(node).lines
         bounds = affine.bounds_of_operation(node, [o.bounds for o in operands])
-        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names, bounds is None)
-        lines = self.hoist_target(node).lines
+        type_, can_overflow = node.inputs[-1].type, bounds is None
+        text = operation_text(self.dialect, node.attribute, type_, node.type, names, can_overflow)
         name = self.declare(lines, node.type, text)
         poison = self.propagate_poison(node.attribute, [o.poison for o in operands], names, lines)
         return EmittedValue((name,), poison, bounds)

@@ -73,16 +73,15 @@ class CudaDevice(Device):
         self._peer_copies: dict[int, PeerCopy] = {}
         self._peer_access = {index: True}
         self._stream: Stream | None = None  # the current stream; None: the default stream
-        cluster = PORTABLE_CLUSTER if capability >= (9, 0) else 1
         self.properties = DeviceProperties(
-            queries.multiprocessors,
-            32,
-            memory,
-            memory,
-            True,
-            cluster,
-            capability >= (8, 0),
-            capability >= (9, 0),
+            compute_units=queries.multiprocessors,
+            warp_size=32,
+            memory_bytes=memory,
+            max_buffer_bytes=memory,
+            has_fp64=True,
+            max_cluster_size=PORTABLE_CLUSTER if capability >= (9, 0) else 1,
+            has_async_copy=capability >= (8, 0),
+            has_bulk_copy=capability >= (9, 0),
             local_bytes=queries.local_bytes,
         )
         self._copy_stream = Stream(self)  # uploads, concurrent with kernels on the default stream
@@ -303,7 +302,9 @@ class PageLocked:
         no_room = f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked"
         with device:
             self._pointer = int(check(cu.cuMemHostAlloc(max(count, 1), 0), no_room, UnavailableError))
-            self._ready, self._arrived = Event(), Event()  # the copy's source is ready; the copy is done
+            # _ready: the copy may start (results are there, or the last work() has read the buffer);
+            # _arrived: it is done.
+            self._ready, self._arrived = Event(), Event()
         self._array = np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(self._pointer))
 
     def __del__(self) -> None:

@@ -27,6 +27,7 @@ DATA: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 
 
 def _signs(count: int) -> np.ndarray:
+    """1, -(1 + 1e-6), 1, ...: pairs of numbers cancel but for a millionth."""
     odd = np.arange(count) % 2
     return np.asarray(np.where(odd, -1.0, 1.0) * (1 + 1e-6 * odd))
 
@@ -59,11 +60,11 @@ class SumError(_ByCount):
             numbers = DATA[self.data](rng, count).astype("f4")
             unit = float(np.abs(numbers).sum(dtype="f8")) * 2.0**-24
             errors = {result.method: result.error / unit for result in textbook_sums(device, numbers)}
-            if self.bound:
+            if self.bound:  # halving: pairwise summation
                 errors["bound of halving"] = pairwise_sum(device, numbers).bound / unit
             found |= {(name, count): error for name, error in errors.items()}
             bench.spent += time.perf_counter() - start if index else 0.0  # the first count waits for compilers
-        series, unit_name = curves(found, self.counts), "error, units in the last place"
+        series, unit_name = curves(found, self.counts), "error / sum of magnitudes, in 2^-24"
         return Finding(self.counts, series, "numbers", unit_name, log_x=True, log_y=True)
 
 
@@ -74,11 +75,11 @@ class SumRate(_ByCount):
     def find(self, bench: Bench) -> Finding:
         """Times sums of float32 numbers that are already in the memory of the host or of the device."""
         device, rng = bench.gpu.device, np.random.default_rng(1)
-        runs: Runs = {}
+        runs: Runs = {}  # (launch, wait)
         for count in self.counts:
             numbers: np.ndarray = rng.random(count, "f4")
             buffer = device.buffer(count).write(numbers)
-            runs["one core (NumPy)", count] = partial(np.add.reduce, numbers), int
+            runs["one core (NumPy)", count] = partial(np.add.reduce, numbers), int  # int() waits for nothing
             for mode in MODES:
                 launch = DeviceSum(device, "f4", mode).bind_launch(count, buffer)
                 runs[f"{mode}, device", count] = launch, device.finish
