@@ -23,7 +23,8 @@ MAX_DEPTH = 62  # levels of a BVH; the traversal stack has two entries more
 RANGE = 8  # words of struct Range in build_sah.cu
 MAX_LARGE_LEVELS = 64  # levels with ranges above MEDIUM_RANGE: MEDIAN_FROM_LEVEL, then halves of at most 2^32
 BIN_WORDS = 3 * 16 * 7  # words of a range's bins: 3 axes, 16 bins, a box of 6 words and a count
-THIS_LEVEL, NEXT_LEVEL = 0, 1  # indices in `counts` of the numbers of ranges of this level, and of the next
+# Words of `counts`: ranges of this level, of the next (CPUs: of all levels so far), ranges for split_rest, root's node.
+THIS_LEVEL, NEXT_LEVEL = 0, 1
 BUILD_FILE, COMPACT_FILE = "bvh/build_sah.cu", "bvh/compact_bvh2.cu"
 CONSTANTS = {"STRICT": 1, "SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE,
              "MEDIAN_FROM_LEVEL": MEDIAN_FROM_LEVEL}  # fmt: skip
@@ -85,6 +86,7 @@ def _split_serially(
     """Splits on a CPU: a thread splits a large range, and finishes one of at most MEDIUM_RANGE primitives."""
     order, spare = (device.buffer(count, "u4") for _ in range(2))
     is_large = count > MEDIUM_RANGE
+    # Each level has at most count // (MEDIUM_RANGE + 1) large ranges; each of these leaves at most two for `rest`.
     capacity = MAX_LARGE_LEVELS * (count // (MEDIUM_RANGE + 1)) + 1
     ranges, rest = device.buffer((capacity, RANGE), "u4"), device.buffer((2 * capacity, RANGE), "u4")
     counts = device.buffer(4, "u4").write(np.array([0, is_large, not is_large, 0], "u4"))
@@ -103,27 +105,28 @@ def _split_levels(
 ) -> Buffer:
     """Splits on a GPU: all ranges of a level at once, down to SMALL_RANGE primitives."""
     max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
-    orders, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
+    orders = [device.buffer(count, "u4") for _ in range(2)]
+    owners = [device.buffer(count, "u4") for _ in range(2)]
     ranges = [device.buffer((max_ranges, RANGE), "u4") for _ in range(2)]
     rest = device.buffer((count // 2, RANGE), "u4")  # ranges that one thread finishes
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
     bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, BIN_WORDS), "u4")
-    this_level = int(count > SMALL_RANGE)
-    counts = device.buffer(4, "u4").write(np.array([this_level, 0, 1 - this_level, 0], "u4"))
-    start(orders[0], owner[0], ranges[0], rest)
+    range_count = int(count > SMALL_RANGE)
+    counts = device.buffer(4, "u4").write(np.array([range_count, 0, 1 - range_count, 0], "u4"))
+    start(orders[0], owners[0], ranges[0], rest)
     level = 0
-    while this_level:
-        kernel("empty_bins")(min(this_level * BIN_WORDS, 1 << 18), bounds, bins, counts)
-        state = boxes, orders[0], owner[0], count, bounds
+    while range_count:
+        kernel("empty_bins")(min(range_count * BIN_WORDS, 1 << 18), bounds, bins, counts)
+        state = boxes, orders[0], owners[0], count, bounds
         kernel("bound_centroids")(tiles * GROUP, *state)
         kernel("fill_bins")(tiles * GROUP, *state, bins)
         force_median = int(level >= MEDIAN_FROM_LEVEL)
-        kernel("choose_planes")(this_level, bins, force_median, *ranges, rest, counts, nodes)
+        kernel("choose_planes")(range_count, bins, force_median, *ranges, rest, counts, nodes)
         kernel("count_lefts")(tiles * GROUP, *state, ranges[0], lefts, sums)
         kernel("scan_tiles")(GROUP, sums, tiles, counts)
-        kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, orders[1], owner[1])
-        orders, owner, ranges, level = orders[::-1], owner[::-1], ranges[::-1], level + 1
-        this_level = int(counts.read()[THIS_LEVEL])
+        kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, orders[1], owners[1])
+        orders, owners, ranges, level = orders[::-1], owners[::-1], ranges[::-1], level + 1
+        range_count = int(counts.read()[THIS_LEVEL])
     kernel("split_rest")(min(count // 2, 1 << 18), boxes, orders[0], rest, counts, nodes)
     return orders[0]
 

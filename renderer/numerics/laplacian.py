@@ -64,7 +64,7 @@ def bind_laplacian(
 
 @dataclass(frozen=True)
 class _RowsPlan:
-    """Constants and sizes of a launch of register_rows of numerics/laplacian.cu, which explains them."""
+    """Constants and sizes of a launch of register_rows; numerics/laplacian.cu explains them above PITCH_WORDS."""
 
     skew: int  # elements by which a row is longer (or, if negative, shorter) than a whole number of 16-byte words
     halo: int  # words read on each side of a word: they contain all neighbors
@@ -76,17 +76,18 @@ class _RowsPlan:
     @classmethod
     def of(cls, length: int, height: int, channels: int, size: int) -> "_RowsPlan | None":
         """The plan for `height` rows of `length` elements; None for small images and uint8 of over four channels."""
-        word = 16 // size
-        skew = length % word - (word if length % word > word // 2 else 0)
-        halo = -(-(abs(skew) + channels) // word)
-        pitch = (length - skew) // word
-        head = (pitch + halo) * word
-        last = length * height // word - pitch - halo
-        if size == 1 and channels > 4 or length < 2 * (word + channels) or head >= last * word:
+        word_length = 16 // size
+        skew = length % word_length - (word_length if length % word_length > word_length // 2 else 0)
+        halo = -(-(abs(skew) + channels) // word_length)
+        pitch = (length - skew) // word_length
+        # Words whose upper and lower words exist: `first` to `end`.
+        first, end = pitch + halo, length * height // word_length - pitch - halo
+        head, tail = first * word_length, end * word_length
+        if size == 1 and channels > 4 or length < 2 * (word_length + channels) or head >= tail:
             return None
-        edges = head + length * height - last * word + 2 * channels * max(0, height - 2)
-        threads = pitch * -(-(last - pitch - halo) // (pitch * ROWS))
-        return cls(skew, halo, head, last * word, edges, threads)
+        edges = head + length * height - tail + 2 * channels * max(0, height - 2)
+        threads = pitch * -(-(end - first) // (pitch * ROWS))
+        return cls(skew, halo, head, tail, edges, threads)
 
 
 def _check(image: Buffer, out: Buffer, neighbors: int, border: str, method: str) -> None:

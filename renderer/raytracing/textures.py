@@ -6,6 +6,7 @@ geometry.py uploads the arrays of TextureArrays; shapes.py and models/gltf_shape
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,13 +28,14 @@ WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
 LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM, FLOAT_TEXELS = 16, 5, 128, 256
 SRGB_WORDS = 256  # words of the table of the sRGB curve, which precedes the texels
 TRANSFORM_WORDS = 6
+COLOR_WORDS, SETS_FROM = slice(16, 22), 24  # words of a primitive's attributes, see texture.h
 MaterialTextures = tuple[Sequence[gltf.Material], list[gltf.Texture]]  # slots index these textures
 
 
 def drawn_slots(material: gltf.Material) -> dict[str, gltf.TextureSlot]:
     """Returns a material's texture slots that kernels read: DRAWN_SLOTS in the first MAX_SETS coordinate sets."""
     sets = texcoord_sets(material)
-    return {w: s for w, s in material.textures.items() if w in DRAWN_SLOTS and s.texcoord_set in sets}
+    return {name: s for name, s in material.textures.items() if name in DRAWN_SLOTS and s.texcoord_set in sets}
 
 
 def texcoord_sets(material: gltf.Material) -> tuple[int, ...]:
@@ -41,8 +43,8 @@ def texcoord_sets(material: gltf.Material) -> tuple[int, ...]:
 
     The normal map's set is first, because the file's tangents belong to it.
     """
-    words = sorted(material.textures, key=lambda word: (word not in ("normal", "clearcoat_normal"), word != "normal"))
-    sets = dict.fromkeys(material.textures[word].texcoord_set for word in words if word in DRAWN_SLOTS)
+    names = sorted(material.textures, key=lambda name: (name not in ("normal", "clearcoat_normal"), name != "normal"))
+    sets = dict.fromkeys(material.textures[name].texcoord_set for name in names if name in DRAWN_SLOTS)
     return tuple(sets)[:MAX_SETS] or (0,)
 
 
@@ -57,7 +59,7 @@ def default_attributes(count: int, float4s: int = FULL_FLOAT4S) -> np.ndarray:
     """Returns attributes (count, float4s, 4) of primitives without normals, uv and tangents, with white vertices."""
     attributes = np.zeros((count, float4s, 4), "f4")
     if float4s > BASE_FLOAT4S:
-        attributes.view("u4").reshape(count, 4 * float4s)[:, 16:22] = 0xFFFFFFFF
+        attributes.view("u4").reshape(count, 4 * float4s)[:, COLOR_WORDS] = 0xFFFFFFFF
     return attributes
 
 
@@ -77,7 +79,7 @@ def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None
     if number == 0:
         attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
     else:
-        first = 18 + 6 * number
+        first = SETS_FROM + 6 * (number - 1)
         attributes.reshape(len(attributes), -1)[:, first : first + 6] = uv.reshape(-1, 6)
 
 
@@ -85,7 +87,17 @@ def write_colors(attributes: np.ndarray, colors: np.ndarray, faces: np.ndarray) 
     """Writes the vertex colors (n, 4), from 0 to 1, of the corners of faces (m, 3)."""
     pairs = np.rint(np.clip(colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
     words = attributes.view("u4").reshape(len(attributes), -1)
-    words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
+    words[:, COLOR_WORDS] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
+
+
+class _Row(NamedTuple):
+    """A row of TextureArrays.textures, and its transform; `offset`: words from the first image."""
+
+    offset: int
+    width: int
+    height: int
+    bits: int
+    transform: object
 
 
 class TextureArrays:
@@ -100,19 +112,18 @@ class TextureArrays:
 
     def __init__(self, groups: Sequence[MaterialTextures]):
         materials = [material for group, _ in groups for material in group]
-        used = {word for material in materials for word in drawn_slots(material)}
-        extras = [word for word in EXTRA_SLOTS if word in used]
+        used = {name for material in materials for name in drawn_slots(material)}
+        extras = [name for name in EXTRA_SLOTS if name in used]
         self._dtype = _record_dtype(extras)
-        # Rows of `textures` by offset, width, height, bits and transform.
-        self._slots: dict[tuple[int, int, int, int, object], int] = {}
+        self._rows: dict[_Row, int] = {}  # indices in `textures`
         self._size = 0  # words of the images
         offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
         records = [self._record(m, textures, extras, offsets) for group, textures in groups for m in group]
         self.material_textures = np.array(records, self._dtype)
-        transforms = np.array([slot[-1] for slot in self._slots], "f4").reshape(-1, TRANSFORM_WORDS)
-        self.has_transforms = any(slot[-2] & HAS_TRANSFORM for slot in self._slots)
+        transforms = np.array([row.transform for row in self._rows], "f4").reshape(-1, TRANSFORM_WORDS)
+        self.has_transforms = any(row.bits & HAS_TRANSFORM for row in self._rows)
         begin = SRGB_WORDS + self.has_transforms * transforms.size
-        rows = [(slot[0] + begin, *slot[1:4]) for slot in self._slots]
+        rows = [(row.offset + begin, row.width, row.height, row.bits) for row in self._rows]
         self.textures = np.array(rows or [(0, 1, 1, 0)], "i4")
         self.texels = np.empty(begin + self._size, "u4")
         self.texels[:SRGB_WORDS] = srgb_to_linear(np.arange(256, dtype="u1")).view("u4")
@@ -121,11 +132,11 @@ class TextureArrays:
         _move_images([textures for _, textures in groups], offsets, self.texels[begin:])
         set_counts = [len(texcoord_sets(material)) for material in materials]
         self.constants: dict[str, object] = {
-            **{f"HAS_SLOT_{word}": int(word in extras) for word in EXTRA_SLOTS},
+            **{f"HAS_SLOT_{name}": int(name in extras) for name in EXTRA_SLOTS},
             "SURFACE_TEXTURES": int(not used.isdisjoint(SURFACE_SLOTS)),
             "NORMAL_MAPS": int("normal" in used),
             "TEXTURE_TRANSFORMS": int(self.has_transforms),
-            "FLOAT_TEXTURES": int(any(slot[3] & FLOAT_TEXELS for slot in self._slots)),
+            "FLOAT_TEXTURES": int(any(row.bits & FLOAT_TEXELS for row in self._rows)),
             "UV_SETS": max(set_counts, default=1),
             "ALPHA_TEST": int((self.material_textures["alpha_mode"] > 0).any()),
             "MaterialTextures": self._dtype,
@@ -136,11 +147,11 @@ class TextureArrays:
     ) -> tuple[object, ...]:
         """Returns the record of a material and adds its textures to the arrays."""
         slots, sets = drawn_slots(material), texcoord_sets(material)
-        rows = {w: self._row(textures[s.texture], s, sets.index(s.texcoord_set), offsets) for w, s in slots.items()}
-        scales = [slots[word].scale if word in slots else 1.0 for word in ("normal", "clearcoat_normal")]
+        rows = {n: self._row(textures[s.texture], s, sets.index(s.texcoord_set), offsets) for n, s in slots.items()}
+        scales = [slots[name].scale if name in slots else 1.0 for name in ("normal", "clearcoat_normal")]
         alpha = (material.color[3], material.cutoff, ALPHA_MODES[material.alpha])
-        out = (*(rows.get(word, -1) for word in BASE_SLOTS), scales[0], *alpha)
-        out += tuple(rows.get(word, -1) for word in extras)
+        out = (*(rows.get(name, -1) for name in BASE_SLOTS), scales[0], *alpha)
+        out += tuple(rows.get(name, -1) for name in extras)
         return (*out, scales[1]) if "clearcoat_normal" in extras else out
 
     def _row(self, texture: gltf.Texture, slot: gltf.TextureSlot, set_index: int, offsets: dict[int, int]) -> int:
@@ -153,8 +164,8 @@ class TextureArrays:
         bits |= LINEAR_FILTER if texture.linear_filter else 0
         bits |= FLOAT_TEXELS if texture.pixels.dtype == np.float32 else 0
         bits |= HAS_TRANSFORM if slot.transform != gltf.TextureSlot(0).transform else 0
-        key = (offsets[id(texture.pixels)], width, height, bits, slot.transform)
-        return self._slots.setdefault(key, len(self._slots))
+        row = _Row(offsets[id(texture.pixels)], width, height, bits, slot.transform)
+        return self._rows.setdefault(row, len(self._rows))
 
 
 def _move_images(groups: Sequence[list[gltf.Texture]], offsets: dict[int, int], texels: np.ndarray) -> None:
@@ -179,7 +190,7 @@ def _move_images(groups: Sequence[list[gltf.Texture]], offsets: dict[int, int], 
 
 def _record_dtype(extras: list[str]) -> np.dtype:
     """Returns the dtype of the record MaterialTextures if the materials use the slots `extras` of EXTRA_SLOTS."""
-    fields = [(word, "i4") for word in BASE_SLOTS]
+    fields = [(name, "i4") for name in BASE_SLOTS]
     fields += [("normal_scale", "f4"), ("alpha_factor", "f4"), ("alpha_cutoff", "f4"), ("alpha_mode", "i4")]
-    fields += [(word, "i4") for word in extras]
+    fields += [(name, "i4") for name in extras]
     return np.dtype(fields + ([("clearcoat_normal_scale", "f4")] if "clearcoat_normal" in extras else []))

@@ -125,12 +125,13 @@ def build_main(compilation: Compilation, files: Files, numbers: Mapping[str, str
     if not is_picture(function) or {"x", "y"} & numbers.keys():  # no picture, or one pixel of it: x or y is given
         bound = bind_parameters(compilation, function, files, numbers)
         return compilation.call_main(function, [value for value in bound if value is not None])
+    # --set width and height also size a picture whose main does not declare them.
     names = sorted(({"width", "height"} & numbers.keys()) - set(function.parameter_names))
-    sizes = {name: int(parse_number(numbers[name], INT, name)[0]) for name in names}
-    others = {name: text for name, text in numbers.items() if name not in sizes}
+    undeclared_sizes = {name: int(parse_number(numbers[name], INT, name)[0]) for name in names}
+    others = {name: text for name, text in numbers.items() if name not in undeclared_sizes}
     values = bind_parameters(compilation, function, files, others, ("x", "y"))
     parameters = dict(zip(function.parameter_names, values, strict=True))
-    width, height = (picture_side(compilation, parameters.get(n), n, sizes) for n in ("width", "height"))
+    width, height = (picture_side(compilation, parameters.get(n), n, undeclared_sizes) for n in ("width", "height"))
     return over_pixels(compilation, function, values, (0, 0, width, height))
 
 
@@ -165,7 +166,7 @@ def picture_side(compilation: Compilation, value: Value | None, name: str, sizes
     side = sizes[name] if name in sizes else PICTURE_PARAMETERS[name]
     if isinstance(value, DataValue):
         number = compilation.program.host.node_number(value.node)
-        assert number is not None, "main has no abstract arguments"
+        assert number is not None, "the numbers of main's arguments are known"
         side = int(number)
     if not 1 <= side <= MAX_PICTURE_SIDE:
         raise ArgumentError(f"--set {name}={side}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side")

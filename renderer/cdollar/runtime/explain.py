@@ -75,6 +75,7 @@ def explain(compilation: Compilation, roots: Sequence[ir.Node], ceilings: Ceilin
     if not target.trace:
         return "\n".join(lines + section("graph", graph(roots)))
     seen = set()
+    # ("passes", root, remarks), ("primitive", node, launches) or ("kernel", node, plan): see GraphTarget.
     for kind, node, entry in target.trace:
         if kind == "passes":
             lines += section("graph after the passes", graph([node])) + section("splits", entry or ["none"])

@@ -15,7 +15,8 @@ MATERIALS: dict[str, dict[str, tuple[float, float] | tuple[()]]] = {
     name: {key: tuple(limits) for key, limits in keys.items()} for name, keys in TABLES["materials"].items()
 }
 MESHOPT: list[str] = TABLES["read"]["buffers"]
-READ: dict[str, Collection[str]] = TABLES["read"] | {"materials": MATERIALS}  # by the list whose entries may have them
+# Known extensions by the list of the file whose entries may have them: "nodes", "primitives", ...
+READ: dict[str, Collection[str]] = TABLES["read"] | {"materials": MATERIALS}
 INVISIBLE = frozenset(TABLES["invisible"])
 SUPPORTED = frozenset(TABLES["accepted"]).union(*READ.values(), INVISIBLE)
 SKIPPED = ("extras", "extensions", "extensionsUsed", "extensionsRequired", "asset", "animations")
@@ -33,16 +34,16 @@ def unread(tree: Json) -> Counter[str]:
     lights = _table(_table(tree, "extensions"), "KHR_lights_punctual").get("lights")
     left.append((lights, "lights"))
     while left:
-        value, unit = left.pop()
+        value, list_name = left.pop()
         if isinstance(value, list):
-            left += [(item, unit) for item in value if isinstance(item, (dict, list))]
+            left += [(item, list_name) for item in value if isinstance(item, (dict, list))]
         elif isinstance(value, dict):
-            _count_extensions(count, value, unit)
-            if unit == "materials":
+            _count_extensions(count, value, list_name)
+            if list_name == "materials":
                 left += _inside_material(count, value)
-            elif unit == "meshes":
+            elif list_name == "meshes":
                 left.append((value.get("primitives"), "primitives"))
-            elif unit == "primitives" and "POSITION" not in _table(value, "attributes"):
+            elif list_name == "primitives" and "POSITION" not in _table(value, "attributes"):
                 count["without POSITION primitives"] += 1
     scenes = tree.get("scenes")
     if isinstance(scenes, list) and len(scenes) > 1:
@@ -55,9 +56,9 @@ def _table(table: Json, key: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _count_extensions(count: Counter[str], entry: Json, unit: str) -> None:
-    known = INVISIBLE.union(READ.get(unit, ()))
-    counted = "textures" if unit == "texture infos" else unit
+def _count_extensions(count: Counter[str], entry: Json, list_name: str) -> None:
+    known = INVISIBLE.union(READ.get(list_name, ()))
+    counted = "textures" if list_name == "texture infos" else list_name
     count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known)
 
 

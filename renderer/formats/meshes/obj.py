@@ -32,15 +32,17 @@ def read_obj(data: bytes, path: Path) -> contents.MeshFile:
     vertices, colors = points[:, :3], _colors(points)
     texcoords = contents.number_rows(bodies[b"vt"], 1, 2, "the texture vertex")
     normals = contents.number_rows(bodies[b"vn"], 3, 3, "the normal")
+    # lstrip() takes a set of letters: it removes "f" and "fo".
     corners, counts = _corners([lines[n].lstrip(b"fo") for n in face_lines], len(vertices))
     for column, (word, values) in enumerate(((b"v", vertices), (b"vt", texcoords), (b"vn", normals))):
         before = np.searchsorted(rows.get(word, []), face_lines)
-        wrong = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
-        if wrong is not None:
+        wrong_corner = _resolve(corners[:, column], np.repeat(before, counts), len(values), column == 0)
+        if wrong_corner is not None:
             ends = np.cumsum(counts)
-            face = int(np.searchsorted(ends, wrong, "right"))
+            face = int(np.searchsorted(ends, wrong_corner, "right"))
             line = lines[face_lines[face]]
-            index = _name(line.split()[wrong - ends[face]].split(b"/")[column])
+            # The difference is negative: counted back from the face's last corner.
+            index = _name(line.split()[wrong_corner - ends[face]].split(b"/")[column])
             is_joined = len(data.splitlines()) != len(lines)  # a backslash continues a line
             where = f"the face {format_value(_name(line))}" if is_joined else f"line {face_lines[face] + 1}"
             raise contents.MeshError(f"{where} names {word.decode()} {index[:30]}; there are {len(values)}, from 1")
@@ -74,7 +76,11 @@ def _flipped(texcoords: np.ndarray) -> np.ndarray:
 
 
 def _corners(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face."""
+    """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face.
+
+    Counts the slashes of each word, writes 0 for absent indices (`1//3` -> `1/0/3`), then reads all numbers at once: a
+    word has slashes + 1 of them, from `begin` on.
+    """
     chunks = [lines[n : n + contents.CHUNK_LINES] for n in range(0, len(lines), contents.CHUNK_LINES)]
     counts = [np.zeros(0, "i8"), *(contents.token_counts(b"\n".join(chunk), len(chunk)) for chunk in chunks)]
     contents.check_polygons(np.concatenate(counts), vertex_count)  # before the indices take memory
@@ -89,7 +95,7 @@ def _corners(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, np.ndar
         values = contents.numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
         begin = np.cumsum(slashes + 1) - slashes - 1
         if len(values) != (slashes + 1).sum() or slashes.max(initial=0) > 2:
-            raise contents.MeshError(f"the face {format_value(_wrong_face(chunk))} is none")
+            raise contents.MeshError(f"the face {format_value(_wrong_face(chunk))} is no list of v/vt/vn indices")
         out = np.zeros((len(starts), 3), "i8")
         for column in range(3):
             has = slashes >= column

@@ -87,11 +87,11 @@ def _draw_rays(panel: Panel, rect: theme.Rect, scale: float) -> None:
         return
     params = launch_params(settings, (rect[2], rect[3]), (0, 0, rect[2], rect[3]))
     ends = np.array([(ray.start, ray.end) for ray in rays]).reshape(-1, 3)
-    points, before = project(params, ends, settings.projection == "orthographic")
-    points, before = points.reshape(-1, 2, 2), before.reshape(-1, 2)
+    points, in_front = project(params, ends, settings.projection == "orthographic")
+    points, in_front = points.reshape(-1, 2, 2), in_front.reshape(-1, 2)
     draw_list = imgui.get_window_draw_list()
-    for ray, line, seen in zip(rays, points, before, strict=True):
-        if not seen.all() or np.abs(line).max() > 50:
+    for ray, line, seen in zip(rays, points, in_front, strict=True):
+        if not seen.all() or np.abs(line).max() > 50:  # in widths and heights of the picture
             continue
         (x1, y1), (x2, y2) = ((panel.zoom.panel_point(*point)) for point in line.tolist())
         a, b = ((rect[0] + x * rect[2], rect[1] + y * rect[3]) for x, y in ((x1, y1), (x2, y2)))

@@ -24,8 +24,10 @@ LOCAL_HINT = "a local array has no border modes: test the index, `if (i < 3) ...
 class IterationSpace:
     """Bound variables with their array axes (counted from the last) and ranges.
 
-    `values` binds variables without an axis to arrays. The axes of an inner space precede the axes of its `outer`
-    space, so that values of both broadcast. `memo` holds the values of nodes that were evaluated in this space, by id.
+    `axes` is in the order of its numbers: axis 0 is the last of an array. `values` binds variables without an axis to
+    arrays (an inlined function's parameters; the points of a reduction whose ends vary). The axes of an inner space
+    precede the axes of its `outer` space, so that values of both broadcast. `memo` holds the values of nodes that were
+    evaluated in this space, by id.
     """
 
     axes: dict[BoundVariable, int] = field(default_factory=dict)
@@ -130,19 +132,19 @@ def range_poison(check: Node, low: np.ndarray, high: np.ndarray) -> Poison | Non
     return Poison(where, check, f"{low[where][0]}..{high[where][0]}") if where.any() else None
 
 
-def failed_check(node: Node, span: Span, domain: str, range_: str = "") -> ProgramError:
-    """The error of a failed check of bounds: `domain` ends the message of an access, `range_` is what a range was."""
+def failed_check(node: Node, span: Span, detail: str, actual_range: str = "") -> ProgramError:
+    """The error of a failed check of bounds: `detail` ends an access's message, `actual_range` is what a range was."""
     if isinstance(node.attribute, RangeCheck):
         allowed, name = node.attribute.range, node.attribute.variable.name
         assert allowed is not None, "a check without a range never fails"
-        where = f"`{name}` runs over {range_}" if range_ else f"the range of `{name}` is too wide"
+        where = f"`{name}` runs over {actual_range}" if actual_range else f"the range of `{name}` is too wide"
         message = f"{where}, but {allowed.provenance} is read where {allowed} is allowed"
         return ProgramError("CS0326", span, message, RANGE_HINT)
     if node.op == "element":
         ranges = " x ".join(f"0..{size}" for size in node.attribute.shape)
         message = f"an index is outside of {ranges}, the local array `{node.attribute.name}`"
         return ProgramError("CS0325", span, message, LOCAL_HINT)
-    return ProgramError("CS0317", span, f"an index is outside of the domain{domain}", HINT)
+    return ProgramError("CS0317", span, f"an index is outside of the domain{detail}", HINT)
 
 
 def raise_if_poisoned(poison: Poison | None, spans: WeakKeyDictionary[Node, Span]) -> None:
