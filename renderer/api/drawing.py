@@ -123,7 +123,7 @@ class Renderer:
     def _open_picture(self) -> AnyPicture:
         if self._picture is None:
             raise UserError(f"{self.scene.title}: this Renderer is closed")
-        if "gl" in vars(self._gpu):
+        if "gl" in vars(self._gpu):  # a cached property: only if GL was opened
             self._gpu.gl.check_thread()
         return self._picture
 

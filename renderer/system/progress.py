@@ -1,6 +1,7 @@
-"""Progress on stderr after two seconds: a bar in a terminal, else of commands a line every ten, with the time left.
+"""Shows progress on stderr once work takes two seconds.
 
-A script's own function gets the steps instead; while none has ended, a line says so.
+It is a bar in a terminal; else, for commands only, a line every ten seconds. Both tell the time left. A script's own
+function gets the steps instead; until the first step ends, lines on stderr say that kernels may compile.
 """
 
 import os
@@ -46,7 +47,7 @@ class Progress:
     ) -> None:
         self._total, self.title, self.report, self._cancel = total, title, report, cancel
         self.done = 0
-        self.parts, self._part = 1, 0  # of a step: a sample that is drawn in parts advances once for each
+        self.parts, self._part = 1, 0  # calls of advance() that make one step, such as a sample's tiles
         self._start = time.monotonic()
         self._next = self._start + QUIET_SECONDS  # when to write the next line
         self._bar: Any = None

@@ -110,6 +110,7 @@ def _plane_costs(lights: LightBounds, segment: np.ndarray, bins: np.ndarray, ext
         # Conty and Kulla's regularization of thin boxes: longest extent over the extent along the axis; 0 without one.
         longest = extent.max(1) / np.where(extent[:, axis] > 0, extent[:, axis], np.inf)
         factor = np.where(longest > 0, longest, np.inf)[:, None]
+        # Not less than 1e-300: 0 times an infinite factor would be NaN.
         cost[:, axis] = np.maximum(_split_costs(lights, segment * BINS + bins[:, axis], segments), 1e-300) * factor
     return cost
 

@@ -92,6 +92,7 @@ def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
 def _shape_distance(group: str, shape: object, ray: Ray) -> float:
     """The distance to the nearest primitive of a shape; infinite for a miss."""
     primitives = primitives_of(group, shape)
+    # PRIMITIVE: of a sphere v0 is the center and edge2.w the radius; edge2.w of a triangle is at most 0.
     centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
     round_ones = radii > 0
     return min(_sphere_distance(centers[round_ones], radii[round_ones], ray), _triangles(primitives[~round_ones], ray))
@@ -140,7 +141,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     if not len(primitives):
         return np.zeros(3), np.zeros(3)
     v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # radii of spheres; at most 0 marks a triangle
+    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # 0 for triangles, see _shape_distance()
     corners = [v0 - radii, v0 + radii, v0 + e1 * (radii <= 0), v0 + e2 * (radii <= 0)]
     return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
 
@@ -153,7 +154,7 @@ def primitives_of(group: str, shape: Any) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _built(group: str, shape: object) -> np.ndarray:
     """The primitives of a shape as the renderer builds them: spheres with a radius, or triangles."""
-    return MAKERS[group](shape, 0, False)[0]
+    return MAKERS[group](shape, 0, False)[0]  # material 0, no maps; the primitives without their attributes
 
 
 @lru_cache(maxsize=16)

@@ -5,7 +5,7 @@
 //     lower corner of its box, total intensity
 //     upper corner, cosine of the half angle of the cone that bounds the normals
 //     axis of the cone, cosine of the largest angle between a normal and an emitted direction
-//     three ints: first child, 0 for a leaf (its sibling follows it); parent, below 0 for the root; light id of a leaf
+//     three ints: first child (its sibling follows it), 0 for a leaf; parent, below 0 for the root; light id of a leaf
 // From row params.light_tree_keys on, a sorted row of three ints for each area light finds its leaf: instance, -1 for
 // static geometry; primitive id; leaf.
 
