@@ -65,7 +65,7 @@ def pytest_collection(session):
         files = sorted(Path(__file__).parent.rglob("test_*.py"))
         first = len(files) * int(worker) // int(workers)
         for file in files[first:] + files[:first]:
-            with suppress(Exception, pytest.skip.Exception):  # which the collection reports
+            with suppress(Exception, pytest.skip.Exception):  # the collection imports the file again and reports both
                 import_module(".".join(file.relative_to(session.config.rootpath).with_suffix("").parts))
 
 

@@ -88,6 +88,11 @@ class Mesh:
         return f"Mesh({self.path.name})"
 
 
+def has_faces(value: object) -> bool:
+    """True for a mesh of another library, which Mesh.of() takes: trimesh's or PyVista's."""
+    return hasattr(value, "faces")
+
+
 def _array(name: str, value: Any) -> np.ndarray:
     """The value as an array in host memory; UserError for one that cannot be read there."""
     try:
@@ -173,7 +178,7 @@ def plain(value: Any, key: str = "") -> Any:
         return {str(k): plain(v, f"{key}.{k}" if key else str(k)) for k, v in value.items()}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if name == "file" and hasattr(value, "faces"):
+    if name == "file" and has_faces(value):
         return os.fspath(Mesh.of(value))
     if (
         isinstance(value, (np.ndarray, np.generic))
@@ -270,7 +275,7 @@ def as_scene(source: Any) -> Scene:
         return Scene(source)
     if isinstance(source, (str, os.PathLike)):
         return load(source)
-    if hasattr(source, "faces"):
+    if has_faces(source):
         return load(Mesh.of(source))
     raise UserError(
         f"render takes the name of a scene, a path, a Scene, a table, a Mesh or a flame, not {type(source).__name__}"

@@ -121,7 +121,10 @@ class Manifest:
         return wanted
 
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
-        """Why a frame must not replace the file that is there; empty if this run made it, or if it is torn."""
+        """The reason for which a frame must not replace the file at `path`; empty if it may.
+
+        It may if this run wrote the file, or if the file is a listed frame that is torn or was changed: `_changed`.
+        """
         row, facts = self._rows.get(number, {}), self._recipe | self.facts(number)
         if self._is_whole(number):
             if (title := row.get("title", self._title)) != self._title:
@@ -133,10 +136,12 @@ class Manifest:
             return "drawn with other settings, or in another size"
         if path.is_symlink():
             return "is a link"
-        is_torn, has_recipe = row.get("recipe") == self._recipe_hash(number), False  # as drawn it would be whole
+        has_recipe = False
         with suppress(InputError):
             has_recipe = is_of(read_recipe(path), facts)
-        if not path.stat().st_size or has_recipe and is_own(path) and not is_torn:  # a killed run did not list it yet
+        # A killed run may have written a frame and not listed it. One listed with this recipe was whole at that time.
+        is_listed = row.get("recipe") == self._recipe_hash(number)
+        if not path.stat().st_size or has_recipe and is_own(path) and not is_listed:
             return ""
         if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: keep_changed() keeps it
             self._changed.append(path)

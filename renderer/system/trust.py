@@ -197,7 +197,7 @@ def allow(path: str | Path) -> None:
 
 @contextmanager
 def allowing(paths: Iterable[str | Path]) -> Iterator[None]:
-    """Within it files may name these files, and those of these folders, too. UserError for one that does not exist."""
+    """Allows files to name `paths` and files below them, in the block. UserError for a path that does not exist."""
     before, count = set(_allowed), len(_chosen)
     try:
         for path in paths:

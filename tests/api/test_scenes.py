@@ -324,9 +324,9 @@ def test_a_named_shape_without_instances_is_said():
         scene = renderer.Scene(**LIT | tables)
     assert len(scene.notes) == 1
     with warnings.catch_warnings(action="error"):
-        placed = renderer.Scene(**LIT | tables, instances=renderer.instances("one", np.eye(4)[None]))
+        instanced = renderer.Scene(**LIT | tables, instances=renderer.instances("one", np.eye(4)[None]))
         renderer.Scene(**LIT | tables, scattered=[{"shapes": ["one"]}])
-    assert placed.notes == ()
+    assert instanced.notes == ()
 
 
 @pytest.mark.parametrize(

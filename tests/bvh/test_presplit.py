@@ -202,13 +202,13 @@ def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, mon
     shape_of, found = rng.permutation(9) % 2, []
     for saving in (presplit.MIN_PREDICTED_SAVING, 1e9):
         monkeypatch.setattr(presplit, "MIN_PREDICTED_SAVING", saving)
-        placed = instances.Instances(device, shapes, shape_of)
-        placed.update(matrices)
+        instanced = instances.Instances(device, shapes, shape_of)
+        instanced.update(matrices)
         hits, which = device.buffer((3000, 4)), device.buffer(3000, "i4")
-        closest_instanced(placed, device.buffer(rays.shape).write(rays), hits, which, 3000, spheres=False)
+        closest_instanced(instanced, device.buffer(rays.shape).write(rays), hits, which, 3000, spheres=False)
         row = hits.read()[:, 3].copy().view("i4")
-        number = np.where(row >= 0, placed.ordered["v0"].view("i4")[row, 3], -1)
-        found.append((len(placed.ordered), which.read(), hits.read()[:, 0], number))
+        number = np.where(row >= 0, instanced.ordered["v0"].view("i4")[row, 3], -1)
+        found.append((len(instanced.ordered), which.read(), hits.read()[:, 0], number))
     (refs, *first), (whole, *second) = found
     assert refs > whole == 900 and (first[0] >= 0).mean() > 0.05
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))

@@ -277,7 +277,7 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     sizes = np.float32(0.98) ** np.arange(count, dtype="f4")
     matrices = np.zeros((count, 3, 4), "f4")
     matrices[:, :, :3] = np.eye(3, dtype="f4") * sizes[:, None, None]
-    placed = instances.Instances(
+    instanced = instances.Instances(
         device, [with_primitive_ids(spheres(np.zeros((1, 3)), np.ones(1)))], np.zeros(count, int)
     )
     rays = np.zeros((64, 2, 4), "f4")
@@ -286,8 +286,8 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     rays[:32, 0, :3], rays[:, 0, 3] = -3 * rays[:32, 1, :3], 1e30
     hits, which = device.buffer((64, 4)), device.buffer(64, "i4")
     for _ in range(2):  # on a CPU the host builds the first TLAS, the device the second
-        placed.update(matrices)
-        closest_instanced(placed, device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
+        instanced.update(matrices)
+        closest_instanced(instanced, device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
         assert (which.read()[:32] == 0).all() and (which.read()[32:] == count - 1).all()
         assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
@@ -384,20 +384,20 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
         with_primitive_ids(soup(rng, 1, 1.0)),
     ]
     shape_of = rng.integers(0, 3, count)
-    placed = instances.Instances(device, shapes, shape_of)
+    instanced = instances.Instances(device, shapes, shape_of)
     for moment in range(3):
         matrices = placements(rng, count)
         if moment == 2:
             matrices[:, :, 3] = 0
-        placed.update(matrices)
+        instanced.update(matrices)
         world = placed_flat(shapes, shape_of, matrices)
         rays = rays_at(rng, world, 600)
         hits, which = device.buffer((600, 4)), device.buffer(600, "i4")
         ray_buffer = device.buffer(rays.shape).write(rays)
-        closest_instanced(placed, ray_buffer, hits, which, 600, spheres=False)
+        closest_instanced(instanced, ray_buffer, hits, which, 600, spheres=False)
         first = hits.read(), which.read()
-        placed.update(matrices)  # on a CPU the host built the first TLAS, and the device builds those that follow
-        closest_instanced(placed, ray_buffer, hits, which, 600, spheres=False)
+        instanced.update(matrices)  # on a CPU the host built the first TLAS, and the device builds those that follow
+        closest_instanced(instanced, ray_buffer, hits, which, 600, spheres=False)
         hits, which = hits.read(), which.read()
         assert hits.tobytes() == first[0].tobytes() and np.array_equal(which, first[1])
         true_t, true_row = closest_hits(rays, world)

@@ -59,9 +59,9 @@ def test_a_commands_own_file_is_replaced_and_anothers_by_force_alone(inputs, wor
             file.write_bytes(foreign)
             capsys.readouterr()
             assert main(words.split()) == 2 and file.read_bytes() == foreign
-            told = capsys.readouterr()
-            assert told.err == f"rayfold: {file.name}: holds what Rayfold did not write; --force replaces it\n"
-            assert not told.out
+            output = capsys.readouterr()
+            assert output.err == f"rayfold: {file.name}: holds what Rayfold did not write; --force replaces it\n"
+            assert not output.out
         file.write_bytes(b"")  # as mktemp makes it
         assert main(words.split()) == 0
         file.write_bytes(THESIS)
