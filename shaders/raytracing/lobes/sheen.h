@@ -43,7 +43,7 @@ DEVICE float sheen_albedo(float cosine, float roughness) {
 }
 
 // Returns the BRDF of white sheen times cos(theta_l).
-DEVICE_NOINLINE_CPU float sheen_f_cos(float roughness, float3 v, float3 l) {
+DEVICE float sheen_f_cos(float roughness, float3 v, float3 l) {
     float alpha = sheen_alpha(roughness);
     float3 h = normalize_fma(v + l);
     float sine = sqrt(max_nnan(fma(h.x, h.x, h.y * h.y), 1e-12f));

@@ -40,7 +40,7 @@ DEVICE float r0_of_indices(float transmitted, float incident) {
 
 // Returns the reflectance, 0 to 1, of a film of index `ior` and `thickness` in nanometers, in air, over a base of
 // reflectance base_f0 at normal incidence; `cosine` of the angle of incidence.
-DEVICE_NOINLINE_CPU float3 thin_film_reflectance(float cosine, float ior, float thickness, float3 base_f0) {
+DEVICE float3 thin_film_reflectance(float cosine, float ior, float thickness, float3 base_f0) {
     float t = clamp(thickness / 0.03f, 0.0f, 1.0f);  // a film thinner than 0.03 nm fades out
     float film = fma(t * t * (3.0f - 2.0f * t), ior - 1.0f, 1.0f);
     float cosine2_film = 1.0f - fma(-cosine, cosine, 1.0f) / (film * film);

@@ -123,7 +123,8 @@ DEVICE void set_split_sum(const Material m, Lobes *k) {
 
 // Returns the lobes of the material at the surface, for the ray's direction. `under` is the fraction of light that the
 // layers handled so far transmit to the layers below.
-DEVICE_NOINLINE_CPU Lobes make_lobes(const Material m, const Surface s) {
+// Inlined on CPUs too, as thin film and sheen: as calls they compile 0.2 to 0.6 CPU-s sooner and draw 5 % slower.
+DEVICE Lobes make_lobes(const Material m, const Surface s) {
     Lobes k;
     k.frame = tangent_frame(m, s);
     k.v = to_local(k.frame, -s.ray_direction);
