@@ -95,6 +95,7 @@ runpy.run_module("rayfold", run_name="__main__", alter_sys=True)  # as `python -
 
 
 def test_rayfold_and_renderer_are_one_family_of_modules(tmp_path):
-    words, variables = [sys.executable, "-c", ONE_FAMILY], os.environ | {"PYTHONPATH": str(ROOT)}
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    words, variables = [sys.executable, "-c", ONE_FAMILY], os.environ | {"PYTHONPATH": paths}
     done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.startswith("rayfold "), done.stderr

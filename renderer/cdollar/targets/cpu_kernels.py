@@ -10,6 +10,7 @@ for each column of the tile stays in the first-level cache.
 
 import re
 
+from renderer.cdollar.ir.contraction import tested_ends
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, Nodes, UserCall, Variables, topological_order
 from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.accumulator import Accumulator
@@ -90,6 +91,8 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
         return None
     by_element, by_rows = count_reads(reduction.inputs, node.attribute[-1])
     if not by_element or by_rows or is_unrolled(reduction) or index_type(volume(node.attribute)) == "long":
+        return None
+    if tested_ends(reduction).checks:
         return None
     emitter, rows = Emitter(CpuDialect(context.strict), context.stored_ranges), volume(node.attribute) // columns
     enough = TILES_PER_UNIT * context.properties.compute_units

@@ -153,13 +153,15 @@ def test_rows_of_a_sparse_matrix_take_the_time_of_their_elements(device, rng, ro
             value_of(text, target, a=a, x=x, c=column, p=late)
 
 
-def test_an_end_outside_of_its_array_is_an_error_of_an_empty_range(device):
-    text = "float[] main(float[] a, int[] p, int[] r) { var s(i : 0..99) = sum(a(k), k : p(r(i))..3); return s; }"
-    a, p, r = np.ones(90, "f4"), np.full(99, 3, "i4"), np.arange(1, 100).astype("i4")
+@pytest.mark.parametrize("rows", [20, 100])
+def test_an_end_outside_of_its_array_is_an_error_of_an_empty_range(device, rows):
+    """A device has another kernel for few rows than for many."""
+    main = f"float[] main(float[] a, int[] p, int[] r) {{ var s(i : 0..{rows - 1}) = sum(a(k), k : p(r(i))..3);"
+    a, p, r = np.ones(90, "f4"), np.full(rows - 1, 3, "i4"), np.arange(1, rows).astype("i4")
     for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
-        assert value_of(text, target, a=a, p=p, r=r - 1).tolist() == [0] * 99
+        assert value_of(main + " return s; }", target, a=a, p=p, r=r - 1).tolist() == [0] * (rows - 1)
         with pytest.raises(ProgramError, match="CS0317"):
-            value_of(text, target, a=a, p=p, r=r)
+            value_of(main + " return s; }", target, a=a, p=p, r=r)
 
 
 def test_only_ranges_that_a_result_depends_on_are_checked(rng):
