@@ -140,7 +140,7 @@ class _Programs:
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
             self._memory.append((memory, cl.Buffer(self._queue.context, flags, hostbuf=middle)))
         memory, buffer = self._memory[position]
-        if hasattr(mmap, "MADV_DONTNEED"):
+        if sys.platform == "linux":
             memory.madvise(mmap.MADV_DONTNEED)  # zeros again
         return buffer
 

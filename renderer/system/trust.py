@@ -140,7 +140,7 @@ def _watch(most: float, seconds: float, limit: float) -> None:
     start, child = time.monotonic(), host.fork_child()
     if not child:
         return
-    code, compiles, can_wait = 0, 0.0, hasattr(signal, "sigtimedwait")
+    code, compiles, can_wait = 0, 0.0, sys.platform != "darwin"
     with (
         stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)),
         host.signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
