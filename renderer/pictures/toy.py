@@ -210,6 +210,10 @@ class Picture(BasePicture[Settings]):
         if isinstance(before, Picture):
             self._shared.before = before._shared.passes or before._shared.before
 
+    def restart(self) -> None:
+        """Count draws anew, as the window does: or it would wait for one more forever."""
+        self._key = None
+
     def sample_count(self, settings: Settings, size: Size) -> int:
         """One draw; in a window as many as the buffers need to reach their frame."""
         return self._draws + self._is_behind if self._is_live else 1
