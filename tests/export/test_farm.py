@@ -11,12 +11,14 @@ import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from renderer import cli
 from renderer.bvh.build import build_bvh
+from renderer.errors import UserError
 from renderer.export import farm, farm_worker, run
 from renderer.formats.images import read_pixels, read_recipe
 from renderer.gpu import DeviceContext, DeviceProperties
@@ -376,6 +378,12 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
         assert np.array_equal(*layers) and picture.report()["samples"] == whole.report()["samples"]
         rounds.append(len(more))
     assert len(set(rounds)) == 1 and bool(rounds[0]) == bad, rounds
+
+
+def test_a_farm_refuses_a_time_limit_before_it_is_asked():
+    plan = SimpleNamespace(options=SimpleNamespace(time_limit=5.0))
+    with pytest.raises(UserError, match="--time-limit: not together with --farm"):
+        farm.render_on_farm(None, plan)
 
 
 def test_views_of_a_light_field_come_from_a_farm_center_first(tmp_path, monkeypatch):

@@ -123,6 +123,10 @@ def test_written_flames_read_as_the_same():
         ("<layer visible='0'/>", "at least one must be visible"),
         (f"<layer weight='-1'>{point(0, 0)}</layer>", "weight is -1; it must be 0 to 10000"),
         (f"<layer density='nan'>{point(0, 0)}</layer>", "must be finite"),
+        (
+            f"<layer>{point(0, 0)}</layer><layer>{point(0, 0).replace('weight=', 'name=')}</layer>",
+            "layers[0]: the weights of all xforms are 0",
+        ),
         (f"<layer>{point(0, 0)}</layer>" * 65, "has 65 layers; it must be at most 64"),
         (point(0, 0, 'yzCoefs="1 2"'), "yzCoefs is \"1 2\"; it must be 6 numbers"),
     ],

@@ -9,7 +9,15 @@ import pytest
 from renderer.errors import KernelError
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import schedule_trial
-from renderer.raytracing.schedule_trial import TIMED_SAMPLES, WARM_SAMPLES, Candidate, Trial, remembered, trial_key
+from renderer.raytracing.schedule_trial import (
+    TIMED_SAMPLES,
+    WARM_SAMPLES,
+    Candidate,
+    Trial,
+    remember,
+    remembered,
+    trial_key,
+)
 from tests import emulated
 from tests.raytracing.test_render import mixed_scene
 
@@ -120,3 +128,12 @@ def test_a_picture_changes_its_schedule_and_no_bit(choices, monkeypatch, winner)
     picture = Picture(gpu)
     picture.draw(mixed_scene(samples=64, schedule="auto"), size, 0.0)
     assert picture.report()["schedule"] == winner  # remembered from the first sample on
+
+
+def test_the_newest_choices_are_remembered_also_by_other_processes(choices, monkeypatch):
+    monkeypatch.setattr(schedule_trial, "MAX_REMEMBERED", 3)
+    for k in range(5):
+        remember(f"key {k}", "wavefront")
+    for _ in range(2):
+        assert [*remembered()] == ["key 2", "key 3", "key 4"]
+        remembered.cache_clear()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.raytracing.lights.environment import cdf_guide, cdf_u32, sun_direction
+from renderer.raytracing.lights.environment import cdf_guide, cdf_u32, environment_cdf, sun_direction
+from renderer.raytracing.lights.photons import _sample_map
 from renderer.raytracing.settings import Sky
 
 
@@ -69,3 +70,12 @@ def test_the_sun_stands_at_its_elevation_and_azimuth(elevation, azimuth):
     assert np.degrees(np.arcsin(y)) == pytest.approx(elevation)
     turned = np.degrees(np.arctan2(x, -z)) - azimuth
     assert turned == pytest.approx(360 * np.rint(turned / 360))
+
+
+def test_photons_of_a_map_carry_its_flux(rng):
+    radiance = rng.random((16, 32, 3)).astype("f4")
+    radiance[3, 5] = 100
+    direction, weight = _sample_map(environment_cdf(radiance), radiance, 0.25, rng.random((200_000, 2)))
+    solid_angle = np.sin((np.arange(16) + 0.5) * np.pi / 16) * (np.pi / 16) * (2 * np.pi / 32)
+    assert np.allclose(weight.mean(0), np.tensordot(solid_angle, radiance.sum(1), 1), rtol=0.02)
+    assert np.allclose(np.linalg.norm(direction, axis=1), 1)
