@@ -237,6 +237,18 @@ def test_a_time_limit_ends_a_pass_that_never_ends(body, code, said):
 
 
 @NO_FORK
+def test_a_time_limit_ends_a_program_at_once():
+    """`run` had no --time-limit; nothing is drawn that would have to be written first."""
+    code = WATCHED.replace("renderer.export", "renderer.cdollar.runtime").replace("command.export", "command.run")
+    code = code.replace("= 0.5", "= 60").format(body="time.sleep(60)")
+    words = ["run", "p.cb", "--time-limit", "0.2"]
+    command = [sys.executable, "-c", f"import sys; sys.argv[1:] = {words!r}\n{code}"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=40)
+    assert answer.returncode == 3
+    assert answer.stderr == "rayfold: the run takes longer than the 0.2 s of --time-limit; it was ended\n"
+
+
+@NO_FORK
 @pytest.mark.parametrize(
     ("work", "code"), [("time.sleep(60)", 5), ("x = bytearray(1 << 26); time.sleep(60)", 5), ("pass", 0)]
 )

@@ -117,7 +117,8 @@ class Manifest:
         if others:
             count = f" and {len(others) - 1} more" if len(others) > 1 else ""
             path, reason = next(iter(others.items()))
-            raise UserError(f"{path}{count}: {reason}; --force replaces them")
+            option = "" if "--overwrite" in reason else "; --force replaces them"
+            raise UserError(f"{path}{count}: {reason}{option}")
         return wanted
 
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
@@ -132,8 +133,10 @@ class Manifest:
             if overwrite or row.get("recipe") == self._recipe_hash(number):
                 return ""
             if (shown := row.get("time", facts.get("time"))) != facts.get("time"):
-                return f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
-            return "drawn with other settings, or in another size"
+                shown = f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
+            else:
+                shown = "drawn with other settings, or in another size"
+            return f"{shown}; --overwrite draws them again"
         if path.is_symlink():
             return "is a link"
         has_recipe = False

@@ -5,6 +5,7 @@ outputs first, by claimed(); a second process is then refused with the name of t
 one file in the user's private folder, a byte an output. The system releases them when their process ends, in whatever
 way, and no lock file is left beside an output. They bind the processes of one user on one machine.
 A command replaces a file that this program did not write, or that was changed since, only with --force: own_outputs().
+The digest of what was written is kept in the user's cache folder; without it a mark in the file tells.
 Sources: fcntl(2) (record locks), open(2) (O_TMPFILE), linkat(2).
 """
 
@@ -21,13 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import IO
 
 from renderer.errors import DiskFullError, UnavailableError, UserError, is_disk_full
 from renderer.host import try_lock, unlock, unnamed_file
-from renderer.paths import CACHE, private_folder
+from renderer.paths import CACHE, ensure_cache, private_folder
 from renderer.plain import printable
 from renderer.system.files import file_kind, file_size, resolve
 from renderer.system.trust import Limits, refuse_links
@@ -36,9 +37,11 @@ RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
 WAIT_SECONDS = 2.0  # how long a writer waits for another process, which may write the same small file for a moment
 PROBE_BYTES = 1 << 20
+RECORDS = 1 << 15  # of written outputs; the record of a further output may replace that of another
 HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
 # The marks of files that this program wrote, in the first HEAD_BYTES and last TAIL_BYTES: PNG, EXR, .npy (NumPy writes
 # fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.
+# They tell where there is no record: after a move, on another machine, without a cache folder.
 _MARKS = (
     rb"\x89PNG.*rayfold:digest\0[0-9a-f]{64}.{4}\0{4}IEND.{4}\Z|v/1\x01.*rayfold_digest\0string\0"
     rb"|\x93NUMPY.{4,6}\{[^\n]* {128}\n|PK.*\x07\0Rayfold\Z|GIF8.*!\xfe\x07Rayfold\0"
@@ -91,31 +94,82 @@ def own_outputs(*paths: Path | str | None, force: bool = False) -> Iterator[list
 def check_own(path: Path | str, option: str = "") -> None:
     """UserError, which begins with `option`, for a file that is_own() denies; a line on stderr where a link leads."""
     link = f"is a link to {_resolved(path)}, which " if os.path.islink(path) else ""
-    if not is_own(path):
-        raise UserError(f"{option}{path}: {link}holds what Rayfold did not write; --force replaces it")
+    if reason := _why_foreign(path):
+        raise UserError(f"{option}{path}: {link}{reason}; --force replaces it")
     if link:
         print(f"rayfold: {path}: {link}is written", file=sys.stderr)
 
 
 def is_own(path: Path | str) -> bool:
-    """False for a file that this program did not write, by its mark, or for a sealed text that was changed since."""
+    """False for a file that this program did not write, by its record or its mark, or that was changed since."""
+    return not _why_foreign(path)
+
+
+def _why_foreign(path: Path | str) -> str:
+    """The reason for which is_own() denies a file; empty if it does not."""
     if not os.path.isfile(path) or not os.path.getsize(path):
-        return True  # nothing is lost; check_output() refuses what is no file
+        return ""  # nothing is lost; check_output() refuses what is no file
     with suppress(OSError), open(path, "rb") as file:
         size, seal, head = file_size(file), len(_SEAL.format("0" * 64)), file.read(HEAD_BYTES)
         file.seek(max(size - TAIL_BYTES, 0))
         tail = file.read(TAIL_BYTES)
-        if re.match(_MARKS, head + tail, re.DOTALL):
-            return True
-        file.seek(0)
-        text = file.read(size - seal) if seal <= size <= MAX_SEALED_BYTES else b""
-        return tail[-seal:] == _SEAL.format(sha256(text).hexdigest()).encode()
-    return False
+        is_marked = re.match(_MARKS, head + tail, re.DOTALL) is not None
+        if not is_marked and seal <= size <= MAX_SEALED_BYTES:
+            file.seek(0)
+            is_marked = tail[-seal:] == _SEAL.format(sha256(file.read(size - seal)).hexdigest()).encode()
+        written = _recorded(path)
+        if _content_id(file) in written if written else is_marked:
+            return ""
+        if is_marked:
+            return "was changed since Rayfold wrote it"
+    return "holds what Rayfold did not write"
+
+
+def _content_id(file: IO[bytes]) -> bytes:
+    """32 bytes that identify an open file's content: its SHA-256; of a large file by size and time of change."""
+    state = os.fstat(file.fileno())
+    if state.st_size > MAX_SEALED_BYTES:
+        return sha256(f"{state.st_size} {state.st_mtime_ns}".encode()).digest()
+    file.seek(0)
+    return file_digest(file, "sha256").digest()  # type: ignore[arg-type]  # a raw file, as Python takes it too
+
+
+@functools.cache
+def _record_file() -> int:
+    """The descriptor of the file of records, -1 where there is none.
+
+    A record has 96 bytes: the SHA-256 of the path, and the _content_id() of what was written there last and before.
+    """
+    with suppress(OSError, UserError):
+        folder = ensure_cache() / "rayfold"
+        folder.mkdir(exist_ok=True)
+        return os.open(folder / "outputs.written", os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+    return -1
+
+
+def _recorded(path: Path | str, content: bytes = b"") -> list[bytes]:
+    """The _content_id() of what was written to a path last and before, empty if unknown; makes `content` the last."""
+    key, known = _key(path), list[bytes]()
+    with _guard, suppress(OSError):
+        place = int.from_bytes(key[:4], "big") % RECORDS * 96
+        os.lseek(_record_file(), place, os.SEEK_SET)
+        record = os.read(_record_file(), 96)
+        if record[:32] == key:
+            known = [record[32:64], record[64:]]
+        if content and content not in known[:1]:
+            os.lseek(_record_file(), place, os.SEEK_SET)
+            os.write(_record_file(), key + content + (known[0] if known else bytes(32)))
+    return known
 
 
 def _byte_of(path: Path | str) -> int:
     """The number, below 2^30, of the byte that stands for an output; links to one file share it."""
-    return int.from_bytes(sha256(os.fsencode(os.path.normcase(_resolved(path)))).digest()[:4], "big") >> 2
+    return int.from_bytes(_key(path)[:4], "big") >> 2
+
+
+def _key(path: Path | str) -> bytes:
+    """The SHA-256 of the path of an output."""
+    return sha256(os.fsencode(os.path.normcase(_resolved(path)))).digest()
 
 
 @functools.cache
@@ -205,8 +259,8 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
         try:
             state = os.stat(path)
         except FileNotFoundError:
-            if not target.parent.is_dir():
-                folder = target.parent if os.path.islink(path) else Path(path).parent
+            folder = target.parent if os.path.islink(path) else Path(path).parent
+            if not folder.is_dir():  # none/../file neither: readers would not find it
                 raise UserError(f"{path}: cannot be written: the folder {folder} does not exist") from None
             touched = [target.parent]
         else:
@@ -244,6 +298,7 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS, mode: int | No
                 if mode is None:
                     mode = stat.S_IMODE(os.stat(target).st_mode) if target.exists() else 0o666 & ~_umask()
                 os.chmod(name, mode)
+                _recorded(target, _content_id(file))  # a process killed here leaves the old file, which counts too
                 name = _named(handle, name, target)
                 file.close()  # Windows renames no open file
                 os.replace(name, target)

@@ -74,7 +74,8 @@ def apply(args: argparse.Namespace) -> None:
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
     shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))
     if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
-        _watch(Limits.memory or math.inf, UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, limit or math.inf)
+        seconds, grace = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, GRACE_SECONDS if shows else 0.0
+        _watch(Limits.memory or math.inf, seconds, limit or math.inf, grace)
 
 
 def _may_hold_shader(path: Path) -> bool:
@@ -129,11 +130,11 @@ def doing(what: int) -> Iterator[None]:
         shared[0] &= ~what
 
 
-def _watch(most: float, seconds: float, limit: float) -> None:
+def _watch(most: float, seconds: float, limit: float, grace: float) -> None:
     """Forks; the command continues in the child, which is killed beyond `most` bytes of memory or `seconds`.
 
     `most` covers the child and all processes that it starts. The child is also killed if its drawing has not ended
-    GRACE_SECONDS after `limit`, in seconds: a drawing ends in time by itself unless a pass is endless.
+    `grace` seconds after `limit`: a drawing ends in time by itself unless a pass is endless; a program does not.
     """
     Limits.doing = mmap.mmap(-1, 1)
     Limits.doing[0] = DRAWING  # until the first picture is drawn
@@ -158,7 +159,7 @@ def _watch(most: float, seconds: float, limit: float) -> None:
             elif took > compiles + COMPILE_SECONDS or took > compiles and host.tree_memory(child) > COMPILE_MEMORY:
                 most_said = f"{COMPILE_SECONDS:g} s or {host.format_bytes(COMPILE_MEMORY)}"
                 said, code = f"more than the {most_said} that a shader may take to compile", InputError.exit_code
-            elif took > limit + GRACE_SECONDS and Limits.doing[0]:
+            elif took > limit + grace and Limits.doing[0]:
                 said, code = f"longer than the {limit:g} s of --time-limit", IncompleteError.exit_code
             if can_wait and (number := host.sent_signal(STOP_SIGNALS)):
                 os.kill(child, number)

@@ -19,6 +19,7 @@ from renderer.cdollar.targets.schedule import (
     Schedule,
     read_schedules,
     schedule_text,
+    update_schedules,
 )
 from renderer.errors import InputError, KernelError, UnavailableError
 from tests.cdollar.evaluate import value_of
@@ -155,6 +156,36 @@ def test_glsl_sums_of_every_size(gl, rng, count):
     assert value_of("int main(int[] a) => sum(a);", lambda dag: GlslTarget(dag, gl), a=a) == a.sum()
     layout = texture_layout((count,), gl.max_texture_size)
     assert layout.width * layout.height >= count and layout.width <= gl.max_texture_size
+
+
+TUNED = {"3f2a": Schedule(group_size=128), "12": Schedule(items_per_thread=2)}
+NOTED = """# my note
+[kernels."3f2a"]  # why: mine
+group_size = 64  # best on the laptop
+thread_rows = 4
+
+# the second
+[kernels.ff]
+tile_depth = 8
+"""
+FORMS = ["", "[kernels]\n", "kernels = {}\n", "kernels = { ff = { tile_depth = 8 } }\n"]
+FORMS += ["kernels.ff.tile_depth = 8 # x\n"]
+
+
+@pytest.mark.parametrize("text", [NOTED, *FORMS])
+def test_tuning_keeps_what_a_user_wrote_into_the_file(tmp_path, text):
+    """`run --tune` wrote the file anew: notes of its user were lost."""
+    path = tmp_path / "p.schedule.toml"
+    path.write_text(text)
+    before = read_schedules(path)
+    update_schedules(path, TUNED, {"3f2a": "a map", "12": "a sum"})
+    assert read_schedules(path) == before | TUNED
+    written = path.read_text()
+    kept = [line for line in text.splitlines() if "group_size" not in line and "thread_rows" not in line]
+    if text == NOTED:
+        assert set(kept) <= set(written.splitlines()) and written.index("my note") < written.index("the second")
+        assert "group_size = 128  # best on the laptop" in written and "# a sum" in written and "a map" not in written
+    assert "# x" in written or "# x" not in text
 
 
 def test_schedule_files_round_trip_and_errors_name_the_file(tmp_path):

@@ -75,7 +75,7 @@ def test_frames_of_another_scene_are_replaced_by_force_alone(scene, tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in before} == before and not (tmp_path / "f_03.png").exists()
     export(other, "-o", tmp_path / "f_##.png", "--frames", "3-3")  # beside them it may
     answer = export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3", code=2)
-    sentence = "f_01.png and 1 more: drawn with other settings, or in another size; --force replaces them\n"
+    sentence = "f_01.png and 1 more: drawn with other settings, or in another size; --overwrite draws them again\n"
     assert answer.stderr.endswith(sentence)
     export(scene, "-o", tmp_path / "f_##.png", "--frames", "1-2", "--samples", "3", "--overwrite")  # its own again
     assert (tmp_path / "f_01.png").read_bytes() != before["f_01.png"]
@@ -138,8 +138,11 @@ def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypat
     monkeypatch.setattr(run, "carry_out", lose_a_frame)
     with holder(f"claimed({str(film)!r})", "some words") as process:
         assert main(["export", str(scene), "-o", str(film), "--frames", "1-2", "--force"]) == 3
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith(f"rayfold: {film}: process {process.pid} on ") and "000001.png" in last
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith(f"rayfold: {film}: process {process.pid} on ") and "000001.png" in last
+        monkeypatch.setattr(run, "carry_out", lambda *_: run.read_digest(scene))  # an input at fault is the other's not
+        assert main(["export", str(scene), "-o", str(film), "--frames", "1-2", "--force"]) == 5
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"rayfold: {scene}: ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -217,7 +220,7 @@ def test_frames_of_another_range_are_reused_only_if_they_show_the_same_moment(sc
     capsys.readouterr()
     assert main([*words, "1-4"]) == 2 and {name: (tmp_path / name).read_bytes() for name in early} == early
     sentence = "f_3.png and 1 more: shows 0.0 s of the scene, not 0.2 s (the first frame drawn shows --time)"
-    assert capsys.readouterr().err.endswith(f"{sentence}; --force replaces them\n")
+    assert capsys.readouterr().err.endswith(f"{sentence}; --overwrite draws them again\n")
     assert main([*words, "1-4", "--overwrite"]) == 0
     fresh = {n: (tmp_path / f"f_{n}.png").read_bytes() for n in range(1, 5)}
     (tmp_path / "fresh").mkdir()

@@ -1,17 +1,21 @@
-"""Commands replace files that this program wrote, by their marks, and files of others by --force alone."""
+"""Commands replace files that this program wrote, by records and marks, and files of others by --force alone."""
 
 import json
 import os
 import shutil
+import stat
+import zipfile
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from renderer.cli import main
+from renderer.errors import UserError
 from renderer.formats.images import write_exr, write_png
 from renderer.formats.npy import MARK_SPACES, write_arrays
-from renderer.system.outputs import is_own, write_text
+from renderer.system import outputs
+from renderer.system.outputs import check_own, is_own, write_text
 from tests.export.export_helpers import SCENE
 
 THESIS = b"my thesis, of which there is no copy\n"
@@ -50,10 +54,8 @@ REFUSED = {
 def test_a_commands_own_file_is_replaced_and_anothers_by_force_alone(inputs, words, capsys):
     """`run -o` and `solve -o` replaced a text, and arrays of their user, without a word."""
     files = [inputs / name for name in COMMANDS[words]]
-    is_table = words.endswith(".csv")  # which has no place for a mark
+    assert main(words.split()) == 0 and all(map(is_own, files))
     assert main(words.split()) == 0
-    assert [is_own(file) for file in files] == [not is_table] * len(files)
-    assert main(words.split()) == (2 if is_table else 0)
     for file in files:
         for foreign in (THESIS, b"Rayfold", b"PK" + THESIS):
             file.write_bytes(foreign)
@@ -132,6 +134,68 @@ def test_marks_of_pictures_and_pages(tmp_path):
     badge = {"schemaVersion": 1, "label": "bench", "message": "", "color": ""}
     (tmp_path / "badge.json").write_text(json.dumps(badge))
     assert is_own(tmp_path / "badge.json")
+
+
+def _first_value(path):
+    array = np.load(path, mmap_mode="r+")
+    array[0] = 7.0
+    array.flush()
+
+
+def _last_byte(path):
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+def _member(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("notes.txt", THESIS)
+
+
+CHANGES = {"a.npy": _first_value, "a.exr": _last_byte, "a.npz": _member}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_with_a_mark_that_was_changed_since_takes_force(tmp_path, monkeypatch, name):
+    """These three were replaced without a word: their marks stay when their content changes."""
+    path = tmp_path / name
+
+    def write():
+        if path.suffix == ".exr":
+            write_exr(path, {"RGBA": np.zeros((2, 2, 4), "f4")})
+        else:
+            write_arrays(path, np.arange(3.0) if path.suffix == ".npy" else {"a": np.ones(2)})
+
+    write()
+    before = path.read_bytes()
+    CHANGES[name](path)
+    with pytest.raises(UserError, match=f"{name}: was changed since Rayfold wrote it; --force replaces it"):
+        check_own(path)
+    path.write_bytes(before)
+    assert is_own(path)
+    write()
+    monkeypatch.setattr(outputs, "_record_file", lambda: -1)  # another machine, or no cache folder: the mark tells
+    CHANGES[name](path)
+    assert is_own(path)
+
+
+def test_records_of_outputs(tmp_path, monkeypatch):
+    """A record holds the last two contents: a process killed between record and file leaves the one before."""
+    monkeypatch.setattr(outputs, "MAX_SEALED_BYTES", 99)  # above it size and time of change stand for the content
+    path, link = tmp_path / "a.csv", tmp_path / "link.csv"
+    link.symlink_to(path)
+    for text in ("1\n", "2\n", "3\n" * 50):
+        assert is_own(path) and is_own(link)
+        write_text(path, text)
+    monkeypatch.setattr(outputs.os, "replace", lambda *_: pytest.fail("killed"))
+    with pytest.raises(pytest.fail.Exception):
+        write_text(path, "4\n")
+    assert is_own(path) and path.read_text() == "3\n" * 50
+    os.utime(path, ns=(0, 0))
+    assert not is_own(path)
+    path.write_text("2\n")  # two writes ago
+    assert not is_own(path) and is_own(tmp_path / "none")
+    assert os.name != "posix" or stat.S_IMODE(os.fstat(outputs._record_file()).st_mode) == 0o600
 
 
 @pytest.mark.slow

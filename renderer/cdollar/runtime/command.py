@@ -27,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--graph", metavar="FILE.svg", help="draw the DAG, colored by kernel, with what each kernel costs")
     add("--json", action="store_true", help="print exactly one JSON object")
     add("--force", action="store_true", help=arguments.FORCE)
+    limit = "end the run then, with exit code 3; its outputs stay as they were"
+    add("--time-limit", type=arguments.duration, metavar="SECONDS", help=limit)
     trust.add_arguments(parser, ("program", "inputs"))
 
 

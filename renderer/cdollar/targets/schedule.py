@@ -11,11 +11,12 @@ thread_rows = 4
 
 import os
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import InputError
 from renderer.plain import format_value
 from renderer.records import asdict, dataclass, replace
-from renderer.system.files import read_toml
+from renderer.system.files import read_text, read_toml
 from renderer.system.outputs import write_text
 from renderer.system.trust import named_file
 
@@ -40,6 +41,7 @@ class Schedule:
     thread_columns: int = 8
 
 
+HEADER = "# Schedules of this program's kernels; written by `run --tune`, read by every run of the program.\n\n"
 ALLOWED = {
     "group_size": (32, 64, 128, 256, 512), "items_per_thread": (1, 2, 4, 8, 16), "groups_per_unit": (4, 8, 16, 32, 64),
     "tile_rows": (16, 32, 64, 128, 256), "tile_columns": (16, 32, 64, 128, 256), "tile_depth": (4, 8, 16, 32),
@@ -102,16 +104,26 @@ def parse_schedule(location: str, entries: object) -> Schedule:
 
 
 def update_schedules(path: Path, schedules: dict[str, Schedule], comments: dict[str, str]) -> None:
-    """Write schedules to a schedule file; other kernels in the file keep their schedules."""
-    merged = {**read_schedules(path), **schedules}
-    write_text(path, schedule_text(merged, comments))
+    """Write schedules to a schedule file, whose other kernels, comments and order stay. Raises InputError."""
+    text = read_text(path) if read_schedules(path) or os.path.exists(path) else HEADER
+    write_text(path, schedule_text(schedules, comments, text))
 
 
-def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str]) -> str:
-    """Format the schedule file: for each kernel its comment, and the entries that differ from DEFAULT."""
-    lines = ["# Schedules of this program's kernels; written by `run --tune`, read by every run of the program.", ""]
+def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str], text: str = HEADER) -> str:
+    """Add to the text of a schedule file, for each kernel, its comment and the entries that differ from DEFAULT."""
+    import tomlkit  # 30 ms
+
+    document = tomlkit.parse(text)
+    kernels: Any = document.setdefault("kernels", tomlkit.table(is_super_table=True))
     for key, schedule in schedules.items():
-        lines.append(f'[kernels."{key}"]  # {comments.get(key, "")}'.rstrip("# "))
-        lines += [f"{name} = {value}" for name, value in asdict(schedule).items() if value != getattr(DEFAULT, name)]
-        lines.append("")
-    return "\n".join(lines)
+        if key not in kernels:
+            is_inline = isinstance(kernels, tomlkit.items.InlineTable)  # which holds no other tables and no comments
+            kernels[key] = tomlkit.inline_table() if is_inline else tomlkit.table()
+            if comments.get(key) and not is_inline:
+                kernels[key].comment(comments[key])
+        for name, value in asdict(schedule).items():
+            if value != getattr(DEFAULT, name):
+                kernels[key][name] = value
+            else:
+                kernels[key].pop(name, None)
+    return tomlkit.dumps(document)
