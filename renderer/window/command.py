@@ -179,12 +179,12 @@ def requested_session(
     """
     from renderer.pictures import picture_class
     from renderer.window.document.creation import new_scene
-    from renderer.window.state.session import Session, default_path, nth_session, restore
+    from renderer.window.state.session import Session, default_path, restore_nth
 
     if restored:
         if inputs or new:
             raise UserError("view --restore: it restores the panels of a session, so it takes no inputs and no --new")
-        return restore(nth_session(default_path(), restored).path)
+        return restore_nth(default_path(), restored)
     if new:
         if inputs:
             raise UserError("view --new: it begins with an empty scene, so it takes no inputs")

@@ -127,6 +127,9 @@ def test_an_edited_scene_is_reloaded_and_an_error_is_shown(screen, scene_files):
     scene_files[0].write_text(FRACTAL.format(title="first"))
     until(screen, lambda: not first.update_error)
     finish(screen)
+    assert first.scene.settings.max_iterations > 77  # the edit is kept, until it is given up
+    open_files.revert(screen.app)
+    finish(screen)
     assert not first.error and first.draw_loop.is_finished and first.scene.settings.max_iterations == 40
 
 

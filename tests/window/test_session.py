@@ -291,6 +291,9 @@ def test_damaged_sessions_are_listed_as_such_and_numbers_are_checked(state, scen
     assert session.kept_sessions(state)[1].describe().endswith("(damaged)")
     with pytest.raises(InputError, match="not a session"):
         requested_session([], 2)
+    os.utime(state.with_name("session.20261124-110000-000000.json"), (1 << 33, 1 << 33))  # the newest
+    with pytest.raises(InputError, match="not a session: .*; others are restored by `view --restore 2`$"):
+        requested_session([], 1)
     with pytest.raises(InputError, match="session 3: 2 are kept in .*; `view --restore list` lists them"):
         requested_session([], 3)
     with pytest.raises(UserError, match="takes no inputs"):

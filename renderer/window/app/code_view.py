@@ -9,6 +9,7 @@ of their files, and `drafts.copies` has bundled files with the user's copies tha
 """
 
 import re
+from functools import partial
 from pathlib import Path
 
 from renderer.paths import SHADERS, is_bundled
@@ -22,7 +23,7 @@ from renderer.window.controls import imgui, imgui_color_text_edit, imgui_ctx, th
 from renderer.window.controls.choices import choose_index
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
-from renderer.window.state import AppState, main_loop, open_files
+from renderer.window.state import AppState, main_loop, open_files, unsaved
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
@@ -163,8 +164,10 @@ class CodeView:
         if self.path is None:
             return
         with self.app.errors_as_messages("saving the program"):
-            if not is_bundled(drafts.file_of(self.path)):
-                self._write(drafts.file_of(self.path))
+            file = drafts.file_of(self.path)
+            if not is_bundled(file):
+                write, load = partial(self._write, file), partial(self.open, self.path)
+                unsaved.write_over(self.app, file, self._stamp, write, load)
             elif copy is not None:
                 self._save_copy(copy)
             elif self.path == creation.UNTITLED_SHADER:

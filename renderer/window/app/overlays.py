@@ -83,20 +83,19 @@ class Overlays:
         imgui.end()
 
     def _question(self, width: float, height: float) -> None:
-        """Asks about unsaved work; Enter saves, D discards, Escape cancels."""
+        """Asks before work is lost; Enter saves, D discards, Escape cancels."""
         question = unsaved.poll(self.app)
         if question is None:
             return
         self._begin_centered_window("Not saved", min(width * 0.9, 460 * self.scale), height)
-        imgui.text_wrapped(f"{question.name(self.app.panels.title)} has changes that are not saved.")
-        if len(question.lost) > 1:
-            imgui.text_disabled(f"{len(question.lost) - 1} more after this one")
-        keys = {"save": imgui.Key.enter, "discard": imgui.Key.d, "cancel": imgui.Key.escape}
-        labels: dict[unsaved.Choice, str] = {"save": "Save (Enter)", "discard": "Discard (D)", "cancel": "Cancel (Esc)"}
+        imgui.text_wrapped(question.text(self.app.panels.title))
+        keys: dict[unsaved.Choice, imgui.Key] = {
+            "save": imgui.Key.enter, "discard": imgui.Key.d, "cancel": imgui.Key.escape
+        }  # fmt: skip
         is_new = imgui.is_window_appearing()
         chosen: unsaved.Choice | None = None
-        for choice, label in labels.items():
-            if imgui.button(label) or not is_new and imgui.is_key_pressed(keys[choice], False):
+        for (choice, key), label in zip(keys.items(), question.labels, strict=True):
+            if imgui.button(label) or not is_new and imgui.is_key_pressed(key, False):
                 chosen = choice
             imgui.same_line()
         imgui.end()

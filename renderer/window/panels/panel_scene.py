@@ -11,6 +11,7 @@ from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.paths import is_bundled
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
+from renderer.system.files import file_stamp
 from renderer.window.document import Document, Item, scene_text
 from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.completion import Clock
@@ -23,13 +24,20 @@ VIEWING = ("view", "mouse", "keys", "toggled", "date")  # settings that change a
 class SceneFile:
     """The opened file: the scene that "reset" restores, and the scene file that "save" writes, if there is one.
 
-    Undo returns to the file that was open; saving under another name is not undone.
+    `stamp` is the file's when it was read or written. Undo returns to the file that was open; saving under another name
+    is not undone.
     """
 
     def __init__(self, original: Scene, base: SceneText | None):
         self.original = original
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
         self.saved = base
+        self.stamp = file_stamp(original.path)
+
+    @property
+    def is_changed_outside(self) -> bool:
+        """True if another program wrote the file since it was read; False if it is gone."""
+        return file_stamp(self.original.path) not in (self.stamp, None)
 
 
 def _own_size(scene: Scene) -> tuple[int, int] | None:

@@ -118,6 +118,8 @@ class AppState:
         panels = [Panel(scene, host, base) for scene, base in pairs]
         for panel, is_paused in zip(panels, session.paused, strict=False):
             panel.paused |= is_paused
+        for panel, stamp in zip(panels, session.stamps, strict=False):
+            panel.file.stamp = stamp or panel.file.stamp
         return panels
 
     @property
@@ -187,7 +189,10 @@ class AppState:
         edited = (opened.edited or scenes != opened.scenes) and any(panel.has_unsaved_work for panel in panels)
         edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
         solo, paused = panels.maximized.is_on, tuple(panel.paused for panel in panels)
-        return Session(scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits, paused)
+        return Session(
+            scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits, paused,
+            stamps=tuple(panel.file.stamp for panel in panels),
+        )  # fmt: skip
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
@@ -218,7 +223,7 @@ class AppState:
     def restore(self, path: Path | None = None) -> None:
         """Restores the panels of a kept session, of the newest if none is given."""
         with self.errors_as_messages("restoring a session"):
-            session = session_files.restore(path or session_files.nth_session(self.session_base).path)
+            session = session_files.restore(path) if path else session_files.restore_nth(self.session_base)
             self.replace_panels(session)
             self._opened_session, self._steps_before = session, self._undo_stack.steps
 

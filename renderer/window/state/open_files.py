@@ -125,9 +125,14 @@ def revert(app: AppState) -> None:
     if not panel.is_changed:
         app.show_message("nothing to revert: the scene is as it was saved")
     elif panel.original.path.is_file():
-        _open_in_panel(app, panel, load_again(panel.original))
+        show_file(app, panel)
     else:
         app.show_message("nothing to revert to: the scene was never saved")
+
+
+def show_file(app: AppState, panel: Panel) -> None:
+    """Shows what a panel's file holds now."""
+    _open_in_panel(app, panel, load_again(panel.original))
 
 
 def new_document(app: AppState) -> None:
@@ -232,16 +237,17 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
 
 
 def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
-    """The scene `loaded` of an edited program, with the parameters that the user had changed.
+    """The scene `loaded` of an edited program, with what the user had changed.
 
     `before` is the scene of the file before its edit, `shown` the scene with the user's changes.
     """
-    is_same_kind = before.picture == loaded.picture and type(shown.settings) is type(before.settings)
-    if loaded.path.suffix not in PROGRAM_SUFFIXES or not is_same_kind:
+    if before.picture != loaded.picture or type(shown.settings) is not type(before.settings):
         return loaded
     kept = kept_values(shown.settings, type(loaded.settings))
     changed = {name: value for name, value in kept.items() if value != getattr(before.settings, name)}
-    return replace(loaded, settings=replace(loaded.settings, **changed))
+    names = [name for name in ("title", "tone", "animation", "size") if getattr(shown, name) != getattr(before, name)]
+    scene = replace(loaded, **{name: getattr(shown, name) for name in names})
+    return replace(scene, settings=replace(loaded.settings, **changed))
 
 
 def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
@@ -251,24 +257,36 @@ def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, is_quiet: bool = False) -> None:
     """Reloads shaders, and the scenes, meshes and other inputs that are in `files`; all of them for None.
 
-    If an edited file fails to load, its panel keeps the last good picture and shows the error. Unless `is_quiet`, a
-    message follows once the edited files are drawn.
+    If an edited file fails to load, its panel keeps the last good picture and shows the error. Unless `is_quiet`, as
+    for texts of this window, panels keep unsaved edits, and a message follows once the edited files are drawn.
     """
-    texts = clear_source_cache()
+    texts, unread = clear_source_cache(), set[str]()  # and the names of changed files that edits hide
     for panel in app.panels:
         path = panel.original.path
         edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
-        referenced = _named_files(panel.scene)
+        referenced, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
+        keeps = not is_quiet and not is_program and panel.has_unsaved_work
+        is_hidden = keeps and panel.file.is_changed_outside
+        has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
-            if edited or any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set())):
+            if edited and not keeps or has_new_program and not is_hidden:
                 before, loaded = panel.original, load_again(panel.original)
+                stamp = panel.file.stamp
                 panel.open(loaded)
-                panel.reload(_with_edits(loaded, before, panel.scene), texts)
+                panel.file.stamp = stamp if path in drafts.texts else panel.file.stamp
+                shown = panel.scene if is_program or keeps else before
+                panel.reload(_with_edits(loaded, before, shown), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)
+            if is_hidden and edited:
+                unread.add(path.name)
+                load_again(panel.original)  # an error in it is shown all the same
+                panel.update_error = ""
     app.presets_cache = None
     names = "shaders" if shaders or files is None else ", ".join(sorted({path.name for path in files}))
     app.reloaded = "" if is_quiet else f"reloaded: {names}"
+    if unread:
+        app.reloaded = f"{', '.join(sorted(unread))} changed on the disk: your edits are kept; Ctrl+S asks"
     report_reload(app)
 
 

@@ -16,12 +16,12 @@ from renderer.formats.images import write_png
 from renderer.paths import is_bundled
 from renderer.pictures import is_flame_file, make_recipe, toy
 from renderer.scene.scene import Scene
-from renderer.system.files import read_text
+from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
 from renderer.toys.program import with_values
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
-from renderer.window.state import open_files
+from renderer.window.state import open_files, unsaved
 from renderer.window.state.app_state import AppState
 
 
@@ -35,7 +35,8 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
                 save_scene_as(app, panel)
         return
     with app.errors_as_messages("saving the scene", ValueError):
-        save_to(app, panel, path)
+        load = partial(open_files.show_file, app, panel)
+        unsaved.write_over(app, path, panel.file.stamp, partial(save_to, app, panel, path), load)
 
 
 def _save_uniforms(app: AppState, panel: Panel) -> bool:
@@ -50,6 +51,8 @@ def _save_uniforms(app: AppState, panel: Panel) -> bool:
         return False
     if app.code_changed == path:
         app.save_code(None)
+        if isinstance(app.overlays.question, unsaved.Overwriting):
+            return True
     text = with_values(read_text(path), values)
     if text is None:
         return False
@@ -104,7 +107,7 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     app.record_change()
     old_title = panel.scene.title
     panel.base = panel.file.saved = text
-    panel.file.path, panel.file.original = path if text else None, scene
+    panel.file.path, panel.file.original, panel.file.stamp = path if text else None, scene, file_stamp(path)
     panel.show(scene)
     app.record_name(panel, path, old_title, scene.title)
     app.recent.add(path)

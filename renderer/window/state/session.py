@@ -60,6 +60,7 @@ class Session:
     edits: int = 0
     paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
+    stamps: tuple[tuple[int, int] | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,18 @@ def nth_session(base: Path, number: int = 1) -> KeptSession:
     if not 1 <= number <= len(kept):
         raise InputError(f"session {number}: {len(kept)} are kept in {base.parent}; `view --restore list` lists them")
     return kept[number - 1]
+
+
+def restore_nth(base: Path, number: int = 1) -> Session:
+    """restore() for nth_session(); the error of a damaged session names the others."""
+    path = nth_session(base, number).path
+    try:
+        return restore(path)
+    except InputError as error:
+        rows = enumerate(kept_sessions(base), 1)
+        others = [f"`view --restore {n}`" for n, kept in rows if kept.titles and kept.path != path]
+        said = f"others are restored by {', '.join(others[:3])}" if others else "no other is kept"
+        raise InputError(f"{error}; {said}") from error
 
 
 def claim_session(base: Path) -> Path | None:
@@ -203,6 +216,8 @@ def save(session: Session, path: Path) -> None:
     panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
     for panel, paused in zip(panels, session.paused, strict=False):
         panel["paused"] = paused
+    for panel, stamp in zip(panels, session.stamps, strict=False):
+        panel["stamp"] = stamp
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
@@ -211,7 +226,8 @@ def save(session: Session, path: Path) -> None:
 
 
 def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
-    table = {"path": str(resolve(scene.path)), "time": scene.time, **make_recipe(scene, path.parent)["scene"]}
+    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size}
+    table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
 
@@ -229,6 +245,7 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
     texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
     paused = tuple(panel.pop("paused", False) is True for panel in panels)
+    stamps = tuple(_read_stamp(panel.pop("stamp", None)) for panel in panels)
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
     bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
     active = _read_int(table, "active", len(scenes) - 1, path)
@@ -239,7 +256,7 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: layout: {error}") from error
     solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
     edits = _read_int(table, "edits", MAX_EDITS, path)
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin)
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps)
 
 
 def forget(base: Path, origin: Stamp | None) -> None:
@@ -247,6 +264,13 @@ def forget(base: Path, origin: Stamp | None) -> None:
     for path in _kept_files(base) if origin else []:
         if _stamp(path) == origin:
             path.unlink(missing_ok=True)
+
+
+def _read_stamp(value: object) -> tuple[int, int] | None:
+    match value:
+        case [int(changed), int(size)]:
+            return changed, size
+    return None
 
 
 def _stamp(path: Path) -> Stamp | None:

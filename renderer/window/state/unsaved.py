@@ -1,15 +1,17 @@
-"""Asks before unsaved work is lost: about each panel, and about the code panel's text, to save, discard or cancel.
+"""Asks before work is lost: about unsaved panels and the code panel's text, to save, discard or cancel.
 
 Closing a panel, opening a scene over one, restoring a session and quitting go through ask(). Overlays draws the
-question; undo still brings back what was discarded from a window that stays open.
+question; undo still brings back what was discarded from a window that stays open. Saving goes through write_over(),
+which asks about a file that another program changed since it was read.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from renderer.plain import printable
 from renderer.records import dataclass
+from renderer.system.files import file_stamp
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
 
@@ -22,11 +24,35 @@ class Question:
 
     lost: list[Panel | Path]
     then: Callable[[], None]
+    labels: ClassVar = ("Save (Enter)", "Discard (D)", "Cancel (Esc)")
 
     def name(self, title: Callable[[Panel], str]) -> str:
         """The name of the document that is asked about; `title` gives a panel's."""
         first = self.lost[0]
         return printable(first.name if isinstance(first, Path) else title(first))
+
+    def text(self, title: Callable[[Panel], str]) -> str:
+        """The sentence of the question."""
+        more = f"\n{len(self.lost) - 1} more after this one" if len(self.lost) > 1 else ""
+        return f"{self.name(title)} has changes that are not saved.{more}"
+
+
+@dataclass
+class Overwriting:
+    """A file that another program changed since it was read: write() replaces it, load() shows what it holds.
+
+    `before` is the question whose answer was to save.
+    """
+
+    path: Path
+    write: Callable[[], None]
+    load: Callable[[], None]
+    before: "Question | Overwriting | None"
+    labels: ClassVar = ("Overwrite (Enter)", "Load the file (D)", "Cancel (Esc)")
+
+    def text(self, title: Callable[[Panel], str]) -> str:
+        """The sentence of the question."""
+        return f"{printable(self.path.name)} was changed by another program since it was read."
 
 
 def has_work(app: AppState, panel: Panel) -> bool:
@@ -45,11 +71,21 @@ def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_c
         then()
 
 
-def poll(app: AppState) -> Question | None:
+def write_over(
+    app: AppState, path: Path, stamp: tuple[int, int] | None, write: Callable[[], None], load: Callable[[], None]
+) -> None:
+    """Calls write(), at once if the file has this stamp or is gone; otherwise asks first."""
+    if file_stamp(path) in (stamp, None):
+        write()
+    else:
+        app.overlays.question = Overwriting(path, write, load, app.overlays.question)
+
+
+def poll(app: AppState) -> Question | Overwriting | None:
     """The open question; goes on to the next document, and to what was asked for, once one is saved."""
     question = app.overlays.question
-    if question is None:
-        return None
+    if not isinstance(question, Question):
+        return question
     question.lost = [item for item in question.lost if _is_unsaved(app, item)]
     if question.lost:
         return question
@@ -66,6 +102,10 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
     """Takes the answer about the first document; save(app, panel) writes a panel's scene, or asks for its name."""
     question = app.overlays.question
     if question is None:
+        return
+    if isinstance(question, Overwriting):
+        app.overlays.question = question.before if choice != "cancel" else None
+        {"save": question.write, "discard": question.load, "cancel": lambda: None}[choice]()
         return
     first = question.lost[0]
     if choice == "cancel":

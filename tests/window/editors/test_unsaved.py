@@ -1,5 +1,6 @@
 """No work is lost unasked: closing, opening over, restoring and quitting ask to save, discard or cancel."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -7,9 +8,9 @@ import pytest
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.system import drafts
-from renderer.window.state import open_files, save_files, unsaved
+from renderer.window.state import open_files, save_files, session, unsaved
 from renderer.window.state.session import KeptSession
-from tests.window.headless import finish, frames, press, window
+from tests.window.headless import finish, frames, press, seconds, window
 
 
 def change(panel, iterations: int = 77) -> None:
@@ -174,7 +175,7 @@ def test_undo_to_an_older_text_than_the_saved_one_is_unsaved_work(screen, scene_
     assert app.panel.has_unsaved_work
     scene_files[0].write_text(scene_files[0].read_text().replace("= 40", "= 60"))
     app.file_watcher.accept(scene_files[0])
-    open_files.reload(app, {scene_files[0]})
+    open_files.revert(app)
     assert app.panel.scene.settings.max_iterations == 60 and not app.panel.has_unsaved_work
     press(screen, "Ctrl+Z")
     assert app.panel.scene.settings.max_iterations == 50 and app.panel.has_unsaved_work
@@ -185,6 +186,101 @@ def test_undo_to_an_older_text_than_the_saved_one_is_unsaved_work(screen, scene_
     press(screen, "Escape")
     press(screen, "Ctrl+S")
     assert load(scene_files[0]).settings.max_iterations == 40 and not app.panel.has_unsaved_work
+
+
+def edit_outside(screen, path, iterations: int = 60) -> None:
+    """Another program writes the file; the window sees it as it looks for edited files."""
+    path.write_text(path.read_text().replace("= 40", f"= {iterations}"))
+    os.utime(path, ns=(iterations, iterations))
+    seconds(screen, 1.0)
+    frames(screen, 3)
+
+
+def iterations_of(path) -> int:
+    return load(path).settings.max_iterations
+
+
+@pytest.mark.parametrize("choice", ["Enter", "D", "Escape"])
+def test_a_change_outside_keeps_unsaved_edits_and_saving_asks(screen, scene_files, choice):
+    """The edits were gone; and a save wrote over what another program had written, without a question."""
+    finish(screen)
+    app = screen.app
+    change(app.panel)
+    frames(screen, 3)
+    edit_outside(screen, scene_files[0])
+    assert app.panel.scene.settings.max_iterations == 77
+    assert app.message == "first.toml changed on the disk: your edits are kept; Ctrl+S asks"
+    press(screen, "Ctrl+S")
+    frames(screen, 2)
+    text = app.overlays.question.text(app.panels.title)
+    assert text == "first.toml was changed by another program since it was read."
+    assert iterations_of(scene_files[0]) == 60
+    press(screen, choice)
+    frames(screen, 2)
+    shown, written = {"Enter": (77, 77), "D": (60, 60), "Escape": (77, 60)}[choice]
+    assert (app.panel.scene.settings.max_iterations, iterations_of(scene_files[0])) == (shown, written)
+    assert app.overlays.question is None and app.panel.has_unsaved_work == (choice == "Escape")
+    if choice == "D":
+        press(screen, "Ctrl+Z")
+        assert app.panel.scene.settings.max_iterations == 77  # what was given up comes back
+    elif choice == "Enter":
+        change(app.panel, 78)
+        press(screen, "Ctrl+S")
+        assert app.overlays.question is None and iterations_of(scene_files[0]) == 78
+
+
+def test_quitting_goes_on_after_the_question_about_the_file(screen, scene_files):
+    finish(screen)
+    app = screen.app
+    change(app.panel)
+    edit_outside(screen, scene_files[0])
+    for choice, ends in (("Escape", False), ("Enter", True)):
+        press(screen, "Ctrl+Q")
+        frames(screen, 2)
+        press(screen, "Enter")
+        frames(screen, 2)
+        assert isinstance(app.overlays.question, unsaved.Overwriting) and not app.loop.quit_requested
+        press(screen, choice)
+        frames(screen, 2)
+        assert app.overlays.question is None and app.loop.quit_requested == ends
+    assert iterations_of(scene_files[0]) == 77
+
+
+def test_a_restored_session_asks_before_it_overwrites_a_later_change(screen, scene_files, tmp_path):
+    """Saving after --restore wrote over it; and the star stayed, as the session held no size."""
+    finish(screen)
+    app = screen.app
+    path = tmp_path / "session.json"
+    scene_files[0].write_text("size = [64, 48]\n" + scene_files[0].read_text())
+    open_files.show_file(app, app.panel)
+    for choice, is_changed in (("", False), ("Enter", True)):
+        change(app.panel, 80 + is_changed)
+        session.save(app.session(), path)
+        if is_changed:
+            edit_outside(screen, scene_files[0])
+            os.utime(scene_files[0], ns=(5, 5))
+        app.replace_panels(session.restore(path))
+        assert app.panel.has_unsaved_work
+        press(screen, "Ctrl+S")
+        frames(screen, 2)
+        assert isinstance(app.overlays.question, unsaved.Overwriting) == is_changed
+        if choice:
+            press(screen, choice)
+        assert not app.panel.has_unsaved_work and iterations_of(scene_files[0]) == 80 + is_changed
+        assert load(scene_files[0]).size == (64, 48)
+
+
+def test_a_program_that_changes_keeps_what_its_scene_does_not_have_yet(screen, tmp_path):
+    """The edits of a scene file were gone when another program wrote the shader that it names."""
+    shader, path = tmp_path / "a.frag", tmp_path / "a.toml"
+    shader.write_text("void mainImage(out vec4 c, in vec2 p) { c = vec4(0.5); }\n")
+    path.write_text('picture = "toy"\n[settings]\nimage = "a.frag"\n')
+    app = screen.app
+    open_files.open_path(app, path)
+    app.panel.show(replace(app.panel.scene, title="edited"))
+    shader.write_text(shader.read_text().replace("0.5", "0.25"))
+    open_files.reload(app, {shader})
+    assert app.panel.scene.title == "edited" and app.panel.has_unsaved_work and not app.panel.update_error
 
 
 def test_new_and_recent_follow_one_rule(screen, scene_files):
