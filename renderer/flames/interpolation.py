@@ -5,6 +5,7 @@ Xforms are matched by index; align() pads the flame with fewer xforms. The weigh
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -64,7 +65,7 @@ def interpolate_at(keyframes: Sequence[KeyFrame], time: float) -> KeyFrame:
     """The key frame interpolated at a time; outside the key frames the nearest segment is extrapolated."""
     if len(keyframes) == 1:
         return keyframes[0]
-    first = min(max(sum(key.time <= time for key in keyframes) - 1, 0), len(keyframes) - 2)
+    first = min(max(bisect_right(keyframes, time, key=lambda key: key.time) - 1, 0), len(keyframes) - 2)
     before, after = keyframes[first], keyframes[first + 1]
     weight = (after.time - time) / (after.time - before.time)
     if before.interpolation == "smooth" and 0 < first < len(keyframes) - 2:

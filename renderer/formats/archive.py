@@ -17,7 +17,7 @@ from typing import IO
 
 from renderer.errors import InputError, reading
 from renderer.system.files import open_input, read_file
-from renderer.system.trust import named_file
+from renderer.system.trust import check_memory, named_file
 
 MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
 MAX_NAMES = 1 << 16  # names read from one folder or zip
@@ -113,6 +113,7 @@ class Zip:
         info = self._infos[name]
         if info.file_size > MAX_MEMBER_BYTES:
             raise InputError(f"{self.full_name(name)}: {info.file_size >> 20} MiB are more than a view may have")
+        check_memory(info.file_size, self.full_name(name))
         with open_zip(self.path) as archive, open_member(archive, info, self.full_name(name)) as member:
             data = member.read(info.file_size + 1)
         if len(data) != info.file_size:

@@ -255,6 +255,13 @@ def read_image(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     return srgb_to_linear(read_pixels(path, max_pixels), alpha=True)
 
 
+def picture_size(path: Path | str, data: bytes) -> tuple[int, int]:
+    """Reads the width and height of an image in memory from its header; raises InputError, which begins with `path`."""
+    with _open_image(path, MAX_PIXELS, data) as picture:
+        width, height = picture.size
+        return width, height
+
+
 def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
     """Reads an image file as (height, width, 4) uint8 without color conversion; raises InputError.
 
@@ -365,8 +372,8 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     if pixels > max_pixels or values > MAX_EXR_VALUES:  # before a pixel is decoded
         size = f"{shape[0]} x {shape[1]} pixels of {values // max(pixels, 1)} channels"
         raise InputError(f"{path}: {size} are more than the {max_pixels} pixels or {MAX_EXR_VALUES} values allowed")
-    # The file's channels, and the picture made of them.
-    check_memory(8 * values, f"{path}: {shape[0]} x {shape[1]} pixels")
+    # The file's channels, the picture made of them, and what callers make of it.
+    check_memory(8 * values + 32 * pixels, f"{path}: {shape[0]} x {shape[1]} pixels")
     with _open_exr(path) as file:
         channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     found = channels.get("RGBA", channels.get("RGB"))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+BLOCK_ROWS = 256  # rows that are converted at a time, which bounds the memory of intermediate arrays
 CHANNELS = {"r": 0, "g": 1, "b": 2, "m": 3, "red": 0, "green": 1, "blue": 2, "alpha": 3}
 
 
@@ -24,11 +25,14 @@ def normals_from_heights(heights: np.ndarray, scale: float) -> np.ndarray:
     Heights of uint8 make normals of uint8, and float32 from 0 to 1 normals of float32.
     """
     white = 255 if heights.dtype == np.uint8 else 1
-    h = heights.astype("f4") * np.float32(scale * heights.shape[1] / white)
-    slope_u = (np.roll(h, -1, 1) - np.roll(h, 1, 1)) / 2
-    slope_v = (np.roll(h, -1, 0) - np.roll(h, 1, 0)) / 2
-    normal = np.stack([-slope_u, slope_v, np.ones_like(h)], -1)
-    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
     out = np.full((*heights.shape, 4), white, heights.dtype)
-    out[..., :3] = np.rint((normal + 1) * 127.5) if white == 255 else (normal + 1) / 2
+    for start in range(0, len(heights), BLOCK_ROWS):  # a whole picture would take 100 bytes a pixel
+        rows = np.arange(start - 1, min(start + BLOCK_ROWS, len(heights)) + 1) % len(heights)
+        h = heights[rows].astype("f4") * np.float32(scale * heights.shape[1] / white)
+        slope_u = (np.roll(h[1:-1], -1, 1) - np.roll(h[1:-1], 1, 1)) / 2
+        slope_v = (h[2:] - h[:-2]) / 2
+        normal = np.stack([-slope_u, slope_v, np.ones_like(slope_u)], -1)
+        normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
+        block = np.rint((normal + 1) * 127.5) if white == 255 else (normal + 1) / 2
+        out[start : start + BLOCK_ROWS, :, :3] = block
     return out

@@ -158,12 +158,13 @@ def initial_condition(cells: FlowGrid, settings: Settings) -> np.ndarray:
     """Return the optical densities (3, major, minor) at time 0: an image's, or bands of three inks."""
     x, y = cells.centers
     if settings.image:
-        picture = np.clip(read_image(Path(settings.image))[..., :3] / np.maximum(settings.paper_color, 1e-3), 1 / 64, 1)
+        picture = read_image(Path(settings.image))
         height, width = picture.shape[:2]
         total_width = (cells.major if cells.wide else cells.minor) * cells.spacing
         rows = np.clip(((0.5 - y) * height).astype(int), 0, height - 1)
         columns = np.clip(((x / total_width + 0.5) * width).astype(int), 0, width - 1)
-        return np.asarray(-np.log(picture[rows, columns]).transpose(2, 0, 1))
+        reflectance = picture[rows, columns, :3] / np.maximum(settings.paper_color, 1e-3)
+        return np.asarray(-np.log(np.clip(reflectance, 1 / 64, 1)).transpose(2, 0, 1))
     # Reflectances of three inks for red, green and blue.
     densities = -np.log([[0.85, 0.2, 0.15], [0.95, 0.7, 0.2], [0.15, 0.3, 0.6]])
     bands = np.zeros((3, *x.shape))

@@ -20,7 +20,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.images import IMAGE_SUFFIXES, decode_srgb, read_exr, read_pixels, srgb_to_linear
-from renderer.formats.texture_maps import CHANNELS, normals_from_heights, replicated
+from renderer.formats.texture_maps import BLOCK_ROWS, CHANNELS, normals_from_heights, replicated
 from renderer.plain import format_names, quoted
 from renderer.raytracing.material_files import MATERIAL_FILES
 from renderer.records import dataclass, fields
@@ -176,7 +176,8 @@ def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump
         if not (pixels.min() >= 0 and pixels.max() <= 1):  # NaN fails the comparisons too
             found = f"numbers from {pixels.min():.6g} to {pixels.max():.6g}"
             raise InputError(f"{texture.file}: holds {found}; a texture's are from 0 to 1")
-        pixels[..., :3] = decode_srgb(pixels[..., :3]) if space == "srgb" else pixels[..., :3]
+        for rows in np.array_split(pixels, -(-len(pixels) // BLOCK_ROWS)) if space == "srgb" else ():
+            rows[..., :3] = decode_srgb(rows[..., :3])
     else:
         pixels = read_pixels(texture.file)
         if space == ("linear" if is_color else "srgb"):

@@ -18,6 +18,8 @@ and its time.
 """
 
 import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
@@ -117,8 +119,10 @@ def write_animation(animation: Animation) -> dict[str, Any]:
     """Converts an animation to the [animation] table that read_animation() reads."""
     rows: dict[tuple[float, int, str, Curve], dict[str, object]] = {}
     for track in animation.tracks:
-        for index, key in enumerate(track.keys):
-            same = sum(other.time == key.time for other in track.keys[:index])  # a jump: the order of both matters
+        seen: Counter[float] = Counter()
+        for key in track.keys:
+            seen[key.time] += 1
+            same = seen[key.time]  # a jump: the order of both matters
             curve = key.curve if key.interpolation == "curve" else EASE
             rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = schema.to_plain(key.value)
     keyframes = []
@@ -355,7 +359,7 @@ def value_at(track: Track, time: float, period: float | None = None) -> Any:
         return keys[0].value
     if time >= keys[-1].time:
         return keys[-1].value
-    i = max(k for k, key in enumerate(keys) if key.time <= time)
+    i = bisect_right(keys, time, key=lambda key: key.time) - 1
     start = keys[i]
     if start.interpolation == "hold":
         return start.value

@@ -27,6 +27,7 @@ from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
 
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
+NUMBERS = frozenset((float, int, bool))
 EMPTY: Any = types.MappingProxyType({})  # the default of a table that a file may leave out
 MAX_INTEGER = (1 << 63) - 1
 MAX_CHARACTERS = 20_000  # characters of a decimal number
@@ -317,9 +318,13 @@ def referenced_files(settings: Any) -> Iterator[str]:
 
 def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY) -> Any:
     """Converts a setting's value to plain TOML and JSON types; `metadata` belong to the setting's field."""
+    if type(value) in NUMBERS:
+        return value
     if is_dataclass(value):
         return to_table(value, folder)
     if isinstance(value, tuple):
+        if NUMBERS.issuperset(map(type, value)):  # a palette has 768; a film of flames has thousands of palettes
+            return list(value)
         return [to_plain(v, folder, metadata) for v in value]
     if isinstance(value, Mapping):
         return {k: to_plain(v, folder, metadata) for k, v in value.items()}

@@ -204,6 +204,30 @@ def test_views_of_different_sizes_are_refused(tmp_path, views):
         read_light_field(tmp_path)
 
 
+def test_views_of_another_size_are_refused_before_they_are_decoded(tmp_path, views, monkeypatch):
+    """Thirty-two huge views were decoded at a time, 16 bytes a pixel, before their number was known to be too large."""
+    write_views(tmp_path, views, stanford)
+    write_png(tmp_path / stanford(1, 2), np.zeros((900, 900, 3), "u1"))
+    largest, now, most = [], [], [0]
+    read = light_field.read_pixels
+
+    def counted(name, data):
+        now.append(name)
+        most[0] = max(most[0], len(now))
+        largest.append(read(name, data=data))
+        now.pop()
+        return largest[-1]
+
+    monkeypatch.setattr(light_field, "read_pixels", counted)
+    with pytest.raises(InputError, match=r"out_01_02\S+ is 900 x 900$"):
+        read_light_field(tmp_path)
+    assert {pixels.shape for pixels in largest} == {(12, 16, 4)}
+    (tmp_path / stanford(1, 2)).unlink()
+    monkeypatch.setattr(light_field, "MAX_PENDING_PIXELS", 1)
+    most[0] = 0
+    assert len(read_light_field(tmp_path).pixels) and most == [1]  # large views: one at a time
+
+
 def test_unknown_names_are_listed_with_the_accepted_forms(tmp_path, views):
     with pytest.raises(InputError, match="found no file; accepted are out_ROW_COLUMN"):
         read_light_field(tmp_path)
@@ -249,10 +273,10 @@ def test_a_bomb_among_views_ends_the_read_and_a_damaged_view_does_not(tmp_path, 
         write_png(tmp_path / stanford(0, column), views[0, column])
     decode = light_field._decode_view
 
-    def fail(archive, file, words):
+    def fail(archive, file, first, words):
         if "out_00_01" in file.name:
             raise InputError(f"{file.name}: {words}")
-        return decode(archive, file)
+        return decode(archive, file, first)
 
     monkeypatch.setattr(light_field, "_decode_view", lambda *args: fail(*args, "cut off"))
     assert "cut off; the other views are shown" in read_light_field(tmp_path).warnings[0]

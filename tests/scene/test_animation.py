@@ -8,6 +8,9 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.scene.animation import (
+    Animation,
+    Key,
+    Track,
     apply_edit,
     changed_paths,
     delete_keys,
@@ -17,6 +20,7 @@ from renderer.scene.animation import (
     keys_at,
     read_animation,
     settings_at,
+    value_at,
     without_tracks,
     write_animation,
 )
@@ -126,6 +130,37 @@ def test_a_written_animation_is_read_back(rng, round_):
     again = read_animation(write_animation(moving.animation), Settings(), "again", Path())
     assert {track.path: track for track in again.tracks} == {track.path: track for track in moving.animation.tracks}
     assert (again.duration, again.loop) == (5.0, moving.animation.loop)
+
+
+class Counted(float):
+    """A time that counts its comparisons."""
+
+    count = 0
+
+    def __eq__(self, other):
+        Counted.count += 1
+        return float.__eq__(self, other)
+
+    def __le__(self, other):
+        Counted.count += 1
+        return float.__le__(self, other)
+
+    def __lt__(self, other):
+        Counted.count += 1
+        return float.__lt__(self, other)
+
+    __hash__ = float.__hash__
+
+
+def test_the_work_for_many_key_frames_does_not_grow_with_their_square():
+    """Writing the recipe of 30,000 key frames took 40 s, which no --time-limit ended, and each frame looked at all."""
+    count = 2000
+    track = Track("depth", tuple(Key(Counted(k), k % 7, "linear") for k in range(count)), False)
+    Counted.count = 0
+    assert len(write_animation(Animation(1.0, False, (track,)))["keyframes"]) == count
+    assert Counted.count < 30 * count
+    Counted.count = 0
+    assert value_at(track, 1234.0) == 1234 % 7 and Counted.count < 30
 
 
 def test_keys_are_added_moved_and_removed(rng):

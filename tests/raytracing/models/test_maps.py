@@ -1,5 +1,6 @@
 """Textures of materials: maps of scene files, several sets of coordinates, transforms; against NumPy and algebra."""
 
+import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.formats import gltf
+from renderer.formats import gltf, texture_maps
 from renderer.formats.gltf import textures as gltf_textures
 from renderer.formats.images import srgb_to_linear, write_exr, write_png
 from renderer.formats.texture_maps import normals_from_heights
@@ -150,6 +151,21 @@ def test_texels_follow_color_space_channel_and_use(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["u1", "f4"])
+def test_normals_are_made_in_blocks_of_rows(rng, monkeypatch, dtype):
+    """A height map of 5000 x 5000 took 3 GiB. Blocks give the bits of one block, in two pictures of memory."""
+    heights = rng.integers(0, 256, (300, 500)).astype(dtype) / (1 if dtype == "u1" else np.float32(255))
+    whole = normals_from_heights(heights.astype(dtype), 0.1)  # two blocks
+    monkeypatch.setattr(texture_maps, "BLOCK_ROWS", 1 << 20)
+    assert np.array_equal(normals_from_heights(heights.astype(dtype), 0.1), whole)
+    monkeypatch.setattr(texture_maps, "BLOCK_ROWS", 7)
+    tracemalloc.start()
+    assert np.array_equal(normals_from_heights(heights.astype(dtype), 0.1), whole)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * whole.nbytes + (1 << 19)
+
+
 def test_normal_and_bump_maps(picture, tmp_path):
     """A constant normal map, a ramp of heights, and a mirrored instance, whose map is mirrored too."""
     bend = np.array([0.4, 0.3, np.sqrt(0.75)])
