@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from renderer.formats.images import read_pixels
+from renderer.host import signals_deferred
 from renderer.paths import ROOT
 from renderer.system.process import STOP_SIGNALS, StopFlag
 
@@ -230,3 +231,40 @@ def _soon(ask):
                 return answer
         time.sleep(0.01)
     raise AssertionError("it took longer than 30 s")
+
+
+FAKE_LIBRARY = """
+import os, signal
+os.kill(os.getpid(), signal.SIGINT)
+os.kill(os.getpid(), signal.SIGTERM)
+[Context, Device, CommandQueue] = [object] * 3
+print("whole", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals of POSIX")
+def test_no_signal_is_handled_while_pyopencl_is_imported(tmp_path):
+    """Of 120 imports with a SIGINT at a random time 3 ended by abort(), in C++ that called Python."""
+    (tmp_path / "pyopencl.py").write_text(FAKE_LIBRARY)
+    code = "from renderer.system import process\nwith process.stop_signals():\n    import renderer.gpu.opencl.memory"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    answer = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout == "whole\n" and answer.stderr.endswith("KeyboardInterrupt\n")
+
+
+def test_deferred_signals_keep_handlers_and_do_nothing_on_other_threads():
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), signals_deferred(STOP_SIGNALS):
+        signal.raise_signal(signal.SIGINT)
+        reached = True
+    assert reached and signal.getsignal(signal.SIGINT) is before
+
+    def on_a_thread():
+        with signals_deferred(STOP_SIGNALS):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    seen = []
+    thread = threading.Thread(target=on_a_thread)
+    thread.start()
+    thread.join()
+    assert seen == [before]

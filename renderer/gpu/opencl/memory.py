@@ -11,10 +11,12 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu.compilation import interruptible
 from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
-from renderer.host import ask_for_large_pages
+from renderer.host import ask_for_large_pages, signals_deferred
+from renderer.system.process import STOP_SIGNALS
 
 try:
-    import pyopencl as cl
+    with signals_deferred(STOP_SIGNALS):
+        import pyopencl as cl
 except ImportError:  # renderer.gpu.opencl.device reports it and lists no device
     cl = None  # type: ignore[assignment]
 
