@@ -15,6 +15,7 @@ from renderer.errors import UnavailableError, UserError
 from tests.fuzz.host_device import HostDevice
 
 SIZE = (16, 12)
+INK_GRID = 32  # cells along a side: the host makes a matrix that grows with the cube; maxima.py draws the largest
 
 
 class RefusedWhenDrawn(Exception):
@@ -59,6 +60,8 @@ def draw(scene: Any, times: tuple[float, ...] = (0.0,)) -> None:
                 picture._shared.source = None  # it keeps its program by its path, which all inputs share
             if scene.picture == "raytrace" and isinstance(context().device, HostDevice):
                 settings = replace(settings, builder="host_sah")  # the others ask the device how far they are
+            if scene.picture == "ink" and isinstance(context().device, HostDevice):
+                settings = replace(settings, grid=min(settings.grid, INK_GRID))
             picture.sample_count(settings, SIZE)
             picture.restart()
             frame = picture.draw(settings, SIZE, time).read()
