@@ -260,29 +260,6 @@ def signals_blocked(numbers: Collection[int]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def signals_deferred(numbers: Collection[int]) -> Iterator[None]:
-    """In the block, on the main thread, the handlers of these signals wait until its end: for C++ that calls Python.
-
-    A KeyboardInterrupt in the initialization of an extension module, as of PyOpenCL, ends the process by abort().
-    Blocked signals would go to another thread, and Python still runs their handlers on the main one.
-    """
-    handlers: dict[int, Any] = {}
-    came: list[int] = []
-    with suppress(ValueError):  # another thread, where no handler runs
-        for number in numbers:
-            if callable(old := signal.getsignal(number)):
-                signal.signal(number, lambda number, frame: came.append(number))
-                handlers[number] = old
-    try:
-        yield
-    finally:
-        for number, old in handlers.items():
-            signal.signal(number, old)
-        for number in came[:1]:
-            handlers[number](number, None)
-
-
 def sent_signal(numbers: Collection[int]) -> int:
     """Takes one of these blocked signals; returns its number if a process sent it, 0 if none has come.
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from renderer.formats.images import read_pixels
-from renderer.host import signals_deferred
 from renderer.paths import ROOT
 from renderer.system.process import STOP_SIGNALS, StopFlag
 
@@ -250,21 +249,3 @@ def test_no_signal_is_handled_while_pyopencl_is_imported(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     answer = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert answer.stdout == "whole\n" and answer.stderr.endswith("KeyboardInterrupt\n")
-
-
-def test_deferred_signals_keep_handlers_and_do_nothing_on_other_threads():
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), signals_deferred(STOP_SIGNALS):
-        signal.raise_signal(signal.SIGINT)
-        reached = True
-    assert reached and signal.getsignal(signal.SIGINT) is before
-
-    def on_a_thread():
-        with signals_deferred(STOP_SIGNALS):
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    seen = []
-    thread = threading.Thread(target=on_a_thread)
-    thread.start()
-    thread.join()
-    assert seen == [before]

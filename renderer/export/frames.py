@@ -117,8 +117,7 @@ class Manifest:
         if others:
             count = f" and {len(others) - 1} more" if len(others) > 1 else ""
             path, reason = next(iter(others.items()))
-            option = "" if "--overwrite" in reason else "; --force replaces them"
-            raise UserError(f"{path}{count}: {reason}{option}")
+            raise UserError(f"{path}{count}: {reason}" + ("" if "--overwrite" in reason else "; --force replaces them"))
         return wanted
 
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
@@ -132,11 +131,10 @@ class Manifest:
                 return f"of the scene {format_value(title)}, not {format_value(self._title)}"
             if overwrite or row.get("recipe") == self._recipe_hash(number):
                 return ""
+            reason = "drawn with other settings, or in another size"
             if (shown := row.get("time", facts.get("time"))) != facts.get("time"):
-                shown = f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
-            else:
-                shown = "drawn with other settings, or in another size"
-            return f"{shown}; --overwrite draws them again"
+                reason = f"shows {shown} s of the scene, not {facts['time']} s (the first frame drawn shows --time)"
+            return f"{reason}; --overwrite draws them again"
         if path.is_symlink():
             return "is a link"
         has_recipe = False

@@ -36,6 +36,7 @@ MAX_PIXELS = 3 << 24  # pixels of an untrusted picture: decoding takes 16 bytes 
 MAX_LINEAR_PIXELS = 1 << 25  # pixels of a picture converted to float32: 24 bytes a pixel
 MAX_OWN_PIXELS = 1 << 30  # pixels of a PNG with a recipe, which this program has written
 MAX_EXR_VALUES = 1 << 27  # pixels times channels, 4 bytes each
+OTHER_SIZE = "of another size than the pictures before"  # in an error
 CICP_PQ = bytes((9, 16, 0, 1))  # content of a cICP chunk: Rec. 2020 primaries, PQ, no matrix, full range
 MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # chunks of a PNG
@@ -255,19 +256,18 @@ def read_image(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
     return srgb_to_linear(read_pixels(path, max_pixels), alpha=True)
 
 
-def picture_size(path: Path | str, data: bytes) -> tuple[int, int]:
-    """Reads the width and height of an image in memory from its header; raises InputError, which begins with `path`."""
-    with _open_image(path, MAX_PIXELS, data) as picture:
-        width, height = picture.size
-        return width, height
-
-
-def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
+def read_pixels(
+    path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None, size: tuple[int, int] | None = None
+) -> np.ndarray:
     """Reads an image file as (height, width, 4) uint8 without color conversion; raises InputError.
 
-    If `data`, the content of a file, is given, `path` serves only as its name in messages.
+    If `data`, the content of a file, is given, `path` serves only as its name in messages. An image of another `size`
+    (width, height) is refused before it is decoded.
     """
     with _open_image(path, max_pixels, data) as picture:
+        if size not in (None, picture.size):
+            found, wanted = (f"{width} x {height}" for width, height in (picture.size, size))
+            raise InputError(f"{path}: {OTHER_SIZE}: it has {found} pixels, not {wanted}")
         return np.asarray(picture.convert("RGBA"))
 
 

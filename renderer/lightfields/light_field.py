@@ -15,7 +15,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.archive import Folder, Zip
-from renderer.formats.images import picture_size, read_pixels
+from renderer.formats.images import OTHER_SIZE, read_pixels
 from renderer.formats.npy_views import read_array
 from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, MAX_POSITION, ViewFile, ViewList, find_views
 from renderer.records import dataclass, replace
@@ -25,7 +25,6 @@ MAX_VIEW_PIXELS = 1 << 26
 MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, of small views; of large ones,
 MAX_PENDING_PIXELS = 1 << 24  # which take 16 bytes each, the first alone
 ESLF_GRID = (14, 14)  # rows and columns of views in an ESLF file: pixels under each lens of a Lytro Illum
-DIFFERENT = "views of different sizes"  # of an error
 MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, above which a warning is given
 
 
@@ -203,17 +202,9 @@ def _from_archive(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) ->
     )
 
 
-def _decode_view(archive: Folder | Zip, file: ViewFile, first: tuple[str, tuple[int, int]] | None = None) -> np.ndarray:
-    """The pixels (height, width, 4) of a view; InputError, before they are decoded, for another size than the first.
-
-    `first` is the name, width and height of the first view.
-    """
-    name, data = archive.full_name(file.name), archive.read(file.name)
-    if first and (size := picture_size(name, data)) != first[1]:
-        (w, h), (width, height) = size, first[1]
-        sizes = f"{first[0]} is {width} x {height}, {file.name} is {w} x {h}"
-        raise InputError(f"{archive.path}: {DIFFERENT}: {sizes}")
-    return read_pixels(name, data=data)
+def _decode_view(archive: Folder | Zip, file: ViewFile, size: tuple[int, int] | None = None) -> np.ndarray:
+    """The pixels (height, width, 4) of a view; InputError, before they are decoded, unless they have this size."""
+    return read_pixels(archive.full_name(file.name), data=archive.read(file.name), size=size)
 
 
 def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, list[ViewFile], list[str]]:
@@ -226,24 +217,24 @@ def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, l
     pixels: np.ndarray | None = None
     pending: list[tuple[ViewFile, Future[np.ndarray]]] = []
     files, most = list(views.files), 1
-    first: tuple[str, tuple[int, int]] | None = None
+    size: tuple[int, int] | None = None
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
         while files or pending:
             while files and len(pending) < most:
                 file = files.pop(0)
-                pending.append((file, pool.submit(_decode_view, archive, file, first)))
+                pending.append((file, pool.submit(_decode_view, archive, file, size)))
             file, future = pending.pop(0)
             try:
                 view = future.result()
             except InputError as error:
-                if "zip bomb" in str(error) or DIFFERENT in str(error):
+                if "zip bomb" in str(error) or OTHER_SIZE in str(error):
                     raise
                 warnings.append(f"{error}; the other views are shown")
                 continue
             if pixels is None:
                 pixels = _allocate_views(archive.path, (len(views.files), *view.shape[:2], 3))
-                first = file.name, (view.shape[1], view.shape[0])
-                most = min(max(MAX_PENDING_PIXELS // math.prod(first[1]), 1), MAX_PENDING_VIEWS)
+                size = view.shape[1], view.shape[0]
+                most = min(max(MAX_PENDING_PIXELS // math.prod(size), 1), MAX_PENDING_VIEWS)
             pixels[len(decoded)] = view[..., :3]
             decoded.append(file)
     if pixels is None:

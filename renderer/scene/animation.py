@@ -18,10 +18,10 @@ and its time.
 """
 
 import math
-from bisect import bisect_right
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Context, Decimal, localcontext
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -38,6 +38,9 @@ Curve = tuple[float, float, float, float]  # x and y of the two inner points of 
 EASE: Curve = (0.42, 0.0, 0.58, 1.0)  # slow at both ends
 DEFAULT_DURATION = 4.0  # seconds: duration of an animation that an edit begins
 KeyName = tuple[str, float]  # the path of a track, and the time of the key frame in seconds
+
+
+_time_of = attrgetter("time")
 
 
 class Key(NamedTuple):
@@ -119,10 +122,8 @@ def write_animation(animation: Animation) -> dict[str, Any]:
     """Converts an animation to the [animation] table that read_animation() reads."""
     rows: dict[tuple[float, int, str, Curve], dict[str, object]] = {}
     for track in animation.tracks:
-        seen: Counter[float] = Counter()
-        for key in track.keys:
-            seen[key.time] += 1
-            same = seen[key.time]  # a jump: the order of both matters
+        for index, key in enumerate(track.keys):
+            same = index - bisect_left(track.keys, key.time, key=_time_of)  # a jump: the order of both matters
             curve = key.curve if key.interpolation == "curve" else EASE
             rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = schema.to_plain(key.value)
     keyframes = []
@@ -359,7 +360,7 @@ def value_at(track: Track, time: float, period: float | None = None) -> Any:
         return keys[0].value
     if time >= keys[-1].time:
         return keys[-1].value
-    i = bisect_right(keys, time, key=lambda key: key.time) - 1
+    i = bisect_right(keys, time, key=_time_of) - 1
     start = keys[i]
     if start.interpolation == "hold":
         return start.value

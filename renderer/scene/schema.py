@@ -318,14 +318,11 @@ def referenced_files(settings: Any) -> Iterator[str]:
 
 def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY) -> Any:
     """Converts a setting's value to plain TOML and JSON types; `metadata` belong to the setting's field."""
-    if type(value) in NUMBERS:
-        return value
     if is_dataclass(value):
         return to_table(value, folder)
     if isinstance(value, tuple):
-        if NUMBERS.issuperset(map(type, value)):  # a palette has 768; a film of flames has thousands of palettes
-            return list(value)
-        return [to_plain(v, folder, metadata) for v in value]
+        are_plain = NUMBERS.issuperset(map(type, value))  # as in the thousands of palettes of a film of flames
+        return list(value) if are_plain else [to_plain(v, folder, metadata) for v in value]
     if isinstance(value, Mapping):
         return {k: to_plain(v, folder, metadata) for k, v in value.items()}
     if isinstance(value, Decimal):  # a text if float64 does not hold it

@@ -117,9 +117,8 @@ def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str], text
     kernels: Any = document.setdefault("kernels", tomlkit.table(is_super_table=True))
     for key, schedule in schedules.items():
         if key not in kernels:
-            is_inline = isinstance(kernels, tomlkit.items.InlineTable)  # which holds no other tables and no comments
-            kernels[key] = tomlkit.inline_table() if is_inline else tomlkit.table()
-            if comments.get(key) and not is_inline:
+            kernels[key] = {}
+            if comments.get(key) and isinstance(kernels[key], tomlkit.items.Table):  # an inline one has no comments
                 kernels[key].comment(comments[key])
         for name, value in asdict(schedule).items():
             if value != getattr(DEFAULT, name):

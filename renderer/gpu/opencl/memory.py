@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import signal
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeGuard
 
@@ -11,14 +12,17 @@ import numpy as np
 from renderer.errors import UnavailableError
 from renderer.gpu.compilation import interruptible
 from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
-from renderer.host import ask_for_large_pages, signals_deferred
-from renderer.system.process import STOP_SIGNALS
+from renderer.host import ask_for_large_pages
+from renderer.system.process import stop_signals
 
+_came: list[int] = []  # signals; a KeyboardInterrupt in its C++ initialization, which calls Python, would abort()
 try:
-    with signals_deferred(STOP_SIGNALS):
+    with stop_signals(lambda number, frame: _came.append(number)):
         import pyopencl as cl
 except ImportError:  # renderer.gpu.opencl.device reports it and lists no device
     cl = None  # type: ignore[assignment]
+for _number in _came[:1]:
+    signal.raise_signal(_number)
 
 
 MIN_LARGE_PAGES = 4 << 20  # smallest buffer in bytes for which a processor asks for large pages

@@ -9,7 +9,6 @@ of their files, and `drafts.copies` has bundled files with the user's copies tha
 """
 
 import re
-from functools import partial
 from pathlib import Path
 
 from renderer.paths import SHADERS, is_bundled
@@ -166,8 +165,7 @@ class CodeView:
         with self.app.errors_as_messages("saving the program"):
             file = drafts.file_of(self.path)
             if not is_bundled(file):
-                write, load = partial(self._write, file), partial(self.open, self.path)
-                unsaved.write_over(self.app, file, self._stamp, write, load)
+                unsaved.write_over(self.app, file, self._stamp, lambda: self._write(file), lambda: self.open(self.path))
             elif copy is not None:
                 self._save_copy(copy)
             elif self.path == creation.UNTITLED_SHADER:

@@ -7,6 +7,7 @@ that the user dismissed the tour, which Ctrl+F1 shows again.
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 from renderer.paths import ASSETS
 from renderer.plain import printable
@@ -89,12 +90,9 @@ class Overlays:
             return
         self._begin_centered_window("Not saved", min(width * 0.9, 460 * self.scale), height)
         imgui.text_wrapped(question.text(self.app.panels.title))
-        keys: dict[unsaved.Choice, imgui.Key] = {
-            "save": imgui.Key.enter, "discard": imgui.Key.d, "cancel": imgui.Key.escape
-        }  # fmt: skip
-        is_new = imgui.is_window_appearing()
+        keys, is_new = (imgui.Key.enter, imgui.Key.d, imgui.Key.escape), imgui.is_window_appearing()
         chosen: unsaved.Choice | None = None
-        for (choice, key), label in zip(keys.items(), question.labels, strict=True):
+        for choice, label, key in zip(get_args(unsaved.Choice), question.labels, keys, strict=True):
             if imgui.button(label) or not is_new and imgui.is_key_pressed(key, False):
                 chosen = choice
             imgui.same_line()

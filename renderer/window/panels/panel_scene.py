@@ -34,11 +34,6 @@ class SceneFile:
         self.saved = base
         self.stamp = file_stamp(original.path)
 
-    @property
-    def is_changed_outside(self) -> bool:
-        """True if another program wrote the file since it was read; False if it is gone."""
-        return file_stamp(self.original.path) not in (self.stamp, None)
-
 
 def _own_size(scene: Scene) -> tuple[int, int] | None:
     """The size of a picture file, at which a window can be compared with it; None for scenes and huge pictures."""

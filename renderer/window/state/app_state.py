@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 from renderer.gpu import DeviceContext
@@ -116,9 +117,8 @@ class AppState:
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
-        for panel, is_paused in zip(panels, session.paused, strict=False):
-            panel.paused |= is_paused
-        for panel, stamp in zip(panels, session.stamps, strict=False):
+        for panel, is_paused, stamp in zip_longest(panels, session.paused, session.stamps):
+            panel.paused |= bool(is_paused)
             panel.file.stamp = stamp or panel.file.stamp
         return panels
 
@@ -188,11 +188,9 @@ class AppState:
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
         edited = (opened.edited or scenes != opened.scenes) and any(panel.has_unsaved_work for panel in panels)
         edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
-        solo, paused = panels.maximized.is_on, tuple(panel.paused for panel in panels)
-        return Session(
-            scenes, panels.active, panels.columns, solo, clean, panels.layout, bases, edited, edits, paused,
-            stamps=tuple(panel.file.stamp for panel in panels),
-        )  # fmt: skip
+        paused, stamps = zip(*((panel.paused, panel.file.stamp) for panel in panels), strict=True)
+        shown = panels.active, panels.columns, panels.maximized.is_on
+        return Session(scenes, *shown, clean, panels.layout, bases, edited, edits, paused, stamps=stamps)
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.

@@ -266,7 +266,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, 
         edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
         referenced, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
         keeps = not is_quiet and not is_program and panel.has_unsaved_work
-        is_hidden = keeps and panel.file.is_changed_outside
+        is_hidden = keeps and file_stamp(path) not in (panel.file.stamp, None)
         has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited and not keeps or has_new_program and not is_hidden:

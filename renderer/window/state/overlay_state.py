@@ -39,7 +39,7 @@ class OverlayState:
         self.sidebar = Switch(True)
         self.fullscreen = Switch()
         self.dropped: Path | None = None  # a dropped file that a dialog asks about
-        self.question: Any = None  # an unsaved.Question or unsaved.Overwriting
+        self.question: Any = None  # an unsaved.Question
         self.recovered: Any = None  # the KeptSession of a crash, until the user answers its card
         self.tour_step: int | None = None
         self.tour_marker: Path | None = None  # the file that notes that the tour was dismissed

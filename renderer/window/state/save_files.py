@@ -51,7 +51,7 @@ def _save_uniforms(app: AppState, panel: Panel) -> bool:
         return False
     if app.code_changed == path:
         app.save_code(None)
-        if isinstance(app.overlays.question, unsaved.Overwriting):
+        if app.overlays.question and app.overlays.question.write:
             return True
     text = with_values(read_text(path), values)
     if text is None:

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain, count
+from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +23,7 @@ from renderer.pictures import make_recipe, scene_of_table
 from renderer.plain import format_value, printable
 from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
-from renderer.system.files import MAX_TEXT_BYTES, parse_json, read_text, resolve
+from renderer.system.files import MAX_TEXT_BYTES, file_stamp, parse_json, read_text, resolve
 from renderer.system.outputs import write_text
 from renderer.system.trust import trusting
 from renderer.window.document.scene_text import SceneText
@@ -37,7 +37,7 @@ MAX_EDITS = 1 << 31
 MAX_RECENT, MAX_RECENT_BYTES, MAX_NAME = 12, 1 << 18, 4096  # recent files, bytes of their list, characters of a path
 MAX_WINDOWS = 64  # running windows that have a session file
 
-Stamp = tuple[int, int]  # identifies a file under all of its names: inode, and time of its last change in ns
+Stamp = tuple[int, int]  # file_stamp(), by which a file is known under all of its names
 _locks: list[IO[str]] = []  # keeps the locks of this process open
 
 
@@ -60,7 +60,7 @@ class Session:
     edits: int = 0
     paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
-    stamps: tuple[tuple[int, int] | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
+    stamps: tuple[Stamp | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,8 @@ def save(session: Session, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    bases = session.bases or (None,) * len(session.scenes)
-    panels = [_panel_table(scene, base, path) for scene, base in zip(session.scenes, bases, strict=True)]
-    for panel, paused in zip(panels, session.paused, strict=False):
-        panel["paused"] = paused
-    for panel, stamp in zip(panels, session.stamps, strict=False):
-        panel["stamp"] = stamp
+    rows = zip_longest(session.scenes, session.bases, session.paused, session.stamps)
+    panels = [_panel_table(path, *row) for row in rows]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
@@ -225,8 +221,10 @@ def save(session: Session, path: Path) -> None:
     write_text(path, json.dumps(table, indent=1), mode=0o600)  # it names the user's files and holds texts
 
 
-def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, Any]:
-    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size}
+def _panel_table(
+    path: Path, scene: Scene, base: SceneText | None, paused: bool | None, stamp: Stamp | None
+) -> dict[str, Any]:
+    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "paused": paused, "stamp": stamp}
     table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
@@ -234,7 +232,7 @@ def _panel_table(scene: Scene, base: SceneText | None, path: Path) -> dict[str, 
 def restore(path: Path) -> Session:
     """Reads a session file; raises InputError with the file, the key and the value that is wrong."""
     try:
-        table, origin = parse_json(read_text(path, MAX_BYTES)), _stamp(path)
+        table, origin = parse_json(read_text(path, MAX_BYTES)), file_stamp(path)
     except ValueError as error:
         raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
@@ -245,7 +243,7 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
     texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
     paused = tuple(panel.pop("paused", False) is True for panel in panels)
-    stamps = tuple(_read_stamp(panel.pop("stamp", None)) for panel in panels)
+    stamps = tuple(tuple(stamp) if isinstance(stamp := panel.pop("stamp", None), list) else None for panel in panels)
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
     bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
     active = _read_int(table, "active", len(scenes) - 1, path)
@@ -262,22 +260,8 @@ def restore(path: Path) -> Session:
 def forget(base: Path, origin: Stamp | None) -> None:
     """Removes the kept session of this stamp, whatever its name is by now."""
     for path in _kept_files(base) if origin else []:
-        if _stamp(path) == origin:
+        if file_stamp(path) == origin:
             path.unlink(missing_ok=True)
-
-
-def _read_stamp(value: object) -> tuple[int, int] | None:
-    match value:
-        case [int(changed), int(size)]:
-            return changed, size
-    return None
-
-
-def _stamp(path: Path) -> Stamp | None:
-    with suppress(OSError):
-        state = path.stat()
-        return state.st_ino, state.st_mtime_ns
-    return None
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:

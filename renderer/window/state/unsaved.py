@@ -6,8 +6,9 @@ which asks about a file that another program changed since it was read.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from renderer.plain import printable
 from renderer.records import dataclass
@@ -20,11 +21,22 @@ Choice = Literal["save", "discard", "cancel"]
 
 @dataclass
 class Question:
-    """Unsaved panels and the file of unsaved text; `then` is called once all are saved or discarded."""
+    """Unsaved panels and the file of unsaved text; `then` is called once all are saved or discarded.
+
+    With `write`, about a single file that another program changed since it was read: write() replaces it, load() shows
+    what it holds, and then() goes on with the question whose answer was to save.
+    """
 
     lost: list[Panel | Path]
     then: Callable[[], None]
-    labels: ClassVar = ("Save (Enter)", "Discard (D)", "Cancel (Esc)")
+    write: Callable[[], None] | None = None
+    load: Callable[[], None] = lambda: None
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """The labels of the three choices."""
+        names = ("Overwrite", "Load the file") if self.write else ("Save", "Discard")
+        return f"{names[0]} (Enter)", f"{names[1]} (D)", "Cancel (Esc)"
 
     def name(self, title: Callable[[Panel], str]) -> str:
         """The name of the document that is asked about; `title` gives a panel's."""
@@ -33,26 +45,10 @@ class Question:
 
     def text(self, title: Callable[[Panel], str]) -> str:
         """The sentence of the question."""
+        if self.write:
+            return f"{self.name(title)} was changed by another program since it was read."
         more = f"\n{len(self.lost) - 1} more after this one" if len(self.lost) > 1 else ""
         return f"{self.name(title)} has changes that are not saved.{more}"
-
-
-@dataclass
-class Overwriting:
-    """A file that another program changed since it was read: write() replaces it, load() shows what it holds.
-
-    `before` is the question whose answer was to save.
-    """
-
-    path: Path
-    write: Callable[[], None]
-    load: Callable[[], None]
-    before: "Question | Overwriting | None"
-    labels: ClassVar = ("Overwrite (Enter)", "Load the file (D)", "Cancel (Esc)")
-
-    def text(self, title: Callable[[Panel], str]) -> str:
-        """The sentence of the question."""
-        return f"{printable(self.path.name)} was changed by another program since it was read."
 
 
 def has_work(app: AppState, panel: Panel) -> bool:
@@ -78,13 +74,14 @@ def write_over(
     if file_stamp(path) in (stamp, None):
         write()
     else:
-        app.overlays.question = Overwriting(path, write, load, app.overlays.question)
+        then = partial(setattr, app.overlays, "question", app.overlays.question)
+        app.overlays.question = Question([path], then, write, load)
 
 
-def poll(app: AppState) -> Question | Overwriting | None:
+def poll(app: AppState) -> Question | None:
     """The open question; goes on to the next document, and to what was asked for, once one is saved."""
     question = app.overlays.question
-    if not isinstance(question, Question):
+    if question is None or question.write:
         return question
     question.lost = [item for item in question.lost if _is_unsaved(app, item)]
     if question.lost:
@@ -103,15 +100,13 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
     question = app.overlays.question
     if question is None:
         return
-    if isinstance(question, Overwriting):
-        app.overlays.question = question.before if choice != "cancel" else None
-        {"save": question.write, "discard": question.load, "cancel": lambda: None}[choice]()
-        return
-    first = question.lost[0]
     if choice == "cancel":
         app.overlays.question = None
+    elif question.write:
+        question.then()
+        (question.write if choice == "save" else question.load)()
     elif choice == "save":
-        app.save_code(None) if isinstance(first, Path) else save(app, first)
+        app.save_code(None) if isinstance(first := question.lost[0], Path) else save(app, first)
     else:
         question.lost = question.lost[1:]  # poll() goes on
 
