@@ -33,7 +33,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs signals, links or p
 @contextmanager
 def holder(held, *words):
     """A process in the context `held`, an expression; leaves it when its stdin ends."""
-    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     code = HOLD.format(held=held)
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words], env={**os.environ, "PYTHONPATH": python_path()}, **pipes

@@ -17,6 +17,7 @@ from renderer.formats.npy import MARK_SPACES, write_arrays
 from renderer.system import outputs
 from renderer.system.outputs import check_own, is_own, write_text
 from tests.export.export_helpers import SCENE
+from tests.test_outputs import holder
 
 THESIS = b"my thesis, of which there is no copy\n"
 
@@ -68,6 +69,15 @@ def test_a_commands_own_file_is_replaced_and_anothers_by_force_alone(inputs, wor
         assert main(words.split()) == 0
         file.write_bytes(THESIS)
         assert main([*words.split(), "--force"]) == 0 and file.read_bytes() != THESIS
+
+
+def test_an_output_that_another_process_writes_is_refused_by_each_command(inputs, capsys):
+    with holder("claimed('a.npy', 'x.npy', 'mandelbrot.png')") as process:
+        for words in ("run p.cb --target numpy -o a.npy", "solve band.npz rhs.npy -o x.npy", "gallery mandelbrot -o ."):
+            assert main(words.split()) == 2
+            assert f"process {process.pid} on " in capsys.readouterr().err
+        assert main(["run", "p.cb", "--target", "numpy", "-o", "a.npy", "--force"]) == 0
+    assert not (inputs / "x.npy").exists() and not (inputs / "mandelbrot.png").exists()
 
 
 @pytest.mark.parametrize("words", REFUSED)
