@@ -125,12 +125,16 @@ def sample_digest(samples: np.ndarray) -> str:
 
 def read_digest(path: Path) -> str:
     """Reads the digest of the samples that Rayfold stored in a PNG or EXR file; "" if there is none."""
+    return _stored(path, DIGEST, b"tEXt").decode("ascii", "replace")
+
+
+def _stored(path: Path, key: str, kind: bytes) -> bytes:
+    """What Rayfold stored under DIGEST or RECIPE, in a PNG in a chunk of this kind; empty if there is none."""
     if path.suffix.lower() == ".exr":
         with _open_exr(path, header_only=True) as file:
-            return str(file.header().get("rayfold_digest", ""))
-    mark = f"{DIGEST}\0".encode()
-    found = next((data[len(mark) :] for data in _chunks(path, b"tEXt") if data.startswith(mark)), b"")
-    return found.decode("ascii", "replace")
+            return str(file.header().get(key.replace(":", "_"), "")).encode()
+    mark = f"{key}\0".encode()
+    return next((data[len(mark) :] for data in _chunks(path, kind) if data.startswith(mark)), b"")
 
 
 def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
@@ -226,15 +230,10 @@ def holds_recipe(path: Path) -> bool:
 
 def read_recipe(path: Path) -> Json:
     """Reads the recipe in a PNG or EXR file that Rayfold wrote; InputError if there is none or it is damaged."""
-    if path.suffix.lower() == ".exr":
-        with _open_exr(path, header_only=True) as file:
-            stored = str(file.header().get("rayfold_recipe", "")).encode()
-        found = bytes(4) + stored if stored else None  # the form of an iTXt chunk, not compressed
-    else:
-        mark = RECIPE.encode() + b"\0"
-        found = next((data[len(mark) :] for data in _chunks(path, b"iTXt") if data.startswith(mark)), None)
-    if found is None:
+    found = _stored(path, RECIPE, b"iTXt")
+    if not found:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
+    found = bytes(4) + found if path.suffix.lower() == ".exr" else found  # the form of an iTXt chunk, not compressed
     try:
         text = found[2:].split(b"\0", 2)[-1]  # behind a flag, a method, the language and the translated key
         if found[:1] == b"\1":

@@ -83,7 +83,9 @@ def _read_matrix(path: Path) -> Band | Entries:
     if is_matrix_market(path):
         return _as_entries(path, read_matrix_market(path))
     if path.suffix.lower() == ".npy":
-        return _as_entries(path, _read_dense(path))
+        wanted = "a matrix in a .npy file must be (n, n)"
+        array = _read_npy(path, "the matrix", lambda shape: len(shape) == 2, wanted)
+        return _as_entries(path, _check_finite(path, array))
     with open_zip(path) as archive:
         if is_sparse(archive.namelist()):
             return read_entries(path, archive, partial(_read_member, path, archive))
@@ -98,17 +100,21 @@ def _as_entries(path: Path, matrix: np.ndarray | Entries) -> Entries:
     return Entries((matrix.shape[0], matrix.shape[1]), rows, columns, in_double(matrix[rows, columns], str(path)))
 
 
-def _read_dense(path: Path) -> np.ndarray:
-    """The 2-D array of a .npy file."""
+def _read_npy(path: Path, what: str, fits: Callable[[tuple[int, ...]], bool], wanted: str) -> np.ndarray:
+    """The array of a .npy file; InputError, which states what is `wanted`, unless its shape fits."""
     with open_input(path) as file, reading(path):
-        header = _number_header(f"{path}: the matrix", file, file_size(file))
-        if len(header.shape) != 2:
-            raise InputError(f"{path}: is {header.shape}; a matrix in a .npy file must be (n, n)")
-        check_memory(header.nbytes, f"{path}: the matrix")
-        array = read_data(file, header, str(path))
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise InputError(f"{path}: row {row}, column {column} is {array[row, column]}; it must be finite")
+        header = _number_header(f"{path}: {what}", file, file_size(file))
+        if not fits(header.shape):
+            raise InputError(f"{path}: is {header.shape}; {wanted}")
+        check_memory(header.nbytes, f"{path}: {what}")
+        return read_data(file, header, str(path))
+
+
+def _check_finite(path: Path, array: np.ndarray) -> np.ndarray:
+    """The array; InputError for an element that is not finite."""
+    if array.dtype.kind in "fc" and not np.isfinite(array).all():
+        index = [int(k) for k in np.argwhere(~np.isfinite(array))[0]]
+        raise InputError(f"{path}: element {index} is {array[tuple(index)]}; it must be finite")
     return array
 
 
@@ -217,12 +223,7 @@ def _check_room(path: Path, name: str, needed: int, vectors: int, entries: int) 
 
 def read_rhs(path: Path, n: int) -> np.ndarray:
     """Reads right-hand sides (n,) or (n, m) from a .npy or .mtx file; raises InputError unless all are finite."""
-    array = _read_market_rhs(path, n) if is_matrix_market(path) else _read_npy_rhs(path, n)
-    wrong = ~np.isfinite(array) if array.dtype.kind in "fc" else np.zeros(1, bool)
-    if wrong.any():
-        index = [int(k) for k in np.argwhere(wrong)[0]]
-        raise InputError(f"{path}: element {index} is {array[tuple(index)]}; it must be finite")
-    return array
+    return _check_finite(path, _read_market_rhs(path, n) if is_matrix_market(path) else _read_npy_rhs(path, n))
 
 
 def _read_market_rhs(path: Path, n: int) -> np.ndarray:
@@ -241,11 +242,6 @@ def _read_market_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
-    with open_input(path) as file, reading(path):
-        header = _number_header(f"{path}: the right-hand side", file, file_size(file))
-        shape = header.shape
-        if len(shape) not in (1, 2) or shape[0] != n:
-            raise InputError(f"{path}: is {shape}; the matrix has {n} rows, so it must be ({n},) or ({n}, m)")
-        check_memory(header.nbytes, f"{path}: the right-hand side")
-        array = read_data(file, header, str(path))
+    wanted = f"the matrix has {n} rows, so it must be ({n},) or ({n}, m)"
+    array = _read_npy(path, "the right-hand side", lambda shape: len(shape) in (1, 2) and shape[0] == n, wanted)
     return in_double(array, str(path)) if array.dtype.kind in "iu" else array

@@ -57,6 +57,10 @@ class NpyHeader:
         """Bytes of the data."""
         return self.count * self.dtype.itemsize
 
+    def layout(self) -> dict[str, Any]:
+        """The fields of an ArraySource that say how the elements are stored."""
+        return {"fortran": self.is_fortran, "is_swapped": not self.dtype.isnative}
+
 
 def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
     """Reads the header of a .npy stream of `size` bytes and leaves the stream at the first byte of the data.
@@ -228,8 +232,7 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = RE
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
-    swapped = not header.dtype.isnative
-    return PipeSource(name, native, header.shape, file, fortran=header.is_fortran, is_swapped=swapped)
+    return PipeSource(name, native, header.shape, file, **header.layout())
 
 
 @dataclass(frozen=True)
@@ -312,8 +315,7 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, 
     native = header.dtype.newbyteorder("=") if any_layout else header.dtype
     check_numbers(native, path, wanted, kinds)
     if any_layout:
-        swapped = not header.dtype.isnative
-        return NpyFile(Path(path), native, header.shape, start, fortran=header.is_fortran, is_swapped=swapped)
+        return NpyFile(Path(path), native, header.shape, start, **header.layout())
     if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     if header.count == 0:

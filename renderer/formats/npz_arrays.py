@@ -34,8 +34,7 @@ def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wan
         check_numbers(native, name, wanted, kinds)
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info) + file.tell()
-            swapped = not header.dtype.isnative
-            return NpyFile(path, native, header.shape, start, fortran=header.is_fortran, is_swapped=swapped)
+            return NpyFile(path, native, header.shape, start, **header.layout())
         free = available_memory()
         if header.nbytes > free // 2:
             sizes = f"{format_bytes(header.nbytes)}, and {format_bytes(free)} of memory are free"
