@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,19 +190,38 @@ def requested_session(
         if inputs:
             raise UserError("view --new: it begins with an empty scene, so it takes no inputs")
         return Session((new_scene(Path.cwd()),))
-    scenes, columns = load_panels([Path(name) for name in inputs] or [DEMO])
+    scenes, columns, errors = load_panels([Path(name) for name in inputs] or [DEMO])
     if animation is not None:
-        scenes = [picture_class(scene.picture).with_animation(scene, animation) for scene in scenes]
-    return Session(tuple(scenes), 0, columns)
+        pairs = zip(scenes, errors, strict=True)
+        scenes = [s if error else picture_class(s.picture).with_animation(s, animation) for s, error in pairs]
+    return Session(tuple(scenes), 0, columns, errors=tuple(errors))
 
 
-def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:
-    """The scenes of all inputs, layouts expanded, and the columns of a single layout (0: automatic)."""
+def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int, list[str]]:
+    """The scenes of all inputs, layouts expanded, the columns of a single layout (0: automatic), and errors.
+
+    An empty scene stands for an input with an error beside others; if none can be read, the first error is raised.
+    """
     from renderer.pictures import expand_layout, load_for_window
+    from renderer.window.document.creation import new_scene
     from renderer.window.state.session import MAX_PANELS
 
-    loaded = [load_for_window(path) for path in inputs]
-    scenes = [panel for scene in loaded for panel in expand_layout(scene)]
+    loaded, scenes, errors = list["Scene"](), list["Scene"](), list[str]()
+    first: UserError | None = None
+    for path in inputs:
+        try:
+            loaded.append(load_for_window(path))
+            panels = expand_layout(loaded[-1])
+            errors += [""] * len(panels)
+        except UserError as error:
+            panels = [replace(new_scene(path.parent), path=path, title=path.name)]
+            errors.append(str(error))
+            first = first or error
+        scenes += panels
+    if first and all(errors):
+        raise first
+    for sentence in filter(None, errors):
+        print(f"rayfold: {sentence}", file=sys.stderr)
     if len(scenes) > MAX_PANELS:
         raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")
-    return scenes, getattr(loaded[0].settings, "columns", 0) if len(loaded) == 1 and scenes != loaded else 0
+    return scenes, getattr(loaded[0].settings, "columns", 0) if len(inputs) == 1 and scenes != loaded else 0, errors

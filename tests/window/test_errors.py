@@ -13,10 +13,11 @@ from renderer.errors import UnavailableError
 from renderer.gpu import kernel_source
 from renderer.paths import ROOT
 from renderer.pictures import load
+from renderer.window.command import requested_session
 from renderer.window.state import open_files, panel_actions
 from renderer.window.state.session import restore
 from tests.window.headless import draw_full_sample, draw_samples, finish, press, seconds, until, window
-from tests.window.helpers import FRACTAL
+from tests.window.helpers import FRACTAL, HEIGHT, WIDTH
 
 
 def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
@@ -131,6 +132,23 @@ def test_an_edited_scene_is_reloaded_and_an_error_is_shown(screen, scene_files):
     open_files.revert(screen.app)
     finish(screen)
     assert not first.error and first.draw_loop.is_finished and first.scene.settings.max_iterations == 40
+
+
+def test_an_input_with_an_error_leaves_the_others_open(gl, scene_files, tmp_path, capsys):
+    """`view a b` opened nothing if one of them was bad. Its panel says so, and draws once the file is mended."""
+    bad = tmp_path / "bad.toml"
+    bad.write_text("picture = nonsense\n")
+    session = requested_session([str(scene_files[0]), str(bad)])
+    assert [bool(error) for error in session.errors] == [False, True] and str(bad) in capsys.readouterr().err
+    with window([], None, gl, (WIDTH, HEIGHT), session=session) as screen:
+        finish(screen)
+        good, broken = screen.app.panels
+        assert good.draw_loop.is_finished and not good.error and not broken.has_unsaved_work
+        assert "bad.toml: not a TOML file" in broken.short_error and broken.tiles is None
+        bad.write_text(FRACTAL.format(title="mended"))
+        until(screen, lambda: not broken.error)
+        finish(screen)
+        assert broken.scene.title == "mended" and broken.draw_loop.is_finished and broken.file.path == bad
 
 
 def test_an_edited_shader_with_an_error_keeps_the_last_good_picture(screen, tmp_path, monkeypatch):

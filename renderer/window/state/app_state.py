@@ -117,8 +117,9 @@ class AppState:
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
-        for panel, is_paused, stamp in zip_longest(panels, session.paused, session.stamps):
+        for panel, is_paused, stamp, error in zip_longest(panels, session.paused, session.stamps, session.errors):
             panel.paused |= bool(is_paused)
+            panel.error, panel.is_open = error or "", bool(error)
             panel.file.stamp = stamp or panel.file.stamp
         return panels
 

@@ -60,6 +60,7 @@ class Session:
     edits: int = 0
     paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
+    errors: tuple[str, ...] = field(default=(), compare=False)  # of inputs that cannot be read, shown in their panels
     stamps: tuple[Stamp | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
 
 
@@ -254,7 +255,7 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: layout: {error}") from error
     solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
     edits = _read_int(table, "edits", MAX_EDITS, path)
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps)
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps=stamps)
 
 
 def forget(base: Path, origin: Stamp | None) -> None:

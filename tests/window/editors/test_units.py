@@ -130,14 +130,15 @@ def test_inputs_become_panels(tmp_path):
     (tmp_path / "both.toml").write_text(
         'picture = "layout"\nsettings = { panels = ["a.toml", "b.toml"], columns = 1 }\n'
     )
-    scenes, columns = load_panels([tmp_path / "both.toml"])
+    scenes, columns, _ = load_panels([tmp_path / "both.toml"])
     assert [scene.title for scene in scenes] == ["a", "b"] and columns == 1
-    scenes, columns = load_panels([tmp_path / "b.toml", tmp_path / "both.toml"])
+    scenes, columns, _ = load_panels([tmp_path / "b.toml", tmp_path / "both.toml"])
     assert [scene.title for scene in scenes] == ["b", "a", "b"] and columns == 0
     with pytest.raises(UserError, match="at most 16"):
         load_panels([tmp_path / "a.toml"] * 17)
-    with pytest.raises(InputError, match="No such file"):
-        load_panels([tmp_path / "absent.toml"])
+    for absent in (1, 2):
+        with pytest.raises(InputError, match="No such file"):
+            load_panels([tmp_path / "absent.toml"] * absent)
 
 
 def test_no_display_raises(monkeypatch):
