@@ -285,7 +285,8 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS, mode: int | No
     """
     with claimed(path, seconds=seconds), writing(path):
         target = check_output(path)
-        handle, name = _open_temporary(target)
+        hidden = unnamed_file(target.parent)
+        handle, name = hidden or tempfile.mkstemp(dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20])
         with os.fdopen(handle, "r+b", buffering=0) as file:
             try:
                 try:
@@ -317,13 +318,6 @@ def write_bytes(path: Path | str, data: bytes, mode: int | None = None) -> None:
     """Replaces a file by the bytes, as atomic_write() does."""
     with atomic_write(path, mode=mode) as temporary:
         temporary.write_bytes(data)
-
-
-def _open_temporary(target: Path) -> tuple[int, str]:
-    """An open temporary file in the folder of `target`, and a path of it; see atomic_write()."""
-    return unnamed_file(target.parent) or tempfile.mkstemp(
-        dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20]
-    )
 
 
 def _named(handle: int, name: str, target: Path) -> str:

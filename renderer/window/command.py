@@ -206,22 +206,21 @@ def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int, list[str]]:
     from renderer.window.document.creation import new_scene
     from renderer.window.state.session import MAX_PANELS
 
-    loaded, scenes, errors = list["Scene"](), list["Scene"](), list[str]()
-    first: UserError | None = None
+    loaded, scenes, errors = list["Scene"](), list["Scene"](), list[UserError | None]()
     for path in inputs:
         try:
             loaded.append(load_for_window(path))
             panels = expand_layout(loaded[-1])
-            errors += [""] * len(panels)
+            errors += [None] * len(panels)
         except UserError as error:
             panels = [replace(new_scene(path.parent), path=path, title=path.name)]
-            errors.append(str(error))
-            first = first or error
+            errors.append(error)
         scenes += panels
-    if first and all(errors):
-        raise first
-    for sentence in filter(None, errors):
-        print(f"rayfold: {sentence}", file=sys.stderr)
+    if errors[0] and all(errors):
+        raise errors[0]
+    for problem in filter(None, errors):
+        print(f"rayfold: {problem}", file=sys.stderr)
     if len(scenes) > MAX_PANELS:
         raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")
-    return scenes, getattr(loaded[0].settings, "columns", 0) if len(inputs) == 1 and scenes != loaded else 0, errors
+    columns = getattr(loaded[0].settings, "columns", 0) if len(inputs) == 1 and scenes != loaded else 0
+    return scenes, columns, [str(error or "") for error in errors]
