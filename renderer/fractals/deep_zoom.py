@@ -93,11 +93,14 @@ def compute_reference(
 class KernelPass:
     """Draws samples of one tile by the kernels of shaders/fractals."""
 
-    def __init__(self, device: Device, with_steps: bool = True) -> None:
-        """Raises UnavailableError for a device without float64. `with_steps`: skip iterations where it is exact."""
+    def __init__(self, device: Device, with_steps: bool = True, is_key: bool = False) -> None:
+        """Raises UnavailableError for a device without float64. `with_steps`: skip iterations where it is exact.
+
+        `is_key`: draw one sample of what colors depend on, with distances in heights, for reprojection.py.
+        """
         if not device.properties.has_fp64:
             raise UnavailableError(f"{device.name} has no float64, which deep zooms and formulas need")
-        self.device, self._with_steps = device, with_steps
+        self.device, self._with_steps, self._is_key = device, with_steps, is_key
         self.arithmetic = ""
         self._frame: Buffer | None = None
         self._view = np.zeros((), VIEW)
@@ -116,6 +119,7 @@ class KernelPass:
         if self._frame is None or self._frame.shape[:2] != (tile[3], tile[2]):
             self._frame = self.device.buffer((tile[3], tile[2], 4))
         self._view = view_record(settings, size, tile)
+        self._view["pixels"] = 1.0 if self._is_key else size[1]
         if settings.kind == "formula":
             self._begin_formula(settings)
         else:
@@ -160,8 +164,9 @@ class KernelPass:
         self._arguments = ()
 
     def _compile(self, file: str | GeneratedSource, entry: str, settings: Settings, **constants: object) -> Kernel:
-        colors = dict(PALETTE=PALETTES[settings.palette], COLORING=COLORINGS[settings.coloring], STRIPES=3.0)
-        return self.device.kernel(file, entry, GROUP_SIZE, DEGREE=settings.power, View=VIEW, **colors, **constants)
+        constants |= dict(PALETTE=PALETTES[settings.palette], COLORING=COLORINGS[settings.coloring], STRIPES=3.0)
+        constants |= dict(DEGREE=settings.power, View=VIEW, KEY=self._is_key)
+        return self.device.kernel(file, entry, GROUP_SIZE, **constants)
 
 
 def view_record(settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int]) -> np.ndarray:
@@ -169,7 +174,7 @@ def view_record(settings: Settings, size: tuple[int, int], tile: tuple[int, int,
     view, record = settings.view, np.zeros((), VIEW)
     record["right"], record["down"] = view.turned(1 / size[1], 0), view.turned(0, -1 / size[1])
     record["height"], record["height_exponent"] = to_binary(view.height)
-    record["pixels"], record["width"], record["height_in_pixels"] = size[1], tile[2], tile[3]
+    record["width"], record["height_in_pixels"] = tile[2:]
     for name in ("max_iterations", "color_density", "color_offset", "relief"):
         record[name] = getattr(settings, name)
     return record

@@ -49,12 +49,19 @@ class Settings(PictureSettings):
         "escape", help='where kind is "formula": z is far away, or stays where it is (Newton\'s method)'
     )
     samples: int = setting(8, 1, 4096, "samples per pixel")
+    reproject: bool = setting(
+        False,
+        help="frames of a zoom are resampled from key pictures whose heights are powers of 2, one an octave",
+    )
     view: DeepView = DeepView((Decimal("-0.6"), Decimal(0)), Decimal("2.6"))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "c", tuple(Decimal(str(value)) for value in self.c))  # as in DeepView
         if self.kind == "burning_ship" and self.power != 2:
             raise ValueError(f"power is {self.power}; it must be 2 where kind is 'burning_ship'")
+        for name, refused in (("palette", ("raw",)), ("precision", ("single", "double"))) if self.reproject else ():
+            if (value := getattr(self, name)) in refused:
+                raise ValueError(f"{name} is {value!r}; with reproject it must not be {' or '.join(refused)}")
         if self.kind == "formula":
             check_formula(self.formula, "formula", "zc")
             check_formula(self.formula_start, "formula_start", "c")

@@ -17,6 +17,7 @@ import numpy as np
 from renderer.errors import UnavailableError, UserError
 from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
 from renderer.fractals.reference import Point
+from renderer.fractals.reprojection import Reprojection, samples_per_side
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
@@ -45,7 +46,7 @@ class Picture(AccumulatingPicture[Settings]):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self._targets: tuple[Texture, ...] = ()
-        self._kernels: KernelPass | None = None
+        self._kernels: KernelPass | Reprojection | None = None
         self._arithmetic = "float"
         self._settings = Settings()
 
@@ -53,7 +54,9 @@ class Picture(AccumulatingPicture[Settings]):
         """Allocate the two targets that samples are averaged in, or compute the reference orbit."""
         self._arithmetic, self._settings = self._choose_arithmetic(settings, size), settings
         if self._arithmetic == "kernel":
-            self._kernels = self._kernels or KernelPass(self.gpu.device)
+            needed = Reprojection if settings.reproject else KernelPass
+            if not isinstance(self._kernels, needed):
+                self._kernels = needed(self.gpu.device)
             self._kernels.begin(settings, size, tile, _julia_c(settings, time), self.deadline)
         elif not self._targets or self._targets[0].size != tile[2:]:
             self._targets = (self.gpu.gl.texture(tile[2:]), self.gpu.gl.texture(tile[2:]))
@@ -82,7 +85,13 @@ class Picture(AccumulatingPicture[Settings]):
 
     def work(self, settings: Settings) -> float:
         """The iterations of a pixel that does not escape; in double precision they cost about four times as much."""
-        return float(settings.max_iterations) * (1.0 if self._arithmetic == "float" else 4.0)
+        samples = 2 * samples_per_side(settings) ** 2 if settings.reproject else 1  # of the first draw
+        return float(settings.max_iterations) * samples * (1.0 if self._arithmetic == "float" else 4.0)
+
+    @classmethod
+    def device_bytes(cls, settings: Settings, size: Size) -> int:
+        """Bytes of the frame and of two key pictures."""
+        return super().device_bytes(settings, size) * (1 + 2 * samples_per_side(settings) ** 2 * settings.reproject)
 
     def report(self) -> dict[str, object]:
         """Samples and arithmetic."""
@@ -122,7 +131,7 @@ class Picture(AccumulatingPicture[Settings]):
                 f"from {least:.2g} here; mandelbrot, julia, tricorn and burning_ship may be deeper"
             )
         is_glsl = settings.kind in ("mandelbrot", "julia") and settings.power == 2 and settings.coloring == "count"
-        if not is_glsl or settings.precision == "perturbation":
+        if not is_glsl or settings.reproject or settings.precision == "perturbation":
             return "kernel"
         if settings.precision != "auto":
             return self._given_arithmetic(settings, steps)

@@ -1,6 +1,6 @@
 // One sample of an escape-time fractal, for kernels: its point, and its color from the last iterate and derivative.
-// The launcher defines COLORING (0 count, 1 distance, 2 stripe, 3 trap) and the record dtype View, whose fields are
-// documented in renderer/fractals/deep_zoom.py.
+// The launcher defines COLORING (0 count, 1 distance, 2 stripe, 3 trap), KEY (1: write what a color depends on, for
+// reproject.cu) and the record dtype View, whose fields are documented in renderer/fractals/deep_zoom.py.
 #include "fractals/shade.h"
 #include "fractals/wide.h"
 
@@ -39,9 +39,10 @@ DEVICE void color_orbit(Escape *r, double2 z) {
 #endif
 }
 
-// The color of a sample: by its smooth count, its distance from the set or its orbit, shaded by the gradient of |z|.
-DEVICE float4 shade_escape(Escape r, View v) {
-    if (r.n < 0) return shade(-1.0f, 0.0f, 0.0f, make_float2(0.0f, 0.0f), 0.0f);
+// What the color of a sample depends on: the coloring's coordinate, the distance in pixels (-1 inside the set), and the
+// normal, which is the direction of the gradient of |z|. `count`: the smooth count.
+DEVICE float4 measure_escape(Escape r, View v, float *count) {
+    if (r.n < 0) return make_float4(0.0f, *count = -1.0f, 0.0f, 0.0f);
     double norm2 = r.z.x * r.z.x + r.z.y * r.z.y;
     double fraction = log(log(norm2) / LOG_UNIT2) / log((double)DEGREE);  // smooth count (Vepstas 1997): n - fraction
     // Gradient of |z|, times 2^-e; both derivatives have the exponent e.
@@ -53,7 +54,8 @@ DEVICE float4 shade_escape(Escape r, View v) {
     double distance = 0.5 * norm2 * log(norm2) / length;
     int scale = e + v.height_exponent;
     distance = distance / (v.height * power_of_two(max(scale, -1000)));
-    float count = (float)((double)r.n - fraction), coordinate = log2(1.0f + max(count, 0.0f));
+    *count = (float)((double)r.n - fraction);
+    float coordinate = log2(1.0f + max(*count, 0.0f));
 #if COLORING == 1
     coordinate = -(float)log2(fmax(distance, 1e-30));
 #elif COLORING == 2
@@ -64,15 +66,21 @@ DEVICE float4 shade_escape(Escape r, View v) {
 #elif COLORING == 3
     coordinate = -(float)log2(r.color + 1e-30);
 #endif
-    float4 color = shade(count, v.color_density * coordinate + v.color_offset, (float)(distance * v.pixels),
-                         make_float2((float)(gx / length), (float)(gy / length)), v.relief);
-#if PALETTE == 0
-    color.z = (float)r.n;
-#endif
-    return color;
+    return make_float4(coordinate, (float)(distance * v.pixels), (float)(gx / length), (float)(gy / length));
 }
 
+// Averages a sample's color into its pixel.
 DEVICE void add_sample(GLOBAL float4 *pixel, Escape r, View v) {
-    float4 now = shade_escape(r, v), before = *pixel;
+    float count;
+    float4 measured = measure_escape(r, v, &count);
+#if KEY
+    *pixel = measured;
+#else
+    float4 before = *pixel, now = shade(count, v.color_density * measured.x + v.color_offset, max(measured.y, 0.0f),
+                                        make_float2(measured.z, measured.w), v.relief);
+#if PALETTE == 0
+    if (r.n >= 0) now.z = (float)r.n;
+#endif
     *pixel = v.samples == 0 ? now : before + (now - before) * (1.0f / (float)(v.samples + 1));
+#endif
 }

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
+from renderer.formats.images import linear_to_srgb
 from renderer.fractals.deep_zoom import KernelPass, compute_reference, to_binary
 from renderer.fractals.reference import reference_orbit
 from renderer.fractals.settings import Settings
 from renderer.gpu import DeviceContext
+from renderer.images.metrics import psnr
 from renderer.pictures import load
 from renderer.pictures.fractal import Picture
 from renderer.scene.animation import Key, Track, value_at
@@ -309,3 +311,64 @@ def test_stripes_are_continuous_across_counts(gpu):
     settings = Settings(view=view, coloring="stripe", palette="gray", relief=0.0, color_density=0.1)
     line = Picture(gpu).draw(settings, (400, 2), 0.0).read()[0, :, 0]
     assert np.ptp(line) > 0.2 and np.abs(np.diff(line)).max() < 0.03
+
+
+def test_raw_pixels_inside_the_set_have_no_count_and_no_distance(gpu):
+    settings = raw(precision="perturbation", max_iterations=10, view=DeepView(("0", "0"), "1e-3"))
+    assert (Picture(gpu).draw(settings, (4, 4), 0.0).read() == [-1, 0, 0, 1]).all()
+
+
+REPROJECTED = dict(samples=4, max_iterations=400, palette="ember", precision="perturbation")
+
+
+def zoom_frame(gpu, height, size=(64, 36), picture=None, tile=None, **keys) -> np.ndarray:
+    """The displayed colors (height, width, 3), 0 to 255, of a frame of a zoom to SEAHORSE."""
+    settings = Settings(**{**REPROJECTED, **keys}, view=DeepView(SEAHORSE, height, 10.0))
+    picture = picture or Picture(gpu)
+    for _ in range(settings.samples):
+        frame = picture.draw(settings, size, 0.0, tile)
+    return frame.read()[..., :3]
+
+
+def test_reprojected_frames_are_near_the_exact_ones(gpu):
+    """As near to 36 samples as an exact frame of 4 samples is, at both ends of an octave."""
+    for height in (0.25, 0.13):
+        truth, exact, again = (
+            linear_to_srgb(zoom_frame(gpu, height, (40, 24), **keys))
+            for keys in (dict(samples=36), {}, dict(reproject=True))
+        )
+        assert psnr(again, truth) > psnr(exact, truth) - 0.5 and psnr(again, truth) > 30
+
+
+def test_a_reprojected_frame_does_not_depend_on_the_frames_before(gpu):
+    """Frame 7 alone, in a film and in tiles has the same bits; a film of an octave draws two key pictures."""
+    heights = [f"{2.0 ** (-20 - k / 8):.17g}" for k in range(8)]
+    picture = Picture(gpu)
+    film = [zoom_frame(gpu, height, picture=picture, reproject=True) for height in heights]
+    keys = dict(picture._kernels._keys)
+    zoom_frame(gpu, heights[0], picture=picture, reproject=True)
+    assert picture._kernels._keys == keys and len(keys) == 2, "the same key pictures serve the octave"
+    assert np.array_equal(film[-1], zoom_frame(gpu, heights[-1], reproject=True))
+    for k in (0, 3):
+        tiles = [zoom_frame(gpu, heights[k], tile=(x, 9, 21, 20), reproject=True) for x in (0, 21, 42)]
+        assert np.array_equal(np.concatenate(tiles, 1), film[k][9:29, :63])
+    assert not np.array_equal(film[0], film[-1]) and "from key pictures" in picture.report()["arithmetic"]
+
+
+def test_reprojected_colors_are_the_frame_s(gpu):
+    """A key picture serves all colors, and distances are in pixels of the frame: inside is black in both."""
+    picture = Picture(gpu)
+    one = zoom_frame(gpu, 0.2, picture=picture, reproject=True)
+    keys = dict(picture._kernels._keys)
+    other = zoom_frame(gpu, 0.2, picture=picture, reproject=True, palette="ice", relief=0.0, color_offset=0.3)
+    assert picture._kernels._keys == keys and not np.array_equal(one, other)
+    assert np.array_equal(other, zoom_frame(gpu, 0.2, reproject=True, palette="ice", relief=0.0, color_offset=0.3))
+
+
+@pytest.mark.parametrize("table,words", [
+    ({"palette": "raw"}, "palette is 'raw'; with reproject it must not be raw"),
+    ({"precision": "double"}, "precision is 'double'; with reproject it must not be single or double"),
+])  # fmt: skip
+def test_settings_that_no_key_picture_serves_are_refused(table, words):
+    with pytest.raises(InputError, match=words):
+        from_table(Settings, {"reproject": True, **table}, "settings", None)
