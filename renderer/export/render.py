@@ -236,7 +236,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
     picture.prepare_export(job.scene.tone)
     tiles = job.tiles
     if at_once := picture.keeps_samples(job.settings(), job.size):
-        tiles = [*tiles_of(job.size, job.tile or TILE)]
+        tiles = [*tiles_of(job.size, job.tile or TILE // 2)]  # the whole picture's samples take memory beside them
     elif tiles == [None] and job.samples == 1 and picture.can_split:
         tiles = [*tiles_of(job.size, PART)]
         progress.parts = len(tiles)

@@ -145,6 +145,7 @@ class ChaosGame:
         # _measured_samples: samples of the longest interval since the last choice, which `_max_sum` measures.
         # _is_peak_known: the largest bucket's fraction of all samples is known (MIN_PEAK_SAMPLES).
         self._interval_samples, self._measured_samples, self._is_peak_known = INITIAL_INTERVAL, 0, False
+        self._alpha: int | None = None  # sum_of_alpha() of sums that are freed
         self._merged_samples: int | None = None  # samples that load_result() loaded; None before
 
     def restart(
@@ -214,7 +215,7 @@ class ChaosGame:
         self.nearest.fill(0)
         self.camera = cameras[0]
         self.bad_value_total.fill(0)
-        self._merged_samples = None
+        self._merged_samples = self._alpha = None
 
     @property
     def hit_sums(self) -> Buffer:
@@ -236,15 +237,19 @@ class ChaosGame:
 
     def sum_of_alpha(self) -> int:
         """The sum of all buckets' alpha, read in bands of rows."""
+        if self._alpha is not None:
+            return self._alpha
         rows, rect = max(1, BAND_BUCKETS // self.rect.columns), self.rect
         bands = (replace(rect, top=rect.top + k, rows=min(rows, rect.rows - k)) for k in range(0, rect.rows, rows))
         return sum(int(self.cropped(band).sums.read()[:, 3].sum()) for band in bands)
 
-    def end(self) -> None:
-        """Free the histograms: no further steps follow until restart()."""
+    def end(self, frees_sums: bool = False) -> None:
+        """Free the histograms: no further steps follow until restart(). `frees_sums`: nor are the sums read again."""
+        self._alpha = self.sum_of_alpha() if frees_sums else None
         for game in [self] + [self._hit_counter] * bool(self._hit_counter):
             assert game is not None
             game._histogram, game._allocated = self.device.buffer(1, "u4"), (0,)
+            game.sums = self.device.buffer((1, 4), "u8") if frees_sums else game.sums
 
     def partial_result(self) -> PartialResult:
         """The sums, bad values and, if counted, hits of the steps so far; chunks' results are added up."""

@@ -40,14 +40,11 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
         if not counts.sum() > 0:
             height = 4.0
             break
-        bounds = []
-        for axis in (0, 1):
-            cumulative = np.cumsum(counts.sum(axis)) / counts.sum()
-            low, high = np.searchsorted(cumulative, [(1 - coverage) / 2, (1 + coverage) / 2])
-            bounds.append((low, high + 1))
-        (left, right), (top, bottom) = bounds
-        center = center + (np.array([left + right, top + bottom]) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION
-        size = np.array([right - left, bottom - top]) * 2 * half_size / RESOLUTION
+        cumulative = [np.cumsum(counts.sum(axis)) / counts.sum() for axis in (0, 1)]
+        ends = [np.searchsorted(sums, [(1 - coverage) / 2, (1 + coverage) / 2]) for sums in cumulative]
+        low, high = np.array(ends).T + [[0], [1]]
+        center = center + ((low + high) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION
+        size = (high - low) * 2 * half_size / RESOLUTION
         half_size = float(max(size.max() * 0.6, 1e-6))
         height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6)
     x, y = map(float, center)

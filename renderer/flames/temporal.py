@@ -125,9 +125,7 @@ def average_flame(flames: list[Flame]) -> Flame:
     gamma, vibrancy = (float(np.mean([getattr(flame, name) for flame in flames])) for name in ("gamma", "vibrancy"))
     red, green, blue = map(float, np.mean([flame.background for flame in flames], axis=0))
     threshold = last.gamma_threshold
-    return replace(
-        middle, gamma=gamma, vibrancy=vibrancy, background=(red, green, blue), gamma_threshold=threshold
-    )  # fmt: skip
+    return replace(middle, gamma=gamma, vibrancy=vibrancy, background=(red, green, blue), gamma_threshold=threshold)
 
 
 def relative_view(view: View2D, base: View2D, moved: AnyView) -> AnyView:

@@ -38,7 +38,7 @@ from renderer.system.trust import check_memory
 
 KEY_SPACING = 100.0  # frames between key frames without times: the length that flam3-genome gives an edge
 MANY_TEMPORAL_SAMPLES = FLAM3_DEFAULTS["temporal_samples"]  # a film with so many has a note on their cost
-DEVELOPED_SIDE = 2048  # side of the tiles in which a larger picture is exposed and filtered
+DEVELOPED_SIDE = 2048  # a larger picture is exposed and filtered in tiles of half this side
 MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
@@ -214,7 +214,7 @@ class Picture(AccumulatingPicture[Settings]):
         Large pictures are developed in tiles, after the histograms are freed (keeps_samples).
         """
         game, sums = _game_bytes(settings, size)
-        parts = size if not _is_developed_in_tiles(settings, size) else (DEVELOPED_SIDE, DEVELOPED_SIDE)
+        parts = size if not _is_developed_in_tiles(settings, size) else (DEVELOPED_SIDE // 2,) * 2
         buckets = BucketGrid.for_tile(settings, size, (0, 0, *parts)).rect.buckets
         develops = buckets * (36 if settings.estimator_radius > 0 else 16) + 16 * parts[0] * parts[1]
         if parts == size:
@@ -237,11 +237,13 @@ class Picture(AccumulatingPicture[Settings]):
         return has_room and self.fits_whole(settings, size)
 
     def developed(self, tile: Tile) -> Frame:
-        """The frame of a tile of the picture drawn at once."""
+        """The frame of a tile of the picture drawn at once; after the last tile, at its end, the sums are freed."""
         self._game.end()
         self._part = None  # frees the last tile's
         grid = BucketGrid.for_tile(self._plan.flame, self._plan.size, tile)
         self._plan, self._part = replace(self._plan, tile=tile, grid=grid), self._game.cropped(grid.rect)
+        if (tile[0] + tile[2], tile[1] + tile[3]) == self._plan.size:
+            self._game.end(frees_sums=True)
         return self._frame()
 
     def never_block(self) -> None:
