@@ -5,6 +5,7 @@ FINAL_XFORM is the index of the final one.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,8 +17,8 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.settings import Settings
 
 FINAL_XFORM = -1
-Point = tuple[float, float]
-Triangle = tuple[Point, Point, Point]
+Point = tuple[float, ...]  # of the plane, or of space
+Triangle = tuple[Point, ...]
 AnyFlame = TypeVar("AnyFlame", bound=Flame)
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -59,41 +60,31 @@ def with_xaos(flame: AnyFlame, index: int, to_xform: int, factor: float) -> AnyF
     return with_xform(flame, index, xaos=tuple(factors))
 
 
-# ---- triangles: the images of (0, 0), (1, 0) and (0, 1)
+# ---- triangles: the images of the origin and of the unit vectors
 
 
 def triangle(xform: Xform, post: bool = False) -> Triangle:
-    """The corners O, X, Y of a 2D xform's affine or post-affine."""
-    a, b, c, d, e, f = xform.post if post else xform.affine
-    return (c, f), (a + c, d + f), (b + c, e + f)
+    """The corners O, X, Y of an xform's affine or post-affine; O, X, Y, Z of one in space."""
+    affine = xform.post if post else xform.affine
+    *axes, origin = np.reshape(affine, (2 if len(affine) == 6 else 3, -1)).T
+    return tuple(tuple(corner.tolist()) for corner in (origin, *(origin + axis for axis in axes)))
 
 
-def with_triangle(flame: AnyFlame, index: int, corners: Triangle, post: bool = False) -> AnyFlame:
-    """The flame with the affine (or post-affine) of one 2D xform set by the triangle of its corners O, X, Y."""
-    (ox, oy), (xx, xy), (yx, yy) = corners
-    affine = (xx - ox, yx - ox, ox, xy - oy, yy - oy, oy)
-    return with_xform(flame, index, **{"post" if post else "affine": affine})
-
-
-def move_corner(flame: AnyFlame, index: int, corner: int, position: Point, post: bool = False) -> AnyFlame:
-    """The flame with a corner of an xform's triangle moved: 0 (O) moves all corners, 1 (X) and 2 (Y) only that one."""
-    o, x, y = triangle(xform_at(flame, index), post)
-    if corner == 0:
-        dx, dy = position[0] - o[0], position[1] - o[1]
-        o, x, y = ((px + dx, py + dy) for px, py in (o, x, y))
-        return with_triangle(flame, index, (o, x, y), post)
-    return with_triangle(flame, index, (o, position, y) if corner == 1 else (o, x, position), post)
+def with_triangle(flame: AnyFlame, index: int, corners: Sequence[Point], post: bool = False) -> AnyFlame:
+    """The flame with the affine (or post-affine) of one xform set by its corners O, X, Y, and Z in space."""
+    origin, *ends = np.array(corners, "f8")
+    affine = np.stack([*(end - origin for end in ends), origin], 1)
+    return with_xform(flame, index, **{"post" if post else "affine": tuple(affine.ravel().tolist())})
 
 
 def rotate_scale(flame: AnyFlame, index: int, degrees: float, scale: float = 1.0, post: bool = False) -> AnyFlame:
-    """The flame with an xform's triangle rotated about its corner O and scaled."""
-    (ox, oy), x, y = triangle(xform_at(flame, index), post)
-    c, s = scale * math.cos(math.radians(degrees)), scale * math.sin(math.radians(degrees))
-
-    def rotated(px: float, py: float) -> Point:
-        return ox + c * (px - ox) - s * (py - oy), oy + s * (px - ox) + c * (py - oy)
-
-    return with_triangle(flame, index, ((ox, oy), rotated(*x), rotated(*y)), post)
+    """The flame with an xform's triangle rotated about its corner O, in space about the z axis, and scaled."""
+    corners = np.array(triangle(xform_at(flame, index), post))
+    c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    rotation = np.eye(corners.shape[1])
+    rotation[:2, :2] = [[c, -s], [s, c]]
+    turned = corners[0] + scale * (corners - corners[0]) @ rotation.T
+    return with_triangle(flame, index, turned.tolist(), post)
 
 
 # ---- the list of xforms

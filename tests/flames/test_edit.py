@@ -22,17 +22,17 @@ def flame(rng):
 
 
 @pytest.mark.parametrize("post", [False, True])
-def test_a_dragged_corner_goes_where_it_is_dragged_and_the_others_stay(rng, flame, post):
-    before = edit.triangle(flame.xforms[1], post)
-    for corner in (1, 2):
-        place = tuple(map(float, rng.normal(size=2)))
-        after = edit.triangle(edit.move_corner(flame, 1, corner, place, post).xforms[1], post)
-        wanted = list(before)
-        wanted[corner] = place
-        assert np.allclose(after, wanted)
-    moved = np.array(edit.triangle(edit.move_corner(flame, 1, 0, (2.0, 3.0), post).xforms[1], post))
-    assert np.allclose(moved - np.array(before), np.array([2.0, 3.0]) - before[0])
-    other = edit.move_corner(flame, 1, 1, (9.0, 9.0), post)
+@pytest.mark.parametrize("affine", [(1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)])
+def test_corners_are_the_images_of_the_origin_and_the_unit_vectors(rng, flame, post, affine):
+    flame = edit.with_xform(replace(flame, cam_pitch=1.0), 1, **{"post" if post else "affine": affine})
+    corners, size = edit.triangle(flame.xforms[1], post), 2 if len(affine) == 6 else 3
+    matrix = np.reshape(affine, (size, size + 1))
+    assert corners[0] == tuple(matrix[:, -1])
+    for k in range(size):
+        assert np.allclose(corners[k + 1], matrix @ [*np.eye(size)[k], 1])
+    places = rng.normal(size=(size + 1, size))
+    other = edit.with_triangle(flame, 1, places, post)
+    assert np.allclose(edit.triangle(other.xforms[1], post), places)
     assert other.xforms[0] is flame.xforms[0] and other.xforms[2] is flame.xforms[2]
 
 

@@ -117,6 +117,21 @@ def test_written_flames_read_as_the_same():
     assert again == key and not warnings
 
 
+def test_any_affine_in_space_is_written_as_its_planes(rng):
+    """As the window's axes make it; flattened and rotated ones too. One that no three planes give is refused."""
+    key = read(f"{point(0, 0)}{RED}")
+    unit = np.eye(3, 4)
+    matrices = [rng.normal(size=(3, 4)), unit * [[1], [1], [0]], unit[[2, 0, 1]], unit[[1, 0, 2]]]
+    affines = [tuple(matrix.ravel().tolist()) for matrix in matrices]
+    xforms = tuple(replace(key.flame.xforms[0], affine=affine, post=affines[0]) for affine in affines)
+    (again,), warnings = parse_flames(to_xml([replace(key, flame=replace(key.flame, xforms=xforms))]))
+    assert np.allclose([xform.affine for xform in again.flame.xforms], affines) and not warnings
+    assert np.allclose([xform.post for xform in again.flame.xforms], affines[0])
+    skew = replace(xforms[0], affine=(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0))
+    with pytest.raises(InputError, match="product of maps"):
+        to_xml([replace(key, flame=replace(key.flame, xforms=(skew,)))])
+
+
 @pytest.mark.parametrize(
     ("inside", "words"),
     [

@@ -182,27 +182,52 @@ def with_space_affines(parser: AttributeParser, attributes: Mapping[str, str], v
         values["post"] = post
 
 
-def plane_coefficients(affine: tuple[float, ...], extra: Mapping[str, str], name: str) -> tuple[float, ...] | None:
-    """The inverse of space_affine(): the 6 coefficients of x and y; None if no such coefficients exist.
+def plane_affines(
+    affine: tuple[float, ...], extra: Mapping[str, str], name: str
+) -> dict[str, tuple[float, ...]] | None:
+    """The inverse of space_affine(): the attributes `name` and PLANES[name], 6 coefficients each, by rows.
 
-    `extra` has the attributes of the other planes. An affine of 6 coefficients is returned as it is.
+    Only `name` for an affine of 6 coefficients, or if the other planes of the file's attributes `extra` still hold.
+    None for an affine that no three planes give, such as some whose image is a plane.
     """
     if len(affine) == 6:
-        return affine
+        return {name: affine}
     probe = AttributeParser("written flame")
     planes = {plane: extra[plane] for plane in PLANES[name] if plane in extra}
-    other_planes = np.array(space_affine(probe, planes, name) or IDENTITY_3D).reshape(3, 4)
     target = np.array(affine).reshape(3, 4)
-    try:
-        linear = np.linalg.solve(other_planes[:, :3], target[:, :3])
-    except np.linalg.LinAlgError:
+    others = np.array(space_affine(probe, planes, name) or IDENTITY_3D).reshape(3, 4)
+    flat, offset = np.linalg.pinv(others[:, :3]) @ target[:, :3], target[:, 3] - others[:, 3]
+    z_terms = [*flat[2, :2], *flat[:2, 2], flat[2, 2] - 1, offset[2], *(others[:, :3] @ flat - target[:, :3]).ravel()]
+    if np.allclose(z_terms, 0, rtol=0, atol=1e-9):
+        return {name: _rounded(flat[:2, :2], offset[:2])}
+    if (maps := _plane_maps(target[:, :3])) is None:
         return None
-    offset = target[:, 3] - other_planes[:, 3]
-    z_terms = [linear[2, 0], linear[2, 1], linear[0, 2], linear[1, 2], linear[2, 2] - 1, offset[2]]
-    if not np.allclose(z_terms, 0, rtol=0, atol=1e-9):
-        return None
-    rounded = [[float(f"{value:.15g}") for value in row] for row in np.column_stack([linear[:2, :2], offset[:2]])]
-    return (*rounded[0], *rounded[1])
+    offsets = target[:2, 3], np.array([0.0, target[2, 3]]), np.zeros(2)
+    return {n: _rounded(*each) for n, *each in zip((name, *PLANES[name]), maps, offsets, strict=True)}
+
+
+def _plane_maps(linear: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Maps (2, 2) of x and y, then of y and z, then of x and z, which together are `linear` (3, 3); None without any.
+
+    The columns of `linear` are axes X, Y, Z. The first map turns X and Y into U without y, and V that is parallel to Z
+    in the plane of x and z: then the second map makes y, and the third x and z of (U, V, Z).
+    """
+    x, y, z = linear.T
+    a, b, c, d = x[1], y[1], x[0] * z[2] - x[2] * z[0], y[0] * z[2] - y[2] * z[0]
+    a, b = np.array([a, b] if a or b else [0.0, 1.0]) / (max(abs(a), abs(b)) or 1.0)
+    c, d = np.array([c, d] if c or d else [1.0, 0.0]) / (max(abs(c), abs(d)) or 1.0)
+    basis = np.array([[b, -d], [-a, c]])  # U and V in X and Y
+    u, v = (linear[:, :2] @ basis).T
+    ratio = next((each[[0, 2]] for each in (z, v) if each[[0, 2]].any()), np.array([0.0, 1.0]))
+    along = [float(each[[0, 2]] @ ratio / (ratio @ ratio)) for each in (v, z)]
+    second, third = np.array([[v[1], z[1]], along]), np.array([u[[0, 2]], ratio]).T
+    first = np.linalg.pinv(basis)
+    whole = np.stack([u, v, z], 1) @ np.block([[first, np.zeros((2, 1))], [np.zeros((1, 2)), 1.0]])
+    return (first, second, third) if np.allclose(whole, linear, rtol=0, atol=1e-9 * np.abs(linear).max()) else None
+
+
+def _rounded(linear: np.ndarray, offset: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(f"{value:.15g}") for value in np.column_stack([linear, offset]).ravel())
 
 
 def apply_priorities(

@@ -13,7 +13,7 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.kernel_arguments import adjusted_opacity
 from renderer.flames.xml.attributes import escape_attribute
 from renderer.flames.xml.dialects import CURVES, FLAM3_FILTERS, is_jwildfire, names_filters_rightly
-from renderer.flames.xml.jwildfire import plane_coefficients
+from renderer.flames.xml.jwildfire import plane_affines
 from renderer.flames.xml.read import FLAME_ATTRIBUTES
 
 LENS = ("new_dof", "blur_curve", "antialias_amount", "antialias_radius")
@@ -84,24 +84,24 @@ def _body(flame: Flame, is_jwildfire: bool) -> list[str]:
 
 
 def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
-    """An <xform> or <finalxform> element; raises InputError for an xform of a 3D flame."""
-    affine, post = (
-        plane_coefficients(getattr(xform, n), xform.extra, name) for n, name in (("affine", "coefs"), ("post", "post"))
-    )
+    """An <xform> or <finalxform> element; raises InputError for affines in space that have no such attributes."""
+    affine, post = plane_affines(xform.affine, xform.extra, "coefs"), plane_affines(xform.post, xform.extra, "post")
     if affine is None or post is None:
-        raise InputError("a 3D flame cannot be written as a .flame file; its xforms have 12 coefficients")
+        raise InputError(
+            "an xform in space cannot be written to a .flame file; its affine is no product of maps of x y, y z and z x"
+        )
+    planes = {n: _coefs(v) for n, v in {**affine, **({} if post == {"post": IDENTITY_2D} else post)}.items()}
     if is_jwildfire and tag == "xform":
         xform = replace(xform, opacity=float(f"{adjusted_opacity(xform.opacity):.10g}"))
     attributes: dict[str, Any] = {} if tag == "finalxform" else {"weight": xform.weight}
     attributes |= {name: getattr(xform, name) for name in ("color", "color_speed", "animate", "opacity")}
     attributes |= {"var_color": xform.var_color} if xform.var_color != 1 else {}
     attributes |= {"color_type": xform.color_type.upper()} if xform.color_type != "diffusion" else {}
-    attributes |= {**xform.modifiers, **xform.variations, **xform.parameters, "coefs": _coefs(affine)}
-    if post != IDENTITY_2D:
-        attributes["post"] = _coefs(post)
+    attributes |= {**xform.modifiers, **xform.variations, **xform.parameters, **planes}
     if xform.xaos:
         attributes["chaos"] = xform.xaos
-    return _element(tag, attributes | dict(xform.extra), [f"      <motion {text}/>" for text in xform.motion])
+    attributes |= {name: text for name, text in xform.extra.items() if name not in planes}
+    return _element(tag, attributes, [f"      <motion {text}/>" for text in xform.motion])
 
 
 def _coefs(affine: tuple[float, ...]) -> tuple[float, ...]:

@@ -41,7 +41,7 @@ TYPING_KEYS = {"Escape", "F1", "Shift+F1", "Ctrl+F1", "F5", "F6", "F11", "F12", 
                "Ctrl+Q", "Ctrl+O", "Ctrl+N"}  # fmt: skip
 SHEET_RATIO = 0.5  # fraction of a small window that the controls take
 # The class of the editor by kind of picture
-EDITORS: dict[str, Any] = {"flame": FlameEditor, "raytrace": SceneEditor, "toy": ToyEditor}
+EDITORS: dict[str, Any] = {"flame": FlameEditor, "flame3d": FlameEditor, "raytrace": SceneEditor, "toy": ToyEditor}
 Answer = TypeVar("Answer")
 Area = tuple[float, float, float, float]  # left, top, width, height in window units
 FIXED_WINDOW = (

@@ -29,6 +29,7 @@ CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
 
 Rect = tuple[int, int, int, int]  # left, top, width, height in window units
 Color = tuple[float, ...]  # red, green, blue, alpha; sRGB, 0 to 1
+AXIS_COLORS: list[Color] = [(0.95, 0.35, 0.35, 0.8), (0.45, 0.85, 0.4, 0.8), (0.4, 0.6, 1.0, 0.8)]  # x, y and z
 
 
 class Fonts:

@@ -34,6 +34,7 @@ GROUP = "Flame"
 NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # a key press: fraction of the view's height, degrees, factor
 MAX_TRIES = 40  # random flames until one is acceptable
 KEYFRAME_SECONDS = 2.0  # from one key frame to the next
+PLANE_KEYS = {"B", "U", "K", "Shift+K", "J", "Shift+J", "Y", "Ctrl+E"}  # of actions that need a view of the plane
 FLAME_FIELDS = [f.name for f in fields(Flame)]
 
 
@@ -110,16 +111,21 @@ class Editor(PanelEditor):
             return settings.view
         return relative_view(settings.keyframes[self.key].view, settings.keyframes[0].view, settings.view)
 
+    @property
+    def in_plane(self) -> bool:
+        """True if the view is a rectangle of the plane, as random flames, key frames and .flame files have it."""
+        return isinstance(self.settings.view, View2D)
+
     # Over the picture
 
     def transform(self, rect: theme.Rect) -> triangles.WindowTransform:
         """The transform from the plane to the panel's picture in `rect`."""
         settings = self.settings
-        return triangles.WindowTransform.of(self.view(), settings.y_axis, settings.pixel_aspect, rect)
+        return triangles.WindowTransform.of(self.view(), self.flame, settings.y_axis, settings.pixel_aspect, rect)
 
     def mouse(self, rect: theme.Rect) -> bool:
         """Handles the mouse on triangles, after the panel's button; returns true if the input is used up."""
-        if not self.triangles or self.flame.is_3d:
+        if not self.triangles:
             return False
         transform, pointer = self.transform(rect), imgui.get_mouse_pos()
         position = (pointer.x, pointer.y)
@@ -127,7 +133,8 @@ class Editor(PanelEditor):
             if imgui.is_mouse_down(0) or imgui.is_mouse_released(0):
                 delta = imgui.get_mouse_drag_delta(0, 0.0)
                 if delta.x or delta.y:
-                    self.put(triangles.apply_drag(self.flame, self.drag, transform.to_plane(position)))
+                    end = self.drag.end(transform, position, imgui.get_io().key_ctrl)
+                    self.put(triangles.apply_drag(self.flame, self.drag, end))
             if not imgui.is_mouse_down(0):
                 self.drag = None
             return True
@@ -188,11 +195,11 @@ class Editor(PanelEditor):
 
     def nudge(self, right: float, up: float) -> None:
         """Moves the selected triangle by NUDGE to the right and up as it is displayed."""
-        (rx, ry), (dx, dy) = self.view().pixel_vectors(1)
-        sign = 1.0 if self.settings.y_axis == "up" else -1.0
-        o, *_ = edit.triangle(self.xform, self.post)
-        position = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
-        self.change(edit.move_corner, self.index, 0, position, self.post)
+        transform, corners = self.transform((0, 0, 1, 1)), edit.triangle(self.xform, self.post)
+        x, y = transform.to_window(corners[0])
+        drag = triangles.Drag(self.index, "O", self.post, corners, corners[0])
+        end = drag.end(transform, (x + NUDGE * right, y - NUDGE * up), False)
+        self.change(triangles.apply_drag, drag, end)
 
     def rotate_scale(self, degrees: float, factor: float = 1.0) -> None:
         """Rotates and scales the selected triangle about O."""
@@ -350,7 +357,7 @@ class Editor(PanelEditor):
             moves.append(action(f"Alt+{key}", "move the triangle", partial(self.nudge, right, up), True))
             turn = partial(self.rotate_scale, degrees, factor)
             moves.append(action(f"Alt+Shift+{key}", "rotate and scale it", turn, True))
-        return [
+        actions = [
             *moves,
             action("G", "triangles of the xforms", lambda: setattr(self, "triangles", not self.triangles)),
             action("O", "triangles of the post-affines", self.toggle_post),
@@ -376,3 +383,4 @@ class Editor(PanelEditor):
             action("Ctrl+E", "save as .flame", self.save),
             action("Ctrl+H", "thumbnails of the folder's flames", self.open_library),
         ]
+        return [each for each in actions if self.in_plane or each.keys not in PLANE_KEYS]

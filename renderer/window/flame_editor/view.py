@@ -10,7 +10,8 @@ from itertools import groupby
 import numpy as np
 
 from renderer.flames import edit, evolve, palettes
-from renderer.flames.genome import IDENTITY_2D, Flame
+from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.kernel_arguments import in_space
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
@@ -18,7 +19,7 @@ from renderer.window.controls.settings import shortest
 from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.gradients import GradientEditor
-from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, xform_indices
+from renderer.window.flame_editor.triangles import CORNERS, handles, xform_indices
 from renderer.window.flame_editor.variants import VariationPictures
 from renderer.window.panels.panel import Panel
 from renderer.window.state import AppState, open_files
@@ -38,31 +39,43 @@ class FlameEditor(Editor):
     # Over the picture
 
     def draw(self, rect: theme.Rect) -> None:
-        """Draws the triangle of each xform over the picture in `rect`; the selected one with all its handles."""
+        """Draws the triangle or the axes of each xform over the picture in `rect`; of the selected one all handles."""
         flame = self.flame
-        if not self.triangles or flame.is_3d:
+        if not self.triangles:
             return
         draw, scale, transform = imgui.get_window_draw_list(), self.scale, self.transform(rect)
-        o, x, y = [transform.to_window(corner) for corner in ((0, 0), (1, 0), (0, 1))]
-        draw.add_triangle(o, x, y, theme.color_u32((1, 1, 1, 0.18)), scale)
+        unit = edit.triangle(Xform(IDENTITY_3D if flame.is_3d else IDENTITY_2D))
+        self._lines([transform.to_window(corner) for corner in unit], [(1, 1, 1, 0.18)], scale)
         for index in sorted(xform_indices(flame), key=lambda index: index == self.index):
             selected = index == self.index
-            corners = edit.triangle(edit.xform_at(flame, index), self.post)
-            points = handles([transform.to_window(corner) for corner in corners])
-            color, (o, x, y) = self._xform_color(index), [points[name] for name in CORNERS]
-            draw.add_triangle(o, x, y, theme.color_u32((0, 0, 0, 0.6)), (4.0 if selected else 2.6) * scale)
+            points = handles([transform.to_window(c) for c in edit.triangle(edit.xform_at(flame, index), self.post)])
+            color, corners = self._xform_color(index), [points[name] for name in CORNERS if name in points]
+            if not np.isfinite(corners).all():
+                continue
+            self._lines(corners, [(0, 0, 0, 0.6)], (4.0 if selected else 2.6) * scale)
             if selected:
+                o, x, y = corners[:3]
                 draw.add_triangle_filled(o, x, y, theme.color_u32(color, 0.13))
-            outline = theme.color_u32(color, 1.0 if selected else 0.85)
-            draw.add_triangle(o, x, y, outline, (2.0 if selected else 1.2) * scale)
+            is_tripod = selected and len(corners) == 4
+            plain: theme.Color = (*color[:3], 1.0 if selected else 0.85)
+            self._lines(corners, theme.AXIS_COLORS if is_tripod else [plain], (2.0 if selected else 1.2) * scale)
             active = self.drag or self.hovered
-            for name in (*CORNERS, *EDGES) if selected else CORNERS:
+            for name in points if selected else CORNERS[: len(corners)]:
                 lit = active is not None and active.index == index and active.handle == name
-                self._handle(points[name], name, color, selected, lit)
+                of_axis = theme.AXIS_COLORS[CORNERS.index(name) - 1] if is_tripod and name != "O" else color
+                self._handle(points[name], name, of_axis, selected, lit)
             if selected:
                 label = _xform_label(index) + (" post" if self.post else "")
                 px, py = points["O"][0] - 6 * scale, points["O"][1] + 8 * scale
                 theme.shadow_text(draw, self.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
+
+    def _lines(self, corners: list[tuple[float, float]], colors: list[theme.Color], width: float) -> None:
+        """Draws a triangle, or the axes of an xform in space; `colors`: one, or one for each axis."""
+        pairs = ((0, 1), (0, 2), (0, 3)) if len(corners) == 4 else ((0, 1), (1, 2), (2, 0))
+        if np.isfinite(corners).all():
+            for k, (a, b) in enumerate(pairs):
+                line = corners[a], corners[b], theme.color_u32(colors[k % len(colors)]), width
+                imgui.get_window_draw_list().add_line(*line)
 
     def _handle(self, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool) -> None:
         """Draws the handle at a triangle's corner; `lit`: the pointer is over it."""
@@ -72,7 +85,7 @@ class FlameEditor(Editor):
         draw.add_circle_filled(point, radius, theme.color_u32(theme.TEXT if lit else color))
         if name == "O" and selected:
             draw.add_circle_filled(point, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
-        if selected and name in ("X", "Y"):
+        if selected and name in ("X", "Y", "Z"):
             x, y = point[0] + 7 * scale, point[1] - 16 * scale
             theme.shadow_text(draw, imgui.get_font(), imgui.get_font_size(), x, y, color, name)
 
@@ -97,14 +110,11 @@ class FlameEditor(Editor):
     def _sections(self) -> None:
         """The controls of the flame: actions, xforms, and the selected xform's variations, affines and xaos."""
         flame = self.flame
-        if flame.is_3d:
-            imgui.text_wrapped("3D xforms have no triangles; their numbers are under Settings.")
-        else:
-            self.triangles = imgui.checkbox("triangles", self.triangles)[1]
-            imgui.set_item_tooltip("G")
-            imgui.same_line()
-            self.post = imgui.checkbox("of post-affines", self.post)[1]
-            imgui.set_item_tooltip("O")
+        self.triangles = imgui.checkbox("axes" if flame.is_3d else "triangles", self.triangles)[1]
+        imgui.set_item_tooltip("G; a drag with Ctrl keeps a corner on its axis")
+        imgui.same_line()
+        self.post = imgui.checkbox("of post-affines", self.post)[1]
+        imgui.set_item_tooltip("O")
         self._action_buttons({"Random": "B", "Variants": "V", "Mutate": "Shift+V", "Fit": "U"})
         self._symmetry()
         self._keyframes()
@@ -124,7 +134,10 @@ class FlameEditor(Editor):
         self._action_buttons({"Save as .flame": "Ctrl+E", "Folder": "Ctrl+H"})
 
     def _action_buttons(self, keys: dict[str, str]) -> None:
-        action_buttons(self.app, self.actions(), keys, 4 * self.scale)
+        actions = self.actions()
+        offered = {action.keys for action in actions}
+        labels = {label: key for label, key in keys.items() if key in offered}
+        action_buttons(self.app, actions, labels, 4 * self.scale)
 
     def _symmetry(self) -> None:
         imgui.align_text_to_frame_padding()
@@ -138,7 +151,7 @@ class FlameEditor(Editor):
     def _keyframes(self) -> None:
         """The key frames: their times, the edited one, and other flames that can be added."""
         keys = self.settings.keyframes
-        if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
+        if not self.in_plane or not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
         playing = keys and not self.panel.paused
         self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y"})
@@ -213,20 +226,18 @@ class FlameEditor(Editor):
                 out[k] = new
         if tuple(out) != tuple(values):
             self.change_xform(**{name: tuple(out)})
-        if len(values) != 6:
-            return
-
-        a, b, c, d, e, f = out
         turns = {"-15°": (-15.0, 1.0), "+15°": (15.0, 1.0), "x 1.1": (0.0, 1.1), "x 0.9": (0.0, 1 / 1.1)}
         for label, (degrees, factor) in turns.items():
             if imgui.button(label):
                 self.change(edit.rotate_scale, self.index, degrees, factor, name == "post")
             imgui.same_line(0, 4 * self.scale)
         if imgui.button("Mirror"):
-            self.change_xform(**{name: (-a, b, c, -d, e, f)})
+            self.change_xform(**{name: tuple(v if k % per_row else -v for k, v in enumerate(out))})
         imgui.same_line(0, 4 * self.scale)
         if imgui.button("Reset"):
-            self.change_xform(**{name: IDENTITY_2D})
+            self.change_xform(**{name: IDENTITY_2D if len(values) == 6 else IDENTITY_3D})
+        if len(values) == 6 and (name == "affine" or self.flame.has_z) and theme.button("3D", "adds the axis Z"):
+            self.change_xform(**{name: in_space(values)})
 
     def _variations(self) -> None:
         """Each variation of the xform with its weight and parameters, and a search for more."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from renderer.raytracing.settings import Settings
-from renderer.window.controls.theme import Color, Rect, color_u32
+from renderer.window.controls.theme import AXIS_COLORS, Color, Rect, color_u32
 from renderer.window.controls.toolkit import imgui, imguizmo
 from renderer.window.document.picking import PICKED
 from renderer.window.document.pose import Pose
@@ -23,7 +23,6 @@ LINES = {  # ImGuizmo's style: thicknesses and sizes in window units at scale 1
 }  # fmt: skip
 _drawn_in = [0]  # one number: _window() of the gizmo that was drawn last
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
-AXIS_COLORS = [(0.95, 0.35, 0.35, 0.8), (0.45, 0.85, 0.4, 0.8), (0.4, 0.6, 1.0, 0.8)]
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
 NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
 

@@ -2,12 +2,13 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from renderer.flames import edit, gradient, palettes
-from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
 from renderer.paths import SCENES
 from renderer.pictures import load, load_for_window, open_picture
@@ -21,6 +22,7 @@ from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.triangles import WindowTransform
 from tests.flames.games import read_flames
 from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
+from tests.window.monkey import noop_device
 
 WIDTH, HEIGHT = 900, 460
 STOPS = [(0, (0.0, 20.0, 60.0)), (80, (200.0, 20.0, 10.0)), (255, (250.0, 240.0, 200.0))]
@@ -83,7 +85,7 @@ def test_triangle_corners_lie_on_the_pixels_of_their_points(gpu, rng, up):
     """Xforms that map to one point: the picture's lit pixels are their corners O, in a rotated and zoomed view."""
     size = (90, 70)
     view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
-    where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
+    where = WindowTransform.of(view, Flame(), up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
     xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.to_plane(place) for place in places))
     flame = Settings(
@@ -97,7 +99,7 @@ def test_triangle_corners_lie_on_the_pixels_of_their_points(gpu, rng, up):
 
 def test_hit_test_finds_the_handle_under_the_pointer():
     flame = Flame((Xform((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Xform((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
-    where = WindowTransform(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
+    where = WindowTransform(np.array([[100.0, 0.0, 0.0, 10.0], [0.0, 100.0, 0.0, 20.0], [0.0, 0.0, 0.0, 1.0]]))
 
     def found(place, selected=0):
         grip = triangles.hit_test(flame, where, place, selected, False, 6.0)
@@ -109,7 +111,7 @@ def test_hit_test_finds_the_handle_under_the_pointer():
     assert found((30, 40), 1) is None, "the inside of a map that is not selected lets the view move"
 
 
-@pytest.mark.parametrize("handle", [*triangles.CORNERS, *triangles.EDGES, "inside"])
+@pytest.mark.parametrize("handle", [*triangles.CORNERS[:3], *triangles.EDGES, "inside"])
 def test_a_drag_moves_the_corners_of_its_handle(rng, handle):
     flame = Flame((Xform(tuple(map(float, rng.normal(size=6)))),))
     before = np.array(edit.triangle(flame.xforms[0]))
@@ -128,6 +130,138 @@ def test_a_drag_moves_the_corners_of_its_handle(rng, handle):
             assert np.allclose(after[k] - before[k], (end - start) * (corner in moving))
 
 
+# ---- xforms in space
+
+
+SPACE = [(0.6, 0.1, 0.0, 0.2, -0.1, 0.5, 0.2, 0.1, 0.0, 0.3, 0.7, -0.3)]
+SPACE += [(0.5, 0.0, 0.0, -0.4, 0.0, 0.5, 0.0, 0.3, 0.0, 0.0, 0.5, 0.2)]
+
+
+def space_scene(**camera) -> Scene:
+    """Two xforms in space before Apophysis' camera."""
+    view = View2D((0.1, -0.2), 4.0, 20.0)
+    camera = {"cam_pitch": 0.6, "cam_yaw": -0.4, "cam_perspective": 0.15, "cam_zpos": 0.2} | camera
+    flame = Settings(xforms=tuple(map(Xform, SPACE)), view=view, quality=1.0, **camera)
+    return Scene(Path("space.toml"), "space", "flame", flame, Picture.tone, (640, 480))
+
+
+def apophysis(flame: Settings, point, rect) -> tuple[np.ndarray, float]:
+    """The window position of a point and its depth, by rotations about z and x, perspective and the view."""
+    x, y, z = point
+    z, pitch, yaw = z - flame.cam_zpos, flame.cam_pitch, flame.cam_yaw
+    x, y = x * np.cos(yaw) + y * np.sin(yaw), y * np.cos(yaw) - x * np.sin(yaw)
+    y, depth = y * np.cos(pitch) - z * np.sin(pitch), y * np.sin(pitch) + z * np.cos(pitch)
+    plane = np.array([x, y]) / (1 - flame.cam_perspective * depth) - flame.view.center
+    angle, (left, top, width, height) = np.radians(flame.view.rotation_degrees), rect
+    right, up = plane @ [np.cos(angle), np.sin(angle)], plane @ [-np.sin(angle), np.cos(angle)]
+    return np.array([left + width / 2, top + height / 2]) + np.array([right, -up]) * height / flame.view.height, depth
+
+
+@pytest.mark.parametrize("hold", ["", "ctrl"])
+def test_an_axis_in_space_is_dragged_before_the_camera_or_along_itself(gl, monkeypatch, tmp_path, hold):
+    """By known pixels: the end of Z lies where a formula of the camera puts it, before and after the drag."""
+    monkeypatch.chdir(tmp_path)
+    with window([space_scene()], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
+        frames(screen, 3)
+        before, rect = settings(screen), screen.app.panels.image_rects[0]
+        matrix = np.reshape(SPACE[0], (3, 4))
+        ends = [matrix[:, 3], *(matrix[:, 3] + matrix[:, k] for k in range(3))]
+        seen = [apophysis(before, end, rect) for end in ends]
+        assert np.allclose([place for place, _ in seen], [*handle_positions(screen, 0).values()], atol=1e-6)
+        target = seen[3][0] + (31, -22)
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, bool(hold))
+        drag(screen, seen[3][0], target)
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
+        after = np.reshape(settings(screen).xforms[0].affine, (3, 4))
+        place, depth = apophysis(before, after[:, 3] + after[:, 2], rect)
+        assert np.allclose(after[:, [0, 1, 3]], matrix[:, [0, 1, 3]]) and settings(screen).view == before.view
+        if hold:
+            line = (seen[3][0] - seen[0][0]) / np.linalg.norm(seen[3][0] - seen[0][0])
+            assert np.linalg.norm(np.cross(after[:, 2], matrix[:, 2])) < 1e-9 and abs((place - target) @ line) < 0.1
+        else:
+            assert np.allclose(place, target, atol=1e-3) and depth == pytest.approx(seen[3][1])
+        assert settings(screen).xforms[1:] == before.xforms[1:]
+        press(screen, "Ctrl+Z")
+        assert settings(screen) == before, "one step"
+
+
+def test_the_origin_of_axes_is_dragged_and_nudged_with_all_axes(gl, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with window([space_scene()], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
+        frames(screen, 3)
+        before, rect = settings(screen), screen.app.panels.image_rects[0]
+        start, depth = apophysis(before, np.reshape(SPACE[0], (3, 4))[:, 3], rect)
+        drag(screen, start, start + (40, 25))
+        press(screen, "Alt+Up")
+        after = np.reshape(settings(screen).xforms[0].affine, (3, 4))
+        assert np.allclose(after[:, :3], np.reshape(SPACE[0], (3, 4))[:, :3])
+        place, moved_depth = apophysis(before, after[:, 3], rect)
+        assert np.allclose(place, start + (40, 25 - 0.02 * rect[3]), atol=1e-3) and moved_depth == pytest.approx(depth)
+        press(screen, "Alt+Shift+Up")
+        grown = np.reshape(settings(screen).xforms[0].affine, (3, 4))
+        assert np.allclose(grown, after * [1.05, 1.05, 1.05, 1])
+
+
+def test_flames_of_a_perspective_camera_have_axes_and_no_actions_of_the_plane(gl, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    scene = load(SCENES / "tetrahedron.toml")
+    with window([scene], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
+        frames(screen, 3)
+        keys = {action.keys for action in editor(screen).actions()}
+        assert {"A", "Delete", "G", "V"} <= keys and not keys & {"B", "U", "K", "Y", "Ctrl+E"}
+        place = handle_positions(screen, 0)["Y"]
+        drag(screen, place, (place[0] + 25, place[1] + 14))
+        moved = np.subtract(settings(screen).xforms[0].affine, scene.settings.xforms[0].affine).reshape(3, 4)
+        view = settings(screen).view
+        assert np.allclose(moved[:, [0, 2, 3]], 0) and view == scene.settings.view
+        assert np.allclose(handle_positions(screen, 0)["Y"], (place[0] + 25, place[1] + 14), atol=1e-3)
+        assert moved[:, 1] @ np.subtract(view.target, view.position) == pytest.approx(0, abs=1e-9)
+
+
+def test_an_xform_of_the_plane_gets_a_third_axis(gl, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    pressed, button, tree_node_ex = [""], imgui.button, imgui.tree_node_ex
+    monkeypatch.setattr(imgui, "button", lambda name, *a: button(name, *a) or name == pressed[0])
+    monkeypatch.setattr(imgui, "tree_node_ex", lambda name, *a: tree_node_ex(name, imgui.TreeNodeFlags_.default_open))
+    scene = load(SCENES / "fern.toml")
+    with window([scene], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
+        frames(screen, 3)
+        a, b, c, d, e, f = scene.settings.xforms[0].affine
+        for name, wanted in (("3D", (a, b, 0, c, d, e, 0, f, 0, 0, 1, 0)), ("Reset", IDENTITY_3D)):
+            pressed[0] = name
+            frames(screen, 1)
+            assert settings(screen).xforms[0].affine == wanted, name
+        assert settings(screen).xforms[1:] == scene.settings.xforms[1:] and "Z" in handle_positions(screen, 0)
+
+
+def test_axes_behind_the_camera_have_no_handles():
+    scene = space_scene(cam_perspective=40.0)
+    transform = WindowTransform.of(scene.settings.view, scene.settings, "up", 1.0, (0, 0, 640, 480))
+    assert transform.to_window((0.0, 0.0, 9.0)) == triangles.NOWHERE
+    assert triangles.hit_test(scene.settings, transform, (2000.0, 2000.0), 0, False, 9.0) is None
+
+
+def test_a_click_selects_the_smallest_of_overlapping_xforms_in_space():
+    flame = replace(space_scene().settings, cam_perspective=0.0)
+    small = tuple(0.1 * v if k % 4 < 3 else v for k, v in enumerate(SPACE[0]))
+    flame = replace(flame, xforms=(*flame.xforms, Xform(small)))
+    transform = WindowTransform.of(flame.view, flame, "up", 1.0, (0, 0, 640, 480))
+    inside = np.mean([transform.to_window(corner) for corner in edit.triangle(flame.xforms[2])[:3]], 0)
+    assert triangles.around(flame, transform, tuple(inside), False) == [2, 0]
+
+
+@pytest.mark.slow
+def test_axes_lie_on_the_pixels_of_their_ends(gpu):
+    """Xforms that map to the ends of one xform's axes: the picture's lit pixels are where the handles are."""
+    flame, size = space_scene().settings, (90, 70)
+    ends = edit.triangle(flame.xforms[0])
+    points = tuple(Xform((0.0, 0.0, 0.0, x, 0.0, 0.0, 0.0, y, 0.0, 0.0, 0.0, z)) for x, y, z in ends)
+    lit = Picture(gpu).draw(replace(flame, xforms=points, palette="white", filter_radius=0.0), size, 0.0).read()[..., 0]
+    where = WindowTransform.of(flame.view, flame, "up", 1.0, (0, 0, *size))
+    wanted = {(int(y), int(x)) for x, y in map(where.to_window, ends)}
+    assert set(zip(*(axis.tolist() for axis in np.nonzero(lit)), strict=True)) == wanted and len(wanted) == 4
+
+
 # ---- the window
 
 
@@ -140,7 +274,8 @@ def test_dragging_a_corner_edits_the_xform_and_compiles_nothing(screen):
     end = (start[0] + 31, start[1] - 17)
     drag(screen, start, end)
     after = settings(screen)
-    wanted = edit.move_corner(before, 0, 1, frame(screen).to_plane(end))
+    o, _, y = edit.triangle(before.xforms[0])
+    wanted = edit.with_triangle(before, 0, (o, frame(screen).to_plane(end), y))
     assert np.allclose(after.xforms[0].affine, wanted.xforms[0].affine, atol=1e-6) and after.view == before.view
     assert after.xforms[1:] == before.xforms[1:]
     finish(screen)
