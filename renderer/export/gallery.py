@@ -9,12 +9,13 @@ from pathlib import Path
 from renderer.errors import InputError, UserError
 from renderer.export.frames import is_of
 from renderer.export.options import ExportOptions
-from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan
+from renderer.export.plan import DEFAULT_SIZE, DENOISED, ExportPlan, load_scene, make_plan
 from renderer.export.render import InterruptHandler
 from renderer.export.run import carry_out
 from renderer.formats.images import read_digest, read_recipe
 from renderer.pictures import make_recipe
 from renderer.plain import Json
+from renderer.records import replace
 from renderer.system import arguments
 from renderer.system.files import resolve
 from renderer.system.outputs import claimed
@@ -34,6 +35,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("names", metavar="SCENE", nargs="*", help=f"some of {', '.join(SCENES)} (default: all)")
     add("-o", "--output", metavar="FOLDER", type=Path, default=Path("gallery"), help="of the pictures (gallery)")
     add("--print", action="store_true", help=f"posters: {PRINT_SIDE} pixels the longer side, 16 bits a channel")
+    add("--denoise", action="store_true", help="denoise what is ray traced and the flames, as export --denoise does")
     add("--samples", type=arguments.positive, metavar="N", help="samples to accumulate (default: from the scene)")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--overwrite", action="store_true", help="draw pictures again that are already done")
@@ -70,13 +72,14 @@ def command(args: argparse.Namespace) -> int:
 def _plan(name: str, args: argparse.Namespace) -> ExportPlan:
     """The export plan of one scene, scaled to the longer side of gallery pictures."""
     output, depth = args.output / f"{name}.png", 16 if args.print else 8
-    wanted = ExportOptions(
+    options = ExportOptions(
         Path(name), output, samples=args.samples, device=args.device, bit_depth=depth, force=args.force
     )
-    size = load_scene(wanted).size or DEFAULT_SIZE
-    factor = (PRINT_SIDE if args.print else WEB_SIDE) / max(size)
-    values = vars(wanted) | {"size": (max(1, round(size[0] * factor)), max(1, round(size[1] * factor)))}
-    return make_plan(ExportOptions(**values))
+    scene = load_scene(options)
+    width, height = scene.size or DEFAULT_SIZE
+    factor = (PRINT_SIDE if args.print else WEB_SIDE) / max(width, height)
+    size = max(1, round(width * factor)), max(1, round(height * factor))
+    return make_plan(replace(options, size=size, denoise=args.denoise and scene.picture in DENOISED), scene)
 
 
 def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
@@ -95,10 +98,10 @@ def _digest(path: Path) -> Json:
 
 
 def _is_done(plan: ExportPlan) -> bool:
-    """True if the file holds this picture: the same scene, size and number of samples."""
+    """True if the file holds this picture: the same scene, size and number of samples, denoised or not."""
     try:
         recipe = read_recipe(plan.output)
     except (InputError, UserError):  # no such file, or a picture of another program
         return False
-    facts: Json = dict(size=plan.size, samples=plan.samples, time=plan.time)
+    facts: Json = dict(size=plan.size, samples=plan.samples, time=plan.time) | plan.options.picture_facts()
     return is_of(recipe, make_recipe(plan.scene, resolve(plan.output).parent, **facts))

@@ -29,6 +29,7 @@ from renderer.system.outputs import check_output, check_own, check_suffix, writi
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
 DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
+MAX_DENOISED_PIXELS = 25_000_000  # the gallery's square posters; the filter, its guides and the picture take 6 GB there
 DEFAULT_SIZE = (1280, 720)
 
 
@@ -167,8 +168,8 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
     if scene.picture not in DENOISED:
         allowed = ", ".join(DENOISED)
         raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed are {allowed}")
-    if size[0] * size[1] > MAX_UNTILED_PIXELS:
-        limit = f"the {MAX_UNTILED_PIXELS} that fit in memory"
+    if size[0] * size[1] > MAX_DENOISED_PIXELS:
+        limit = f"the {MAX_DENOISED_PIXELS} that fit in memory"
         raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {limit}")
     denoise.check_installed()
 

@@ -1,11 +1,16 @@
 """`rayfold gallery`: what it draws has recipes that draw the same again, and what is done is not drawn again."""
 
 import json
+import sys
+
+import numpy as np
 
 from renderer.cli import main
-from renderer.export.gallery import SCENES, WEB_SIDE
-from renderer.formats.images import read_recipe, read_samples
-from renderer.pictures import load
+from renderer.export import gallery as command
+from renderer.export.gallery import PRINT_SIDE, SCENES, WEB_SIDE
+from renderer.formats.images import read_recipe, read_samples, write_png
+from renderer.images import denoise
+from renderer.pictures import load, make_recipe
 
 
 def gallery(capsys, *words, code=0):
@@ -26,6 +31,36 @@ def test_pictures_are_drawn_once_and_verified(tmp_path, capsys):
     (tmp_path / "g" / "julia.png").write_bytes(b"")
     assert [row["seconds"] > 0 for row in gallery(capsys, *words)] == [False, True]
     assert main(["verify", str(tmp_path / "g" / "julia.png"), "--device", "cpu"]) == 0
+
+
+def test_what_has_guides_is_denoised_and_drawn_anew_where_it_was_not(tmp_path, monkeypatch, capsys):
+    drawn = []
+
+    def write(plan, *_, **__):
+        """Writes a picture of the plan's recipe as render.write() does, of one pixel."""
+        recipe = make_recipe(plan.scene, plan.output.parent, size=plan.size, samples=7, time=plan.time)
+        recipe |= {"denoise": True} if plan.job().denoise else {}
+        write_png(plan.output, np.zeros((1, 1, 3), "u1"), recipe)
+        assert max(plan.size) == PRINT_SIDE
+        drawn.append((plan.scene.path.stem, plan.job().denoise))
+        return 7, "none", {}, True
+
+    monkeypatch.setattr(command, "carry_out", write)
+    monkeypatch.setattr(denoise, "check_installed", lambda: None)
+    options = ["cornell", "mandelbrot", "-o", tmp_path, "--print"]
+    for more, found in (
+        (["--denoise"], [("cornell", True), ("mandelbrot", False)]),
+        (["--denoise"], []),
+        ([], [("cornell", False)]),
+    ):
+        drawn.clear()
+        gallery(capsys, *options, *more)
+        assert drawn == found
+
+
+def test_without_the_denoiser_its_package_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyoidn", None)
+    assert "install pyoidn" in gallery(capsys, "cornell", "-o", tmp_path, "--denoise", code=4).err
 
 
 def test_every_scene_of_it_is_bundled_and_has_a_shape():
