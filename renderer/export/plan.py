@@ -166,11 +166,9 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
     if options.farm:
         raise UserError("--denoise: not together with --farm, whose workers draw only parts")
     if scene.picture not in DENOISED:
-        allowed = ", ".join(DENOISED)
-        raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed are {allowed}")
+        raise UserError(f"--denoise: a {scene.picture} picture has no guides; allowed are {', '.join(DENOISED)}")
     if size[0] * size[1] > MAX_DENOISED_PIXELS:
-        limit = f"the {MAX_DENOISED_PIXELS} that fit in memory"
-        raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {limit}")
+        raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {MAX_DENOISED_PIXELS}")
     denoise.check_installed()
 
 

@@ -27,6 +27,7 @@ from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.light_passes import pass_bytes, pass_floats, read_passes
 from renderer.raytracing.lights import light_picks
+from renderer.raytracing.lights.caustic_balls import caustics_hint
 from renderer.raytracing.lights.guiding import train_guide
 from renderer.raytracing.lights.guiding_hint import guiding_hint
 from renderer.raytracing.lights.light_buffer import LightSampler
@@ -509,11 +510,12 @@ class Picture(AccumulatingPicture[Settings]):
         return {"samples": samples, "primitives": self._geometry.primitive_count, "schedule": schedule, **counts}
 
     def hints(self) -> list[str]:
-        """Advice to guide paths by photons; the light that a noise threshold and max_depth may have cost."""
+        """Advice on caustics and photons; the light that a noise threshold and max_depth may have cost."""
         if self._drawn is None:
             return []
         guiding = guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
-        return [hint for hint in (guiding, self._lost_light(), self._cut_light()) if hint]
+        found = guiding or caustics_hint(self._settings), self._lost_light(), self._cut_light()
+        return [hint for hint in found if hint]
 
     def _cut_light(self) -> str:
         """A sentence on the light of paths that max_depth ended, where that is MIN_CUT of the picture's light.

@@ -480,7 +480,8 @@ class Settings(PictureSettings):
         if not 0 < balls <= MAX_CAUSTIC_BALLS:
             raise ValueError(
                 f"caustics is true with {balls} balls; it needs 1 to {MAX_CAUSTIC_BALLS} spheres without a name, of a "
-                "mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps"
+                "mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps; other shapes take "
+                "guiding_photons"
             )
 
     def _check_shadow_catchers(self) -> None:

@@ -110,7 +110,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
 #if CAUSTICS
-            if (chain_sampled(params, *path, s, hit, cosine, SCENE_ARGS)) m.emission = m.emission * 0.0f;
+            m.emission = m.emission * (1.0f - chain_weight_of_hit(params, *path, s, hit, cosine, SCENE_ARGS));
 #endif
         }
         add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 MAX_CAUSTIC_BALLS = 64  # a path samples one of them at each surface
-LARGE = 0.2  # steradians of a lamp from a ball's center: paths find its caustics sooner than chains pay
+# Steradians of a lamp, seen from a ball's center, from which on paths find its caustics sooner than chains pay: glass
+# focuses the lamp, a mirror shows it small.
+LARGE = {"glass": 0.02, "mirror": 0.2}
 
 
 def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
@@ -16,28 +18,37 @@ def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
 
     These are spheres without a name, of smooth glass denser than its surroundings or of a mirror, without maps.
     """
-    if not settings.caustics:
-        return []
     materials = {material.name: material for material in settings.materials}
     pairs = [(sphere, materials[sphere.material]) for sphere in settings.spheres if not sphere.name]
-    return [(sphere, material) for sphere, material in pairs if _throws_caustics(material)]
+    return [pair for pair in pairs if settings.caustics and _throws_caustics(pair[1])]
 
 
 def _throws_caustics(material: Any) -> bool:
-    if material.has_maps or any(material.emission) or material.alpha < 1 or material.attenuation_distance:
-        return False
-    return bool(material.kind == "mirror" or (material.kind == "glass" and not material.roughness and material.ior > 1))
+    has_more = material.has_maps or any(material.emission) or material.alpha < 1 or material.attenuation_distance
+    is_smooth_glass = material.kind == "glass" and not material.roughness and material.ior > 1
+    return not has_more and (material.kind == "mirror" or is_smooth_glass)
 
 
-def _sees_small_lamp(settings: Any, center: tuple[float, float, float]) -> bool:
-    """True if a lamp fills less than LARGE seen from a point, or one that is neither a sphere nor a quad may exist."""
+def _sees_small_lamp(settings: Any, center: tuple[float, float, float], large: float) -> bool:
+    """True if a lamp that chains reach fills less than `large` seen from a point, or has a size that is not known."""
     lamps = {material.name for material in settings.materials if any(material.emission)}
     found = [(np.array(s.center), np.pi * s.radius**2) for s in settings.spheres if s.material in lamps]
     for a, b, c, d in (np.array(quad.corners) for quad in settings.quads if quad.material in lamps):
         found.append(((a + b + c + d) / 4, np.linalg.norm(np.cross(c - a, d - b)) / 2))
-    names = ("point_lights", "suns", "meshes", "models", "solids", "procedural")
-    is_small = (area < LARGE * ((middle - center) ** 2).sum() for middle, area in found)
-    return any(is_small) or any(getattr(settings, name) for name in names)
+    is_small = (area < large * ((middle - center) ** 2).sum() for middle, area in found)
+    shapes = (*settings.meshes, *settings.solids, *settings.procedural)
+    delta = settings.point_lights or settings.models or any(not sun.angle_degrees for sun in settings.suns)
+    return any(is_small) or bool(delta) or any(shape.material in lamps for shape in shapes)
+
+
+def caustics_hint(settings: Any) -> str:
+    """Returns a sentence on the shapes of glass or a mirror whose caustics are not sampled though the setting is on."""
+    casters = {m.name for m in settings.materials if m.kind in LARGE or m.kind == "principled" and m.transmission}
+    shapes = (*settings.spheres, *settings.quads, *settings.meshes, *settings.solids, *settings.procedural)
+    others = sum(shape.material in casters for shape in shapes) - len(ball_rows(settings)) // 2
+    text = "caustics samples those of smooth spheres by lamps that are small; paths find those of"
+    text += f" {others} other shapes of glass or mirrors by chance: --set guiding_photons=25000 leads them there"
+    return text if settings.caustics and others else ""
 
 
 def ball_rows(settings: Any) -> np.ndarray:
@@ -48,6 +59,6 @@ def ball_rows(settings: Any) -> np.ndarray:
     rows = [
         ((*sphere.center, sphere.radius), (*material.color, material.ior if material.kind == "glass" else 0.0))
         for sphere, material in caustic_balls(settings)
-        if _sees_small_lamp(settings, sphere.center)
+        if _sees_small_lamp(settings, sphere.center, LARGE[material.kind])
     ]
     return np.array(rows, "f4").reshape(-1, 4)

@@ -1,9 +1,8 @@
 // Caustics of balls: next-event estimation of a light through a ball of smooth glass, by two refractions, or off a
 // ball, by one reflection. It is manifold next-event estimation (J. Hanika, M. Droske and L. Fascione 2015) where the
 // manifold is known: a ray keeps its distance to the ball's center, so that the points where it meets the ball follow
-// from one angle, all solutions are found, and the estimate is unbiased. Where the ball focuses a lamp so much that it
-// fills FOCUS of the directions, and for all other paths, BSDF sampling finds the light: of each path the same
-// function, is_focused, decides which of the two counts.
+// from one angle, all solutions are found, and the estimate is unbiased. BSDF sampling finds the same light by chance,
+// often where the ball focuses a lamp: chain_weight is the MIS weight of the two (E. Veach 1997).
 //
 // A chain lies in the plane of the surface point x, the ball's center and the light's point y; t is its angle of
 // incidence at `first`:
@@ -14,6 +13,7 @@
 //     bits 12 to 17   the ball
 //     bit 18          CHAIN_REFLECTS: the chain is a reflection
 //     bit 19          CHAIN_DONE: the ray has left the ball
+//     bits 20 to 23   pdf_number() of the BSDF at x, at most 14: floats hold all integers up to 2^24
 // A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_balls.py): center, radius | color,
 // index of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
 #include "raytracing/path.h"
@@ -25,65 +25,90 @@
 #define CHAIN -4.0f
 #define CHAIN_REFLECTS (1 << 18)
 #define CHAIN_DONE (1 << 19)
-#define FOCUS 0.5f  // steradians
+#define GLASS_REFLECTS 0.25f  // probability of a reflection off glass, which is dim
+// The inverse of the probability with which add_caustic solves a chain of a ball.
+#define CHAIN_COUNT(glass, refracts) \
+    ((float)BALL_COUNT * ((refracts) || !((glass).w > 0.0f) ? 1.0f : 1.0f / GLASS_REFLECTS))
 #define CAUSTIC_PURPOSE 0x20000u  // of volume_stream
-#define FAR_AWAY 1e15f  // stands for the distance of a sun, in radii
 
-// A chain between two points outside of a ball: their distances to its center, in radii, and the index of refraction; 0
-// for a reflection.
+// A chain between two points outside of a ball: the inverses of their distances to its center, in radii, and of the
+// index of refraction; 0 for a reflection.
 typedef struct {
-    float x, y, ior;
+    float x, y, n;
 } Chain;
 
-DEVICE float arc_sine(float sine) { return angle_of(sine, sqrt(max_nnan(fma(-sine, sine, 1.0f), 0.0f))); }
+// The angle at the center that a ray sweeps from one point to the other, less PI for a refraction, and `cosines` times
+// its derivative by the angle of incidence.
+typedef struct {
+    float cosine, sine, rate, cosines;
+} Swept;
 
-// Returns the angle at the center that the ray sweeps from one point to the other, for an angle of incidence t.
-DEVICE float swept_angle(const Chain k, float t) {
-    float sine = sine_of(t), swept = 2.0f * t - arc_sine(sine / k.x) - arc_sine(sine / k.y);
-    return k.ior > 0.0f ? swept + PI - 2.0f * arc_sine(sine / k.ior) : swept;
+// (cos, sin) of an angle from 0 to PI / 2.
+DEVICE Pair quarter_circle(float t) {
+    Pair middle = point_near_0(t / PI);  // of t / 2
+    return pair(fma(-2.0f * middle.y, middle.y, 1.0f), 2.0f * middle.x * middle.y);
 }
 
-// Returns the derivative of swept_angle. It rises from t = 0 on and is 0 at most once, by u^3 + v^3 <= u + v for u and
-// v up to 1, the inverse distances.
-DEVICE float swept_rate(const Chain k, float t) {
-    Pair cs = circle(t);
-    float s2 = cs.y * cs.y, rate = 2.0f - cs.x / sqrt(fma(k.x, k.x, -s2)) - cs.x / sqrt(fma(k.y, k.y, -s2));
-    return k.ior > 0.0f ? rate - 2.0f * cs.x / sqrt(fma(k.ior, k.ior, -s2)) : rate;
+DEVICE float cosine_by(float sine) { return sqrt(max_nnan(fma(-sine, sine, 1.0f), 0.0f)); }
+DEVICE float arc_sine(float sine) { return angle_of(sine, cosine_by(sine)); }
+
+// Returns what the ray sweeps for an angle of incidence t: 2 t - arc_sine(s x) - arc_sine(s y) - 2 arc_sine(s n) of its
+// sine s, as a product of complex numbers. From t = 0 on, the rate rises and is 0 at most once, by u^3 + v^3 <= u + v for
+// u and v up to 1.
+DEVICE Swept sweep(const Chain k, Pair t) {
+    float x = t.y * k.x, y = t.y * k.y, n = t.y * k.n;
+    float cosine_x = cosine_by(x), cosine_y = cosine_by(y), cosine_n = cosine_by(n);
+    float a = fma(t.x, cosine_n, t.y * n), b = fma(t.y, cosine_n, -t.x * n);
+    float c = fma(a, a, -b * b), d = 2.0f * a * b;
+    a = fma(cosine_x, cosine_y, -x * y);
+    b = fma(x, cosine_y, cosine_x * y);
+    Swept swept = {fma(c, a, d * b), fma(d, a, -c * b), 0.0f, cosine_x * cosine_y * cosine_n};
+    float sum = fma(cosine_n, fma(k.x, cosine_y, k.y * cosine_x), 2.0f * k.n * cosine_x * cosine_y);
+    swept.rate = fma(-t.x, sum, 2.0f * swept.cosines);
+    return swept;
 }
 
-// Returns t in low ... high with the given swept angle, which `swept_angle - swept` crosses there once, rising or falling.
-DEVICE float solve_chain(const Chain k, float swept, bool rises, float low, float high) {
-    float t = 0.5f * (low + high);
+// Returns t in low ... high at which the swept angle is the one of a unit vector, which it crosses there once, rising or
+// falling; t: the first guess.
+DEVICE float solve_chain(const Chain k, Pair target, bool rises, float low, float high, float t) {
     NO_UNROLL
     for (int i = 0; i < 24; i++) {
-        float difference = swept_angle(k, t) - swept;
-        bool is_low = (difference < 0.0f) == rises;
+        Swept swept = sweep(k, quarter_circle(t));
+        float sine = fma(swept.sine, target.x, -swept.cosine * target.y);  // of the difference
+        float one_plus_cosine = fma(swept.cosine, target.x, fma(swept.sine, target.y, 1.0f));
+        bool is_low = (sine < 0.0f) == rises;
         low = is_low ? t : low;
         high = is_low ? high : t;
-        float next = t - difference / swept_rate(k, t);  // Newton's step, or the middle
-        if (!(next > low && next < high)) next = 0.5f * (low + high);
-        if (fabs(next - t) < 1e-4f) return next;  // its error is about the square of the step
-        t = next;
+        // Newton's step, by twice the tangent of half the difference, or the middle
+        float step = 2.0f * sine * swept.cosines / (one_plus_cosine * swept.rate);
+        if (fabs(step) < 3e-4f) return clamp(t - step, low, high);  // the error is about the step's square
+        t = t - step > low && t - step < high ? t - step : 0.5f * (low + high);
     }
     return t;
 }
 
 // A distance to the center, in radii, as an integer of 12 bits in steps of 1 / 128 of its logarithm; and the inverse.
 DEVICE int distance_number(float x) { return clamp((int)(logarithm_of(x) * 128.0f), 0, 4095); }
-DEVICE float numbered_distance(int number) { return max_nnan(exponential_of((float)number / 128.0f), 1.0001f); }
+DEVICE float inverse_distance(int number) { return min_nnan(exponential_of((float)number / -128.0f), 0.9999f); }
 
 // Returns d(solid angle at x) / d(solid angle at the ball's center) of the same piece of the light.
 DEVICE float chain_spread(const Chain k, float t) {
-    Pair cs = circle(t);
-    float sine_x = cs.y / k.x, sine_y = cs.y / k.y, turned = fabs(sine_of(swept_angle(k, t)) * swept_rate(k, t));
-    return cs.x * cs.y / (k.x * k.x * turned * sqrt(fma(-sine_x, sine_x, 1.0f) * fma(-sine_y, sine_y, 1.0f)));
+    Pair cs = quarter_circle(t);
+    Swept swept = sweep(k, cs);
+    return cs.x * cs.y * k.x * k.x * cosine_by(cs.y * k.n) / fabs(swept.sine * swept.rate);
 }
 
-// True if BSDF sampling, not add_caustic, samples a lamp by a chain. `number` replaces k.x; `scale` is the lamp's over
-// chain_spread.
-DEVICE bool is_focused(Chain k, int number, float t, float scale) {
-    k.x = numbered_distance(number);
-    return !(chain_spread(k, t) * scale < FOCUS);
+// The BSDF's pdf in powers of two from 2^-8 to 2^6, in bits 20 to 23; and the inverse.
+DEVICE int pdf_number(float pdf) { return clamp((int)(as_uint(pdf) >> 23) - 119, 0, 14) << 20; }
+DEVICE float numbered_pdf(int number) { return 1.5f * as_float(((uint)(number >> 20) + 119u) << 23); }
+
+// Returns the MIS weight (power heuristic) of add_caustic for a chain to a lamp. `number` is pdf_number() and
+// distance_number(), which replaces k.x; `scale` the lamp's cosine over its pdf: the pdf of the chain's direction at x
+// is 1 / (chain_spread() * scale). Both strategies pass the same numbers, so that their weights sum to 1.
+DEVICE float chain_weight(Chain k, int number, float t, float scale) {
+    k.x = inverse_distance(number & 4095);
+    float ratio = numbered_pdf(number) * chain_spread(k, t) * scale;
+    return ratio < 1e18f ? 1.0f / fma(ratio, ratio, 1.0f) : 0.0f;
 }
 
 // True if the segment between two points is free, without 1 / 10,000 of its length at both ends.
@@ -100,26 +125,6 @@ DEVICE bool outside_media(float4 throughput, float4 radiance) {
     return fabs(throughput.w - 1.0f) < 1e-4f && medium_number(radiance) == 0u;
 }
 
-// Returns the cosine, at the center of a spherical lamp, beyond which its surface does not see a ball; below 0.
-DEVICE float last_cosine(const Primitive p, float4 ball) {
-    float3 to_lamp = xyz(p.v0) - xyz(ball);
-    return -min_nnan((ball.w + p.edge2.w) / sqrt(dot_fma(to_lamp, to_lamp)), 1.0f);
-}
-
-// Returns the pdf with which add_caustic samples a point of a lamp, per solid angle that the center of the ball sees
-// across the ray; 0 for points that it does not sample. `area_pdf`: pdf_per_area of the lamp.
-DEVICE float chain_light_pdf(const Primitive p, float3 point, float4 ball, float area_pdf) {
-    float3 to_ball = xyz(ball) - point, normal = primitive_normal(p, point);
-    if (SPHERES && p.edge2.w > 0.0f) {
-        float last = last_cosine(p, ball), width = 1.0f - last;
-        float z = dot_fma(normal, normalize_fma(xyz(ball) - xyz(p.v0)));
-        bool is_sampled = one_minus_cos_max(xyz(p.v0), p.edge2.w, xyz(ball)) > 0.0f;
-        area_pdf *= is_sampled ? 4.0f * max_nnan(z - last, 0.0f) / (width * width) : 0.0f;
-    } else if (!(dot_fma(normal, to_ball) > 0.0f))
-        return 0.0f;
-    return area_pdf * dot_fma(to_ball, to_ball);
-}
-
 // A point of a light and its normal, as a ball sees it: `light` from the ball's center.
 typedef struct {
     LightSample light;
@@ -129,48 +134,36 @@ typedef struct {
 #define IS_AREA(end) ((end).light.light_id >= 0)
 #define IS_SUN(end) (!((end).light.distance < FLT_MAX))
 
-// Samples a light for the chains by way of a ball. False without one: paths find by chance sun discs, the environment,
-// lamps of instances and triangles whose back faces the ball's center.
-DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sampler, uint dimension,
-                             RandomStream *stream, SCENE_PARAMS, ChainEnd *end) {
-    float3 center = xyz(ball);
+// Samples a light, as the center of a ball sees it, for the chains by way of the ball; of a lamp, pdf is then the one
+// across the ray. False without one: paths find by chance sun discs, the environment, lamps of instances and what of a
+// lamp does not face the ball's center.
+DEVICE bool sample_chain_end(const LaunchParams params, float3 center, Sampler sampler, uint dimension, SCENE_PARAMS,
+                             ChainEnd *end) {
     LightSample *light = &end->light;
     if (!sample_light(params, center, SCENE_ARGS, sampler, dimension, light)) return false;
     end->point = madd(light->direction, IS_SUN(*end) ? 0.0f : light->distance, center);
     if (!IS_AREA(*end)) return light->is_delta && light->pdf > 0.0f;
     if (light->light_id >= INSTANCED_LIGHT) return false;
-    Primitive p = primitive_at(primitives, light->light_id);
-    float cone = SPHERES ? one_minus_cos_max(xyz(p.v0), p.edge2.w, center) : 0.0f;
-    float area_pdf = light->pdf * -dot_fma(primitive_normal(p, end->point), light->direction);
-    area_pdf /= light->distance * light->distance;
-    if (SPHERES && p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
-        float u1 = LIGHT_TREE ? next_random(stream) : get_1d(sampler, dimension + 2);  // no light depends on it
-        float last = last_cosine(p, ball), z = fma(1.0f - last, sqrt(u1), last);
-        float sine = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
-        float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
-        float3 away = local_to_world(normalize_fma(center - xyz(p.v0)), sine * phi.x, sine * phi.y, z);
-        end->point = madd(away, p.edge2.w, xyz(p.v0));
-        area_pdf = light->pdf * cone / (2.0f * p.edge2.w * p.edge2.w);
-        light->distance = sqrt(dot_fma(end->point - center, end->point - center));
-        light->direction = (end->point - center) * (1.0f / light->distance);
-    }
-    end->normal = primitive_normal(p, end->point);
-    light->pdf = chain_light_pdf(p, end->point, ball, area_pdf);
+    end->normal = primitive_normal(primitive_at(primitives, light->light_id), end->point);
+    light->pdf *= -dot_fma(end->normal, light->direction);
     light->radiance = light->radiance * light_texture_at(params, SCENE_ARGS, *light, center);
     return light->pdf > 0.0f;
 }
 
-// Returns the angle of incidence at which the swept angle is least.
+// Returns the angle of incidence at which the swept angle is least, by Newton's method for its cosine.
 DEVICE float turning_angle(const Chain k) {
-    float turn = 0.0f, high = 0.5f * PI;
-    if (!(swept_rate(k, 0.0f) < 0.0f)) return turn;
+    float cosine = 1.0f;
+    if (!(k.x + k.y + 2.0f * k.n > 2.0f)) return 0.0f;
     NO_UNROLL
-    for (int i = 0; i < 16; i++) {
-        float middle = 0.5f * (turn + high), rate = swept_rate(k, middle);
-        turn = rate < 0.0f ? middle : turn;
-        high = rate < 0.0f ? high : middle;
+    for (int i = 0; i < 8; i++) {
+        float s2 = fma(-cosine, cosine, 1.0f);
+        float x = k.x / sqrt(fma(-k.x * k.x, s2, 1.0f)), y = k.y / sqrt(fma(-k.y * k.y, s2, 1.0f));
+        float n = k.n / sqrt(fma(-k.n * k.n, s2, 1.0f)), sum = x + y + 2.0f * n;
+        float step = fma(cosine, sum, -2.0f) / fma(-cosine * cosine, x * x * x + y * y * y + 2.0f * n * n * n, sum);
+        cosine = clamp(cosine - step, 1e-4f, 1.0f);
+        if (fabs(step) < 1e-6f) break;
     }
-    return turn;
+    return angle_of(cosine_by(cosine), cosine);
 }
 
 // Adds the light of one chain, of an angle of incidence t, from the surface s by way of a ball to a point of a light. Its
@@ -179,22 +172,26 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
                       float4 ball, float4 glass, float3 axis, float3 up, const ChainEnd end, Path *path, SCENE_PARAMS) {
     float3 center = xyz(ball);
     float radius = ball.w, time = path->origin.w;
-    bool refracts = k.ior > 0.0f;
-    Pair cs = circle(t);
-    float sine_x = cs.y / k.x, cosine_x = sqrt(fma(-sine_x, sine_x, 1.0f));
-    float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = sqrt(fma(-sine_t, sine_t, 1.0f));
+    bool refracts = k.n > 0.0f;
+    Pair cs = quarter_circle(t);
+    float sine_x = cs.y * k.x, cosine_x = cosine_by(sine_x);
+    float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = cosine_by(sine_t);
     float c1 = fma(cs.x, cosine_x, cs.y * sine_x), s1 = fma(cs.y, cosine_x, -cs.x * sine_x);
     float c = refracts ? fma(2.0f * sine_t, sine_t, -1.0f) : 1.0f, sn = refracts ? 2.0f * sine_t * cosine_t : 0.0f;
     float3 first = madd(axis * c1 + up * s1, radius, center);
     float3 last = madd(axis * (c1 * c - s1 * sn) + up * (s1 * c + c1 * sn), radius, center);
-    float scale = 1.0f / end.light.pdf;
-    if (IS_AREA(end)) scale *= dot_fma(end.normal, normalize_fma(last - end.point));
-    if (!(scale > 0.0f) || (IS_AREA(end) && is_focused(k, distance_number(k.x), t, scale))) return;
     float3 direction = normalize_fma(first - s.point);
     float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
+    float scale = CHAIN_COUNT(glass, refracts) / end.light.pdf;
+    if (IS_AREA(end)) {
+        scale *= dot_fma(end.normal, normalize_fma(last - end.point));
+        scale *= chain_weight(k, distance_number(1.0f / k.x) + pdf_number(bsdf.w), t, scale);
+    }
     bool crosses = dot_fma(direction, s.normal) < 0.0f;
     if (crosses) cross_surface(m, s, &throughput, &medium);
-    if (!(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) || !outside_media(throughput, medium)) return;
+    if (!(scale > 0.0f) || !(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) ||
+        !outside_media(throughput, medium))
+        return;
     float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
     float through = 1.0f - fresnel;
     float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel)),
@@ -207,7 +204,7 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     }
 #endif
     float3 value = xyz(bsdf) * weight * factor * xyz(throughput);
-    value = value * (chain_spread(k, t) * scale * (float)BALL_COUNT);
+    value = value * (chain_spread(k, t) * scale);
     float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
     if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
     if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) return;
@@ -226,33 +223,40 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     float4 ball = lights[FIRST_BALL_ROW + 2 * number], glass = lights[FIRST_BALL_ROW + 2 * number + 1];
     float3 to_x = s.point - xyz(ball);
     ChainEnd end;
-    if (depth + 2 >= params.max_depth || !sample_chain_end(params, ball, sampler, dimension, &stream, SCENE_ARGS, &end))
+    if (depth + 2 >= params.max_depth || !sample_chain_end(params, xyz(ball), sampler, dimension, SCENE_ARGS, &end))
         return;
     float distance_x = sqrt(dot_fma(to_x, to_x));
-    Chain k = {distance_x / ball.w, IS_SUN(end) ? FAR_AWAY : end.light.distance / ball.w, glass.w};
+    Chain k = {ball.w / distance_x, IS_SUN(end) ? 0.0f : ball.w / end.light.distance, 0.0f};
     float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, end.light.direction);
     float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, end.light.direction);
-    if (!(k.x > 1.0001f) || !(k.y > 1.0001f) || !(sine_xy > 1e-6f)) return;
+    if (!(k.x < 0.9999f) || !(k.y < 0.9999f) || !(sine_xy > 1e-6f)) return;
     float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
     float swept = angle_of(sine_xy, cosine_xy);
-    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to the angle of
-    // `turn`, above PI - arcs, and up to `most`.
+    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to `least`, above PI - arcs,
+    // at the angle `turn`, and up to `most`.
     bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
-    float arcs = arc_sine(1.0f / k.x) + arc_sine(1.0f / k.y), turn = 0.0f, most = 0.0f, end_t = 0.5f * PI;
-    if (is_glass) most = 2.0f * (PI - arc_sine(1.0f / glass.w)) - arcs;
-    bool is_near = is_glass && swept > PI - arcs;
-    if (is_near) {
-        turn = turning_angle(k);
-        is_near = swept > swept_angle(k, turn);
+    float arcs = arc_sine(k.x) + arc_sine(k.y), turn = 0.0f, least = PI, most = 0.0f, end_t = 0.5f * PI;
+    if (is_glass) {
+        k.n = 1.0f / glass.w;
+        most = 2.0f * (PI - arc_sine(k.n)) - arcs;
+        if (swept > PI - arcs || 2.0f * PI - swept < most) {
+            turn = turning_angle(k);
+            Swept at_turn = sweep(k, quarter_circle(turn));
+            least = PI + angle_of(at_turn.sine, at_turn.cosine);
+        }
     }
     NO_UNROLL
     for (int solution = 0; solution < 4; solution++) {  // two on the near side, one on the far side, the reflection
         bool refracts = solution < 3, far_side = solution == 2;
-        float target = far_side ? 2.0f * PI - swept : swept;
-        if (solution == 0 ? !is_near : refracts ? !(far_side || is_near) || !(target < most) : !(swept < PI - arcs))
-            continue;
-        k.ior = refracts ? glass.w : 0.0f;
-        float t = solve_chain(k, target, solution > 0, solution == 1 ? turn : 0.0f, solution == 0 ? turn : end_t);
+        float target = far_side ? 2.0f * PI - swept : swept, low = solution == 0 || !refracts ? 0.0f : turn;
+        float first = refracts ? least : 0.0f, last = solution == 0 ? PI : refracts ? most : PI - arcs;
+        if (!refracts && glass.w > 0.0f && next_random(&stream) >= GLASS_REFLECTS) continue;
+        if (refracts && !is_glass || !(target > first && target < last)) continue;
+        float high = solution == 0 ? turn : end_t, fraction = (target - first) / (last - first);
+        if (refracts && turn > 0.0f) fraction = solution == 0 ? 1.0f - sqrt(fraction) : sqrt(fraction);
+        k.n = refracts ? 1.0f / glass.w : 0.0f;
+        Pair aim = {refracts ? -cosine_xy : cosine_xy, refracts && !far_side ? -sine_xy : sine_xy};
+        float t = solve_chain(k, aim, solution > 0, low, high, fma(fraction, high - low, low));
         add_chain(params, depth, m, s, k, t, ball, glass, axis, far_side ? -side : side, end, path, SCENE_ARGS);
     }
 }
@@ -273,29 +277,33 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     for (int ball = 0; ball < BALL_COUNT; ball++) {
         float4 sphere = lights[FIRST_BALL_ROW + 2 * ball];
         if (p.edge2.w != sphere.w || p.v0.x != sphere.x || p.v0.y != sphere.y || p.v0.z != sphere.z) continue;
-        if (leaves) return chain >> 12 == ball ? CHAIN - (float)(chain + CHAIN_DONE) : DELTA_PDF;
+        if (leaves) return (chain >> 12 & 63) == ball ? CHAIN - (float)(chain + CHAIN_DONE) : DELTA_PDF;
         float3 to_x = madd(s.ray_direction, -hit.t, s.point) - xyz(sphere);  // path.origin is already on the ball
-        chain = ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / sphere.w);
+        chain = pdf_number(before) | ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / sphere.w);
         return CHAIN - (float)(out.transmits ? chain : chain + CHAIN_REFLECTS + CHAIN_DONE);
     }
     return DELTA_PDF;
 }
 
-// True if add_caustic samples the light at the surface s of an emissive primitive that a path has hit; `cosine` there.
-DEVICE bool chain_sampled(const LaunchParams params, const Path path, const Surface s, const Hit hit, float cosine,
-                          SCENE_PARAMS) {
+// Returns add_caustic's MIS weight of the light at the surface s of an emissive primitive that a path has hit; `cosine`
+// there. 0 where it does not sample that light.
+DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, const Surface s, const Hit hit,
+                                 float cosine, SCENE_PARAMS) {
     int chain = path.direction.w <= CHAIN ? (int)(CHAIN - path.direction.w) : 0;
-    if (chain < CHAIN_DONE) return false;
+    if (!(chain & CHAIN_DONE)) return 0.0f;
 #if INSTANCES
-    if (hit.instance >= 0) return false;
+    if (hit.instance >= 0) return 0.0f;
 #endif
     int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
-    float4 sphere = lights[row];
+    float4 sphere = lights[row], glass = lights[row + 1];
     float3 to_y = s.point - xyz(sphere), across = cross_fma(to_y, xyz(path.direction));
     float distance_y = sqrt(dot_fma(to_y, to_y)), sine = min_nnan(sqrt(dot_fma(across, across)) / sphere.w, 1.0f);
-    Chain k = {0.0f, distance_y / sphere.w, chain & CHAIN_REFLECTS ? 0.0f : lights[row + 1].w};
+    bool refracts = !(chain & CHAIN_REFLECTS);
+    Chain k = {0.0f, sphere.w / distance_y, refracts ? 1.0f / glass.w : 0.0f};
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     float probability = hit_light_probability(params, lights, primitives, hit, xyz(sphere), &p);
-    float pdf = chain_light_pdf(p, s.point, sphere, pdf_per_area(params, p, materials[s.material], probability));
-    return k.y > 1.0001f && pdf > 0.0f && !is_focused(k, chain & 4095, arc_sine(sine), cosine / pdf);
+    float from_center = -dot_fma(geometric_normal(s), to_y) / distance_y, pdf = from_center;
+    pdf *= area_light_pdf(params, p, materials[s.material], probability, xyz(sphere), distance_y, from_center);
+    if (!(k.y < 0.9999f) || !(from_center > 0.0f)) return 0.0f;
+    return chain_weight(k, chain, arc_sine(sine), cosine * CHAIN_COUNT(glass, refracts) / pdf);
 }

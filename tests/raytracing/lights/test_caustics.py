@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from renderer.gpu.cuda import nvrtc
-from renderer.gpu.kernel_source import preprocess
+from renderer.gpu.kernel_source import GeneratedSource, preprocess
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.kernels import compile_constants, kernel_source
-from renderer.raytracing.lights.caustic_balls import ball_rows
+from renderer.raytracing.lights.caustic_balls import ball_rows, caustics_hint
 from renderer.raytracing.lights.light_buffer import LightSampler
-from renderer.raytracing.settings import Fog, Material, PointLight, Quad, Settings, Sphere, Sun
+from renderer.raytracing.settings import Fog, Material, MeshShape, PointLight, Quad, Settings, Sphere, Sun
+from renderer.raytracing.solids import Solid
 from renderer.scene.cameras import Camera
 
 SIZE = (24, 16)
@@ -23,11 +24,11 @@ def scene(**changes):
     """A lamp, a ball of glass and one that mirrors, over a floor, which alone is seen."""
     materials = (
         Material("white", color=(0.7, 0.7, 0.7)),
-        Material("lamp", "emitter", emission=(60.0, 50.0, 40.0)),
+        Material("lamp", "emitter", emission=(260.0, 217.0, 174.0)),
         Material("glass", "glass", color=(0.9, 1.0, 0.9), ior=1.5),
         Material("silver", "mirror", color=(0.9, 0.8, 0.7)),
     )
-    spheres = (Sphere("lamp", (-0.6, 2.2, 0.0), 0.25), Sphere("glass", (0.1, 0.8, 0.2), 0.35),
+    spheres = (Sphere("lamp", (-0.6, 2.2, 0.0), 0.12), Sphere("glass", (0.1, 0.8, 0.2), 0.35),
                Sphere("silver", (1.0, 0.8, -0.5), 0.3))  # fmt: skip
     view = Camera((0.5, 0.6, 0.8), (0.5, 0.0, 0.1), fov_degrees=70.0)
     return replace(Settings(view=view, max_depth=8, materials=materials, spheres=spheres, quads=(FLOOR,)), **changes)
@@ -50,16 +51,68 @@ def check_same_light(ours, plain):
 
 
 @pytest.mark.slow
-def test_chains_add_the_light_that_paths_find_by_chance(device):
-    ours, _ = batches(device, scene(caustics=True), 12, 128)
-    plain, _ = batches(device, scene(), 12, 512)
+@pytest.mark.parametrize("floor", [{}, {"kind": "conductor", "roughness": 0.5}])
+def test_chains_add_the_light_that_paths_find_by_chance(device, floor):
+    """On a rough metal the MIS weights of chains follow a BSDF whose pdf spans many powers of two."""
+    materials = (replace(scene().materials[0], **floor), *scene().materials[1:])
+    ours, _ = batches(device, scene(caustics=True, materials=materials), 12, 128)
+    plain, _ = batches(device, scene(materials=materials), 12, 512)
     check_same_light(ours, plain)
+
+
+PROBE = """
+KERNEL probe(GLOBAL const float4 *chains, GLOBAL float4 *out) {
+    uint i = thread_index();
+    Chain k = {chains[i].x, chains[i].y, chains[i].z};
+    Swept at = sweep(k, quarter_circle(chains[i].w));
+    float turn = turning_angle(k), t = chains[i].w;
+    Pair target = {at.cosine, at.sine};
+    bool rises = t > turn;
+    float low = rises ? turn : 0.0f, high = rises ? 0.5f * PI : turn;
+    float found = solve_chain(k, target, rises, low, high, 0.5f * (low + high));
+    out[i] = make_float4(found, turn, chain_spread(k, t), angle_of(at.sine, at.cosine));
+}
+"""
+
+
+@pytest.mark.slow
+def test_chains_are_those_of_snell_in_the_plane(device, rng):
+    """Angles, turning points and spreads by rays that NumPy refracts or reflects at a circle, and by differences."""
+    count = 4096
+    n = np.where(np.arange(count) % 3, rng.uniform(1.1, 2.5, count), np.inf)  # infinite: a reflection
+    x, y, t = rng.uniform(1.02, 6, count), rng.uniform(1.5, 9, count), rng.uniform(0.02, 1.5, count)
+
+    def swept(t):
+        """The angle from the point at distance x to the point at distance y about the center of the unit circle."""
+        sine = np.sin(t)
+        inside = np.where(np.isinf(n), 0.0, np.pi - 2 * np.arcsin(sine / n))  # Snell's law, an isosceles triangle
+        to_x, to_y = (t - np.arcsin(sine / distance) for distance in (x, y))  # the triangle's angle at the center
+        return to_x + inside + to_y
+
+    constants = compile_constants(scene(caustics=True, schedule="megakernel"), True) | LightSampler.usual_constants
+    source = GeneratedSource("raytrace", kernel_source().text + PROBE)
+    kernel, out = device.kernel(source, "probe", group_size=64, **constants), device.buffer((count, 4))
+    kernel(count, device.buffer((count, 4)).write(np.stack([1 / x, 1 / y, 1 / n, t], 1).astype("f4")), out)
+    found, turn, spread, angle = out.read().astype("f8").T
+    beyond = np.where(np.isinf(n), 0.0, np.pi)
+    assert np.abs(np.angle(np.exp(1j * (swept(t) - beyond - angle)))).max() < 1e-5
+    grid = np.linspace(0, np.pi / 2, 4001)[1:-1, None]
+    assert np.abs(grid[swept(grid).argmin(0), 0] - turn).max() < 1e-3
+    clear = np.abs(t - turn) > 0.02  # beside a fold the angle is a square root of what float32 resolves
+    assert np.abs(found - t)[clear].max() < 1e-4
+    step = 1e-5
+    rate = (swept(t + step) - swept(t - step)) / (2 * step)
+    alpha = np.arcsin(np.sin(t) / x)  # at x, between the ray and the center
+    alpha_rate = np.cos(t) / np.sqrt(x**2 - np.sin(t) ** 2)
+    # The lengths of the chord at x and y drop out: solid angles sin(a) da, the other end seen along its own ray.
+    wanted = np.sin(alpha) * alpha_rate / np.abs(np.sin(swept(t)) * rate) / np.cos(np.arcsin(np.sin(t) / y))
+    assert np.abs(spread / wanted - 1)[clear].max() < 0.01
 
 
 @pytest.mark.slow
 def test_a_mirror_has_a_tenth_of_the_variance_and_the_same_light(device):
     mirrors = scene(
-        spheres=(Sphere("lamp", (-0.6, 2.2, 0.0), 0.25), Sphere("silver", (0.1, 0.6, 0.2), 0.4)), max_depth=3
+        spheres=(Sphere("lamp", (-0.6, 2.2, 0.0), 0.12), Sphere("silver", (0.1, 0.6, 0.2), 0.4)), max_depth=3
     )
     ours = batches(device, replace(mirrors, caustics=True), 8, 64)[0]
     plain = batches(device, mirrors, 8, 256)[0]
@@ -112,17 +165,36 @@ def test_balls_are_smooth_glass_and_mirrors():
     assert compile_constants(scene(schedule="wavefront"), True)["CAUSTICS"] == 0
 
 
-def test_paths_alone_find_the_caustics_of_large_lamps():
-    """At a distance of 1 a lamp of radius 0.2 fills 0.13 steradians, one of 0.3 0.28, as do squares of that area."""
-    ball, square = Sphere("glass", (0.0, 0.0, 0.0), 0.2), np.array([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
-    for radius, is_sampled in ((0.2, True), (0.3, False)):
+@pytest.mark.parametrize(("material", "small", "large"), [("glass", 0.07, 0.09), ("silver", 0.2, 0.3)])
+def test_paths_alone_find_the_caustics_of_large_lamps(material, small, large):
+    """At a distance of 1 such lamps fill 0.015, 0.025, 0.13 and 0.28 steradians, as do squares of that area."""
+    ball, square = Sphere(material, (0.0, 0.0, 0.0), 0.2), np.array([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
+    for radius, is_sampled in ((small, True), (large, False)):
         side = np.sqrt(np.pi) / 2 * radius
         quad = Quad("lamp", tuple(map(tuple, (square * side + (0, 1, 0)).tolist())))
         by_sphere = scene(caustics=True, spheres=(ball, Sphere("lamp", (0.0, 1.0, 0.0), radius)))
         by_quad = scene(caustics=True, spheres=(ball,), quads=(FLOOR, quad))
         assert [len(ball_rows(settings)) for settings in (by_sphere, by_quad)] == [2 * is_sampled] * 2
         assert compile_constants(replace(by_quad, schedule="wavefront"), True)["CAUSTICS"] == is_sampled
-    assert len(ball_rows(replace(by_quad, point_lights=(PointLight(),))))
+        assert ("paths find those of 1 other shapes" in caustics_hint(by_quad)) != is_sampled
+    for changes, is_sampled in (
+        ({"point_lights": (PointLight(),)}, True),
+        ({"suns": (Sun(angle_degrees=0.0),)}, True),
+        ({"suns": (Sun(),)}, False),  # paths find its disc
+        ({"solids": (Solid("white", "box"),)}, False),
+        ({"solids": (Solid("lamp", "box"),)}, True),
+    ):
+        assert len(ball_rows(replace(by_quad, **changes))) == 2 * is_sampled
+
+
+def test_shapes_whose_caustics_are_not_sampled_are_told_of():
+    """Spheres alone have chains: of a mesh, a solid and rough glass, and of these alone, the user hears."""
+    assert not caustics_hint(scene(caustics=True)) and not caustics_hint(scene(solids=(Solid("glass", "box"),)))
+    more = (Material("frosted", "glass", roughness=0.3), Material("pane", "principled", transmission=1.0))
+    full = scene(caustics=True, materials=(*scene().materials, *more), solids=(Solid("pane", "box"),))
+    full = replace(full, spheres=(*full.spheres, Sphere("frosted", (0.0, 0.5, -1.0), 0.2)),
+                   meshes=(MeshShape("glass", "vase.obj"),))  # fmt: skip
+    assert "those of 3 other shapes of glass or mirrors by chance: --set guiding_photons" in caustics_hint(full)
 
 
 @pytest.mark.parametrize(
