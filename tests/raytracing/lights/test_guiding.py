@@ -267,16 +267,17 @@ def test_photons_lower_the_variance_of_light_through_glass(picture, rng):
 
 @pytest.mark.slow
 def test_pixels_that_stop_at_a_noise_threshold_keep_their_mean_with_photons(picture):
-    """And without them stop before any of their paths has found the lamp."""
-    means = {}
-    for photon_count, threshold in ((25000, 0.0), (25000, 0.1), (0, 0.1)):
+    """Half of the blocks are quiet after 256 samples; without photons all wait, or the picture tells of lost light."""
+    means, size = {}, (48, 32)
+    for photon_count, threshold in ((25000, 0.0), (25000, 0.2), (0, 0.2)):
         scene = lamp_in_glass(guiding_photons=photon_count, noise_threshold=threshold, seed=5)
-        means[photon_count, threshold] = render(picture, scene, (32, 24), 1024).mean()
+        means[photon_count, threshold] = render(picture, scene, size, 1024).mean()
         if photon_count and threshold:
-            taken = picture.layers(scene, (32, 24))["samples"]
-            assert taken.min() <= 512 < taken.mean() < 1000
-    assert means[25000, 0.1] == pytest.approx(means[25000, 0.0], rel=0.04)
-    assert means[0, 0.1] < 0.8 * means[25000, 0.0]
+            taken = picture.layers(scene, size)["samples"]
+            assert 256 <= taken.min() <= 512 < taken.mean() < 900
+    assert means[25000, 0.2] == pytest.approx(means[25000, 0.0], rel=0.04)
+    is_told = any("noise threshold" in hint for hint in picture.hints())
+    assert is_told or means[0, 0.2] == pytest.approx(means[25000, 0.0], rel=0.04)
 
 
 @pytest.mark.slow
