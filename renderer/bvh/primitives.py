@@ -4,6 +4,8 @@ A triangle is a vertex and two edges, a sphere a center and a radius above 0; sh
 raytracing/shapes.py and the generators of scenes make them; build.py and instances.py build BVHs over them.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 
 # Three fields of four words, 48 bytes. The first three words of a field are floats, a vector; the fourth words are:
@@ -168,6 +170,21 @@ def half_area(size: np.ndarray) -> np.ndarray:
     """Returns half the surface areas (...) of boxes of these sizes (3, ...)."""
     area: np.ndarray = size[0] * size[1] + size[1] * size[2] + size[2] * size[0]
     return area
+
+
+def triangle_distances(sides: Iterable[np.ndarray], origin: np.ndarray, direction: np.ndarray) -> list[np.ndarray]:
+    """Returns the distances (m,) of triangles along a ray, infinite without a hit, and True for fronts (m,).
+
+    `sides`: first corners and the edges from there to the second and third, (m, 3) float64 each. Source: T. Moeller and
+    B. Trumbore 1997.
+    """
+    corner, edge1, edge2 = sides
+    p, s = np.cross(direction, edge2), origin - corner
+    q = np.cross(s, edge1)
+    with np.errstate(all="ignore"):
+        inverse = 1 / (edge1 * p).sum(1)
+        u, v, t = (s * p).sum(1) * inverse, (q @ direction) * inverse, (edge2 * q).sum(1) * inverse
+        return [np.where((u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0), t, np.inf), inverse > 0]
 
 
 def areas(primitives: np.ndarray) -> np.ndarray:

@@ -292,7 +292,6 @@ def print_plan(plan: ExportPlan) -> int:
     """Print the plan and an estimate of its memory, for --dry-run."""
     options, (width, height) = plan.options, plan.size
     untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles
-    film = render.MAX_UNTILED_PIXELS if untiled else 4 << 20  # pixels in memory
     picture, settings = picture_class(plan.scene.picture), plan.job().settings()
     tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
     facts = {
@@ -301,14 +300,13 @@ def print_plan(plan: ExportPlan) -> int:
         "frames": 1 if plan.numbers is None else len(plan.numbers),
         "tiles": len(tiles),
         "samples": plan.samples or picture.planned_samples(settings, plan.size) or "from the scene file",
-        "host_bytes": peak_memory() + picture.scene_bytes(settings) + 16 * min(width * height, film),
+        "host_bytes": peak_memory() + picture.scene_bytes(settings) + 16 * (width * height if untiled else 4 << 20),
         "disk_bytes": 0 if untiled else 16 * width * height,
         "device_bytes_per_frame": picture.device_bytes(settings, tile),
     }
     said = {"ignored": ignored_statements(plan.scene), "notes": list(plan.scene.notes)}
-    said |= picture_class(plan.scene.picture).choices(plan.scene.settings)
     if options.json:
-        print(json.dumps(facts | said | measured()))
+        print(json.dumps(facts | said | picture.choices(plan.scene.settings) | measured()))
     else:
         print_remarks(plan.scene)
         for key, value in facts.items():

@@ -513,9 +513,8 @@ class Picture(AccumulatingPicture[Settings]):
         """Advice on caustics and photons; the light that a noise threshold and max_depth may have cost."""
         if self._drawn is None:
             return []
-        guiding = guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
-        found = guiding or caustics_hint(self._settings), self._lost_light(), self._cut_light()
-        return [hint for hint in found if hint]
+        guide = guiding_hint(self._settings, self._geometry, self._uploaded_rows, self._lights, self.samples)
+        return [h for h in (guide or caustics_hint(self._settings), self._lost_light(), self._cut_light()) if h]
 
     def _cut_light(self) -> str:
         """A sentence on the light of paths that max_depth ended, where that is MIN_CUT of the picture's light.
@@ -550,12 +549,11 @@ class Picture(AccumulatingPicture[Settings]):
         lost = 1 - self._film.mean_luminance(self.samples)[0] / max(mean, 1e-30)
         if lost > max(0.01, 2 * error / max(mean, 1e-30)):
             return f"pixels that stopped at the noise threshold lost about {100 * lost:.0f} % of the picture's light"
-        if self._floor > MAX_FLOOR:
-            return (
-                "the lamps are so small that few paths find them through glass or off mirrors: pixels that stopped at "
-                "the noise threshold may lack caustics; without one, all pixels take all samples"
-            )
-        return ""
+        text = (
+            "the lamps are so small that few paths find them through glass or off mirrors: pixels that stopped at the"
+        )
+        text += " noise threshold may lack caustics; without one, all pixels take all samples"
+        return text if self._floor > MAX_FLOOR else ""
 
 
 def _has_ranges(settings: Settings) -> bool:

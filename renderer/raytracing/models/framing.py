@@ -6,6 +6,7 @@ the model needs a ground.
 
 import numpy as np
 
+from renderer.bvh.primitives import triangle_distances
 from renderer.scene.cameras import Camera, to_point
 
 MARGIN = 0.07  # fraction of the picture's width or height that stays free on each side of the model
@@ -154,13 +155,7 @@ def inside_view(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> Camer
 
 def _first_front(corners: np.ndarray, direction: np.ndarray) -> float:
     """Returns the distance of the first triangle on a ray from 0; infinite if none is hit, or its back."""
-    first, edge1, edge2 = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
-    across = np.cross(direction, edge2)
-    with np.errstate(all="ignore"):
-        scale = 1 / (edge1 * across).sum(1)
-        other = np.cross(-first, edge1)
-        u, v = -(first * across).sum(1) * scale, (other @ direction) * scale
-        distance = np.where((u >= 0) & (v >= 0) & (u + v <= 1), (edge2 * other).sum(1) * scale, np.inf)
-    distance[~(distance > 0)] = np.inf
+    first = corners[:, 0]
+    distance, front = triangle_distances((first, corners[:, 1] - first, corners[:, 2] - first), np.zeros(3), direction)
     nearest = int(distance.argmin())
-    return float(distance[nearest]) if scale[nearest] > 0 else np.inf
+    return float(distance[nearest]) if front[nearest] else np.inf

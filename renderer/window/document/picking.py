@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import triangles
+from renderer.bvh.primitives import triangle_distances, triangles
 from renderer.formats.mesh import load_model
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.instances import instance_matrix
@@ -184,22 +184,12 @@ def _sphere_distance(centers: np.ndarray, radii: np.ndarray, ray: Ray) -> float:
 
 
 def _triangles(primitives: np.ndarray, ray: Ray) -> float:
-    """The distance of the nearest triangle (T. Moeller and B. Trumbore 1997); infinite for none."""
+    """The distance of the nearest triangle; infinite for none."""
     nearest = np.inf
     for start in range(0, len(primitives), CHUNK):
         chunk = primitives[start : start + CHUNK]
-        corner, e1, e2 = (chunk[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-        p = np.cross(ray.direction, e2)
-        determinant = (e1 * p).sum(1)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            inverse = 1 / determinant
-            s = ray.origin - corner
-            u = (s * p).sum(1) * inverse
-            q = np.cross(s, e1)
-            v = (q @ ray.direction) * inverse
-            t = (e2 * q).sum(1) * inverse
-            hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0) & np.isfinite(t)
-        nearest = min(nearest, float(t[hit].min(initial=np.inf)))
+        sides = (chunk[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
+        nearest = min(nearest, float(triangle_distances(sides, ray.origin, ray.direction)[0].min(initial=np.inf)))
     return nearest
 
 

@@ -31,6 +31,12 @@
     ((float)BALL_COUNT * ((refracts) || !((glass).w > 0.0f) ? 1.0f : 1.0f / GLASS_REFLECTS))
 #define CAUSTIC_PURPOSE 0x20000u  // of volume_stream
 
+#if INSTANCES
+#define IN_INSTANCE(hit) ((hit).instance >= 0)
+#else
+#define IN_INSTANCE(hit) false
+#endif
+
 // A chain between two points outside of a ball: the inverses of their distances to its center, in radii, and of the
 // index of refraction; 0 for a reflection.
 typedef struct {
@@ -183,18 +189,15 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     float3 direction = normalize_fma(first - s.point);
     float4 bsdf = eval_bsdf_pdf(m, s, direction), throughput = path->throughput, medium = path->radiance;
     float scale = CHAIN_COUNT(glass, refracts) / end.light.pdf;
-    if (IS_AREA(end)) {
-        scale *= dot_fma(end.normal, normalize_fma(last - end.point));
-        scale *= chain_weight(k, distance_number(1.0f / k.x) + pdf_number(bsdf.w), t, scale);
-    }
+    if (IS_AREA(end)) scale *= dot_fma(end.normal, normalize_fma(last - end.point));
+    if (IS_AREA(end)) scale *= chain_weight(k, distance_number(1.0f / k.x) + pdf_number(bsdf.w), t, scale);
     bool crosses = dot_fma(direction, s.normal) < 0.0f;
     if (crosses) cross_surface(m, s, &throughput, &medium);
     if (!(scale > 0.0f) || !(bsdf.w > 0.0f) || !on_geometric_side(s, direction, crosses) ||
         !outside_media(throughput, medium))
         return;
     float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
-    float through = 1.0f - fresnel;
-    float3 weight = xyz(glass) * (refracts ? xyz(glass) * (through * through) : splat3(fresnel)),
+    float3 weight = xyz(glass) * (refracts ? xyz(glass) * ((1.0f - fresnel) * (1.0f - fresnel)) : splat3(fresnel)),
            factor = end.light.radiance;
 #if NON_AREA_LIGHTS
     LightSample lamp;  // as the ball's surface sees it
@@ -203,8 +206,7 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
         factor = lamp.radiance;
     }
 #endif
-    float3 value = xyz(bsdf) * weight * factor * xyz(throughput);
-    value = value * (chain_spread(k, t) * scale);
+    float3 value = xyz(bsdf) * weight * factor * xyz(throughput) * (chain_spread(k, t) * scale);
     float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
     if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
     if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) return;
@@ -268,10 +270,7 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
     bool leaves = before <= CHAIN && !s.front_face && out.transmits;
     if (out.pdf > 0.0f || !(enters || leaves)) return out.pdf;
-#if INSTANCES
-    if (hit.instance >= 0) return DELTA_PDF;
-#endif
-    if (hit.primitive >= FIELD_PRIM_BASE) return DELTA_PDF;
+    if (IN_INSTANCE(hit) || hit.primitive >= FIELD_PRIM_BASE) return DELTA_PDF;
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     int chain = leaves ? (int)(CHAIN - before) : 0;
     for (int ball = 0; ball < BALL_COUNT; ball++) {
@@ -290,10 +289,7 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
 DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, const Surface s, const Hit hit,
                                  float cosine, SCENE_PARAMS) {
     int chain = path.direction.w <= CHAIN ? (int)(CHAIN - path.direction.w) : 0;
-    if (!(chain & CHAIN_DONE)) return 0.0f;
-#if INSTANCES
-    if (hit.instance >= 0) return 0.0f;
-#endif
+    if (!(chain & CHAIN_DONE) || IN_INSTANCE(hit)) return 0.0f;
     int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
     float4 sphere = lights[row], glass = lights[row + 1];
     float3 to_y = s.point - xyz(sphere), across = cross_fma(to_y, xyz(path.direction));
