@@ -17,7 +17,7 @@ Reinsertion of subtrees (Meister and Bittner 2018) saved at most 3 % of the node
 import numpy as np
 
 from renderer.bvh import device_sah, presplit
-from renderer.bvh.host_sah import build_host_sah, primitive_boxes
+from renderer.bvh.host_sah import primitive_boxes, refit_or_build
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import GROUP, Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import HostPrimitives
@@ -27,7 +27,8 @@ from renderer.host import trim_memory
 # Fewest primitives for which `auto` builds on the device:
 MIN_DEVICE_PRIMS = 1_000  # a GPU
 MIN_DEVICE_PRIMS_CPU = 30_000  # a CPU: 70,000 primitives take 0.6 s, on the host 1.7 s
-# A BVH for one frame, on any device. For 10,000 primitives a CPU device of two cores takes 0.07 s, the host 0.10 s.
+# A BVH for one frame, on any device. For 10,000 primitives a CPU device of two cores takes 0.07 s, the host 0.10 s or,
+# by a refit, 0.01 s.
 MIN_DEVICE_PRIMS_MOVED = 5_000
 MIN_TRIMMED_PRIMS = 200_000  # fewest primitives for which freed memory is given back to the system around a build
 
@@ -37,25 +38,26 @@ def build_bvh(
     primitives: np.ndarray | HostPrimitives,
     builder: str = "auto",
     layout: str = "auto",
-    moved: bool = False,
+    last: Bvh | None = None,
 ) -> Bvh:
     """Builds the BVH of primitives (m,) PRIMITIVE on a device; HostPrimitives are freed once they are uploaded.
 
     `builder` is "host_sah", "sah" (on the device), "hploc", "presplit" (SAH over presplit references) or "auto":
     host_sah for small scenes, sah for large ones, and presplit instead of either if it is predicted to pay and its SAH
-    cost is below presplit.MAX_COST_RATIO times theirs. `moved` says that the BVH serves one frame of an animation:
-    "auto" then never presplits, and takes the builder that is faster. `layout` is "bvh2" or "auto" (uses_bvh8).
+    cost is below presplit.MAX_COST_RATIO times theirs. `last` is the BVH of the previous frame of an animation: "auto"
+    then never presplits, takes the builder that is faster, and the host refits. `layout` is "bvh2" or "auto"
+    (uses_bvh8).
     """
     host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
-    if not moved and host.count >= MIN_DEVICE_PRIMS:
+    if not last and host.count >= MIN_DEVICE_PRIMS:
         device_sah.compile_ahead(device)
         device.compile_ahead("bvh/presplit.cu", presplit.GROUP, STRICT=1)
         device.compile_ahead("bvh/center_nodes.cu", GROUP, STRICT=1)
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
-    if builder == "auto" and moved:
+    if builder == "auto" and last:
         builder = "host_sah" if host.count < MIN_DEVICE_PRIMS_MOVED else "sah"
-    bvh = _auto_bvh2(device, host) if builder == "auto" else _bvh2(device, host, builder)
+    bvh = _auto_bvh2(device, host) if builder == "auto" else _bvh2(device, host, builder, last)
     host.free()
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
@@ -67,10 +69,11 @@ def uses_bvh8(device: Device, layout: str) -> bool:
     return layout == "auto" and device.properties.scalar_threads
 
 
-def _bvh2(device: Device, host: HostPrimitives, builder: str, is_last: bool = False) -> Bvh2:
+def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None = None, is_last: bool = False) -> Bvh2:
     """Builds with one builder. `is_last`: no other builder needs the host's rows, so the upload frees them."""
     if builder == "host_sah" or host.count < 2:
-        return upload_bvh2(device, host.rows, build_host_sah(*primitive_boxes(host.rows)))
+        before, scalar = last.host if last else None, device.properties.scalar_threads
+        return upload_bvh2(device, host.rows, refit_or_build(*primitive_boxes(host.rows), before, scalar))
     if builder == "presplit":
         splits = presplit.split_potential(host.rows).splits(splits_per_prim=1)
         return _presplit_bvh2(device, host.rows, splits) or _bvh2(device, host, "sah")

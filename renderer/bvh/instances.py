@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from renderer.bvh import presplit
-from renderer.bvh.host_sah import build_host_sah, primitive_boxes
+from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes, refit_or_build
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import Bvh2, center_nodes, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE
@@ -24,14 +24,14 @@ MAX_HOST_REFS = 150_000  # most references of a presplit BLAS: the host builds o
 
 
 class Blas(NamedTuple):
-    """The BVH of a shape (m,) PRIMITIVE: nodes (n,) host_sah.NODE, and `ordered` primitives or references by leaf.
+    """The BVH of a shape (m,) PRIMITIVE, and `ordered` primitives or references by leaf.
 
     `closing` are the primitives at shutter close in the same order; None if no vertex moves. `low` and `high` (3,) are
     the corners of the root's box.
     """
 
     shape: np.ndarray
-    nodes: np.ndarray
+    bvh: HostBvh
     ordered: np.ndarray
     closing: np.ndarray | None
     low: np.ndarray
@@ -58,21 +58,17 @@ class Instances:
         """Builds the BLASes of the shapes and uploads them; update() must follow.
 
         `closing` holds, for each shape, its primitives at shutter close, to which the vertices move along lines, or
-        None. `before` are the Instances of the previous frame, whose BLASes are kept for shapes that are the same
-        array objects.
+        None. `before` are the Instances of the previous frame: their BLASes are kept for shapes that are the same array
+        objects, and refitted for the others.
         """
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)
         self.device, self.count = device, len(shape_of)  # 2 for a single instance
         kept = {id(blas.shape): blas for blas in before.blases} if before else {}
         ends = closing or [None] * len(shapes)
-        # With `before`, a shape without a kept BLAS is new in this frame of an animation, as its vertices move: the
-        # BLAS serves one frame and gets no presplit references.
         self.blases: list[Blas] = [
-            kept[id(shape)]
-            if end is None and id(shape) in kept
-            else _build_blas(device, shape, end, before is not None)
-            for shape, end in zip(shapes, ends, strict=True)
+            kept[id(shape)] if end is None and id(shape) in kept else _build_blas(device, shape, end, last)
+            for shape, end, last in zip(shapes, ends, before.blases if before else [None] * len(shapes), strict=True)
         ]
         # Rows of a shape's entry, with int32 in w: min corner and first node, max corner and first primitive, zeros and
         # first primitive in `_closing` (-1: no vertex moves).
@@ -81,9 +77,9 @@ class Instances:
         for entry, blas in zip(table, self.blases, strict=True):
             entry[0, :3], entry[1, :3] = blas.low, blas.high
             entry.view("i4")[:, 3] = node, row, -1 if blas.closing is None else closing_row
-            node, row = node + len(blas.nodes), row + len(blas.ordered)
+            node, row = node + len(blas.bvh.nodes), row + len(blas.ordered)
             closing_row += 0 if blas.closing is None else len(blas.closing)
-        nodes = np.concatenate([blas.nodes for blas in self.blases]).view("f4").reshape(-1, 16)
+        nodes = np.concatenate([blas.bvh.nodes for blas in self.blases]).view("f4").reshape(-1, 16)
         self.ordered = np.concatenate([blas.ordered for blas in self.blases])
         moved = [blas.closing for blas in self.blases if blas.closing is not None]
         self._closing = (upload_primitives(device, np.concatenate(moved)),) if moved else ()
@@ -130,17 +126,23 @@ def _at_least_two(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) > 1 else np.repeat(rows, 2, 0)
 
 
-def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, moved: bool) -> Blas:
-    """Builds the BLAS of a shape on the host, over presplit references if they pay and the shape has not `moved`."""
+def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, last: Blas | None) -> Blas:
+    """Builds the BLAS of a shape on the host, over presplit references if they pay.
+
+    `last` is the BLAS of the shape's previous frame. This one then serves one frame of vertices that move: it is
+    refitted where that is possible, and gets no presplit references.
+    """
     low, high = primitive_boxes(shape)
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)
         low, high = np.minimum(low, other_low), np.maximum(high, other_high)
-    bvh, rows, limit = build_host_sah(low, high), shape, min(MAX_HOST_REFS, presplit.max_refs(device.properties))
-    may_split = closing is None and len(shape) > 1 and not moved
+    properties, rows = device.properties, shape
+    bvh = refit_or_build(low, high, last and last.bvh, properties.scalar_threads)
+    limit = min(MAX_HOST_REFS, presplit.max_refs(properties))
+    may_split = closing is None and len(shape) > 1 and not last
     if may_split and (splits := presplit.choose_splits(shape, bvh.cost, limit)) is not None:
         split, refs = presplit.PrimRefs(device, shape, splits).build_on_host()
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
             bvh, rows = split, refs
     moved_rows = None if closing is None else closing[bvh.order]
-    return Blas(shape, bvh.nodes, rows[bvh.order], moved_rows, low.min(0), high.max(0))
+    return Blas(shape, bvh, rows[bvh.order], moved_rows, low.min(0), high.max(0))

@@ -25,10 +25,12 @@ class Bvh:
 
     `primitives` holds records of primitives.PRIMITIVE, (count, 12) float32. A presplit BVH has more of them than the
     scene: a primitive occurs once for each of its references. `cost` is the SAH cost: the expected number of node
-    visits and primitive tests of a ray that hits the root's box; 0 where it was not computed.
+    visits and primitive tests of a ray that hits the root's box; 0 where it was not computed. `host` is the BVH that
+    host_sah.py built, from which the next frame of an animation is refitted; None for other builders.
     """
 
     layout = ""
+    host: HostBvh | None = None
 
     def __init__(self, device: Device, nodes: Buffer, primitives: Buffer, count: int, cost: float):
         """Keeps the buffers that a builder has filled."""
@@ -49,6 +51,7 @@ class Bvh8(Bvh):
     def __init__(self, device: Device, bvh: Bvh2):
         """Collapses a Bvh2 in two passes: the first counts lines, the second writes them."""
         super().__init__(device, device.buffer((1, LINE)), bvh.primitives, bvh.count, bvh.cost)
+        self.host = bvh.host
         lines = self._collapse(bvh, self.nodes, 0)
         self.nodes = device.buffer((lines, LINE))
         assert self._collapse(bvh, self.nodes, lines) == lines
@@ -80,7 +83,9 @@ def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
     """Uploads a BVH that build_host_sah() has built over primitives (m,) PRIMITIVE."""
     nodes = device.buffer((len(host.nodes), 16)).write(host.nodes.view("f4").reshape(-1, 16))
     center_nodes(device, nodes)
-    return Bvh2(device, nodes, upload_primitives(device, primitives[host.order]), len(primitives), host.cost)
+    bvh = Bvh2(device, nodes, upload_primitives(device, primitives[host.order]), len(primitives), host.cost)
+    bvh.host = host
+    return bvh
 
 
 def center_nodes(device: Device, nodes: Buffer) -> None:

@@ -102,9 +102,9 @@ class Geometry:
         self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
             self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
-            # True for a later frame of an animation, for which BVHs are built faster. A presplit BVH, which repeats
+            # In a later frame of an animation a BVH is built faster or refitted. A presplit BVH, which repeats
             # primitives, is presplit again.
-            moved = before is not None and self.bvh.count == self.primitive_count
+            last = self.bvh if before is not None and self.bvh.count == self.primitive_count else None
             static = HostPrimitives(shapes.primitives[""])
             if not settings.is_animated:
                 shapes.primitives[""] = NO_LIGHTS.triangles  # an empty array: frees primitives that no pose will move
@@ -112,7 +112,7 @@ class Geometry:
             bounds = bounds_by_material(static.rows)
             if shapes.attributes is None:
                 self._before_build(self)
-            self.bvh = build_bvh(self.device, static, self._builder, self._layout, moved)
+            self.bvh = build_bvh(self.device, static, self._builder, self._layout, last)
             self.primitives = StaticPrimitives(self.bvh, bounds)
             self.builds += 1
         if settings.has_instances or shapes.instanced:

@@ -5,9 +5,9 @@ import pytest
 
 from renderer.bvh import device_sah
 from renderer.bvh.build import build_bvh
-from renderer.bvh.host_sah import MAX_LEAF, build_host_sah, primitive_boxes
+from renderer.bvh.host_sah import MAX_LEAF, build_host_sah, primitive_boxes, refit_or_build
 from renderer.bvh.hploc import HplocBvh2
-from renderer.bvh.layouts import upload_primitives
+from renderer.bvh.layouts import upload_bvh2, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE, with_primitive_ids
 from renderer.raytracing import procedural
 from tests.bvh.test_traversal import CASES, Queries, rays_at, soup
@@ -71,3 +71,42 @@ def test_a_bvh_too_deep_for_the_traversal_stack_is_built_by_hploc(device, rng, m
     monkeypatch.setattr(device_sah, "MAX_DEPTH", 3)
     for builder in ("sah", "presplit"):
         assert isinstance(build_bvh(device, with_primitive_ids(soup(rng, 300)), builder, "bvh2"), HplocBvh2)
+
+
+def moved(rng, primitives, by):
+    """The primitives with each coordinate of a vertex or an edge moved by at most `by`."""
+    out = primitives.copy()
+    for field in ("v0", "edge1", "edge2"):
+        out[field][:, :3] += rng.uniform(-by, by, (len(out), 3)).astype("f4")
+    return out
+
+
+@pytest.mark.parametrize("shape", ["soup", "two triangles", "mixed", "duplicates"])
+def test_a_refitted_bvh_has_the_hits_of_brute_force(device, rng, shape):
+    primitives = with_primitive_ids((SHAPES | CASES)[shape](rng))
+    built = build_host_sah(*primitive_boxes(primitives))
+    same = built.refit(*primitive_boxes(primitives))
+    assert np.array_equal(same.nodes, built.nodes) and same.cost == pytest.approx(built.cost, rel=1e-6)
+    later = moved(rng, primitives, 0.3)
+    refitted = built.refit(*primitive_boxes(later))
+    assert np.array_equal(refitted.nodes["child"], built.nodes["child"]) and refitted.built_cost == built.cost
+    queries = Queries(device, later)
+    queries.set_bvh(upload_bvh2(device, later, refitted))
+    rays = rays_at(rng, later)
+    assert all(np.array_equal(a, b) for a, b in zip(queries.closest(rays), queries.brute(rays), strict=True))
+
+
+@pytest.mark.parametrize("scalar_threads", [False, True])
+def test_only_a_tree_of_the_same_primitives_that_has_not_decayed_is_refitted(rng, scalar_threads):
+    primitives = soup(rng, 300, 0.05)
+    last = build_host_sah(*primitive_boxes(primitives))
+
+    def order(later):
+        return refit_or_build(*primitive_boxes(later), last, scalar_threads).order
+
+    assert order(moved(rng, primitives, 1e-4)) is last.order
+    scattered = rng.permutation(primitives)
+    assert np.array_equal(order(scattered), build_host_sah(*primitive_boxes(scattered)).order)
+    for count in (0, 1, 299):
+        assert len(order(primitives[:count])) == count
+    assert len(refit_or_build(*primitive_boxes(primitives), None, scalar_threads).order) == 300
