@@ -70,7 +70,7 @@ def uses_bvh8(device: Device, layout: str) -> bool:
 
 
 def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None = None, is_last: bool = False) -> Bvh2:
-    """Builds with one builder. `is_last`: no other builder needs the host's rows, so the upload frees them."""
+    """Builds with one builder; the host refits `last`. `is_last`: nothing needs the rows after the upload."""
     if builder == "host_sah" or host.count < 2:
         before, scalar = last.host if last else None, device.properties.scalar_threads
         return upload_bvh2(device, host.rows, refit_or_build(*primitive_boxes(host.rows), before, scalar))
