@@ -17,7 +17,7 @@ Reinsertion of subtrees (Meister and Bittner 2018) saved at most 3 % of the node
 import numpy as np
 
 from renderer.bvh import device_sah, presplit
-from renderer.bvh.host_sah import primitive_boxes, refit_or_build
+from renderer.bvh.host_sah import build_host_sah, primitive_boxes, refitted
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import GROUP, Bvh, Bvh2, Bvh8, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import HostPrimitives
@@ -72,8 +72,9 @@ def uses_bvh8(device: Device, layout: str) -> bool:
 def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None = None, is_last: bool = False) -> Bvh2:
     """Builds with one builder; the host refits `last`. `is_last`: nothing needs the rows after the upload."""
     if builder == "host_sah" or host.count < 2:
-        before, scalar = last.host if last else None, device.properties.scalar_threads
-        return upload_bvh2(device, host.rows, refit_or_build(*primitive_boxes(host.rows), before, scalar))
+        boxes = primitive_boxes(host.rows)
+        found = refitted(last.host if last else None, *boxes, device.properties.scalar_threads)
+        return upload_bvh2(device, host.rows, found or build_host_sah(*boxes))
     if builder == "presplit":
         splits = presplit.split_potential(host.rows).splits(splits_per_prim=1)
         return _presplit_bvh2(device, host.rows, splits) or _bvh2(device, host, "sah")
@@ -112,6 +113,6 @@ def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray, m
     """
     refs = presplit.PrimRefs(device, primitives, splits)
     if refs.count < min_device_refs:
-        bvh, rows = refs.build_on_host()
+        bvh, rows = refs.build_for_host()
         return upload_bvh2(device, rows, bvh)
     return device_sah.build_device_sah(device, lambda: refs.primitives, refs.count, refs.boxes)[0]

@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from renderer.bvh.host_sah import NODE, HostBvh
 from renderer.bvh.layouts import Bvh2, center_nodes
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
@@ -41,7 +42,24 @@ def build_device_sah(
     the primitives.
     """
     nodes, ordered = split_to_leaves(device, upload(), count, boxes)
-    return compact(device, nodes, ordered, count), ordered
+    nodes, depth, cost = compact(device, nodes, count)
+    if depth > MAX_DEPTH:
+        return None, ordered
+    center_nodes(device, nodes)
+    return Bvh2(device, nodes, ordered, count, cost), ordered
+
+
+def build_for_host(device: Device, low: np.ndarray, high: np.ndarray) -> HostBvh | None:
+    """Builds over boxes (m, 3), m >= 2, of the host as build_host_sah() does; None if deeper than MAX_DEPTH."""
+    count, boxes = len(low), np.zeros((len(low), 8), "f4")
+    boxes[:, :3], boxes[:, 4:7] = low, high
+    rows = np.zeros((count, 12), "f4")
+    rows.view("i4")[:, 3] = np.arange(count)  # the ids, read back in the order of the leaves
+    primitives, boxes_there = (device.buffer(array.shape).write(array) for array in (rows, boxes))
+    nodes, ordered = split_to_leaves(device, primitives, count, boxes_there)
+    nodes, depth, cost = compact(device, nodes, count)
+    order = ordered.read().view("i4")[:, 3].astype("i8")
+    return HostBvh(nodes.read().view(NODE).ravel(), order, depth, cost, cost) if depth <= MAX_DEPTH else None
 
 
 def split_to_leaves(
@@ -131,8 +149,8 @@ def _split_levels(
     return orders[0]
 
 
-def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
-    """Makes a Bvh2 of the results of split_to_leaves() and overwrites `nodes`; None if it is deeper than MAX_DEPTH.
+def compact(device: Device, nodes: Buffer, count: int) -> tuple[Buffer, int, float]:
+    """Returns the final nodes, host_sah.NODE, of those of split_to_leaves(), which it overwrites; depth and SAH cost.
 
     The primitives are in depth-first order already: the halves of a range follow one another, the left one first.
     """
@@ -145,8 +163,5 @@ def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bv
     kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats, kept_and_depth)
     out, areas = device.buffer((int(kept_and_depth.read()[0]), 16)), device.buffer(2).fill(0)
     kernel("compact_nodes")(min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas, kept_and_depth)
-    if int(kept_and_depth.read()[1]) > MAX_DEPTH:
-        return None
     total, root = (float(area) for area in areas.read())
-    center_nodes(device, out)
-    return Bvh2(device, out, primitives, count, total / max(root, 1e-30) + 1)
+    return out, int(kept_and_depth.read()[1]), total / max(root, 1e-30) + 1

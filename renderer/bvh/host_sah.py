@@ -92,16 +92,15 @@ def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) 
     return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), max_leaf).build()
 
 
-def refit_or_build(low: np.ndarray, high: np.ndarray, last: HostBvh | None, scalar_threads: bool) -> HostBvh:
-    """Refits `last`, another frame's BVH, to boxes (m, 3); builds if it is None, too costly or of another size.
+def refitted(last: HostBvh | None, low: np.ndarray, high: np.ndarray, scalar_threads: bool) -> HostBvh | None:
+    """Refits another frame's BVH to boxes (m, 3); returns None if there is none, of this size or still good enough.
 
     Hits do not depend on the tree, so a frame has the same bits whichever frame was drawn before it.
     """
-    if last and len(last.order) == len(low) > 1:
-        bvh = last.refit(low, high)
-        if bvh.cost <= MAX_GROWTH[scalar_threads] * last.built_cost:
-            return bvh
-    return build_host_sah(low, high)
+    if not last or not len(last.order) == len(low) > 1:
+        return None
+    bvh = last.refit(low, high)
+    return bvh if bvh.cost <= MAX_GROWTH[scalar_threads] * last.built_cost else None
 
 
 class _Builder:

@@ -1,17 +1,21 @@
 """Instances of shapes: a top-level BVH (TLAS) over their transformed boxes, and a BVH (BLAS) for each shape.
 
-The host builds the BLASes once, for CPUs also the first TLAS of few instances. The device rebuilds the TLAS whenever
-instances move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
+The host builds the BLASes of small shapes, the device those of large ones, both once; BLASes of shapes that deform are
+refitted. For CPUs the host also builds the first TLAS of few instances. The device rebuilds the TLAS whenever instances
+move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
 TLAS and BLAS are DXR's terms.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from renderer.bvh import presplit
-from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes, refit_or_build
+from renderer.bvh.build import MIN_DEVICE_PRIMS_CPU, MIN_DEVICE_PRIMS_MOVED
+from renderer.bvh.device_sah import build_for_host
+from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes, refitted
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import Bvh2, center_nodes, upload_bvh2, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE
@@ -20,7 +24,7 @@ from renderer.gpu import Buffer, Device
 # Most instances whose first TLAS the host builds for a CPU, in 20 ms: to compile H-PLOC takes 0.7 s, which only moving
 # instances repay.
 MAX_HOST_INSTANCES = 1_000
-MAX_HOST_REFS = 150_000  # most references of a presplit BLAS: the host builds over them in four seconds
+MAX_BLAS_REFS = 150_000  # most references of a presplit BLAS
 
 
 class Blas(NamedTuple):
@@ -126,8 +130,14 @@ def _at_least_two(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) > 1 else np.repeat(rows, 2, 0)
 
 
+def _build_sah(device: Device, least: int, low: np.ndarray, high: np.ndarray) -> HostBvh:
+    """Builds over boxes (m, 3), for at least `least` of them on the device unless that tree is too deep."""
+    found = build_for_host(device, low, high) if len(low) >= least else None
+    return found or build_host_sah(low, high)
+
+
 def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, last: Blas | None) -> Blas:
-    """Builds the BLAS of a shape on the host, over presplit references if they pay.
+    """Builds the BLAS of a shape, over presplit references if they pay.
 
     `last` is the BLAS of the shape's previous frame. This one then serves one frame of vertices that move: it is
     refitted where that is possible, and gets no presplit references.
@@ -137,11 +147,13 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, l
         other_low, other_high = primitive_boxes(closing)
         low, high = np.minimum(low, other_low), np.maximum(high, other_high)
     properties, rows = device.properties, shape
-    bvh = refit_or_build(low, high, last and last.bvh, properties.scalar_threads)
-    limit = min(MAX_HOST_REFS, presplit.max_refs(properties))
+    bvh = refitted(last.bvh if last else None, low, high, properties.scalar_threads)
+    build = partial(_build_sah, device, MIN_DEVICE_PRIMS_MOVED if last else MIN_DEVICE_PRIMS_CPU)
+    bvh = bvh or build(low, high)
+    limit = min(MAX_BLAS_REFS, presplit.max_refs(properties))
     may_split = closing is None and len(shape) > 1 and not last
     if may_split and (splits := presplit.choose_splits(shape, bvh.cost, limit)) is not None:
-        split, refs = presplit.PrimRefs(device, shape, splits).build_on_host()
+        split, refs = presplit.PrimRefs(device, shape, splits).build_for_host(build)
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:
             bvh, rows = split, refs
     moved_rows = None if closing is None else closing[bvh.order]

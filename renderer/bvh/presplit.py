@@ -6,6 +6,8 @@ primitives, and traversal needs no change. A split makes two references of one. 
 choose_splits() how often to split each of the m primitives, and PrimRefs splits on the device.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from renderer.bvh.host_sah import HostBvh, build_host_sah
@@ -135,7 +137,9 @@ class PrimRefs:
         self.boxes, self.primitives = device.buffer((self.count, 8)), device.buffer((self.count, 12))
         kernel(count, *args, WRITE_REFS, ends, self.boxes, self.primitives)
 
-    def build_on_host(self) -> tuple[HostBvh, np.ndarray]:
-        """Builds over the references by host_sah.py; returns the BVH and the references' primitives (count,)."""
+    def build_for_host(
+        self, build: Callable[[np.ndarray, np.ndarray], HostBvh] = build_host_sah
+    ) -> tuple[HostBvh, np.ndarray]:
+        """Builds over the references' boxes; returns the BVH and the references' primitives (count,)."""
         boxes = self.boxes.read()
-        return build_host_sah(boxes[:, :3], boxes[:, 4:7]), self.primitives.read().view(PRIMITIVE).ravel()
+        return build(boxes[:, :3], boxes[:, 4:7]), self.primitives.read().view(PRIMITIVE).ravel()

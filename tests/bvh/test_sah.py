@@ -5,7 +5,7 @@ import pytest
 
 from renderer.bvh import device_sah
 from renderer.bvh.build import build_bvh
-from renderer.bvh.host_sah import MAX_LEAF, build_host_sah, primitive_boxes, refit_or_build
+from renderer.bvh.host_sah import MAX_LEAF, build_host_sah, primitive_boxes, refitted
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import upload_bvh2, upload_primitives
 from renderer.bvh.primitives import PRIMITIVE, with_primitive_ids
@@ -101,12 +101,25 @@ def test_only_a_tree_of_the_same_primitives_that_has_not_decayed_is_refitted(rng
     primitives = soup(rng, 300, 0.05)
     last = build_host_sah(*primitive_boxes(primitives))
 
-    def order(later):
-        return refit_or_build(*primitive_boxes(later), last, scalar_threads).order
+    def refit(later, last=last):
+        return refitted(last, *primitive_boxes(later), scalar_threads)
 
-    assert order(moved(rng, primitives, 1e-4)) is last.order
-    scattered = rng.permutation(primitives)
-    assert np.array_equal(order(scattered), build_host_sah(*primitive_boxes(scattered)).order)
+    assert refit(moved(rng, primitives, 1e-4)).order is last.order
+    assert refit(rng.permutation(primitives)) is None and refit(primitives, None) is None
     for count in (0, 1, 299):
-        assert len(order(primitives[:count])) == count
-    assert len(refit_or_build(*primitive_boxes(primitives), None, scalar_threads).order) == 300
+        assert refit(primitives[:count]) is None
+        assert refit(primitives[:1], build_host_sah(*primitive_boxes(primitives[:count]))) is None
+
+
+def test_the_device_builds_what_the_host_traverses_and_refits(device, rng):
+    """build_for_host() returns nodes and an order as the host's builder does, here of 3,000 triangles."""
+    primitives = with_primitive_ids(soup(rng, 3000, 0.1))
+    boxes = primitive_boxes(primitives)
+    built, host = device_sah.build_for_host(device, *boxes), build_host_sah(*boxes)
+    assert built.cost == built.built_cost < 1.05 * host.cost and np.array_equal(np.sort(built.order), np.arange(3000))
+    same = built.refit(*boxes)
+    assert np.array_equal(same.nodes, built.nodes) and same.cost == pytest.approx(built.cost, rel=1e-5)
+    queries = Queries(device, primitives)
+    queries.set_bvh(upload_bvh2(device, primitives, built))
+    rays = rays_at(rng, primitives)
+    assert all(np.array_equal(a, b) for a, b in zip(queries.closest(rays), queries.brute(rays), strict=True))
