@@ -59,7 +59,7 @@ def build_for_host(device: Device, low: np.ndarray, high: np.ndarray) -> HostBvh
     nodes, ordered = split_to_leaves(device, primitives, count, boxes_there)
     nodes, depth, cost = compact(device, nodes, count)
     order = ordered.read().view("i4")[:, 3].astype("i8")
-    return HostBvh(nodes.read().view(NODE).ravel(), order, depth, cost, cost) if depth <= MAX_DEPTH else None
+    return HostBvh(nodes.read().view(NODE).ravel(), order, depth, cost) if depth <= MAX_DEPTH else None
 
 
 def split_to_leaves(
