@@ -51,7 +51,6 @@ def build_bvh(
     host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
     if not last and host.count >= MIN_DEVICE_PRIMS:
         device_sah.compile_ahead(device)
-        device.compile_ahead("bvh/presplit.cu", presplit.GROUP, STRICT=1)
         device.compile_ahead("bvh/center_nodes.cu", GROUP, STRICT=1)
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
@@ -96,10 +95,10 @@ def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
     """Builds what `auto` chooses: by SAH, and again over presplit references if these are predicted to pay."""
     min_device_prims = MIN_DEVICE_PRIMS_CPU if device.properties.scalar_threads else MIN_DEVICE_PRIMS
     limit = presplit.max_refs(device.properties)
-    may_split = presplit.least_refs(host.count) <= limit
+    may_split = presplit.may_pay(host.rows, limit)
     unsplit = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
     # H-PLOC, which replaces a BVH that is too deep, has the cost 0: unknown, so nothing can be predicted.
-    if host.count < 2 or not unsplit.cost or not may_split:
+    if not unsplit.cost or not may_split:
         return unsplit
     splits = presplit.choose_splits(host.rows, unsplit.cost, limit)
     split = None if splits is None else _presplit_bvh2(device, host.rows, splits, min_device_prims)

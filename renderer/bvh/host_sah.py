@@ -62,7 +62,7 @@ class HostBvh:
         boxes = extents * signs
         _write_boxes(nodes, boxes)
         areas = _half_area(boxes.reshape(-1, 6)) * np.where(refs < 0, (~refs & 7) + 1, 1).ravel()
-        cost = 1 + float(areas.sum()) / max(_half_area(extents[:1].max(1) * signs)[0], 1e-30)
+        cost = 1 + float(areas.sum() / max(_half_area(extents[:1].max(1) * signs)[0], 1e-30))
         return HostBvh(nodes, self.order, self.depth, cost, self.built_cost or self.cost or cost)
 
 

@@ -151,7 +151,7 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, l
     build = partial(_build_sah, device, MIN_DEVICE_PRIMS_MOVED if last else MIN_DEVICE_PRIMS_CPU)
     bvh = bvh or build(low, high)
     limit = min(MAX_BLAS_REFS, presplit.max_refs(properties))
-    may_split = closing is None and len(shape) > 1 and not last
+    may_split = closing is None and not last and presplit.may_pay(shape, limit)
     if may_split and (splits := presplit.choose_splits(shape, bvh.cost, limit)) is not None:
         split, refs = presplit.PrimRefs(device, shape, splits).build_for_host(build)
         if split.cost < presplit.MAX_COST_RATIO * bvh.cost:

@@ -10,7 +10,6 @@ import numpy as np
 
 from renderer.bvh.host_sah import HostBvh
 from renderer.gpu import Buffer, Device
-from renderer.gpu.device import Kernel
 
 GROUP = 256
 MAX_LEVELS = 64  # largest depth of a BVH
@@ -90,15 +89,7 @@ def upload_bvh2(device: Device, primitives: np.ndarray, host: HostBvh) -> Bvh2:
 
 def center_nodes(device: Device, nodes: Buffer) -> None:
     """Converts builders' nodes (n, 16), host_sah.NODE, to BVH2 nodes in place: min and max to center and half."""
-    count = nodes.shape[0]
-    cpu_shared_kernel(device, "center_nodes", "center_nodes", GROUP)(count, nodes, count)
-
-
-def cpu_shared_kernel(device: Device, file: str, entry: str, group_size: int) -> Kernel:
-    """A kernel of shaders/bvh/`file`.cu, on CPUs from the program that collapses BVH2 to BVH8, which includes it.
-
-    Each further program costs PoCL 0.13 CPU seconds, whatever is in it.
-    """
-    if device.properties.scalar_threads:
-        file, group_size = "collapse_bvh8", COLLAPSE_GROUP
-    return device.kernel(f"bvh/{file}.cu", entry, group_size=group_size, STRICT=1)
+    # CPUs have the kernel in the program that collapses BVH2 to BVH8: each further one costs PoCL 0.13 CPU seconds.
+    on_cpu, count = device.properties.scalar_threads, nodes.shape[0]
+    file, group = ("bvh/collapse_bvh8.cu", COLLAPSE_GROUP) if on_cpu else ("bvh/center_nodes.cu", GROUP)
+    device.kernel(file, "center_nodes", group_size=group, STRICT=1)(count, nodes, count)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from renderer.bvh.host_sah import HostBvh, build_host_sah
-from renderer.bvh.layouts import cpu_shared_kernel, upload_primitives
+from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
 from renderer.gpu import Device, DeviceProperties
 from renderer.records import dataclass
@@ -23,6 +23,9 @@ BYTES_PER_REF = 4096  # device memory required for each reference; a build takes
 SPLITS_PER_PRIM = 1 / 32, 1 / 4, 1, 3, 7, 15  # split budgets that are tried, on average for each primitive
 AREA_EXPONENT = 0.76  # a larger budget is tried if the area falls at least as (number of references)^-AREA_EXPONENT
 MIN_PREDICTED_SAVING = 0.08  # fraction of the SAH cost that splits must save before a presplit BVH is built
+# Least saving in node visits: the two triangles of a ground are predicted to save up to 1, but their references need
+# more inner nodes, so that the SAH cost of a mesh on it doubles.
+MIN_SAVED_VISITS = 2
 MIN_NEXT_SAVING = 0.25  # fraction of MIN_PREDICTED_SAVING that each larger budget must save beyond the last one
 MAX_COST_RATIO = 0.9  # a presplit BVH, which takes more memory, is kept if its cost is below this times the unsplit one
 RAY_DISTANCE = 4.0  # largest distance of ray origins, in diagonals of the scene
@@ -82,21 +85,23 @@ def max_refs(properties: DeviceProperties) -> int:
     return min(MAX_REFS // 2 if properties.scalar_threads else MAX_REFS, properties.memory_bytes // BYTES_PER_REF)
 
 
-def least_refs(count: int) -> float:
-    """Returns the fewest references that choose_splits() makes of `count` primitives if it splits any."""
-    return (1 + SPLITS_PER_PRIM[0]) * count
+def may_pay(primitives: np.ndarray, limit: int) -> bool:
+    """Returns False if choose_splits() will split none of the primitives (m,), whatever the cost of their BVH is."""
+    if len(primitives) < 2 or (1 + SPLITS_PER_PRIM[0]) * len(primitives) > limit:
+        return False
+    (low, high), potential = bounds(primitives), split_potential(primitives)
+    return bool(potential.boxes.sum() - potential.least.sum() >= MIN_SAVED_VISITS * half_area(high - low))
 
 
 def choose_splits(primitives: np.ndarray, cost: float, limit: int = MAX_REFS) -> np.ndarray | None:
     """Returns the splits (m,) of primitives (m,) into at most `limit` references; None if splits would not pay.
 
-    `cost` is the SAH cost of the BVH over the unsplit primitives.
+    `cost` is the SAH cost of the BVH over the unsplit primitives, for which may_pay() is True.
     """
-    if least_refs(len(primitives)) > limit:
-        return None
     low, high = bounds(primitives)
     # Areas here are sums of half surface areas of boxes. A SAH cost is relative to the half area of the scene's box.
-    potential, wanted = split_potential(primitives), MIN_PREDICTED_SAVING * cost * half_area(high - low)
+    potential = split_potential(primitives)
+    wanted = max(MIN_PREDICTED_SAVING * cost, MIN_SAVED_VISITS) * half_area(high - low)
     unsplit = best_area = float(potential.boxes.sum())
     if not unsplit - potential.least.sum() >= wanted > 0:
         return None
@@ -124,7 +129,7 @@ class PrimRefs:
         low, high = bounds(primitives)
         side = max(float((high - low).max()), 1e-30)  # side of the cube at `low` that the splitting planes divide
         grid = np.array([[*low, side], [RAY_DISTANCE * np.linalg.norm(high - low), 0, 0, 0]], "f4")
-        kernel = cpu_shared_kernel(device, "presplit", "split_primitives", GROUP)
+        kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
         count = len(splits)
         rows = upload_primitives(device, primitives)
         args = rows, count, device.buffer(count, "u4").write(splits), device.buffer((2, 4)).write(grid)

@@ -142,13 +142,13 @@ def test_only_the_few_long_triangles_among_many_are_split(rng):
 
 def test_splits_must_save_a_part_of_the_cost(rng):
     """Chosen splits save what is wanted of a cost, whatever the cost; some save too little and are not chosen."""
-    primitives = with_primitive_ids(np.concatenate([hair(100), soup(rng, 300)]))
+    primitives = with_primitive_ids(np.concatenate([hair(400), soup(rng, 300)]))
     low, high = bounds(primitives)
     potential, chosen = split_potential(primitives), 0
     for cost in np.geomspace(0.1, 1000, 60):
         splits = presplit.choose_splits(primitives, cost)
         if splits is not None:
-            wanted = presplit.MIN_PREDICTED_SAVING * cost * half_area(high - low)
+            wanted = max(presplit.MIN_PREDICTED_SAVING * cost, presplit.MIN_SAVED_VISITS) * half_area(high - low)
             assert potential.boxes.sum() - potential.area_after(splits) >= wanted, cost
             chosen += 1
     assert 0 < chosen < 60
@@ -222,3 +222,17 @@ def test_no_more_references_are_made_than_a_device_has_memory_for(device, splits
     assert (0 if splits is None else splits.sum()) <= splits_per_prim * len(primitives)
     assert splits is None or splits_per_prim >= 1 / 4
     assert 1000 < presplit.max_refs(device.properties) <= device.properties.memory_bytes / 4096
+
+
+def test_two_triangles_under_a_mesh_are_not_split(device, rng):
+    """Their references raise the SAH cost, that of the default picture of a bunny from 4.8 to 10.8."""
+    ground = triangles([[-4, -1, -4], [4, -1, -4], [4, -1, 4], [-4, -1, 4]], [[0, 1, 2], [0, 2, 3]])
+    scene = with_primitive_ids(np.concatenate([soup(rng, 1500, 0.02), ground]))
+    whole = build_bvh(device, scene, "host_sah", "bvh2")
+    splits = presplit.split_potential(scene).splits(1 / 4)
+    assert splits[-2:].min() > 10
+    split, _ = presplit.PrimRefs(device, scene, splits).build_for_host()
+    assert split.cost > 1.2 * whole.cost
+    assert not presplit.may_pay(scene, presplit.MAX_REFS) and presplit.choose_splits(scene, whole.cost) is None
+    assert presplit.may_pay(hair(400), presplit.MAX_REFS) and not presplit.may_pay(hair(400), 400)
+    assert not presplit.may_pay(scene[:1], presplit.MAX_REFS) and not presplit.may_pay(scene[:0], presplit.MAX_REFS)
