@@ -72,8 +72,8 @@ def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None =
     """Builds with one builder; the host refits `last`. `is_last`: nothing needs the rows after the upload."""
     if builder == "host_sah" or host.count < 2:
         boxes = primitive_boxes(host.rows)
-        found = refitted(last.host if last else None, *boxes, device.properties.scalar_threads)
-        return upload_bvh2(device, host.rows, found or build_host_sah(*boxes))
+        bvh2 = refitted(last.host if last else None, *boxes) or build_host_sah(*boxes)
+        return upload_bvh2(device, host.rows, bvh2)
     if builder == "presplit":
         splits = presplit.split_potential(host.rows).splits(splits_per_prim=1)
         return _presplit_bvh2(device, host.rows, splits) or _bvh2(device, host, "sah")

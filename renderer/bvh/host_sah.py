@@ -22,9 +22,9 @@ MAX_LEAF = 3  # most primitives of a leaf
 # From this level on ranges are halved, so that the depth is at most 40 + log2(primitives). With fewer than 2^24
 # primitives it is less than 64, the STACK_SIZE of bvh/traverse_bvh2.h.
 FORCE_MEDIAN = 40
-# Largest SAH cost of a refitted BVH, relative to its cost when it was built; beyond it the frame gets a new BVH. On a
-# CPU 6 % more cost slow no picture, 12 % slow it by 2 %, 21 % by 16 %; a GPU draws in a fraction of the build.
-MAX_GROWTH = {True: 1.05, False: 1.5}  # by DeviceProperties.scalar_threads
+# Largest SAH cost of a refitted BVH, relative to its cost when it was built; beyond it the frame gets a new BVH. Costs
+# 6, 12 and 21 % above that of a new BVH slow pictures by 0, 2 and 16 % on a CPU, by 2, 6 and 11 % on an H200.
+MAX_GROWTH = 1.05
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) 
     return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), max_leaf).build()
 
 
-def refitted(last: HostBvh | None, low: np.ndarray, high: np.ndarray, scalar_threads: bool) -> HostBvh | None:
+def refitted(last: HostBvh | None, low: np.ndarray, high: np.ndarray) -> HostBvh | None:
     """Refits another frame's BVH to boxes (m, 3); returns None if there is none, of this size or still good enough.
 
     Hits do not depend on the tree, so a frame has the same bits whichever frame was drawn before it.
@@ -100,7 +100,7 @@ def refitted(last: HostBvh | None, low: np.ndarray, high: np.ndarray, scalar_thr
     if not last or not len(last.order) == len(low) > 1:
         return None
     bvh = last.refit(low, high)
-    return bvh if bvh.cost <= MAX_GROWTH[scalar_threads] * bvh.built_cost else None
+    return bvh if bvh.cost <= MAX_GROWTH * bvh.built_cost else None
 
 
 class _Builder:

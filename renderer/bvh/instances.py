@@ -146,11 +146,9 @@ def _build_blas(device: Device, shape: np.ndarray, closing: np.ndarray | None, l
     if closing is not None:
         other_low, other_high = primitive_boxes(closing)
         low, high = np.minimum(low, other_low), np.maximum(high, other_high)
-    properties, rows = device.properties, shape
-    bvh = refitted(last.bvh if last else None, low, high, properties.scalar_threads)
     build = partial(_build_sah, device, MIN_DEVICE_PRIMS_MOVED if last else MIN_DEVICE_PRIMS_CPU)
-    bvh = bvh or build(low, high)
-    limit = min(MAX_BLAS_REFS, presplit.max_refs(properties))
+    bvh, rows = refitted(last.bvh if last else None, low, high) or build(low, high), shape
+    limit = min(MAX_BLAS_REFS, presplit.max_refs(device.properties))
     may_split = closing is None and not last and presplit.may_pay(shape, limit)
     if may_split and (splits := presplit.choose_splits(shape, bvh.cost, limit)) is not None:
         split, refs = presplit.PrimRefs(device, shape, splits).build_for_host(build)

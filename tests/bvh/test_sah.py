@@ -96,13 +96,12 @@ def test_a_refitted_bvh_has_the_hits_of_brute_force(device, rng, shape):
     assert all(np.array_equal(a, b) for a, b in zip(queries.closest(rays), queries.brute(rays), strict=True))
 
 
-@pytest.mark.parametrize("scalar_threads", [False, True])
-def test_only_a_tree_of_the_same_primitives_that_has_not_decayed_is_refitted(rng, scalar_threads):
+def test_only_a_tree_of_the_same_primitives_that_has_not_decayed_is_refitted(rng):
     primitives = soup(rng, 300, 0.05)
     last = build_host_sah(*primitive_boxes(primitives))
 
     def refit(later, last=last):
-        return refitted(last, *primitive_boxes(later), scalar_threads)
+        return refitted(last, *primitive_boxes(later))
 
     assert refit(moved(rng, primitives, 1e-4)).order is last.order
     assert refit(rng.permutation(primitives)) is None and refit(primitives, None) is None
