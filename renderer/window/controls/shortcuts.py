@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+from renderer.paths import ASSETS
 from renderer.records import dataclass, fields, replace
+from renderer.system.files import read_toml
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 
@@ -21,15 +23,7 @@ KEY_NAMES = {
     "".join(word.title() for word in name.removesuffix("_arrow").split("_")): key
     for name, key in imgui.Key.__members__.items()
 }
-SYMBOLS = {
-    "+": "Equal",
-    "-": "Minus",
-    ".": "Period",
-    ",": "Comma",
-    "/": "Slash",
-    "[": "LeftBracket",
-    "]": "RightBracket",
-}
+SYMBOLS = dict(zip("+-.,/[]", "Equal Minus Period Comma Slash LeftBracket RightBracket".split(), strict=True))
 KEY_NAMES |= {symbol: KEY_NAMES[name] for symbol, name in SYMBOLS.items()}
 
 
@@ -46,6 +40,18 @@ class Action:
     run: Callable[[Any], object]
     repeats: bool = False
     words: str = ""
+
+
+def read_actions(file: str, call: Callable[[Any, str, Sequence[Any]], object]) -> list[Action]:
+    """The actions of a file of assets/tables by their keys; call(app, run, values) does what a row says.
+
+    A row has the Action's `group`, `name` and, by default none, `words` and `repeats`; `values` are none by default.
+    """
+    return [_bound(call, keys, **row) for keys, row in read_toml(ASSETS / "tables" / file).items()]
+
+
+def _bound(call: Callable, keys: str, *, name: str, group: str, run: str, values: Any = (), **more: Any) -> Action:
+    return Action(keys, name, group, lambda app: call(app, run, values), **more)
 
 
 class Chord(NamedTuple):

@@ -6,9 +6,9 @@ of them, and pauses the panel at its time. view.py draws the triangles and contr
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,13 @@ from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.scene.schema import check_numbers
 from renderer.window.controls import imgui, theme
-from renderer.window.controls.shortcuts import Action
+from renderer.window.controls.shortcuts import Action, read_actions
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.state import AppState, open_files, panel_actions, save_files
 
-GROUP = "Flame"
-NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # a key press: fraction of the view's height, degrees, factor
+NUDGE = 0.02  # fraction of the view's height that a key press moves
 MAX_TRIES = 40  # random flames until one is acceptable
 KEYFRAME_SECONDS = 2.0  # from one key frame to the next
 PLANE_KEYS = {"B", "U", "K", "Shift+K", "J", "Shift+J", "Y", "Ctrl+E"}  # of actions that need a view of the plane
@@ -52,6 +51,7 @@ class Editor(PanelEditor):
         self.variants = Variants(app, scale)
         self.gradients: list[tuple[str, np.ndarray]] = []  # the file that was opened last: name and colors
         self._tries = 0  # random flames left to try
+        self._actions: list[Action] = []
         self._game: ChaosGame | None = None  # see _short_game()
 
     # What is edited
@@ -205,6 +205,14 @@ class Editor(PanelEditor):
         """Rotates and scales the selected triangle about O."""
         self.change(edit.rotate_scale, self.index, degrees, factor, self.post)
 
+    def duplicate(self) -> None:
+        """Adds a copy of the selected xform."""
+        self.add(self.xform)
+
+    def delete(self) -> None:
+        """Deletes the selected xform."""
+        self.change(edit.delete_xform, self.index)
+
     def scale_weight(self, factor: float) -> None:
         """Multiplies the weight of the selected xform."""
         weight = min(max(self.xform.weight, 0.01) * factor, 1e6)
@@ -216,7 +224,15 @@ class Editor(PanelEditor):
         self.post, self.triangles = not self.post, True
         self.app.show_message("triangles of the post-affines" if self.post else "triangles of the affines")
 
+    def toggle_triangles(self) -> None:
+        """Shows or hides the triangles."""
+        self.triangles = not self.triangles
+
     # Actions on the flame
+
+    def mutate(self) -> None:
+        """Changes the flame at random."""
+        self.change(evolve.mutate, self.rng)
 
     def step_palette(self, step: int) -> None:
         """Switches to the next (1) or the previous (-1) built-in palette."""
@@ -346,41 +362,8 @@ class Editor(PanelEditor):
 
     def actions(self) -> list[Action]:
         """The key bindings of this editor."""
+        self._actions = self._actions or read_actions("flame_keys.toml", self._call)
+        return [each for each in self._actions if self.in_plane or each.keys not in PLANE_KEYS]
 
-        def action(keys: str, name: str, run: Callable[[], None], repeats: bool = False) -> Action:
-            return Action(keys, name, GROUP, lambda _app: run(), repeats)
-
-        arrows = {"Left": (-1, 0, ROTATE, 1.0), "Right": (1, 0, -ROTATE, 1.0)}
-        arrows |= {"Up": (0, 1, 0.0, SCALE), "Down": (0, -1, 0.0, 1 / SCALE)}
-        moves = []
-        for key, (right, up, degrees, factor) in arrows.items():
-            moves.append(action(f"Alt+{key}", "move the triangle", partial(self.nudge, right, up), True))
-            turn = partial(self.rotate_scale, degrees, factor)
-            moves.append(action(f"Alt+Shift+{key}", "rotate and scale it", turn, True))
-        actions = [
-            *moves,
-            action("G", "triangles of the xforms", lambda: setattr(self, "triangles", not self.triangles)),
-            action("O", "triangles of the post-affines", self.toggle_post),
-            action("M", "next xform", lambda: self.select(1)),
-            action("Shift+M", "previous xform", lambda: self.select(-1)),
-            action("A", "add xform", self.add),
-            action("Shift+A", "duplicate xform", lambda: self.add(self.xform)),
-            action("Delete", "delete xform", lambda: self.change(edit.delete_xform, self.index)),
-            action("F", "final xform", self.toggle_final),
-            action("]", "increase weight", lambda: self.scale_weight(1.25), True),
-            action("[", "decrease weight", lambda: self.scale_weight(0.8), True),
-            action("C", "next palette", lambda: self.step_palette(1), True),
-            action("Shift+C", "previous palette", lambda: self.step_palette(-1), True),
-            action("B", "random flame", self.random),
-            action("V", "variants", self.variants.toggle),
-            action("Shift+V", "mutate", lambda: self.change(evolve.mutate, self.rng)),
-            action("U", "fit view to the flame", self.fit),
-            action("K", "add key frame of this flame", self.add_keyframe),
-            action("Shift+K", "delete key frame", self.delete_keyframe),
-            action("J", "next key frame of the flame", lambda: self.step_keyframe(1)),
-            action("Shift+J", "previous key frame of the flame", lambda: self.step_keyframe(-1)),
-            action("Y", "play key frames", self.play),
-            action("Ctrl+E", "save as .flame", self.save),
-            action("Ctrl+H", "thumbnails of the folder's flames", self.open_library),
-        ]
-        return [each for each in actions if self.in_plane or each.keys not in PLANE_KEYS]
+    def _call(self, app: AppState, run: str, values: Sequence[Any]) -> None:
+        attrgetter(run)(self)(*values)

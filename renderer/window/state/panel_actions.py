@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from operator import methodcaller
 from typing import get_args, get_type_hints
 
 from renderer.images.denoise import check_installed as check_denoiser
@@ -184,6 +185,11 @@ def move_view(app: AppState, move: Callable[[View], View]) -> None:
     view = app.panel.settings().view
     if view is not None:
         set_view(app, move(view))
+
+
+def apply_view(app: AppState, method: str, *values: float) -> None:
+    """Moves the view by one of its methods: drag, pan or scroll."""
+    move_view(app, methodcaller(method, *values))
 
 
 def reset_view(app: AppState) -> None:
