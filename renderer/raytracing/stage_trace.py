@@ -12,10 +12,13 @@ import numpy as np
 
 from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
+from renderer.paths import ASSETS
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 from renderer.records import dataclass
+from renderer.system.files import read_toml
 
+PARTS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "parts.toml")  # stage -> its name, what shortens it
 BLOCK = (8, 4)  # pixels of a stencil word, width and height
 WORD_BITS = 32
 
@@ -60,6 +63,15 @@ class StageTrace:
         """Returns the fraction of active rays in each word; a warp traces the 32 rays of one word."""
         return np.asarray(np.bitwise_count(self.words(depth)) / WORD_BITS)
 
+    def costs(self) -> str:
+        """A sentence: the parts of the sample's time, the largest first, and what shortens that."""
+        seconds: dict[str, float] = {}
+        for stage in self.stages:
+            seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds
+        ordered, total = sorted(seconds, key=lambda name: -seconds[name]), sum(seconds.values())
+        parts = ", ".join(f"{PARTS[name][0]} {seconds[name] / total:.0%}" for name in ordered)
+        return f"a sample, stage by stage, {1000 * total:,.4g} ms: {parts}; {PARTS[ordered[0]][1]}"
+
     def rows(self) -> list[dict[str, int | float]]:
         """Returns a row per bounce: active rays, words with some, their mean occupancy, milliseconds by stage."""
         rows = []
@@ -88,7 +100,8 @@ def unpack(words: np.ndarray) -> np.ndarray:
 
 def stencil_view(trace: StageTrace) -> AlgorithmView:
     """Returns the view of a trace: a step shows the active rays and the occupancy when a bounce begins."""
-    meaning = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
+    colors = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
+    meaning = f"{trace.costs()}. {colors}"
 
     def step(depth: int) -> StepPicture:
         live = trace.live_rays(depth)
