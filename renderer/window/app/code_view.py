@@ -22,7 +22,7 @@ from renderer.window.controls import imgui, imgui_color_text_edit, imgui_ctx, th
 from renderer.window.controls.choices import choose_index
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
-from renderer.window.state import AppState, main_loop, open_files, unsaved
+from renderer.window.state import AppState, main_loop, open_files, save_files, unsaved
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
@@ -71,7 +71,7 @@ class CodeView:
         self._stamp: tuple[int, int] | None = None  # inode and time of change of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
-        app.save_code = self.save
+        app.save_code, app.revert_code = self.save, lambda: self.open(self.path)
         self._marked = ""  # the error sentence whose line is marked
 
     @property
@@ -83,15 +83,18 @@ class CodeView:
         """Opens the active panel's file, and compiles a text that was typed; called in each frame."""
         if self.app.overlays.code:
             files = text_files(self.app.panel)
-            if self.path not in files and not self.is_changed:
-                self.open(files[0])
+            is_own = self.app.panel.original.path.is_file() or not files[0].is_relative_to(SHADERS)
+            first = files[0] if is_own else None  # a new scene has no text yet, and the program's own is not its
+            if self.path not in (*files, first) and not self.is_changed:
+                self.open(first)
         if self.path is None:
             return
         if self.app.code_changed is None and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
             self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
         if text != self._typed:
-            if len(text) == len(self._typed) + 1 and self._indent_brace():
+            if len(text) == len(self._typed) + 1:
+                self._indent_brace()
                 text = self.editor.get_text()
             self._typed, self._typed_at = text, self.app.now()
             self.app.code_typed_at = self._typed_at
@@ -100,27 +103,19 @@ class CodeView:
         if is_drawn and text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
             self._compile(text)
 
-    def _indent_brace(self) -> bool:
-        """Gives a brace that was typed first in its line the indentation of the line that opens it; true if it did."""
-        at = self.editor.get_main_cursor_position()
-        lines = self.editor.get_text().split("\n")
-        before = lines[at.line][: at.index]
-        if before.lstrip() != "}":
-            return False
-        opened = 1
-        for line in reversed(lines[: at.line]):
+    def _indent_brace(self) -> None:
+        """Gives a brace that was typed first in its line the indentation of the line that opens it."""
+        at, lines = self.editor.get_main_cursor_position(), self.editor.get_text().split("\n")
+        before, opened, position = lines[at.line][: at.index], 1, imgui_color_text_edit.TextEditor.DocPos
+        for line in reversed(lines[: at.line] if before.lstrip() == "}" else []):
             code = line.partition("//")[0]
             opened += code.count("}") - code.count("{")
             if opened <= 0:
-                indentation = code[: len(code) - len(code.lstrip())]
-                break
-        else:
-            return False
-        if before != f"{indentation}}}":
-            start, end = (imgui_color_text_edit.TextEditor.DocPos(at.line, index) for index in (0, at.index))
-            self.editor.replace_section_text(start, end, f"{indentation}}}")
-            self.editor.set_cursor(imgui_color_text_edit.TextEditor.DocPos(at.line, len(indentation) + 1))
-        return True
+                brace = f"{code[: len(code) - len(code.lstrip())]}}}"
+                if brace != before:
+                    self.editor.replace_section_text(position(at.line, 0), position(at.line, at.index), brace)
+                    self.editor.set_cursor(position(at.line, len(brace)))
+                return
 
     @property
     def waits_for_keys(self) -> bool:
@@ -164,13 +159,12 @@ class CodeView:
             return
         with self.app.errors_as_messages("saving the program"):
             file = drafts.file_of(self.path)
-            if not is_bundled(file):
-                unsaved.write_over(self.app, file, self._stamp, lambda: self._write(file), lambda: self.open(self.path))
-            elif copy is not None:
+            if copy is not None:
                 self._save_copy(copy)
-            elif self.path == creation.UNTITLED_SHADER:
-                start, name = open_files.scene_folder(self.app), "my_shader.glsl"
-                self.app.ask_file("Save as", start / name, (self.path.suffix,), self._save_copy, saves=True)
+            elif not is_bundled(file):
+                unsaved.write_over(self.app, file, self._stamp, lambda: self._write(file), lambda: self.open(self.path))
+            elif self.path == creation.UNTITLED_SHADER == self.app.panel.original.path:
+                save_files.save_scene_as(self.app)
             else:
                 start = Path.cwd() / self.path.name
                 self.app.show_message(f"{self.path.name} comes with the program, which stays as it is: choose a copy")
@@ -186,7 +180,6 @@ class CodeView:
             return
         open_files.save_copy(self.app, self.app.panels, self.path, copy, self.editor.get_text())
         self.open(copy)
-        self.app.recent.add(copy)
         self.app.show_message(f"saved {copy.name}, which the panel now shows")
 
     def _write(self, path: Path) -> None:
@@ -203,6 +196,7 @@ class CodeView:
         panel = self.app.panel
         self.is_focused = imgui.is_window_focused(imgui.FocusedFlags_.child_windows)
         if self.path is None:
+            imgui.text_wrapped("no text yet: once Ctrl+S over the picture has saved this scene, it is edited here")
             return
         is_save_pressed = imgui.is_key_chord_pressed(imgui.Key.mod_ctrl | imgui.Key.s)
         if imgui.button("Save (Ctrl+S)") or self.is_focused and is_save_pressed:
@@ -214,7 +208,7 @@ class CodeView:
         if imgui.button("Hide (Ctrl+J)"):
             self.app.overlays.code.is_on = False
         imgui.same_line()
-        is_shader = self.path == panel.original.path and self.path.suffix in open_files.SHADER_SUFFIXES
+        is_shader = self.path.suffix in open_files.SHADER_SUFFIXES and not self._is_pass
         if is_shader and theme.button("Add buffer", "a pass before the image that reads its own last frame"):
             with self.app.errors_as_messages("adding a buffer"):
                 self.editor.set_text(with_buffer(self.editor.get_text()))

@@ -319,7 +319,7 @@ class MainWindow:
                 tone = edit_settings(panel.scene.tone, _reset_scene(panel).tone)
                 panel.show(replace(panel.scene, tone=tone), moved=imgui.is_any_item_active())
             imgui.pop_id()
-            sections.draw_inspection(panel, self.scale)
+            sections.draw_inspection(panel, self.scale, app.ask_file)
             if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
                 sections.draw_statistics(panel, self.fonts, self.scale)
             imgui.pop_item_flag()

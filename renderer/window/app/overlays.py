@@ -39,6 +39,7 @@ class Overlays:
         self.reference = Reference(app, fonts, scale)
         self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # the palette's typed text, and its selected match
+        self._early, self._types = "", False  # the keys of the frames before its field takes keys, and whether it does
 
     def draw(self, actions: list[Action], width: float, height: float, now: float) -> None:
         """Draws over a window of width x height units; messages and cards lie over the panels' pictures alone."""
@@ -156,10 +157,13 @@ class Overlays:
         self._begin_centered_window("Commands", min(width * 0.9, PALETTE_WIDTH * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
-            self._filter, self._row = "", 0
+            self._filter, self._row, self._early, self._types = "", 0, "", False
+        if not self._types:
+            self._early += "".join(map(chr, imgui.get_io().input_queue_characters))
         imgui.set_next_item_width(-1)
         before = self._filter
-        entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
+        flags = imgui.InputTextFlags_.enter_returns_true | imgui.InputTextFlags_.callback_always
+        entered, self._filter = imgui.input_text("##filter", before, flags, self._take_early)
         words = self._filter.lower().split()
         matches = palette.matches([*actions, *palette.entries(self.app)], words) if words else actions
         step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
@@ -184,6 +188,14 @@ class Overlays:
         if chosen:
             self.app.overlays.palette.is_on = False
             self.app.run(chosen)
+
+    def _take_early(self, data: imgui.InputTextCallbackData) -> int:
+        """Adds the keys that came before the field took them, once it does: the first letter was lost."""
+        if self._early:
+            data.clear_selection()
+            data.insert_chars(data.buf_text_len, self._early)
+        self._early, self._types = "", True
+        return 0
 
     def _message(self, middle: float, above: float, width: float, now: float) -> None:
         """A line under the title bars, where neither a card nor the status bars lie."""

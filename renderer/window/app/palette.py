@@ -19,6 +19,7 @@ from renderer.window.document import creation
 from renderer.window.state import AppState, edit_actions, lesson_reader, open_files
 
 SCENE, RECENT, LESSON, VIEW, SETTING, ADD = "Scene", "Recent file", "Lesson", "View", "Setting", "Add"
+PARTS_VIEWS = ("stencil", "passes")  # views that have the time of each part
 KIND_WORDS: dict[str, str] = read_toml(ASSETS / "tables" / "kind_words.toml")
 
 
@@ -27,7 +28,9 @@ def entries(app: AppState) -> list[Action]:
     recent = [_entry(path.name, RECENT, partial(open_files.open_path, path=path)) for path in app.recent.files]
     lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
-    shown = [_entry(f"{name}: {VIEW_HELP.get(name, '')}", VIEW, partial(_show_view, name=name)) for name in views]
+    named = {f"{name}: {VIEW_HELP.get(name, '')}": name for name in views}
+    named |= {f"time: why it is slow, a profile by part: {name}": name for name in PARTS_VIEWS if name in views}
+    shown = [_entry(text, VIEW, partial(_look_closely, name=name)) for text, name in named.items()]
     added = [
         _entry(f"{new.section.lower()}: {new.name}", ADD, partial(edit_actions.run_command, command=new.run))
         for new in creation.additions(app.panel.scene.settings)
@@ -39,11 +42,18 @@ def entries(app: AppState) -> list[Action]:
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
     """The actions whose name, group or search words contain all words.
 
-    Actions of keys come first; of these and of the others, those found without their group, then by the first word.
+    A name that was typed whole comes first, of a setting before a view's. Then come actions of keys; of these and of
+    the others, those found without their group, then by the first word.
     """
+
+    def rank(action: Action) -> tuple[bool, ...]:
+        name = action.name.lower()
+        is_other = name.partition(":")[0] != " ".join(words)
+        is_named, begins = all(word in f"{name} {action.words.lower()}" for word in words), name.startswith(words[0])
+        return is_other, not is_other and action.group == VIEW, not action.keys, not is_named, not begins
+
     found = [a for a in offered if all(word in f"{a.name} {a.group} {a.words}".lower() for word in words)]
-    named = {id(a): all(word in f"{a.name} {a.words}".lower() for word in words) for a in found}
-    return sorted(found, key=lambda a: (not a.keys, not named[id(a)], not a.name.lower().startswith(words[0])))
+    return sorted(found, key=rank)
 
 
 def _entry(name: str, group: str, run: Callable[[AppState], object]) -> Action:
@@ -76,9 +86,8 @@ def _settings(settings_class: Any) -> list[Action]:
     return out
 
 
-def _show_view(app: AppState, name: str) -> None:
-    app.panel.inspection.select(name)
-    app.panel.inspection.opens_controls = True
+def _look_closely(app: AppState, name: str) -> None:
+    app.panel.inspection.look_closely(name)
 
 
 def _show_setting(app: AppState, text: str) -> None:

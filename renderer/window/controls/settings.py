@@ -309,11 +309,11 @@ def _number(f: Field, value: Any) -> Any:
     bounded = low is not None and high is not None
     if isinstance(value, int):
         if bounded and -MAX_SLIDER_INT <= low <= high <= MAX_SLIDER_INT:
-            changed, new = _slider(imgui.slider_int, _int_shown(value), int(low), int(high), "%d", flags)
+            changed, new = slider(imgui.slider_int, _int_shown(value), int(low), int(high), "%d", flags)
         else:
             changed, new = imgui.input_int("##", _int_shown(value))
     elif bounded and high - low < MAX_SLIDER_RANGE:
-        changed, new = _slider(imgui.slider_float, value, low, high, "%.4g", flags)
+        changed, new = slider(imgui.slider_float, value, low, high, "%.4g", flags)
         new = shortest(new) if changed else new
     else:
         changed, new = imgui.input_double("##", value, 0.0, 0.0, "%.10g")
@@ -328,18 +328,18 @@ def shortest(number: float) -> float:
     return float(str(np.float32(number)))
 
 
-def _slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any) -> tuple[bool, Any]:
+def slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any, name: str = "##") -> tuple[bool, Any]:
     """A slider of Dear ImGui that a double click turns into a text field, as Ctrl+click does.
 
     The first click of the double click moves the slider; `_pressed` restores the value from before it. `span` are the
     slider's bounds, format and flags.
     """
-    item, low, io = imgui.get_id("##"), imgui.get_cursor_screen_pos(), imgui.get_io()
+    item, low, io = imgui.get_id(name), imgui.get_cursor_screen_pos(), imgui.get_io()
     end = (low.x + imgui.calc_item_width(), low.y + imgui.get_frame_height())
     types = item in _pressed and imgui.is_mouse_double_clicked(0) and imgui.is_mouse_hovering_rect(low, end)
     before, is_held = _pressed[item] if types else value, io.key_ctrl
     io.key_ctrl = types or is_held  # with Ctrl, a click on a slider types
-    changed, new = draw("##", before, *span)
+    changed, new = draw(name, before, *span)
     io.key_ctrl = is_held
     if imgui.is_item_activated() and not types:
         _pressed.clear()

@@ -10,6 +10,7 @@ import numpy as np
 
 from renderer.flames import edit, gradient, palettes
 from renderer.window.controls import imgui, theme
+from renderer.window.controls.settings import label, slider
 from renderer.window.flame_editor.editor import Editor
 
 GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
@@ -20,13 +21,14 @@ SLIDERS = {"rotate": 128, "hue": 180, "saturation": 100, "contrast": 100}  # nam
 class GradientEditor:
     """Draws the section `palette` of an editor and changes the editor's flame."""
 
-    def __init__(self, editor: Editor, label: Callable[[str], None]):
-        self.editor, self.scale, self._label = editor, editor.scale, label
+    def __init__(self, editor: Editor):
+        self.editor, self.scale = editor, editor.scale
         self.selected = 0  # index of the stop whose color is edited
         self._stops: list[gradient.Stop] = []
         self._palette = b""  # the palette that has these stops
         self._pressed: tuple[np.ndarray, list[gradient.Stop]] | None = None  # palette and stops before a drag
-        self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
+        self._slid: tuple[str, np.ndarray] = "", np.zeros((256, 3))  # the slider pressed last, the palette before that
+        self._held = 0  # its value while it is held or typed into
 
     def draw(self) -> None:
         """Draws the section."""
@@ -41,10 +43,10 @@ class GradientEditor:
             "Open...": editor.open_gradients,
             "Save...": editor.save_gradient,
         }
-        for label, run in buttons.items():
-            if imgui.button(f"{label}##gradient"):
+        for text, run in buttons.items():
+            if imgui.button(f"{text}##gradient"):
                 run()
-            if label not in ("Random", "Save..."):
+            if text not in ("Random", "Save..."):
                 imgui.same_line(0, 4 * self.scale)
         for number, (name, colors) in enumerate(editor.gradients):
             if self._gradient(f"{name}##{number}", colors):
@@ -100,7 +102,7 @@ class GradientEditor:
     def _edit_color(self, colors: np.ndarray) -> None:
         """The color of the selected stop: numbers, and a swatch that opens a picker."""
         at, color = self._stops[self.selected]
-        self._label(f"stop at {at}")
+        label(f"stop at {at}")
         changed, picked = imgui.color_edit3("##stop", [value / 255 for value in color])
         if changed and np.isfinite(picked).all():
             red, green, blue = np.round(np.clip(picked, 0, 1) * 255).tolist()
@@ -119,16 +121,15 @@ class GradientEditor:
 
     def _slider(self, name: str, limit: int) -> None:
         """A slider that returns to 0; while held, it adjusts the palette as it was when pressed."""
-        held = self._held_slider if self._held_slider and self._held_slider[0] == name else None
-        self._label(name)
-        changed, value = imgui.slider_int(f"##{name}", held[1] if held else 0, -limit, limit)
-        base = held[2] if held else self.editor.flame.palette_colors
+        label(name)
+        held = self._held if self._slid[0] == name else 0
+        changed, value = slider(imgui.slider_int, held, -limit, limit, "%d", 0, name=f"##{name}")
+        if imgui.is_item_activated() and not (imgui.is_mouse_double_clicked(0) and self._slid[0] == name):
+            self._slid = name, self.editor.flame.palette_colors
         if changed:
-            self._put(gradient.adjust(base, name, value))
-        if imgui.is_item_active():
-            self._held_slider = name, value, base
-        elif held:
-            self._held_slider = None
+            self._put(gradient.adjust(self._slid[1], name, value))
+        if self._slid[0] == name:
+            self._held = value if imgui.is_item_active() else 0
 
     def _gradient(self, name: str, colors: np.ndarray, selected: bool = False) -> bool:
         """Draws a palette from left to right; returns true if it was clicked."""

@@ -15,7 +15,7 @@ from renderer.flames.kernel_arguments import in_space
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
-from renderer.window.controls.settings import shortest
+from renderer.window.controls.settings import label, shortest, slider
 from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.gradients import GradientEditor
@@ -33,7 +33,7 @@ class FlameEditor(Editor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         super().__init__(app, panel, fonts, scale)
         self._filter = ""  # typed text that filters the variations to add
-        self.gradient = GradientEditor(self, self._label)
+        self.gradient = GradientEditor(self)
         self.variation_pictures = VariationPictures(app, scale)
 
     # Over the picture
@@ -65,9 +65,9 @@ class FlameEditor(Editor):
                 of_axis = theme.AXIS_COLORS[CORNERS.index(name) - 1] if is_tripod and name != "O" else color
                 self._handle(points[name], name, of_axis, selected, lit)
             if selected:
-                label = _xform_label(index) + (" post" if self.post else "")
+                text = _xform_label(index) + (" post" if self.post else "")
                 px, py = points["O"][0] - 6 * scale, points["O"][1] + 8 * scale
-                theme.shadow_text(draw, self.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
+                theme.shadow_text(draw, self.fonts.bold, theme.FONT_SIZE * scale, px, py, color, text)
 
     def _lines(self, corners: list[tuple[float, float]], colors: list[theme.Color], width: float) -> None:
         """Draws a triangle, or the axes of an xform in space; `colors`: one, or one for each axis."""
@@ -180,8 +180,8 @@ class FlameEditor(Editor):
         """A button for each xform, in its color, and buttons that add and delete xforms."""
         right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
         for index in xform_indices(flame):
-            label = _xform_label(index)
-            width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
+            text = _xform_label(index)
+            width = imgui.calc_text_size(text).x + 4 * imgui.get_style().frame_padding.x
             if index and imgui.get_item_rect_max().x + width < right:
                 imgui.same_line(0, 4 * self.scale)
             is_selected = index == self.index
@@ -189,28 +189,22 @@ class FlameEditor(Editor):
             color = theme.TEXT if is_selected else self._xform_color(index)  # some are dark on the selection
             text_color = imgui_ctx.push_style_color(imgui.Col_.text, color)
             with text_color, imgui_ctx.push_style_color(imgui.Col_.button, background):
-                if imgui.button(f"{label}##map{index}"):
+                if imgui.button(f"{text}##map{index}"):
                     self.selected = index
         final = "No final" if flame.final_xform else "Final"
         self._action_buttons({"Add##xform": "A", "Duplicate": "Shift+A", "Delete##xform": "Delete", final: "F"})
 
     def _xform(self) -> None:
-        """The numbers of the selected xform; Ctrl+click accepts numbers beyond a slider's range."""
+        """The numbers of the selected xform; a double click accepts numbers beyond a slider's range."""
         xform, logarithmic = self.xform, imgui.SliderFlags_.logarithmic
         ranges = {} if self.index == edit.FINAL_XFORM else {"weight": (0.001, 10.0, logarithmic, 0.0)}
         ranges |= {name: (0.0, 1.0, imgui.SliderFlags_.none, -1e9) for name in ("color", "color_speed", "opacity")}
         for name, (low, high, flags, lowest) in ranges.items():
-            self._label(name)
-            changed, new = imgui.slider_float(f"##{name}", getattr(xform, name), low, high, "%.4g", flags)
+            label(name.replace("_", " "))
+            value = getattr(xform, name)
+            changed, new = slider(imgui.slider_float, value, low, high, "%.4g", flags, name=f"##{name}")
             if changed and np.isfinite(new):
                 self.change_xform(**{name: min(max(shortest(new), lowest), 1e9)})
-
-    def _label(self, name: str) -> None:
-        """A label, with the next control in the column beside it."""
-        imgui.align_text_to_frame_padding()
-        imgui.text_disabled(name.replace("_", " "))
-        imgui.same_line(imgui.get_cursor_start_pos().x + 110 * self.scale)
-        imgui.set_next_item_width(-1)
 
     def _affine(self, name: str, values: tuple[float, ...]) -> None:
         """The rows of an affine, and buttons that rotate, scale, mirror and reset it."""
@@ -227,8 +221,8 @@ class FlameEditor(Editor):
         if tuple(out) != tuple(values):
             self.change_xform(**{name: tuple(out)})
         turns = {"-15°": (-15.0, 1.0), "+15°": (15.0, 1.0), "x 1.1": (0.0, 1.1), "x 0.9": (0.0, 1 / 1.1)}
-        for label, (degrees, factor) in turns.items():
-            if imgui.button(label):
+        for text, (degrees, factor) in turns.items():
+            if imgui.button(text):
                 self.change(edit.rotate_scale, self.index, degrees, factor, name == "post")
             imgui.same_line(0, 4 * self.scale)
         if imgui.button("Mirror"):
@@ -244,7 +238,7 @@ class FlameEditor(Editor):
         xform, reset = self.xform, imgui.get_frame_height()
         for name, weight in xform.variations.items():
             with imgui_ctx.push_id(name):
-                self._label(name)
+                label(name.replace("_", " "))
                 imgui.set_next_item_width(-reset - 6 * self.scale)
                 new = _drag("##amount", weight, 0.005)
                 if new is not None:  # a weight of 0 would remove the control under the pointer
@@ -253,7 +247,7 @@ class FlameEditor(Editor):
                 if theme.button("x", "remove variation", width=reset):
                     self.change(edit.with_variation, self.index, name, 0.0)
                 for parameter in variation_table()[name].parameters:
-                    self._label("  " + parameter.removeprefix(f"{name}_"))
+                    label("  " + parameter.removeprefix(f"{name}_").replace("_", " "))
                     new = _drag(f"##{parameter}", xform.parameter_value(parameter), 0.01)
                     if new is not None and parameter_owners()[parameter] == name:
                         self.change(edit.with_parameter, self.index, parameter, new)

@@ -76,7 +76,7 @@ class Comparison:
         kept = self._gl.texture(shown.size, 4, "f1").write(shown.read())
         linear = self._gl.texture(frame.size).write(frame.read())
         self.linear, self._state = lambda: linear, lambda: (0, tone)
-        self._set(lambda: kept, "kept picture")
+        self._set(lambda: kept, f"kept picture, {panel.draw_loop.displayed_samples} samples")
 
     def set_reference_panel(self, panel: Any, title: str) -> None:
         """Takes another panel's displayed picture as the reference; the reference follows that panel."""
@@ -161,6 +161,16 @@ class Comparison:
         """The size of the reference that is compared, if it is not the picture's."""
         reference = self.reference()
         return None if reference is None or reference.size == picture.size else reference.size
+
+    def stop(self) -> None:
+        """Compares and measures nothing more, for another scene; W compares it with the kept reference."""
+        self.mode, self.numbers, self.largest_at = "off", "", None
+
+    def caption(self, shown: str, now: float) -> str:
+        """A line that says which of the pictures is where; `shown` names the displayed one."""
+        said = {"wipe": f"left {shown}, right {self.label}", "difference": f"{shown}, from {self.label}"}
+        said |= {"flip": shown if int(now / FLIP_SECONDS) % 2 else self.label}
+        return f"{self.mode}: {said[self.mode]}" if self.mode in said else ""
 
     def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
         """The left texture, the right texture or None, and the fraction of the width at which the right one begins."""

@@ -31,6 +31,7 @@ class SuspendableWork:
         self._wake = wake
         self._task: Task | None = None
         self.resumed_at = 0.0  # time.perf_counter()
+        self.waited = 0.0  # seconds of all waits for compilers
 
     def start(self, work: Callable[[], None]) -> None:
         """Cancels suspended work, then runs `work`; if it suspends, poll() resumes it. Raises the errors of `work`."""
@@ -42,6 +43,7 @@ class SuspendableWork:
         if self.is_ready:
             assert self._task is not None
             self.resumed_at = time.perf_counter()
+            self.waited += self.resumed_at - self._task.waits_since
             self._continue(self._task)
 
     def _continue(self, task: Task) -> None:

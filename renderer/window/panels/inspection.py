@@ -4,6 +4,7 @@ DrawLoop calls update() each frame, which computes the chosen view for the drawn
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,6 +41,7 @@ class Inspection:
         self._histogram_key: Any = None
         self._shown_key: Any = None
         self._next_at = 0.0  # time before which no view is computed again
+        self._cancel: Callable[[], None] | None = None  # ends the computation that waits for a compiler
 
     @property
     def name(self) -> str:
@@ -68,17 +70,17 @@ class Inspection:
         """Shows another view, from its first step."""
         self.show(Inspect(name, 0, self.inspect.pixel))
 
-    def show(self, inspect: Inspect) -> None:
-        """Shows another view at a step."""
-        self.inspect, self._shown_key, self._key, self._next_at = inspect, None, None, 0.0
-        self._layers, self.algorithm = {}, None
-        if inspect.view == COLOR:
-            self.shown = self.texture = None
+    def look_closely(self, name: str) -> None:
+        """Shows another view, and unfolds its controls."""
+        self.select(name)
+        self.opens_controls = True
 
-    def forget(self, names: list[str]) -> None:
-        """Shows nothing of the last scene any more; `names` are the views of the next one."""
-        self.show(self.inspect if self.name in names else Inspect())
-        self.shown = self.texture = None
+    def show(self, inspect: Inspect) -> None:
+        """Shows another view at a step; until it is computed, the picture and nothing of the view before."""
+        if self._cancel is not None:
+            self._cancel()
+        self.inspect, self._shown_key, self._key, self._next_at = inspect, None, None, 0.0
+        self._layers, self.algorithm, self.shown, self.texture, self.meaning = {}, None, None, None, ""
 
     def look_at(self, panel: Any, u: float, v: float) -> None:
         """Chooses the pixel that views of one pixel show, by fractions of the picture's width and height."""
@@ -89,10 +91,8 @@ class Inspection:
     def cycle(self, panel: object, direction: int) -> str:
         """Shows the next (1) or previous (-1) view and returns its name."""
         names = self.names(panel)
-        if self.name not in names:  # a view of the scene before
-            self.select(COLOR)
-        self.opens_controls = True
-        self.select(next_item(names if direction > 0 else names[::-1], self.name))
+        shown = self.name if self.name in names else COLOR  # else a view of the scene before
+        self.look_closely(next_item(names if direction > 0 else names[::-1], shown))
         return self.name
 
     def move_step(self, direction: int) -> str:
@@ -140,7 +140,7 @@ class Inspection:
     def _compute(self, panel: Any, key: object) -> None:
         """Computes the layers or the algorithm of the view and shows it; `key`: the _dependencies()."""
         started = panel.now()
-        self._key = key
+        self._key, self._cancel = key, panel.work.cancel
         with contained(f"the view {self.name}", self._fail):
             if self.name in CHANNELS:
                 self._layers = {self.name: panel.display.frame.read()}
@@ -152,7 +152,7 @@ class Inspection:
             else:
                 self._layers = panel.tiles.layers()
             self._show()
-        ended = panel.now()
+        ended, self._cancel = panel.now(), None
         spent = max(ended - max(started, panel.work.resumed_at), 0.0)  # without the wait for a compiler
         self._next_at = ended + min(REST_FACTOR * spent, MAX_REST)
 

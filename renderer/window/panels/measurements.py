@@ -3,6 +3,7 @@
 The main window counts its frames with the same FrameRateCounter.
 """
 
+import math
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,8 @@ MEDIAN_SECONDS = 1.0  # a frame rate is the median over this time: the time of o
 REFRESH_SECONDS = 0.1  # between two medians of MIN_COUNTED or more frames: nobody reads numbers that change faster
 MIN_COUNTED = 20  # with fewer frames in the last second, each frame takes a new median
 HISTORY_LENGTH = 240  # intervals kept for the plot
+# Samples that come later than this, for their device time, were not drawn in a row: a compiler worked, or one paused.
+REST_SECONDS, REST_FACTOR = 1.0, 8.0
 
 
 class Row(NamedTuple):
@@ -56,6 +59,8 @@ class Measurements:
             self.sample_seconds = seconds / count
             self.sample_history.append(self.sample_seconds)
         self.samples += count
+        if not timestamp - self.sample_rate.last < REST_SECONDS + REST_FACTOR * seconds:
+            self.sample_rate.pause()
         self.sample_rate.add(timestamp, count)
 
     def needs_report(self, timestamp: float, seconds: float) -> bool:
@@ -87,6 +92,11 @@ class FrameRateCounter:
         while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - MEDIAN_SECONDS:
             self._timestamps.popleft()
             self._counts.popleft()
+
+    @property
+    def last(self) -> float:
+        """The time of the last frame; minus infinity before the first."""
+        return self._timestamps[-1] if self._timestamps else -math.inf
 
     def pause(self) -> None:
         """Excludes the time until the next frame: it is not a frame time."""

@@ -18,7 +18,8 @@ from renderer.window.panels.completion import Clock
 from renderer.window.panels.frame_budget import INTERACTION_SECONDS
 
 MAX_OWN_PIXELS = 1 << 22  # of a picture file that is drawn at its own size
-VIEWING = ("view", "mouse", "keys", "toggled", "date")  # settings that change as the user looks around
+INPUT = ("mouse", "keys", "toggled", "date")  # settings that a toy takes from the window
+VIEWING = ("view", *INPUT)  # settings that change as the user looks around
 
 
 class SceneFile:
@@ -33,6 +34,13 @@ class SceneFile:
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
         self.saved = base
         self.stamp = file_stamp(original.path)
+
+
+def _with(shown: Scene, names: tuple[str, ...], before: Scene) -> Scene:
+    """The scene `shown` with the settings of these names as they are in `before`, if both have one kind of settings."""
+    kept = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in names}
+    is_same_kind = type(shown.settings) is type(before.settings)
+    return replace(shown, settings=replace(shown.settings, **kept)) if kept and is_same_kind else shown
 
 
 def _own_size(scene: Scene) -> tuple[int, int] | None:
@@ -68,8 +76,9 @@ class PanelScene:
     def is_changed(self) -> bool:
         """True if there are unsaved changes."""
         if self.base is None or self.file.saved is None or self.base.text != self.file.saved.text:
-            return self.base is not None or self.scene != self.original
-        shown, written = self.scene, self.base.scene
+            return self.base is not None or _with(self.scene, INPUT, self.original) != self.original
+        written = self.base.scene
+        shown = _with(self.scene, INPUT, written)
         return any(getattr(shown, k) != getattr(written, k) for k in ("settings", "tone", "animation", "title", "size"))
 
     @property
@@ -85,12 +94,8 @@ class PanelScene:
 
     def holds_work(self, shown: Scene) -> bool:
         """True if `shown` differs from the opened scene in more than looks."""
-        before = self.original
-        if type(shown.settings) is not type(before.settings):
-            return True
-        viewing = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in VIEWING}
-        now, then = (replace(shown.settings, **viewing), shown.animation), (before.settings, before.animation)
-        return now != then or shown.title != before.title
+        before, shown = self.original, _with(shown, VIEWING, self.original)
+        return any(getattr(shown, name) != getattr(before, name) for name in ("settings", "animation", "title"))
 
     def open(self, scene: Scene) -> None:
         """Makes `scene`, from another file, the opened scene; the caller then passes it to show()."""

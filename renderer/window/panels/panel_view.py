@@ -43,12 +43,15 @@ class PanelView:
             bottom = self._image(panel, panel.display.texture, image_rect, now)
             self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
-        elif not panel.error:
-            self._preparing(panel, image_rect)
+        preview = panel.preview if panel.display.texture is None and not panel.error else None
+        if preview is not None:
+            self._preview(preview, image_rect)
         if overlay and (panel.display.texture is not None or not panel.error):
             draw.push_clip_rect(*theme.corners(image_rect), True)
             overlay()
             draw.pop_clip_rect()
+        if panel.display.texture is None and not panel.error:
+            self._preparing(preview is not None, image_rect)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
@@ -56,19 +59,21 @@ class PanelView:
             self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
         draw.pop_clip_rect()
 
-    def _preparing(self, panel: Panel, rect: Rect) -> None:
-        """The preview before the first picture: the scene's bundled picture, if any, and a line about it."""
+    def _preview(self, preview: Texture, rect: Rect) -> None:
+        """The picture that is shown before the first one of the scene's own."""
+        x, y, width, height = rect
+        scale = min(width / preview.size[0], height / preview.size[1])
+        across, down = (side * scale / 2 for side in preview.size)
+        middle = x + width / 2, y + height / 2
+        corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
+        imgui.get_window_draw_list().add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
+
+    def _preparing(self, has_preview: bool, rect: Rect) -> None:
+        """A line over what is shown before the first picture."""
         draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
-        text, preview = PREPARING, panel.preview
-        if preview is not None:
-            scale = min(width / preview.size[0], height / preview.size[1])
-            across, down = (side * scale / 2 for side in preview.size)
-            middle = x + width / 2, y + height / 2
-            corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
-            draw.add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
-            text = f"preview: {PREPARING}"
+        text = f"preview: {PREPARING}" if has_preview else PREPARING
         size, font = imgui.calc_text_size(text), theme.FONT_SIZE * self.scale
-        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.5 if preview is None else 0.93)
+        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if has_preview else 0.5)
         theme.caption(draw, self.fonts.text, font, left, top, text, width)
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> float:
@@ -88,11 +93,12 @@ class PanelView:
                 draw.add_image(imgui.ImTextureRef(texture.texture.glo), *corners, *seen)
         if right is not None:
             draw.add_line((middle, low.y), (middle, high.y), theme.color_u32(theme.TEXT), 1.5 * self.scale)
-        label = f"{comparison.mode}: {comparison.label}" if comparison.mode != "off" else ""
+        label = comparison.caption(f"now, {panel.measured.samples} samples", now)
         if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
             label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
         if panel.inspection.name != COLOR:
-            label = f"{panel.inspection.name}: {panel.inspection.meaning or 'is being computed'}"
+            meaning = panel.inspection.meaning or panel.work.text() or "is being computed"
+            label = f"{panel.inspection.name}: {meaning}"
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
         if not label:
@@ -117,8 +123,8 @@ class PanelView:
         x, y, width, height = rect
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
         measured = panel.measured
-        is_refining = panel.draw_loop.busy or measured.frame_rate.rate(now) > 0
-        speed = _fit([*["paused"] * panel.paused, *_speed(panel, now)], width / 2)
+        is_refining = panel.draw_loop.busy > 0 or measured.frame_rate.rate(now) > 0
+        speed = _fit([*["paused"] * panel.paused, *_speed(panel, now, is_refining)], width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
         bottom = y + height - bar
@@ -188,16 +194,18 @@ def _fit(facts: list[str], width: float) -> str:
     return line
 
 
-def _speed(panel: Panel, now: float) -> list[str]:
-    """Samples a second, milliseconds of device time for one, and displayed pictures a second."""
+def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
+    """Samples a second, milliseconds of device time for one, and displayed pictures a second; at rest the second."""
     measured, seconds = panel.measured, panel.measured.sample_seconds
     if not seconds:
         return []
+    duration = f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
+    if not is_refining:
+        return [f"{duration} a sample"]
     samples = measured.sample_rate.mean_rate() or 1 / seconds
     rate = f"{samples:,.0f}" if samples >= 100 else f"{samples:.3g}"
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
-    duration = f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
     coarse = f" at 1/{panel.budget.divisor} size" if panel.budget.divisor > 1 else ""
     return [f"{rate} samples/s{coarse}", duration, *fps]
 

@@ -5,14 +5,16 @@ PixelZoom and Comparison; the second the device, the picture's report and plots 
 MainWindow draws both for the active panel.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
+from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.images.inspection import BINS, STOPS
-from renderer.window.boundary import contained
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
 from renderer.window.controls import imgui, imgui_ctx, implot, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
@@ -22,6 +24,7 @@ from renderer.window.panels.measurements import HISTORY_LENGTH, Row, format_valu
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 
+REPORT_HELP: dict[str, str] = read_toml(ASSETS / "tables" / "report.toml")  # by the label of a row
 CHANNEL_COLORS = {"red": (1, 0.35, 0.3, 1), "green": (0.4, 0.9, 0.4, 1), "blue": (0.4, 0.6, 1, 1)}
 PLOT_FLAGS = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
 AXIS_FLAGS = (
@@ -29,8 +32,11 @@ AXIS_FLAGS = (
 )  # fmt: skip
 
 
-def draw_inspection(panel: Panel, scale: float) -> None:
-    """Draws the controls of a panel in the current Dear ImGui window, folded until a view is chosen by its key."""
+def draw_inspection(panel: Panel, scale: float, ask_file: Callable[..., None]) -> None:
+    """Draws the controls of a panel in the current Dear ImGui window, folded until a view is chosen by its key.
+
+    ask_file(title, start, suffixes, choose) opens a file dialog.
+    """
     if panel.inspection.opens_controls:
         imgui.set_next_item_open(True)
         imgui.set_scroll_here_y(0.0)
@@ -44,7 +50,7 @@ def draw_inspection(panel: Panel, scale: float) -> None:
     panel.inspection.shows_histogram = imgui.checkbox("##histogram", panel.inspection.shows_histogram)[1]
     if panel.inspection.shows_histogram and panel.inspection.counts is not None:
         _histogram(*panel.inspection.counts, scale)
-    _comparison(panel)
+    _comparison(panel, ask_file)
 
 
 def _view(panel: Panel) -> None:
@@ -100,7 +106,7 @@ def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> Non
         imgui.text_wrapped(f"outside: {left_out}")
 
 
-def _comparison(panel: Panel) -> None:
+def _comparison(panel: Panel, ask_file: Callable[..., None]) -> None:
     """The comparison with a reference: mode, gain, reference file, and measured differences."""
     comparison = panel.comparison
     label("compare")
@@ -111,23 +117,17 @@ def _comparison(panel: Panel) -> None:
         comparison.switch(MODES[index], shown)
     if comparison.mode == "difference":
         comparison.look = edit_settings(comparison.look, DifferenceLook())
-    size = comparison.other_size(shown) if shown is not None and panel.budget.divisor == 1 else None
+    is_compared = comparison.mode != "off" and panel.budget.divisor == 1
+    size = comparison.other_size(shown) if is_compared and shown is not None else None
     if size is not None:
         imgui.text_colored(theme.WARNING, f"the reference has {size[0]} x {size[1]} pixels, this picture has not")
         if imgui.button(f"Draw at {size[0]} x {size[1]}"):
             panel.fixed_size = size
     if panel.fixed_size is not None and imgui.button("Draw at the panel's size"):
         panel.fixed_size = None
-    label("reference file")
-    shown_name = comparison.label if comparison.mode != "off" else ""
-    entered, name = imgui.input_text("##reference", shown_name, imgui.InputTextFlags_.enter_returns_true)
-    imgui.set_item_tooltip(
-        "path of a picture to compare with; Enter opens it\nS keeps the picture that is shown instead"
-    )
-    if entered and name:
-        with contained("opening a reference", lambda error, sentence: setattr(comparison, "numbers", sentence)):
-            comparison.set_reference_file(Path(name).expanduser())
-            comparison.numbers = f"reference: {comparison.label}"
+    label("reference")
+    if theme.button(f"{comparison.label or 'choose a picture'}###reference", "S keeps the shown picture instead"):
+        ask_file("Compare with", Path.cwd(), PICTURE_SUFFIXES, comparison.set_reference_file)
     if theme.button("MSE, PSNR, FLIP", "of the displayed sRGB values, from the reference's; key Ctrl+M"):
         panel.measure()
     if comparison.largest_at is not None:
@@ -142,15 +142,21 @@ def draw_statistics(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     """Draws the values and plots of a panel in the current Dear ImGui window."""
     measured = panel.measured
     facts = {"device": measured.device, "transfer": measured.transfer}
+    times = {"a sample": measured.sample_seconds, "compiling": panel.work.waited}
+    facts |= {name: f"{seconds:,.3g} s" for name, seconds in times.items() if seconds}
     named = [Row(name, name, text, None) for name, text in facts.items() if text]
     column = imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x
     for row in [*named, *measured.rows]:
         imgui.text_disabled(row.label)
+        if row.label in REPORT_HELP:
+            imgui.set_item_tooltip(REPORT_HELP[row.label])
         if row.series is not None:
             _bars(row, row.series, fonts, scale)
         else:
             imgui.same_line(column)
             imgui.text_wrapped(row.text)
+    if "stencil" in panel.inspection.names(panel) and theme.button("Time by part", VIEW_HELP["stencil"]):
+        panel.inspection.look_closely("stencil")
     if len(measured.frame_rate.intervals) > 2:
         _frame_times(measured.frame_rate.intervals, measured.sample_history, scale)
 
@@ -159,7 +165,14 @@ def _bars(row: Row, series: np.ndarray, fonts: theme.Fonts, scale: float) -> Non
     """A series, such as the active rays by depth, as bars from 0 to its maximum."""
     size = (imgui.get_content_region_avail().x, 46 * scale)
     highest = float(series.max(initial=0.0)) or 1.0
-    imgui.plot_histogram(f"##{row.label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
+    with imgui_ctx.push_style_var(imgui.StyleVar_.disabled_alpha, 1.0):
+        imgui.begin_disabled()  # its own tooltip says neither what a bar is nor the whole number
+        imgui.plot_histogram(f"##{row.label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
+        imgui.end_disabled()
+    if imgui.is_item_hovered(imgui.HoveredFlags_.allow_when_disabled):
+        across = (imgui.get_mouse_pos().x - imgui.get_item_rect_min().x) / size[0] * len(series)
+        bar = min(max(int(across), 0), len(series) - 1)
+        imgui.set_tooltip(f"{row.label} {bar}: {series[bar]:,.7g}")
     with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE * 0.87), imgui_ctx.push_text_wrap_pos(0.0):
         imgui.text_disabled(row.text)
 

@@ -28,7 +28,7 @@ from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
 from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.history import PanelsState, UndoStack, panels_state, renamed, show_again
+from renderer.window.state.history import PanelsState, UndoStack, difference, panels_state, renamed, show_again
 from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
@@ -100,6 +100,7 @@ class AppState:
         self.code_typed_at = -1e9  # time of the last change of the code panel's text, in seconds of the clock
         self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
         self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
+        self.revert_code: Callable[[], None] = lambda: None  # shows the code's saved text again
         self.kept_sessions: list[KeptSession] = []  # the sessions that the menu Open lists
         self._session_path = session_path
         self._opened_session = session
@@ -262,16 +263,24 @@ class AppState:
 
     def undo(self) -> None:
         """Undoes the last change of a scene or of the open panels."""
-        self._restore_state(self._undo_stack.undo(self._panels_state()), "nothing to undo")
+        self._restore_state(self._undo_stack.undo(self._panels_state()), "undo")
 
     def redo(self) -> None:
         """Redoes the change that was undone last."""
-        self._restore_state(self._undo_stack.redo(), "nothing to redo")
+        self._restore_state(self._undo_stack.redo(), "redo")
 
-    def _restore_state(self, state: PanelsState | None, message: str) -> None:
+    def replaced_by_undo(self) -> list[Panel]:
+        """The panels that undo() gives another document."""
+        state = self._undo_stack.previous(self._panels_state())
+        shown = zip(state.panels, state.documents, strict=True) if state is not None else ()
+        return [panel for panel, document in shown if panel in self.panels and document.scene.path != panel.scene.path]
+
+    def _restore_state(self, state: PanelsState | None, what: str) -> None:
+        """Shows a state again, with a message about `what` it changes."""
         if state is None:
-            self.show_message(message)
+            self.show_message(f"nothing to {what}")
             return
+        self.show_message(f"{what}: {difference(self._panels_state(), state)}")
         if state.panels != tuple(self.panels):
             self._set_panels(list(state.panels), state.active, state.layout)
         show_again(state)

@@ -48,6 +48,20 @@ def renamed(state: PanelsState, panel: Panel, path: Path, old_title: str, title:
     return replace(state, documents=tuple(documents))
 
 
+def difference(state: PanelsState, other: PanelsState) -> str:
+    """The names of what two states differ in: panels, files or settings."""
+    if state.panels != other.panels:
+        return f"{len(other.panels)} panels in place of {len(state.panels)}"
+    for before, after in zip(state.documents, other.documents, strict=True):
+        if before.scene.path != after.scene.path:
+            return f"{after.scene.path.name} in place of {before.scene.path.name}"
+        one, two = vars(before.scene.settings), vars(after.scene.settings)
+        if before != after:
+            names = [name.replace("_", " ") for name in one if one[name] != two.get(name)]
+            return ", ".join(names) or "title, tone, key frames or text"
+    return "the layout"
+
+
 def show_again(state: PanelsState) -> None:
     """Shows the documents of a state in its panels. `panel.base` is the TOML text of a panel's document (Document)."""
     for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
@@ -84,6 +98,11 @@ class UndoStack(Generic[State]):
         """Replaces the last state by `state` and each other by change(it), for what is no step, such as a new name."""
         self._past = [*map(change, self._past[:-1]), state]
         self._future = [*map(change, self._future)]
+
+    def previous(self, state: State) -> State | None:
+        """The state that undo() would return."""
+        past = [*self._past[-2:], *[state] * self.differs(state)]
+        return past[-2] if len(past) > 1 else None
 
     def undo(self, state: State) -> State | None:
         """Undoes one step and returns the state before it; None if there is none.

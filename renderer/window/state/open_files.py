@@ -14,7 +14,7 @@ from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
-from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load_again, load_for_window, picture_class
+from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load_again, load_for_window
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
 from renderer.system import drafts
@@ -24,6 +24,7 @@ from renderer.toys.program import with_absolute_images
 from renderer.window.boundary import contained
 from renderer.window.document import creation, scene_text
 from renderer.window.panels.display import Display
+from renderer.window.panels.measurements import Measurements
 from renderer.window.panels.panel import Panel
 from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
@@ -110,10 +111,12 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
     """Shows a scene in a panel, which stays paused; a scene with a time starts paused there."""
     with app.undo_step():
         panel.open(scene)
-        panel.inspection.forget(picture_class(scene.picture).view_names())
+        panel.inspection.show(scene.inspect)
         if scene.path != panel.scene.path:
             panel.display = Display(panel.gpu.gl)  # the last scene's picture is not this one's
             panel.display.reset()
+            panel.comparison.stop()
+            panel.measured = Measurements()
         panel.show(scene)
         panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
     app.show_message(message or scene.title)
@@ -211,6 +214,7 @@ def save_copy(app: AppState, panels: Iterable[Panel], file: Path, copy: Path, te
     Values that the user has changed stay, except of a file whose text has them all.
     """
     write_text(copy, moved_text(text, file, copy))
+    app.recent.add(copy)
     for panel in panels:
         scene, is_opened_file = panel.scene, panel.original.path == file
         if file in scene.files:

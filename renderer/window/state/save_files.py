@@ -3,11 +3,12 @@
 Scenes go to their file or to a chosen one; screenshots get unused names in the current folder.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from renderer.errors import UserError
+from renderer.errors import InputError, UserError
 from renderer.export.plan import DEFAULT_SIZE
 from renderer.flames.settings import keyframes_for_file
 from renderer.flames.xml.read import read_library
@@ -16,6 +17,7 @@ from renderer.formats.images import write_png
 from renderer.paths import is_bundled
 from renderer.pictures import is_flame_file, make_recipe, toy
 from renderer.scene.scene import Scene
+from renderer.system import drafts
 from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
 from renderer.toys.program import with_values
@@ -39,28 +41,46 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
         unsaved.write_over(app, path, panel.file.stamp, partial(save_to, app, panel, path), load)
 
 
+def _shader_text(panel: Panel) -> str | None:
+    """The panel's shader with the values of its uniforms; None if that does not hold all that was changed."""
+    path, before, shown = panel.original.path, panel.original.settings, panel.scene.settings
+    if path.suffix not in open_files.SHADER_SUFFIXES or type(before) is not type(shown):
+        return None
+    names: dict[str, str] = {}
+    with suppress(InputError):  # a text that cannot be read has no uniforms, and is saved as it is
+        names = {uniform.key: uniform.name for uniform in toy.program_of(shown).uniforms}
+    values = {name: getattr(shown, key) for key, name in names.items() if getattr(shown, key) != getattr(before, key)}
+    kept = replace(panel.scene, settings=replace(shown, **{key: getattr(before, key) for key in names}))
+    if panel.holds_work(kept) or kept.tone != panel.original.tone:
+        return None
+    return with_values(read_text(drafts.file_of(path)), values)
+
+
 def _save_uniforms(app: AppState, panel: Panel) -> bool:
     """Writes changed values of uniforms into the shader's own file; false if it does not hold all that was changed."""
-    path, before, shown = panel.original.path, panel.original.settings, panel.scene.settings
-    if path.suffix not in open_files.SHADER_SUFFIXES or is_bundled(path) or not isinstance(before, toy.Settings):
-        return False
-    names = {uniform.key: uniform.name for uniform in toy.program_of(shown).uniforms}
-    values = {name: getattr(shown, key) for key, name in names.items() if getattr(shown, key) != getattr(before, key)}
-    kept = replace(shown, **{key: getattr(before, key) for key in names})
-    if not values and app.code_changed is None or panel.holds_work(replace(panel.scene, settings=kept)):
+    path = panel.original.path
+    if is_bundled(path) or _shader_text(panel) is None:
         return False
     if app.code_changed == path:
         app.save_code(None)
         if app.overlays.question and app.overlays.question.write:
             return True
-    text = with_values(read_text(path), values)
-    if text is None:
-        return False
-    write_text(path, text)
+    write_text(path, _shader_text(panel) or read_text(path))
     open_files.reload(app, {path}, shaders=False, is_quiet=True)
     app.file_watcher.accept(path)
     app.show_message(f"saved {path.name}, with the values of its uniforms")
     return True
+
+
+def _save_shader(app: AppState, panel: Panel, path: Path) -> None:
+    """Writes the panel's shader, with the values of its uniforms, to a file that the panel then shows."""
+    file = panel.original.path
+    if app.code_changed == file:
+        app.save_code(path)
+    else:
+        open_files.save_copy(app, [panel], file, path, read_text(drafts.file_of(file)))
+    if panel.original.path == path and not _save_uniforms(app, panel):
+        app.show_message(f"saved {path.name}; what is neither code nor a uniform goes into a .toml file")
 
 
 def _holds(path: Path, panel: Panel) -> bool:
@@ -74,15 +94,19 @@ def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
     """Asks where to write a panel's scene (default: the active one's)."""
     panel = panel or app.panel
     is_file_of_flames = panel.scene.picture == "flame" and is_flame_file(panel.original.path)
-    if panel.original.path.suffix in open_files.SHADER_SUFFIXES:
-        app.show_message("a shader's file holds its code and uniforms alone: what else changed goes into a .toml file")
-    ask_name(app, panel, (".flame", ".toml") if is_file_of_flames else (".toml", ".flame"))
+    suffixes = (".flame", ".toml") if is_file_of_flames else (".toml", ".flame")
+    if (code := panel.original.path.suffix) in open_files.SHADER_SUFFIXES:
+        suffixes = (".toml", code) if _shader_text(panel) is None else (code, ".toml")
+        if suffixes[0] == ".toml":
+            app.show_message("a shader's file holds its code and uniforms: what else changed goes into a .toml file")
+    ask_name(app, panel, suffixes)
 
 
 def ask_name(app: AppState, panel: Panel, suffixes: tuple[str, ...]) -> None:
     """Asks where to write a panel's scene, as a file with one of these suffixes; the first is for a name without."""
-    suffixes = suffixes if panel.scene.picture == "flame" else (".toml",)
-    name = (panel.file.path or panel.original.path).name.partition(".")[0]
+    path = panel.file.path or panel.original.path
+    suffixes = suffixes if panel.scene.picture == "flame" or path.suffix in suffixes else (".toml",)
+    name = "my_shader" if path == creation.UNTITLED_SHADER else path.name.partition(".")[0]
     start = open_files.scene_folder(app) / f"{name}{suffixes[0]}"
     app.ask_file("Save as", start, suffixes, partial(save_to, app, panel), saves=True)
 
@@ -91,6 +115,9 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
     path = path.absolute()
     open_files.check_own(path)
+    if path.suffix in open_files.SHADER_SUFFIXES:
+        _save_shader(app, panel, path)
+        return
     _save_programs(app, panel, path)
     document = panel.document
     if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):
@@ -136,7 +163,7 @@ def _save_programs(app: AppState, panel: Panel, path: Path) -> None:
         copy = path.with_suffix(file.suffix)
         copy = unused_path(path.parent, path.stem, file.suffix) if copy.exists() else copy
         if is_edited:
-            app.save_code(copy)
+            app.save_code(copy if is_bundled(file) else None)
         elif is_bundled(file):
             open_files.save_copy(app, [panel], file, copy, read_text(file))
 

@@ -57,8 +57,9 @@ def has_work(app: AppState, panel: Panel) -> bool:
 
 
 def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:
-    """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about the code too."""
+    """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about any code."""
     lost: list[Panel | Path] = [panel for panel in panels if panel.has_unsaved_work]
+    with_code |= any(app.code_changed in (panel.original.path, *panel.scene.files) for panel in panels)
     if with_code and app.code_changed is not None:
         lost.append(app.code_changed)
     if lost:
@@ -108,7 +109,14 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
     elif choice == "save":
         app.save_code(None) if isinstance(first := question.lost[0], Path) else save(app, first)
     else:
+        if isinstance(question.lost[0], Path):
+            app.revert_code()
         question.lost = question.lost[1:]  # poll() goes on
+
+
+def undo(app: AppState) -> None:
+    """Undoes a step, after the question about work in a document that it replaces."""
+    ask(app, app.replaced_by_undo(), app.undo)
 
 
 def close_panel(app: AppState) -> None:

@@ -310,9 +310,11 @@ def test_durations_above_a_second_are_seconds_and_dialogs_hide_what_is_behind():
         sample_seconds=11.72, sample_rate=SimpleNamespace(mean_rate=lambda: 0.0),
         frame_rate=SimpleNamespace(rate=lambda now: 0.0),
     )  # fmt: skip
-    assert panel_view._speed(SimpleNamespace(measured=measured, budget=SimpleNamespace(divisor=1)), 0.0)[1] == "11.7 s"
+    panel = SimpleNamespace(measured=measured, budget=SimpleNamespace(divisor=1))
+    assert panel_view._speed(panel, 0.0, True)[1] == "11.7 s"
+    assert panel_view._speed(panel, 0.0, False) == ["11.7 s a sample"]
     measured.sample_seconds = 0.0417
-    assert panel_view._speed(SimpleNamespace(measured=measured, budget=SimpleNamespace(divisor=1)), 0.0)[1] == "41.7 ms"
+    assert panel_view._speed(panel, 0.0, True)[1] == "41.7 ms"
     assert theme.COLORS["popup_bg"][3] == 1.0
 
 

@@ -40,7 +40,7 @@ def test_a_scene_that_is_opened_shows_no_view_of_the_last(screen, scene_files):
     finish(screen)
     assert panel.inspection.texture is not None
     open_files.open_path(screen.app, scene_files[1])
-    assert panel.inspection.texture is None and panel.inspection.name == "luminance"
+    assert panel.inspection.texture is None and panel.inspection.name == "color"
     panel.inspection.show(replace(panel.scene.inspect, view="albedo"))
     open_files.open_path(screen.app, scene_files[0])
     assert panel.inspection.name == "color"

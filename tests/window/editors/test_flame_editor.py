@@ -442,6 +442,32 @@ def test_a_variation_in_the_list_shows_its_picture(screen, places):
     assert not lit[: side // 8, : side // 8].any(), "no point of the square comes from so far away"
 
 
+@pytest.mark.slow
+def test_a_double_click_types_into_the_sliders_of_xforms_and_of_the_palette(screen, places):
+    """No digit reaches the keys of the panels, and the value is the one before the first click until Enter."""
+    screen.resize((WIDTH, 1800))
+    frames(screen)
+    click(screen, middle(places["palette"]))
+    frames(screen)
+    io, before = imgui.get_io(), settings(screen)
+    colors = before.palette_colors
+    for name, typed in (("##weight", "0.3"), ("##rotate", "70")):
+        left, top, right, bottom = places[name]
+        io.add_mouse_pos_event(left + 0.8 * (right - left), (top + bottom) / 2)
+        frames(screen)
+        for down in (True, False, True, False):
+            io.add_mouse_button_event(0, down)
+            frames(screen, 1)
+        frames(screen)
+        assert settings(screen).xforms[0].weight == (0.3 if name == "##rotate" else before.xforms[0].weight)
+        assert np.array_equal(settings(screen).palette_colors, colors) and io.want_text_input
+        io.add_input_characters_utf8(typed)
+        frames(screen)
+        press(screen, "Enter")
+    assert settings(screen).xforms[0].weight == 0.3
+    assert np.array_equal(settings(screen).palette_colors, np.roll(colors, 70, 0))
+
+
 def test_palettes_are_chosen_by_gradient_and_rotated(screen, places):
     screen.resize((WIDTH, 1800))
     frames(screen)

@@ -67,8 +67,8 @@ def test_an_edited_shader_of_the_program_and_its_slider_are_saved_and_opened_aga
     seen = panel.display.texture.read()
     app.panels.active = 0
     press(screen, "Ctrl+S")
-    assert app.dialog is not None and app.dialog.name == "coral.toml"
-    app.dialog.name = "lost"
+    assert app.dialog is not None and app.dialog.name == "coral.glsl"
+    app.dialog.name = "lost.toml"
     app.dialog.accept()
     frames(screen, 3)
     finish(screen)
