@@ -48,12 +48,13 @@ def test_formatting_keeps_every_token_and_comment_and_is_idempotent(path, rng):
         ("var s(i)=+ (a(i,k)*b(k));", "var s(i) = + (a(i, k) * b(k));"),
         ("var t=a[1 : ]+a[i,: : -1]+(c?x:y);", "var t = a[1:] + a[i, ::-1] + (c ? x : y);"),
         ("float[ , ] f(float[,] a,int n=3)=>a;", "float[,] f(float[,] a, int n = 3) => a;"),
-        ("for(int i=0;i<n;i++)x+=1;", "for (int i = 0; i<n; i++) x += 1;"),
-        ("var c(i:0 .. n)=!b&&i<3;", "var c(i : 0..n) = !b && i<3;"),
+        ("for(int i=0;i<n;i++)x+=1;", "for (int i = 0; i < n; i++) x += 1;"),
+        ("var c(i:0 .. n)=!b&&i<3;", "var c(i : 0..n) = !b && i < 3;"),
         ("x = 1. .. 2;", "x = 1. ..2;"),
         ("return- -x;", "return - -x;"),
         ("float y = - 2.0*- x;", "float y = -2.0 * -x;"),
         ("T twice<T>(T x)=>x+x;", "T twice<T>(T x) => x + x;"),
+        ("T f < T,U > (T x)=>t<n&&n>2||a>-1;", "T f<T, U>(T x) => t < n && n > 2 || a > -1;"),
         ("x = v(0) >1 && sum(v) <1 && a[1]<b[2] && a[0] >c;", "x = v(0) > 1 && sum(v) < 1 && a[1] < b[2] && a[0] > c;"),
         ("(int[]q,int r)  f(int[]a)=>(a,1);", "(int[] q, int r) f(int[] a) => (a, 1);"),
         ("var(x,y)=f(a);", "var (x, y) = f(a);"),
@@ -182,7 +183,7 @@ def test_an_error_quotes_no_file_of_another_kind(tmp_path):
     [
         ("int half = 1", "`half` is a type and names no variable"),
         ("float g(float x) { return x }", "expected `;` after `return`"),
-        ("var (x, y) = ", "expected an expression, found the end of the file"),
+        ("var (x, y) = ", "expected an expression, found the end of the input"),
     ],
 )
 def test_the_prompt_shows_the_error_of_what_was_meant(text, message):

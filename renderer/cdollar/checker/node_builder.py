@@ -32,7 +32,7 @@ PRIMITIVES = {
 }  # fmt: skip
 FUNCTIONS |= {name: f"{name}({', '.join(p.name for p in value.parameters)})" for name, value in COMPOSED.items()}
 FUNCTIONS |= PRIMITIVES | {
-    "dot": "dot(float3, float3)", "cross": "cross(float3, float3)", "mod": "mod(x, y), the sign of y",
+    "dot": "dot(u, v) of vectors; of arrays it is `sum(a * b)`", "cross": "cross(float3, float3)", "mod": "mod(x, y), the sign of y",
     "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
     "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
     "high": "high(f, 0)", "empty": "empty(f)", "file": 'file("big.npy")',

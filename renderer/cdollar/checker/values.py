@@ -6,7 +6,7 @@ has one component, a float3 has three; each component is a dimension of the func
 """
 
 from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes, Range, topological_order
-from renderer.cdollar.ir.types import Data, FunctionType, Tuple
+from renderer.cdollar.ir.types import Data, FunctionType, Tuple, component_types, fields
 from renderer.records import dataclass
 
 # Nodes of the largest body that is lowered again at each read of a function that `extends`, where the index may be
@@ -25,6 +25,12 @@ class DataValue:
     def node(self) -> Node:
         """The first component."""
         return self.nodes[0]
+
+    @property
+    def fields(self) -> "tuple[DataValue, ...]":
+        """The fields of a record or vector; () of other types."""
+        parts = ((type_, self.nodes[first:]) for _, type_, first in fields(self.type))
+        return tuple(DataValue(type_, nodes[: len(component_types(type_))]) for type_, nodes in parts)
 
     @property
     def is_literal(self) -> bool:

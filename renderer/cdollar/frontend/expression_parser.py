@@ -238,7 +238,8 @@ class ExpressionParser(TokenStream):
             elif close == ")" and arguments and self.at_restriction():
                 restrictions.append(self.restriction())
             elif restrictions:
-                self.fail("CS0104", "restrictions come after all arguments")
+                hint = "a condition belongs to the domain: `i : k => k < n && k != 1`"
+                self.fail("CS0104", "restrictions come after all arguments", hint)
             elif self.at("_") and self.peek().text in (",", close):
                 arguments.append(ast.Blank(self.advance().span))
             else:

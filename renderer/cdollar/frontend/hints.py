@@ -39,6 +39,14 @@ def hint_for_unexpected(expected: str, text: str) -> str:
         return "a part of an array is `a[1:3]`, in brackets"
     if text == ":" and expected in ("]", ")"):
         return "a range is `0..n`"
+    if text == "for" and expected in (",", "]"):
+        return "elements need no loop: `var b(i) = 2 * a(i);`"
+    if text == "in" and expected == "a bound variable":
+        return "the range of a variable is `i : 0..n`"
+    if text == ".." and expected == "an expression":
+        return "all indices of a dimension are `:`, as in `a[:, 0]`"
+    if text == "[" and expected == ";":
+        return "only local arrays of functions have sizes; an array is `float[] a`"
     if text == "=" and expected not in (")", "an expression"):
         return ""
     return WORDS.get(text) or SIGNS.get(text, "")

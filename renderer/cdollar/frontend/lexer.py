@@ -158,7 +158,8 @@ class TokenStream:
 
     def describe_token(self) -> str:
         """The next token, for messages."""
-        return "the end of the file" if self.token.kind == "eof" else f"`{self.token.text[:40]}`"
+        end = "the end of the input" if self.source.name.startswith("<") else "the end of the file"
+        return end if self.token.kind == "eof" else f"`{self.token.text[:40]}`"
 
     def span_from(self, start: Span) -> Span:
         """From the start of a span to the end of the token before the next one."""

@@ -4,6 +4,8 @@
 reports an error, and fail() reports an error (lexer.py). A span is a range of the source text.
 """
 
+import sys
+from collections.abc import Set
 from typing import NoReturn
 
 from renderer.cdollar.frontend import ast
@@ -12,6 +14,7 @@ from renderer.cdollar.frontend.expression_parser import ExpressionParser
 from renderer.cdollar.frontend.hints import WORDS, did_you_mean
 from renderer.cdollar.frontend.lexer import KEYWORDS, Token
 
+MIN_RECURSION_LIMIT = 20_000  # the parser, and the checker after it, recurse over nested expressions
 FOREIGN = ("def", "fn", "func", "function")  # words that begin functions in other languages
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
@@ -403,9 +406,10 @@ class Parser(ExpressionParser):
             left = self.expression()
             if not self.at("++", "--", *ASSIGNMENTS):
                 message = "this statement has no effect: functions are pure"
-                word = left.callee if isinstance(left, ast.Call) and self.at("{") else left  # `whlie (c) {`, `retrun 1`
-                wrong = word.name if isinstance(word, ast.Name) and not self.at(";") else ""
-                meant = did_you_mean(wrong, KEYWORDS)
+                word = left.callee if isinstance(left, ast.Call) else left  # `whlie (c) {`, `retrun 1`, `print(a)`
+                wrong = word.name if isinstance(word, ast.Name) else ""
+                is_keyword = self.at("{") if word is not left else not self.at(";")
+                meant = WORDS.get(wrong) or (did_you_mean(wrong, KEYWORDS) if is_keyword else "")
                 self.fail("CS0112", message, meant or "return it, or name it with `var`", left.span)
             operator = self.advance()
         root = left
@@ -456,6 +460,7 @@ def parse(source: SourceFile) -> list[ast.AstNode]:
 
 def parse_declarations(source: SourceFile) -> tuple[list[ast.AstNode], list[ProgramError]]:
     """The declarations of a program's text without an error of syntax, and the errors; raises what the lexer raises."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     parser, items = Parser(source), []
     errors: list[ProgramError] = []
     while parser.token.kind != "eof" and len(errors) <= MAX_SHOWN_ERRORS:
@@ -467,7 +472,7 @@ def parse_declarations(source: SourceFile) -> tuple[list[ast.AstNode], list[Prog
     return items, errors
 
 
-def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:
+def parse_repl_input(source: SourceFile, type_names: Set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:
     """Declarations and statements, or one expression; the last one needs no `;`."""
     parser = Parser(source)
     parser.type_names |= type_names

@@ -269,7 +269,7 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
         def call_builtin(data: list[DataValue]) -> DataValue:
             result = body.builder.call(name, data)
             if result is None:
-                return conversions.fail_overload(body, name, [], data, tree.span)
+                return conversions.fail_overload(body, name, [], resolved, tree.span)
             body.dag.spans.setdefault(result.node, tree.span)
             return result
 
@@ -341,7 +341,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     body.require_host()
     count = len(function.type.parameters)
     if len(arguments) > count:
-        message = f"it takes {count} arguments, {len(arguments)} are given"
+        message = f"it has {count} {'index' if count == 1 else 'indices'}, {len(arguments)} are given"
         raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
     values = resolve_arguments(body, arguments + [Omitted()] * (count - len(arguments)), tree)
     if all(type(value) is Omitted for value in values):
@@ -349,7 +349,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     masks = [k for k, value in enumerate(values) if isinstance(value, FunctionValue) and value.type.result == ty.BOOL]
     if masks and function.type.parameters[masks[0]] == ty.INT:
         span, name = tree.arguments[masks[0]].span, tree.callee.span.excerpt
-        hint = f"where it holds, `sum({name}(i), i : k => ...)` reduces; `var r(i) = ... ? {name}(i) : 0` is 0 there"
+        hint = f"`compact({name}, {span.excerpt})` keeps these elements, `sum({name}(i), i : k => ...)` reduces them"
         raise ProgramError("CS0401", span, f"{span.excerpt} is a mask, but an index is int", hint)
     if any(isinstance(value, Omitted) for value in values):
         return curry(body, function, values, tree)

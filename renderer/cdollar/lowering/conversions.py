@@ -87,8 +87,11 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
     if not overloads and generics:
         message, hint = f"the generic function {name} does not take ({given})", f"it is `{generics[0].span.excerpt}`"
     elif not overloads and name in FUNCTIONS:
-        is_axis = name in REDUCER_NAMES and len(values) == 2
-        hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`" if is_axis else FUNCTIONS[name]
+        hint = FUNCTIONS[name]
+        if name in REDUCER_NAMES and len(values) == 2:
+            hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`"
+            if isinstance(values[1], DomainValue):
+                hint = f"a part is reduced by `{name}(a(i), i : 0..n)`"
         message = f"{name} does not take ({given})"
     elif len(overloads) == 1:
         message = f"{overloads[0].signature} does not take ({given})"
@@ -106,7 +109,9 @@ def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argume
         return f"it takes {len(types)} arguments, {len(values)} are given"
     for name, type_, value in zip(function.parameter_names, types, values, strict=True):
         if not isinstance(value, Omitted) and conversion_cost(body, value, type_, True) is None:
-            return f"`{name}` is {type_}, but {describe(value)} is given"
+            is_mask = function.name == "filter" and isinstance(value, FunctionValue) and value.type.takes_indices
+            where = "; a mask is for `compact(a, a > 1)`" if is_mask else ""
+            return f"`{name}` is {type_}, but {describe(value)} is given{where}"
     return ""
 
 
@@ -156,7 +161,8 @@ def overload_as_function(body: Body, value: OverloadSet, expected: ty.FunctionTy
     if not overloads and value.name in OPERATIONS:
         return builtin_function_value(body, value.name, (ty.FLOAT,) * len(OPERATIONS[value.name].parameters), span)
     message = f"the function {value.name} cannot stand alone here: it has several overloads or takes functions"
-    raise ProgramError("CS0412", span, message, "call it, or cast it: `(float(float)) f`")
+    hint = f"call it: `{FUNCTIONS[value.name]}`" if value.name in FUNCTIONS else "call it, or cast it: `(float(float)) f`"
+    raise ProgramError("CS0412", span, message, hint)
 
 
 def user_function_value(body: Body, function: UserFunction, span: Span) -> FunctionValue:
@@ -258,6 +264,8 @@ def convert_function(body: Body, value: Value, target: ty.FunctionType, span: Sp
     if type_.parameters != target.parameters or ty.widening(type_.result, target.result) is None:
         has_more = len(type_.parameters) > len(target.parameters)
         hint = "blanks leave dimensions free: `a(i, )`" if has_more else ""
+        if type_.parameters == target.parameters and ty.scalar_type_of(target.result) not in (None, "bool"):
+            hint = f"a cast says that loss is meant, for all elements: `({target.result}) ...`"
         raise ProgramError("CS0401", span, f"{span.excerpt} is {type_}, but {target} is needed", hint)
     scalar = ty.scalar_type_of(target.result)
     if type_.result != target.result and scalar is not None:

@@ -61,12 +61,16 @@ def fail_unknown(body: Body, tree: ast.Name) -> NoReturn:
         message = f"`{tree.name}` is defined by itself, which no point can be computed from"
         hint = "sum to each point, `var s(i : a) = sum(k <= i ? a(k) : 0, k : a)`, or `fold` for the last alone"
         raise ProgramError("CS0216", tree.span, message, hint)
-    scopes = (body.scope, body.program.globals)
-    names = {name for scope in scopes for name, _ in scope.variables()} | body.program.functions.overloads.keys()
-    names |= body.program.functions.generics.keys()
-    known = names | FUNCTIONS.keys() | CONSTANTS.keys()
-    hint = WORDS.get(tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
+    functions = body.program.functions
+    known = functions.overloads.keys() | functions.generics.keys() | FUNCTIONS.keys() | CONSTANTS.keys()
+    hint = similar_variable(body, tree.name) or did_you_mean(tree.name, known) or "declare it before its use"
     raise ProgramError("CS0202", tree.span, f"the name `{tree.span.excerpt}` is not declared", hint)
+
+
+def similar_variable(body: Body, name: str) -> str:
+    """The hint for an unknown name: what another language means by it, or a variable of a similar name; else ""."""
+    scopes = (body.scope, body.program.globals)
+    return WORDS.get(name) or did_you_mean(name, {known for scope in scopes for known, _ in scope.variables()})
 
 
 def is_index_call(body: Body, callee: ast.AstNode) -> bool:
@@ -113,6 +117,9 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
         if not common:
             message = f"the bound variable `{text}` is neither declared on the left nor reduced"
             hint = f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses or `sum(..., int {text})` reduces it"
+            meant = similar_variable(body, text) if len(text) > 1 else ""
+            if meant:
+                message, hint = f"`{text}` is not declared, nor bound by the left side or a reduction", f"{meant}; {hint}"
             raise ProgramError("CS0302", first.span, message, hint)
         context.binders.setdefault(id(common[-1]), []).append(text)
 
@@ -143,6 +150,7 @@ def name_occurrences(
         hidden |= {name for r in restricted for name, _ in r.names}
         for restriction in tree.restrictions:
             if restriction.domain is not None:
+                check_own_names(restriction, restriction.domain, hidden)
                 yield from name_occurrences(body, restriction.domain, reductions, in_index, hidden)
     if isinstance(tree, ast.Call):
         if not isinstance(tree.callee, ast.Name):
@@ -160,6 +168,16 @@ def name_occurrences(
     for child in ast.children(tree):
         if not isinstance(child, (ast.Restriction, ast.NamedType, ast.FunctionalType)):
             yield from name_occurrences(body, child, inside, in_index, hidden)
+
+
+def check_own_names(restriction: ast.Restriction, domain: ast.AstNode, hidden: frozenset[str]) -> None:
+    """Raises CS0202 for `k : h(k) > 0`, a domain that is written as a condition on its own variable."""
+    own = {name for name, _ in restriction.names} & hidden
+    uses = [] if isinstance(domain, ast.Lambda) else [n for n in ast.walk(domain) if isinstance(n, ast.Name)]
+    for use in uses:
+        if use.name in own:
+            hint = f"a condition is a function of a name of its own: `{use.name} : j => ... j ...`"
+            raise ProgramError("CS0202", use.span, f"`{use.name}` has no value in its own domain", hint)
 
 
 def type_from_first_use(body: Body, name: str, tree: ast.AstNode) -> Type | None:

@@ -223,7 +223,7 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
         if tree.name in ("GetLength", "domain"):
             hint = "the extents are `size(f, 0)`, `domain(f)`"
             raise ProgramError("CS0206", tree.name_span, f"no member `{tree.name}`", hint)
-    return promote(body, [subject], lambda v: member(v[0], tree), tree.span)
+    return promote(body, [subject], lambda v: member(v[0], tree, subject.type), tree.span)
 
 
 def lower_with_field(body: Body, tree: ast.WithField) -> Value:
@@ -248,11 +248,11 @@ def with_field(body: Body, tree: ast.WithField, subject: DataValue, value: DataV
     raise ProgramError("CS0206", tree.span, message, f"fields: {known}")
 
 
-def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
-    """A field of a record, or components of a vector by name: `v.zyx`."""
-    for name, type_, first in ty.fields(value.type):
-        if name == tree.name:
-            return DataValue(type_, value.nodes[first : first + len(ty.component_types(type_))])
+def member(value: DataValue, tree: ast.MemberAccess, type_of_all: ty.Type) -> DataValue:
+    """A field of a record, or components of a vector by name: `v.zyx`; `type_of_all` is for the message."""
+    names = [name for name, _, _ in ty.fields(value.type)]
+    if tree.name in names:
+        return value.fields[names.index(tree.name)]
     if isinstance(value.type, ty.Vector):
         for letters in SWIZZLES:
             indices = [letters.find(c) for c in tree.name]
@@ -260,9 +260,8 @@ def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
                 scalar, size = value.type.scalar_type, len(indices)
                 type_ = ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar)
                 return DataValue(type_, tuple(value.nodes[k] for k in indices))
-    known = ", ".join(name for name, _, _ in ty.fields(value.type))
-    hint = f"members: {known}" if known else MEMBERS.get(tree.name, "a number has no members")
-    raise ProgramError("CS0206", tree.name_span, f"{value.type} has no member `{tree.name}`", hint)
+    hint = f"members: {', '.join(names)}" if names else MEMBERS.get(tree.name, "numbers and their arrays have no members")
+    raise ProgramError("CS0206", tree.name_span, f"{type_of_all} has no member `{tree.name}`", hint)
 
 
 def lower_tuple(body: Body, tree: ast.TupleExpression, expected: ty.Type | None) -> Value:
@@ -289,10 +288,7 @@ def lower_elements(body: Body, trees: list[ast.AstNode], types: Sequence[ty.Type
 def lower_tuple_element(body: Body, tree: ast.TupleElement) -> Value:
     """The value at a position of a tuple, class or vector; raises CS0402 if it has another number of values."""
     value = lower(body, tree.subject)
-    fields: list[Value] = list(value.fields) if isinstance(value, TupleValue) else []
-    if isinstance(value, DataValue):
-        parts = ((type_, first) for _, type_, first in ty.fields(value.type))
-        fields = [DataValue(t, value.nodes[first : first + len(ty.component_types(t))]) for t, first in parts]
+    fields: Sequence[Value] = value.fields if isinstance(value, TupleValue | DataValue) else ()
     if len(fields) != tree.count:
         message = f"{tree.subject.span.excerpt} is {conversions.describe(value)}, but {tree.count} names are given"
         raise ProgramError("CS0402", tree.subject.span, message, f"it has {len(fields) or 'no'} values to name")

@@ -92,7 +92,13 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
         value: Value = lower_with_elements(body, new)
     else:
         value = domains.lower_expression(body, new, variable.type)
-    return variable, convert(body, value, variable.type, tree.value.span)
+    try:
+        return variable, convert(body, value, variable.type, tree.value.span)
+    except ProgramError as error:
+        if error.code != "CS0401" or not isinstance(value, DataValue) or not isinstance(variable.type, Data):
+            raise
+        hint = f"declare it as what it holds, `{value.type} {tree.name} = ...;`"
+        raise ProgramError(error.code, error.span, error.message, f"{hint}; {error.hint}".rstrip("; ")) from None
 
 
 def require_mutable(body: Body, variable: Variable, target: ast.AstNode) -> None:

@@ -3,7 +3,6 @@
 Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lessons.
 """
 
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -41,7 +40,6 @@ PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PIXEL_TYPES = (FLOAT, Vector("float", 3), Vector("float", 4))
 MAX_PICTURE_SIDE = 1 << 17  # pixels along a side of a picture
 Tile = tuple[int, int, int, int]  # left, top, width and height of some pixels
-MIN_RECURSION_LIMIT = 20_000  # parser and checker recurse over nested expressions
 
 
 class Result(NamedTuple):
@@ -75,7 +73,6 @@ def load_text(source: SourceFile, make_target: TargetFactory, folder: Path | Non
 
 def new_compilation(source: SourceFile, make_target: TargetFactory, folder: Path | None = None) -> Compilation:
     """A compilation with the prelude only."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_LIMIT))
     compilation = Compilation(source, make_target, folder)
     compilation.load(parsed_prelude(), checked=False)
     return compilation

@@ -1,6 +1,7 @@
 """The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,6 +56,11 @@ def section(title: str, lines: list[str]) -> list[str]:
     return [title, *(f"  {line}" for line in lines)]
 
 
+def counted(lines: Sequence[str]) -> list[str]:
+    """Each line once, with how often it occurs: a loop of the host repeats what it builds."""
+    return [line if count == 1 else f"{line} ({count} times)" for line, count in Counter(lines).items()]
+
+
 def kernel_text(text: str) -> str:
     """A kernel's text; the body of a matrix product in place of its #include."""
 
@@ -67,13 +73,15 @@ def kernel_text(text: str) -> str:
 def explain(compilation: Compilation, roots: Sequence[ir.Node], ceilings: Ceilings | None = None) -> str:
     """The text for a run; kernels are explained if its target has a trace."""
     target = compilation.target
-    lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
+    lines = [f"target: {target.name}, {target.device_name}"]
+    lines += section("domains", counted(compilation.program.inference.log) or ["(nothing to infer)"])
     spans = compilation.dag.spans
     reduced = [n for n in ir.topological_order(roots) if n.op == "reduce" and n in spans]
     ranges = [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
-    lines += section("reductions", ranges)
+    lines += section("reductions", counted(ranges))
     if not target.trace:
-        return "\n".join(lines + section("graph", graph(roots)))
+        lines += [*section("graph", graph(roots)), f"{target.name} evaluates this graph node by node, without kernels;"]
+        return "\n".join([*lines, "`--target opencl`, `cuda` or `glsl` show kernels, why they are split, and their costs"])
     seen = set()
     # ("passes", root, remarks), ("primitive", node, launches) or ("kernel", node, plan): see GraphTarget.
     for kind, node, entry in target.trace:

@@ -17,7 +17,7 @@ from renderer.cdollar.checker.tables import UserFunction
 from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, TupleValue, Value
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile
 from renderer.cdollar.ir.dag import Range
-from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar, component_types, element_type
+from renderer.cdollar.ir.types import Data, FunctionType, Number, Record, Scalar, Tuple, component_types, element_type
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.gradients import gradient_function
@@ -344,7 +344,9 @@ class Function:
         return FunctionValue(array, node, ranges)
 
     def _evaluate(self, value: Value, recording: Recording) -> Array | Results:
-        """The result: left on a device, else read."""
+        """The result: left on a device, else read. A tuple of numbers, which is data in C$, becomes Results too."""
+        if isinstance(value, DataValue) and isinstance(value.type, Record) and value.type.name.startswith("("):
+            value = TupleValue(Tuple(value.type.name, value.type.fields), value.fields)
         compilation, target, span = self._compilation, self.target, self.declaration.declaration.name_span
         is_nested = isinstance(value, TupleValue) and any(isinstance(v, TupleValue | DomainValue) for v in value.fields)
         if not isinstance(target, DeviceTarget) or is_nested:

@@ -5,7 +5,7 @@ An expression shows its type, domain and value; declarations stay for later inpu
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from renderer.errors import UserError
 from renderer.paths import ASSETS
 
 HELP = f"""an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
-var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
-:names what is declared   :q leave
+var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :names what is declared
+:d EXPR how domains were inferred, as in `:d var d(i) = a(i + 1) - a(i)`   Ctrl-C stops what runs   :q leave
 guide: {ASSETS / "guides" / "cdollar.md"}"""
 COMMANDS = (":d", ":h", ":names", ":q", ":t")
+SYNONYMS = {":quit": ":q", ":help": ":h", "exit": ":q", "quit": ":q", "help": ":h", "?": ":h"}
 WAITING = ("=>", "..", *"=,+-*/%&|^<>?", "&&", "||", "<=", ">=", "==", "!=")  # tokens after which a line goes on
 MAX_SHOWN_ELEMENTS = 1_000_000  # elements above which a value is not evaluated to be shown
 
@@ -46,10 +47,13 @@ class Repl:
     def handle(self, text: str) -> bool:
         """Handle one input; False ends the session. Errors are shown and change nothing."""
         text = text.strip()
-        if text in (":q", ":quit", "exit", "quit"):
+        command = SYNONYMS.get(text, text.split()[0] if text else "")
+        if command == ":q":
             return False
-        if text in (":h", ":help", "help", "?"):
+        if command == ":h":
             self.show(HELP)
+        elif command.startswith(":") and command not in COMMANDS:
+            self.show(f"there is no command {command}; there are {', '.join(COMMANDS)}")
         elif text == ":names":
             self.show_names()
         elif text:
@@ -74,6 +78,8 @@ class Repl:
             return
         for item in items:
             self.declare(item)
+        if command == ":d":
+            self.show_inference()
 
     def declare(self, item: ast.AstNode) -> None:
         """Declare a function, class, type or variable, which replaces one of the same name; or run a statement."""
@@ -128,12 +134,16 @@ class Repl:
         value = resolve(self.compilation.body(), value, span)
         self.show(describe(value))
         if command == ":d":
-            self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
+            self.show_inference()
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
             return
         array = evaluate_value(self.compilation, value, span).array
         assert array is not None
         self.show(np.array2string(array, threshold=200, max_line_width=100) if array.ndim else str(array[()]))
+
+    def show_inference(self) -> None:
+        """Show how each domain of the input was inferred."""
+        self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
 
     def is_shown(self, value: FunctionValue) -> bool:
         """True if a function is finite and small enough to be evaluated."""
@@ -163,8 +173,11 @@ class Repl:
         return sorted(name for name in names if name.startswith(word))
 
 
-def is_open(text: str) -> bool:
-    """True if an input continues on the next line: a bracket or comment is open, or an operator lacks its operand."""
+def is_open(text: str, type_names: Set[str] = frozenset()) -> bool:
+    """True if an input continues on the next line.
+
+    A bracket or comment is open, an operator lacks its operand, or a function, class or loop its body.
+    """
     try:
         tokens = tokenize(SourceFile("<prompt>", text))[:-1]
     except ProgramError as error:
@@ -174,7 +187,17 @@ def is_open(text: str) -> bool:
         if token.kind == "punctuator" and token.text in ("(", "[", "{", ")", "]", "}"):
             depth += 1 if token.text in "([{" else -1
     last = tokens[-1] if tokens else None
-    return depth > 0 or (last is not None and last.kind == "punctuator" and last.text in WAITING)
+    is_waiting = last is not None and last.kind == "punctuator" and last.text in WAITING
+    return depth > 0 or is_waiting or not parses(text, type_names) and parses(f"{text}\n{{ return 0; }}", type_names)
+
+
+def parses(text: str, type_names: Set[str]) -> bool:
+    """True if an input has no error of syntax."""
+    try:
+        parse_repl_input(SourceFile("<prompt>", text), type_names)
+    except ProgramError:
+        return False
+    return True
 
 
 def complete_by_tab(repl: Repl) -> None:
@@ -206,12 +229,15 @@ def run_repl(make_target: TargetFactory) -> int:
     while True:
         try:
             text = input("> " if interactive else "")
-            while is_open(text):
+            while is_open(text, repl.compilation.program.types.types.keys()):
                 text += "\n" + input("  " if interactive else "")
         except EOFError:
             return 0
         except KeyboardInterrupt:
             print()
             continue
-        if not repl.handle(text):
-            return 0
+        try:
+            if not repl.handle(text):
+                return 0
+        except KeyboardInterrupt:
+            print("interrupted; what was declared before is kept")

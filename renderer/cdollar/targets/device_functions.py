@@ -6,6 +6,7 @@ LOOP_LIMIT_STATUS: an int beside the value, which a kernel reports to the host (
 """
 
 import re
+from functools import reduce
 
 from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topological_order
@@ -83,12 +84,10 @@ class FunctionTable:
 
     def merge_poison(self, poisons: list[str | None], lines: list[str]) -> str | None:
         """Append a variable with the first poison that is not 0 to `lines`; return it, or None without poisons."""
-        present = [p for p in poisons if p]
+        present = list(dict.fromkeys(p for p in poisons if p))  # the components of a call share its poison
         if len(present) < 2:
             return present[0] if present else None
-        text = present[0]
-        for other in present[1:]:
-            text = f"({text} != 0 ? {text} : {other})"
+        text = reduce(lambda rest, p: f"({p} != 0 ? {p} : {rest})", present[-2::-1], present[-1])
         return self.declare(lines, "int", text, "poison", constant=False)
 
     def checked_index(self, name: str, size: str, node: Node, lines: list[str], poisons: list[str | None]) -> str:

@@ -36,7 +36,8 @@ def command(options: argparse.Namespace) -> int:
 
 def format_files(names: list[str], check: bool, as_json: bool) -> int:
     """Format files in place, all or none of them; 1 if `check` finds one that would change."""
-    from renderer.cdollar.frontend.diagnostics import ProgramError
+    from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+    from renderer.cdollar.frontend.parser import parse
     from renderer.cdollar.runtime.evaluate import read_source
     from renderer.cdollar.tools.formatter import format_text
     from renderer.system.outputs import write_text
@@ -48,8 +49,10 @@ def format_files(names: list[str], check: bool, as_json: bool) -> int:
         if os.path.islink(name) and target.suffix != Path(name).suffix:
             raise InputError(f"{name}: is a link to {target}, which is no {Path(name).suffix} file; nothing is written")
     try:
-        sources = [read_source(Path(name)) if name != "-" else None for name in names]
-        texts = [source.text if source else sys.stdin.read() for source in sources]
+        given = [read_source(Path(name)) if name != "-" else SourceFile(name, sys.stdin.read()) for name in names]
+        for source in given:
+            parse(source)  # raises ProgramError: half a program may have other spaces than the whole
+        texts = [source.text for source in given]
         results = [format_text(text, name) for text, name in zip(texts, names, strict=True)]
     except ProgramError as error:
         print(error, file=sys.stderr)

@@ -183,9 +183,9 @@ def gap(pieces: list[Piece], k: int, context: Context) -> str:
         return " " if left.spaces or right.spaces else ""
     if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
         return ""
-    first = pieces[k - 2] if k > 1 else left
-    if left.text in ("<", ">") and (first.text in (")", "]") or first.kind in OPERANDS and left.spaces):
-        return " "  # a comparison: type parameters follow a name, without a space
+    for position in (k - 1, k):
+        if pieces[position].text in ("<", ">"):
+            return "" if is_type_bracket(pieces, position) else " "
     if left.kind == right.kind == "punctuator":
         return gap_between_punctuators(left, right, context)
     if left.kind == "punctuator":
@@ -205,8 +205,6 @@ def gap_between_punctuators(left: Piece, right: Piece, context: Context) -> str:
         return ""
     if left.text in (")", "]") and right.text in ("[", "("):
         return " " if left.text == ")" and (context.last_control or right.spaces) else ""
-    if left.text in ("<", ">") and right.text in ("[", "("):
-        return right.written_gap
     if right.text == "{" or left.text == "," and right.text == ":":
         return " "
     if context.in_slice and ":" in (left.text, right.text) or ".." in (left.text, right.text):
@@ -224,7 +222,7 @@ def gap_after_punctuator(left: Piece, right: Piece, context: Context) -> str:
         return " " if right.text.startswith(".") else ""
     if left.text in UNARY and context.last_unary:
         return right.written_gap if left.text == "+" else ""
-    if left.text in ("++", "--", "<", ">") or left.text == ")" and not context.last_control:
+    if left.text in ("++", "--") or left.text == ")" and not context.last_control:
         return right.written_gap
     return " "
 
@@ -239,4 +237,20 @@ def gap_before_punctuator(left: Piece, right: Piece, context: Context) -> str:
         return " " if left.text.endswith(".") else ""
     if right.text == "(":
         return " " if left.text in BEFORE_PARENTHESIS else ""
-    return right.written_gap if right.text in ("<", ">") else " "
+    return " "
+
+
+def is_listed(piece: Piece) -> bool:
+    """True if a piece may be part of a list of names."""
+    return piece.kind == "identifier" or piece.text == ","
+
+
+def is_type_bracket(pieces: list[Piece], k: int) -> bool:
+    """True if the `<` or `>` at k is around type parameters, which stand between two names: `twice<T, U>(T x)`."""
+    first = last = k
+    while pieces[k].text == ">" and first > 0 and (first == k or is_listed(pieces[first])):
+        first -= 1
+    while pieces[k].text == "<" and last + 1 < len(pieces) and (last == k or is_listed(pieces[last])):
+        last += 1
+    ends = [piece.text for piece in (pieces[first], *pieces[last : last + 2])]
+    return first > 0 and pieces[first - 1].kind == "identifier" and ends == ["<", ">", "("]

@@ -18,7 +18,7 @@ from tests.cdollar.evaluate import value_of, warnings_of
 
 REFERENCE = (ROOT / "assets" / "reference" / "cdollar_errors.md").read_text()
 EXAMPLES = dict(re.findall(r"## (CS\d{4})[^\n]*\n(?:(?!## ).*\n)*?```cb\n(.*?)\n```", REFERENCE))
-WRONG_PROGRAMS = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"))
+WRONG_PROGRAMS = sorted((ROOT / "tests" / "cdollar" / "language" / "diagnostics").glob("*.cb"))
 
 
 def run_with_any_input(text, name="test.cb"):
