@@ -33,7 +33,7 @@ def is_cancelled(answer: object) -> bool:
 
 
 class Progress:
-    """A context manager that shows a bar named `title`, of `total` steps, after QUIET_SECONDS, whatever is done then.
+    """A context manager that shows a bar named `title`, of `total` steps (0: not known), after QUIET_SECONDS.
 
     `writes_lines` is set by the command line, for its process: scripts that import the program keep their stderr,
     unless it is a terminal. A script's function `report` is called in place of the bar, with the steps done and all
@@ -91,8 +91,10 @@ class Progress:
                 self._update_bar(done)
             elif self.writes_lines:
                 self._next = self._start + seconds + LINE_SECONDS
-                text = f", about {seconds * (self._total - done) / done:.0f} s left" if done else f"; {PREPARING}"
-                print(f"rayfold: {self.title}: {done} of {self._total} in {seconds:.0f} s{text}", file=sys.stderr)
+                left = f", about {seconds * (self._total - done) / done:.0f} s left" if done and self._total else ""
+                steps = f"{done} of {self._total} in " if self._total else f"{done} in " if done else ""
+                text = f"{steps}{seconds:.0f} s{left if done else f'; {PREPARING}'}"
+                print(f"rayfold: {self.title}: {text}", file=sys.stderr)
 
     def _update_bar(self, done: float) -> None:
         if self._bar is None:
@@ -102,6 +104,6 @@ class Progress:
 
             columns = *Bar.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self.title, total=self._total)
+            self._task = self._bar.add_task(self.title, total=self._total or None)
             self._bar.start()
         self._bar.update(self._task, completed=done, description=self.title if done else f"{self.title}: {PREPARING}")

@@ -7,7 +7,7 @@ import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import tokenize
-from renderer.cdollar.runtime.repl import Repl, is_open
+from renderer.cdollar.runtime.repl import Repl, is_open, run_repl
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.tools.formatter import format_text
 from renderer.cdollar.tools.language_server import Analysis
@@ -129,7 +129,7 @@ def test_without_pygls_the_server_says_what_is_missing(monkeypatch, capsys):
     [
         ("var x = (1 +", True), ("f(1,", True), ("[1, 2", True), ("float f() {", True), ("/* a", True), ("1 +", True),
         ("var x =", True), ("var x = 1;", False), ("f(1)", False), ("", False), (")", False), ('"(', False),
-        ("// (", False),
+        ("// (", False), ("int f(int n)", True), ("while (true)", True), ("class P", True), ("a > f(x)", False),
     ],
 )  # fmt: skip
 def test_the_prompt_continues_what_is_open(text, is_more):
@@ -190,3 +190,36 @@ def test_the_prompt_shows_the_error_of_what_was_meant(text, message):
     shown: list[str] = []
     Repl(NumpyTarget, shown.append).handle(text)
     assert message in shown[0]
+
+
+def test_an_interrupt_at_the_prompt_ends_what_runs_and_keeps_what_is_declared(monkeypatch, capsys):
+    execute = Repl.execute
+
+    def interrupted(repl, text):
+        if "endless" in text:
+            raise KeyboardInterrupt
+        execute(repl, text)
+
+    lines = iter(["var a = [1.0, 2.0]", "endless()", "int f(int n)", "{", "return n + 1;", "}", "f(size(a))", ":q"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+    monkeypatch.setattr(Repl, "execute", interrupted)
+    assert run_repl(NumpyTarget) == 0
+    shown = capsys.readouterr().out
+    assert "interrupted; what was declared before is kept" in shown and shown.split()[-1] == "3"
+
+
+def test_the_prompt_tells_how_domains_were_inferred_and_refuses_unknown_commands():
+    shown: list[str] = []
+    repl = Repl(NumpyTarget, shown.append)
+    for text in ("var a = [1.0, 2.0]", ":d var d(i) = a(i + 1) - a(i);", ":type a"):
+        repl.handle(text)
+    assert shown[0].startswith("i is 0..1 from a(i) at") and shown[1].startswith("there is no command :type")
+
+
+def test_a_text_that_does_not_parse_is_not_formatted(tmp_path, capsys):
+    wrong, deep = tmp_path / "wrong.cb", tmp_path / "deep.cb"
+    wrong.write_text("float main( => 1")
+    deep.write_text(f"float main()=>{'(' * 110}1{')' * 110};")
+    assert main(["cdollar", "format", str(wrong)]) == 5 and wrong.read_text() == "float main( => 1"
+    assert "wrong.cb:1:13: error CS0" in capsys.readouterr().err
+    assert main(["cdollar", "format", str(deep)]) == 0

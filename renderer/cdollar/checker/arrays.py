@@ -18,11 +18,7 @@ from renderer.errors import InputError, reading
 from renderer.formats.npy import read_header
 from renderer.system.files import file_size, open_input
 
-# The scalar type of a file's elements, by NumPy's kind and size.
-ELEMENTS = {
-    "b1": "bool", "i1": "int", "i2": "int", "i4": "int", "u1": "byte", "u2": "int", "u4": "uint", "i8": "int",
-    "u8": "uint", "f2": "half", "f4": "float", "f8": "double",
-}  # fmt: skip
+ELEMENTS: dict[str, str] = ty.TABLES["elements"]  # the scalar type of elements, by NumPy's kind and size
 
 Steps = tuple[str | int, ...]  # the path to a component of an element: field names, or an index of the last axis
 Indices = tuple[slice | np.ndarray, ...]

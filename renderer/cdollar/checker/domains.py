@@ -343,7 +343,9 @@ class Inference:
                 message = f"the index {form.constant} is outside of {range_} in {use.span.excerpt}"
                 hint = "use an index of the domain, or a border mode: `f.clamp(...)`"
                 if form.constant < 0 <= range_.low:
-                    hint = f"indices do not count from the end: `size(a, 0) - {-form.constant}`, or a slice, `a[{form.constant}:]`"
+                    hint = (
+                        f"only slices count from the end, `a[{form.constant}:]`; it is `size(a, 0) - {-form.constant}`"
+                    )
                 raise ProgramError("CS0303", use.span, message, hint)
             origins = [(v, f" from {v.range.provenance}" if v.range.provenance else "") for v, _ in form.terms]
             names = " and ".join(f"`{v.name}` is {v.range}{origin}" for v, origin in origins)

@@ -6,6 +6,7 @@ from functools import reduce
 from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.frontend.hints import USAGE
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node, Nodes
@@ -26,19 +27,9 @@ SOURCE = SourceFile("builtins.cb", (SHADERS / "cdollar" / "builtins.cb").read_te
 COMPOSED = {
     d.name: d.value for d in parse(SOURCE) if isinstance(d, ast.VariableDeclaration) and isinstance(d.value, ast.Lambda)
 }
-PRIMITIVES = {
-    "scan": "scan(f)", "sort": "sort(f)", "argsort": "argsort(f)", "histogram": "histogram(keys, n)",
-    **{name: f"{name}(keys, values, n)" for name in SCATTERS.values()},
-}  # fmt: skip
+PRIMITIVES = {name: USAGE[name] for name in ("scan", "sort", "argsort", "histogram", *SCATTERS.values())}
 FUNCTIONS |= {name: f"{name}({', '.join(p.name for p in value.parameters)})" for name, value in COMPOSED.items()}
-FUNCTIONS |= PRIMITIVES | {
-    "dot": "dot(u, v) of vectors; of arrays it is `sum(a * b)`", "cross": "cross(float3, float3)", "mod": "mod(x, y), the sign of y",
-    "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
-    "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
-    "high": "high(f, 0)", "empty": "empty(f)", "file": 'file("big.npy")',
-    "grad": "grad(f)(a) or grad(f, parameter, ...)(a)",
-    "value_and_grad": "value_and_grad(f)(a) or value_and_grad(f, parameter, ...)(a)",
-}  # fmt: skip
+FUNCTIONS |= USAGE
 
 
 class NodeBuilder:

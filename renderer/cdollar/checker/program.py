@@ -23,6 +23,7 @@ from renderer.cdollar.ir.operations import evaluate_numbers
 from renderer.cdollar.ir.types import INT, DomainType, FunctionType, Tuple, Type, component_types
 from renderer.errors import InputError
 from renderer.records import dataclass, field
+from renderer.system.progress import Progress
 from renderer.system.trust import named_file
 
 # Numbers known to the host
@@ -39,6 +40,7 @@ class HostEvaluator:
     def __init__(self, target: Target):
         self.target = target
         self.abstract_depth = 0
+        self.progress: Progress | None = None  # counts the rounds of loops
         self.keeps_expressions = False  # while a function is differentiated: an array would hide its inputs
         self.differentiations = 0  # gradients that were built
         self.statement_count = 0  # statements that ran on the host

@@ -6,7 +6,7 @@ has one component, a float3 has three; each component is a dimension of the func
 """
 
 from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes, Range, topological_order
-from renderer.cdollar.ir.types import Data, FunctionType, Tuple, component_types, fields
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Tuple, component_types, fields
 from renderer.records import dataclass
 
 # Nodes of the largest body that is lowered again at each read of a function that `extends`, where the index may be
@@ -111,9 +111,9 @@ class DomainValue:
         return (self.ranges, *self.more)
 
     @property
-    def type(self) -> str:
-        """`domain`, with its rank: for messages."""
-        return "domain" if len(self.ranges) == 1 else f"domain of {len(self.ranges)} dimensions"
+    def type(self) -> DomainType:
+        """`domain`, with its rank."""
+        return DomainType(len(self.ranges))
 
 
 @dataclass(frozen=True)

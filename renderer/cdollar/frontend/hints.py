@@ -9,6 +9,9 @@ from renderer.system.files import read_toml
 MAX_COMPARED_CHARS = 40  # longest name that is compared: the time is quadratic in its length
 TEXTS = read_toml(ASSETS / "tables" / "hints.toml")
 SIGNS: dict[str, str] = TEXTS["signs"]
+# By a token, then by what is expected where it stands.
+UNEXPECTED: dict[str, dict[str, str]] = TEXTS["unexpected"]
+USAGE: dict[str, str] = TEXTS["usage"]
 QUOTES = "“”„‟‘’"
 OTHER_SIGNS: dict[str, str] = TEXTS["characters"]
 
@@ -29,26 +32,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def hint_for_unexpected(expected: str, text: str) -> str:
     """The hint for a token where another was expected."""
-    if text == "if" and expected == ";":
-        return "a choice between two values is `c ? a : b`"
-    if text == "|" and expected == "an expression":
-        return "the absolute value is `abs(x)`"
-    if text == "=" and expected in (",", "]"):
-        return "arguments have no names; one dimension is reduced by `var m(j) = max(a(i, j), int i)`"
-    if text == ":" and expected == ",":
-        return "a part of an array is `a[1:3]`, in brackets"
-    if text == ":" and expected in ("]", ")"):
-        return "a range is `0..n`"
-    if text == "for" and expected in (",", "]"):
-        return "elements need no loop: `var b(i) = 2 * a(i);`"
-    if text == "in" and expected == "a bound variable":
-        return "the range of a variable is `i : 0..n`"
-    if text == ".." and expected == "an expression":
-        return "all indices of a dimension are `:`, as in `a[:, 0]`"
-    if text == "[" and expected == ";":
-        return "only local arrays of functions have sizes; an array is `float[] a`"
-    if text == "=" and expected not in (")", "an expression"):
-        return ""
+    if text in UNEXPECTED:
+        return UNEXPECTED[text].get(expected, "")
     return WORDS.get(text) or SIGNS.get(text, "")
 
 

@@ -7,15 +7,12 @@ from typing import NamedTuple, NoReturn
 
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
-from renderer.cdollar.frontend.hints import WORDS, hint_for_character, hint_for_unexpected
+from renderer.cdollar.frontend.hints import TEXTS, WORDS, hint_for_character, hint_for_unexpected
 
 MAX_SOURCE_CHARS = 1 << 20
 MAX_NESTING = 120
 MAX_CHAIN = 400
-KEYWORDS = frozenset(
-    "var let mutable if else for while do break continue return true false class final type operator new const "
-    "in".split()
-)
+KEYWORDS = frozenset(TEXTS["prompt"]["keywords"].split())
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\ufeff]+|//[^\n]*|/\*.*?\*/)

@@ -6,7 +6,9 @@ component. A C$ function of integers over a domain, a set of index ranges, is an
 
 import numpy as np
 
+from renderer.paths import ASSETS
 from renderer.records import dataclass
+from renderer.system.files import read_toml
 
 Number = bool | int | float  # a number of the host, or of a program's text
 DTYPES = {
@@ -17,13 +19,8 @@ NUMBERS = ("int", "uint", "long", "float", "double")
 INTEGERS = ("int", "uint", "long")
 FLOATS = ("float", "double")
 PROMOTED = {"half": "float", "byte": "int"}  # half and byte are types of array elements; operations convert to these
-# The implicit (widening) conversions and their cost in overload resolution.
-WIDENING_COST = {
-    ("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1,
-    ("int", "long"): 1, ("uint", "long"): 1, ("long", "float"): 1, ("long", "double"): 2,
-    ("byte", "int"): 1, ("byte", "uint"): 2, ("byte", "long"): 2, ("byte", "float"): 3, ("byte", "double"): 4,
-    ("half", "float"): 1, ("half", "double"): 2,
-}  # fmt: skip
+TABLES = read_toml(ASSETS / "tables" / "cdollar_types.toml")
+WIDENING_COST: dict[str, dict[str, int]] = TABLES["widening"]  # of implicit conversions, in overload resolution
 
 
 @dataclass(frozen=True)
@@ -158,10 +155,10 @@ def data_type(types: tuple[str, ...]) -> Data:
     return Record("values", tuple((f"c{k}", Scalar(t)) for k, t in enumerate(types)))
 
 
-def element_type(type_: Type | str) -> Data:
+def element_type(type_: Type) -> Data:
     """The type of an array's elements, or of a number itself; a text, a result domain's type, fails as a domain."""
     data = type_.result if isinstance(type_, FunctionType) else type_
-    assert not isinstance(data, DomainType | Tuple | str), "domains and tuples have no elements"
+    assert not isinstance(data, DomainType | Tuple), "domains and tuples have no elements"
     return data
 
 
@@ -201,4 +198,4 @@ def widening(source: Type, target: Type) -> int | None:
     scalar, wanted = scalar_type_of(source), scalar_type_of(target)
     if scalar is None or wanted is None or with_scalar_type(source, wanted) != target:
         return None
-    return WIDENING_COST.get((scalar, wanted))
+    return WIDENING_COST.get(scalar, {}).get(wanted)

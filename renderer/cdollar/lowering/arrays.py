@@ -153,7 +153,8 @@ def lower_primitive(body: Body, name: str, tree: ast.Call) -> FunctionValue:
         called = "scatter_add" if name == "histogram" else name
         return _primitive_array(body, name, called, ranges, result, functions)
     if name != "scan" and len(domain) != 1:
-        raise ProgramError("CS0319", span, f"{name} takes a function of one dimension, not {first.type}")
+        hint = "rows: `sort_rows(m)`; columns: those of its transpose, `var t(j, i) = m(i, j);`"
+        raise ProgramError("CS0319", span, f"{name} takes a function of one dimension, not {first.type}", hint)
     ranges = tuple(d if isinstance(d, Range) else None for d in domain)
     return _primitive_array(body, name, name, ranges, "int" if name == "argsort" else scalar, functions)
 
@@ -174,7 +175,7 @@ def _function(body: Body, name: str, tree: ast.AstNode) -> FunctionValue:
     if value.node.free_variables:
         names = ", ".join(sorted(v.name for v in value.node.free_variables))
         message = f"{excerpt} depends on `{names}`, but {name} computes one array for all of its indices"
-        hint = "a scan of more dimensions goes along the last one" if name == "scan" else ""
+        hint = "a scan of more dimensions goes along the last one" if name == "scan" else "rows: `sort_rows(m)`"
         raise ProgramError("CS0319", tree.span, message, hint)
     if not body.program.host.abstract_depth and not all(isinstance(d, Range) for d in value.domain_with_borders):
         raise ProgramError("CS0319", tree.span, f"the domain of {excerpt} is not finite", "restrict it: `i : 0..n`")

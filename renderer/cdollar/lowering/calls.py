@@ -15,17 +15,7 @@ from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Variable
 from renderer.cdollar.checker.tables import Overloads, UserFunction
-from renderer.cdollar.checker.values import (
-    Argument,
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    Omitted,
-    Operand,
-    SliceArgument,
-    TupleValue,
-    Value,
-)
+from renderer.cdollar.checker.values import Argument, DataValue, FunctionValue, Omitted, Operand, SliceArgument, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
@@ -260,7 +250,7 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
         if not partial[0].takes_data:
             return conversions.fail_overload(body, name, partial[:1], values, tree.span)
         return apply(body, conversions.user_function_value(body, partial[0], tree.span), values, tree)
-    resolved = resolve_arguments(body, values, tree)
+    resolved = conversions.resolve_all(body, values, argument_spans(tree))
     promoted = conversions.resolve_overload(body, overloads, resolved, promote=True)
     if promoted is not None:
         return promote_user_call(body, promoted, resolved, tree)
@@ -275,15 +265,6 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
 
         return promote(body, resolved, call_builtin, tree.span)
     return conversions.fail_overload(body, name, overloads, values, tree.span)
-
-
-def resolve_arguments(body: Body, values: list[Argument], tree: ast.Call) -> list[Any]:
-    """The arguments of a call, with a function in place of each overload set (conversions.resolve)."""
-    pairs = zip(values, argument_spans(tree), strict=False)
-    return [
-        v if isinstance(v, (Omitted, DomainValue, TupleValue)) else conversions.resolve(body, v, span)
-        for v, span in pairs
-    ]
 
 
 def with_default_arguments(
@@ -343,7 +324,7 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     if len(arguments) > count:
         message = f"it has {count} {'index' if count == 1 else 'indices'}, {len(arguments)} are given"
         raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
-    values = resolve_arguments(body, arguments + [Omitted()] * (count - len(arguments)), tree)
+    values = conversions.resolve_all(body, arguments + [Omitted()] * (count - len(arguments)), argument_spans(tree))
     if all(type(value) is Omitted for value in values):
         return function
     masks = [k for k, value in enumerate(values) if isinstance(value, FunctionValue) and value.type.result == ty.BOOL]

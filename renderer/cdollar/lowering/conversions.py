@@ -1,7 +1,7 @@
 """Overload resolution, and conversions of values: lossless implicit ones, casts, constructor calls, casts to arrays."""
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body
@@ -89,9 +89,9 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
     elif not overloads and name in FUNCTIONS:
         hint = FUNCTIONS[name]
         if name in REDUCER_NAMES and len(values) == 2:
-            hint = f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`"
-            if isinstance(values[1], DomainValue):
-                hint = f"a part is reduced by `{name}(a(i), i : 0..n)`"
+            hint = (
+                f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`, a part by `{name}(a(i), i : 0..n)`"
+            )
         message = f"{name} does not take ({given})"
     elif len(overloads) == 1:
         message = f"{overloads[0].signature} does not take ({given})"
@@ -109,8 +109,7 @@ def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argume
         return f"it takes {len(types)} arguments, {len(values)} are given"
     for name, type_, value in zip(function.parameter_names, types, values, strict=True):
         if not isinstance(value, Omitted) and conversion_cost(body, value, type_, True) is None:
-            is_mask = function.name == "filter" and isinstance(value, FunctionValue) and value.type.takes_indices
-            where = "; a mask is for `compact(a, a > 1)`" if is_mask else ""
+            where = "; a mask is for `compact(a, a > 1)`" if function.name == "filter" else ""
             return f"`{name}` is {type_}, but {describe(value)} is given{where}"
     return ""
 
@@ -129,6 +128,12 @@ def resolve(body: Body, value: Value, span: Span) -> Operand:
         hint = f"take one of its values: `.{value.type.fields[0][0]}`"
         raise ProgramError("CS0203", span, f"{value.type} has several values and no meaning here", hint)
     return value
+
+
+def resolve_all(body: Body, values: Sequence[Argument], spans: Iterable[Span]) -> list[Any]:
+    """The arguments of a call, with a function in place of each overload set."""
+    pairs = zip(values, spans, strict=False)
+    return [resolve(body, v, span) if isinstance(v, OverloadSet) else v for v, span in pairs]
 
 
 def matching_overload(body: Body, value: OverloadSet, expected: ty.FunctionType) -> UserFunction | str | None:
@@ -161,7 +166,9 @@ def overload_as_function(body: Body, value: OverloadSet, expected: ty.FunctionTy
     if not overloads and value.name in OPERATIONS:
         return builtin_function_value(body, value.name, (ty.FLOAT,) * len(OPERATIONS[value.name].parameters), span)
     message = f"the function {value.name} cannot stand alone here: it has several overloads or takes functions"
-    hint = f"call it: `{FUNCTIONS[value.name]}`" if value.name in FUNCTIONS else "call it, or cast it: `(float(float)) f`"
+    hint = (
+        f"call it: `{FUNCTIONS[value.name]}`" if value.name in FUNCTIONS else "call it, or cast it: `(float(float)) f`"
+    )
     raise ProgramError("CS0412", span, message, hint)
 
 
@@ -247,7 +254,7 @@ def convert_data(body: Body, value: Value, target: ty.Data, span: Span) -> DataV
         if value.type == ty.BOOL:
             hint = BOOL_HINT
         elif target != ty.BOOL:
-            hint = f"a cast says that loss is meant: `({target}) ...`"
+            hint = f"a cast says that loss is meant: `({target}) ...`; a variable of {value.type} loses nothing"
     raise ProgramError("CS0401", span, f"{span.excerpt} is {value.type}, but {target} is needed", hint)
 
 
@@ -332,7 +339,7 @@ def make_tuple(items: Sequence[tuple[str, Value]]) -> DataValue | TupleValue:
     fields, values = list[tuple[str, ty.Type]](), tuple(value for _, value in items)
     for name, value in items:
         assert not isinstance(value, OverloadSet), "resolve() has made it a function"
-        fields.append((name, ty.DomainType(len(value.ranges)) if isinstance(value, DomainValue) else value.type))
+        fields.append((name, value.type))
     type_ = ty.tuple_type(tuple(fields))
     if isinstance(type_, ty.Tuple):
         return TupleValue(type_, values)

@@ -18,11 +18,9 @@ from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
 from renderer.cdollar.checker.values import (
-    Argument,
     DataValue,
     DomainValue,
     FunctionValue,
-    Omitted,
     OverloadSet,
     TupleValue,
     Value,
@@ -260,7 +258,7 @@ def member(value: DataValue, tree: ast.MemberAccess, type_of_all: ty.Type) -> Da
                 scalar, size = value.type.scalar_type, len(indices)
                 type_ = ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar)
                 return DataValue(type_, tuple(value.nodes[k] for k in indices))
-    hint = f"members: {', '.join(names)}" if names else MEMBERS.get(tree.name, "numbers and their arrays have no members")
+    hint = f"members: {', '.join(names)}" if names else MEMBERS.get(tree.name, "numbers have no members")
     raise ProgramError("CS0206", tree.name_span, f"{type_of_all} has no member `{tree.name}`", hint)
 
 
@@ -325,10 +323,8 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
         if not isinstance(subject, TupleValue):
             subject = conversions.resolve(body, subject, callee.subject.span)
         if callee.name == "GetLength" and len(tree.arguments) == 1 and isinstance(subject, FunctionValue):
-            whole = DomainValue(subject.domain_with_borders)
-            return domains.domain_number(
-                body, domains.selected_dimension(body, whole, tree.arguments[0]), "size", tree.span
-            )
+            extent = domains.selected_dimension(body, DomainValue(subject.domain_with_borders), tree.arguments[0])
+            return domains.domain_number(body, extent, "size", tree.span)
         called = call_method(body, subject, callee, tree)
         if called is not None:
             return called
@@ -374,17 +370,16 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
         if result is not None:
             return result
     expected = overloads[0].parameter_types if len(overloads) == 1 else ()
-    pairs = zip_longest(tree.arguments, expected[: len(tree.arguments)])
+    known = expected[: len(tree.arguments)]
     is_generic = not overloads and name in functions.generics
-    values: list[Argument] = [
-        Omitted() if is_generic and isinstance(argument, ast.Lambda) else calls.lower_argument(body, argument, type_)
-        for argument, type_ in pairs
-    ]
+    later = [is_generic and isinstance(argument, ast.Lambda) for argument in tree.arguments]
+    trees = [ast.Blank(a.span) if is_later else a for a, is_later in zip(tree.arguments, later, strict=True)]
+    values = [calls.lower_argument(body, argument, type_) for argument, type_ in zip_longest(trees, known)]
     if is_generic and len(instances := overloads_for_values(functions, name, values)) == 1:
         # The other arguments choose the types of x in `filter(a, x => x > 3)`.
         expected = instances[0].parameter_types
     for k, argument in enumerate(tree.arguments):
-        if is_generic and isinstance(argument, ast.Lambda):
+        if later[k]:
             values[k] = calls.lower_argument(body, argument, expected[k] if k < len(expected) else None)
     return calls.call_overloaded(body, name, overloads_for_values(functions, name, values), values, tree)
 
@@ -436,14 +431,11 @@ def lower_name(body: Body, tree: ast.Name) -> Value:
     return domains.fail_unknown(body, tree)
 
 
-def fail_blank(body: Body, tree: ast.Blank) -> Value:
-    """Raises CS0205: only arguments may be missing."""
-    raise ProgramError("CS0205", tree.span, "an argument is missing here")
-
-
-def fail_slice(body: Body, tree: ast.Slice) -> Value:
-    """Raises CS0322: only brackets hold slices."""
-    raise ProgramError("CS0322", tree.span, "a slice has a meaning only in the brackets of an array")
+def fail_misplaced(body: Body, tree: ast.Blank | ast.Slice) -> Value:
+    """Raises CS0205, as only arguments may be missing, or CS0322, as only brackets hold slices."""
+    blank, slice_ = ("CS0205", "an argument is missing here"), ("CS0322", "a slice stands in the brackets of an array")
+    code, message = blank if isinstance(tree, ast.Blank) else slice_
+    raise ProgramError(code, tree.span, message)
 
 
 def lower_let(body: Body, tree: ast.LetIn) -> Value:
@@ -556,7 +548,7 @@ def with_block_read(body: Body, item: ast.ClassDeclaration, function: FunctionVa
 
 
 EXPRESSION_RULES: Mapping[type[ast.AstNode], Callable[[Body, Any], Value]] = {
-    ast.Literal: lower_literal, ast.Name: lower_name, ast.Blank: fail_blank, ast.Slice: fail_slice,
+    ast.Literal: lower_literal, ast.Name: lower_name, ast.Blank: fail_misplaced, ast.Slice: fail_misplaced,
     ast.LetIn: lower_let, ast.Unary: lower_unary, ast.Binary: lower_binary, ast.Conditional: lower_conditional,
     ast.Call: lower_call, ast.Cast: lower_cast, ast.ConstructorCall: lower_constructor_call,
     ast.MemberAccess: lower_member_access, ast.WithField: lower_with_field, ast.WithElements: calls.lower_with_elements,

@@ -15,15 +15,9 @@ from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, Nodes, Reduction, Variables, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, neutral_element
+from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import call_overloaded
 from renderer.cdollar.lowering.conversions import conversion_cost, convert_data, resolve, resolve_overload
-from renderer.cdollar.lowering.domains import (
-    dependent_restriction,
-    lower_operand,
-    new_bound_variable,
-    reduced_variables,
-    type_from_first_use,
-)
 from renderer.cdollar.lowering.functions import eta_expand
 
 BOX_COMBINERS = ("+", "*", "min", "max", "&&", "||")
@@ -34,18 +28,18 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
     context = body.program.inference.current
     names = context.binders.get(id(tree), []) if context is not None else []
     with body.block():
-        variables = tuple(v for r in tree.restrictions for v in reduced_variables(body, r))
+        variables = tuple(v for r in tree.restrictions for v in domains.reduced_variables(body, r))
         if names or variables:
             body.require_host()
-        pairs = [(name, dependent_restriction(body, name)) for name in names]
+        pairs = [(name, domains.dependent_restriction(body, name)) for name in names]
         for name, statement in sorted(pairs, key=lambda pair: pair[1].span.start if pair[1] is not None else -1):
             if statement is not None:
-                variables += tuple(reduced_variables(body, statement))
+                variables += tuple(domains.reduced_variables(body, statement))
                 continue
-            declared = NameRestriction(type_from_first_use(body, name, operand), None, tree.span)
-            variables += (new_bound_variable(body, name, tree.span, True, declared),)
+            declared = NameRestriction(domains.type_from_first_use(body, name, operand), None, tree.span)
+            variables += (domains.new_bound_variable(body, name, tree.span, True, declared),)
         with body.guarded(any(v in body.program.tests for v in variables)):
-            return variables, lower_operand(body, operand)
+            return variables, domains.lower_operand(body, operand)
 
 
 def lower_reduction_body(body: Body, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[Variables, DataValue]:

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, NoReturn
 from renderer.cdollar.checker.program import Body, NotDeviceCode
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import UserFunction
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
+from renderer.cdollar.checker.values import DataValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span, raise_first
 from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.dag import MAX_NODES, UNKNOWN, BoundVariable, Range
-from renderer.cdollar.ir.types import INT, Data, DomainType, FunctionType, Record, Tuple, Type, component_types
+from renderer.cdollar.ir.types import INT, Data, FunctionType, Record, Tuple, Type, component_types
 from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import lower_with_elements, read_element
 from renderer.cdollar.lowering.conversions import convert, convert_data, let_bind, resolve
@@ -34,6 +34,7 @@ from renderer.cdollar.lowering.functions import make_function
 MAX_HOST_STATEMENTS = 100_000  # statements that a program may run on the host
 MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variables hold are evaluated
 DEVICE_HINT = "put the loop into a device function, which takes numbers and no arrays"
+MAX_LOOP_NODES = MAX_NODES // 4  # nodes by which a loop over bound variables may grow the program, a second's work
 POINT_HINT = f"{DEVICE_HINT}: it then runs at every point; over arrays, write `sum(..., k : a..b)`"
 
 
@@ -92,13 +93,7 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
         value: Value = lower_with_elements(body, new)
     else:
         value = domains.lower_expression(body, new, variable.type)
-    try:
-        return variable, convert(body, value, variable.type, tree.value.span)
-    except ProgramError as error:
-        if error.code != "CS0401" or not isinstance(value, DataValue) or not isinstance(variable.type, Data):
-            raise
-        hint = f"declare it as what it holds, `{value.type} {tree.name} = ...;`"
-        raise ProgramError(error.code, error.span, error.message, f"{hint}; {error.hint}".rstrip("; ")) from None
+    return variable, convert(body, value, variable.type, tree.value.span)
 
 
 def require_mutable(body: Body, variable: Variable, target: ast.AstNode) -> None:
@@ -287,7 +282,7 @@ def run_loop(body: Body, tree: ast.Loop, rest: Statements) -> Outcome:
 
 def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
     """Runs the iterations of a loop."""
-    program, expansions = body.program, body.dag.expansions
+    program, expansions, nodes = body.program, body.dag.expansions, len(body.dag.intern_table)
     for iteration in count(1):
         differentiations = program.host.differentiations
         program.called, body.dag.expansions = {}, expansions  # no iteration keeps the arrays of another one
@@ -303,10 +298,15 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
         run(body, tree.step)
         if body.program.host.abstract_depth:
             break  # one iteration of the loop checks its body
+        if body.program.host.progress is not None:
+            body.program.host.progress.advance()
         # The next gradient would differentiate through this one, so what depends on it is evaluated at once.
         is_step = program.host.differentiations > differentiations
         if is_step or iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
             body.program.host.materialize_variables(scope)
+            if len(body.dag.intern_table) > nodes + MAX_LOOP_NODES:
+                message = "this loop runs on the host and repeats its body: the program becomes too large here"
+                raise ProgramError("CS0603", tree.span, message, POINT_HINT)
     return None
 
 
@@ -349,13 +349,8 @@ def run_declaration(body: Body, tree: ast.VariableDeclaration, rest: Statements)
         value = let_bind(body, value, tree.value.span)
     if isinstance(value, DataValue):
         value = body.builder.with_default_type(value)
-        type_ = type_ or value.type
-    elif isinstance(value, FunctionValue):
-        type_ = type_ or value.type.as_function_type
-    elif isinstance(value, DomainValue):
-        type_ = DomainType(len(value.ranges))
-    elif isinstance(value, TupleValue):
-        type_ = value.type
+    assert not isinstance(value, OverloadSet), "resolve() has made it a function"
+    type_ = type_ or (value.type.as_function_type if isinstance(value, FunctionValue) else value.type)
     names[tree.name] = Variable(value, type_, is_mutable=tree.is_mutable)
     body.program.note(tree.name_span, value)
 

@@ -49,7 +49,7 @@ class Array:
 
     def __init__(
         self,
-        type_: Type | str,
+        type_: Type,
         result: Data,
         origin: tuple[int, ...] = (),
         target: DeviceTarget | None = None,
@@ -62,7 +62,7 @@ class Array:
         self._host: np.ndarray | None = None
 
     @classmethod
-    def of_host(cls, type_: Type | str, array: np.ndarray, origin: tuple[int, ...] = ()) -> "Array":
+    def of_host(cls, type_: Type, array: np.ndarray, origin: tuple[int, ...] = ()) -> "Array":
         """A result that is in the host's memory."""
         result = cls(type_, element_type(type_), origin)
         result._host = array

@@ -11,6 +11,8 @@ import numpy as np
 
 from renderer.cdollar.runtime.array import Array
 from renderer.cdollar.runtime.function import Function, vector_product, vjp
+from renderer.errors import import_optional
+from renderer.system.install import pip_install
 
 
 def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]], dict[int, Array]]:
@@ -31,13 +33,13 @@ def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]],
 def torch_function(function: Function) -> Callable[..., Any]:
     """A C$ function of tensors for PyTorch's autograd: backward() takes its derivatives from vjp(), once.
 
-    It takes the arguments of `function` and returns a tensor. Raises ImportError without PyTorch.
+    It takes the arguments of `function` and returns a tensor. Raises UnavailableError without PyTorch.
     """
-    import torch
+    torch = import_optional("torch", f"torch_function needs PyTorch: {pip_install('torch')}")
 
     pullback = _pullback(function)
 
-    class Call(torch.autograd.Function):  # type: ignore[misc]  # PyTorch may be missing
+    class Call(torch.autograd.Function):  # type: ignore[misc, name-defined]  # PyTorch may be missing
         """PyTorch's function: keeps the arguments of a call, and calls `pullback` for their derivatives."""
 
         @staticmethod
@@ -63,9 +65,9 @@ def jax_function(function: Function) -> Callable[..., Any]:
     """A C$ function of arrays for JAX, inside jit, grad and vmap: a callback with the derivatives of vjp().
 
     Python's numbers are constants of the trace. A trace needs the result's shape: a call with arrays of ones gives it,
-    so it must not depend on the arrays' values. Raises ImportError without JAX.
+    so it must not depend on the arrays' values. Raises UnavailableError without JAX.
     """
-    import jax
+    jax = import_optional("jax", f"jax_function needs JAX: {pip_install('jax')}")
 
     pullback = _pullback(function)
 

@@ -6,7 +6,7 @@ Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lesso
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +22,7 @@ from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Type, Ve
 from renderer.cdollar.lowering.compilation import Compilation
 from renderer.cdollar.lowering.conversions import materialize, resolve
 from renderer.cdollar.lowering.functions import make_function
-from renderer.cdollar.runtime.parameters import (
-    PICTURE_PARAMETERS,
-    Files,
-    Given,
-    bind_parameters,
-    parse_number,
-    picture_value,
-)
+from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, Files, bind_parameters, parse_number, picture_value
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import InputError
 from renderer.paths import SHADERS
@@ -45,7 +38,7 @@ Tile = tuple[int, int, int, int]  # left, top, width and height of some pixels
 class Result(NamedTuple):
     """The result of main: a number, an array with the indices of its first element, a domain (as text), or a tuple."""
 
-    type: Type | str  # a text for a domain
+    type: Type
     array: np.ndarray | None
     origin: tuple[int, ...] = ()
     text: str = ""
@@ -132,7 +125,7 @@ def build_main(compilation: Compilation, files: Files, numbers: Mapping[str, str
     return over_pixels(compilation, function, values, (0, 0, width, height))
 
 
-def build_picture(compilation: Compilation, given: Mapping[str, Given], tile: Tile) -> FunctionValue:
+def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: Tile) -> FunctionValue:
     """The picture of main over a tile (left, top, width, height) of its pixels.
 
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.

@@ -80,8 +80,8 @@ def explain(compilation: Compilation, roots: Sequence[ir.Node], ceilings: Ceilin
     ranges = [f"{spans[n].provenance} runs over {format_ranges(n.attribute[1])}" for n in reduced]
     lines += section("reductions", counted(ranges))
     if not target.trace:
-        lines += [*section("graph", graph(roots)), f"{target.name} evaluates this graph node by node, without kernels;"]
-        return "\n".join([*lines, "`--target opencl`, `cuda` or `glsl` show kernels, why they are split, and their costs"])
+        lines += section("graph", graph(roots))
+        return "\n".join([*lines, "kernels: none, NumPy evaluates the graph; --target opencl, cuda or glsl have them"])
     seen = set()
     # ("passes", root, remarks), ("primitive", node, launches) or ("kernel", node, plan): see GraphTarget.
     for kind, node, entry in target.trace:

@@ -6,6 +6,7 @@ An expression shows its type, domain and value; declarations stay for later inpu
 import math
 import sys
 from collections.abc import Callable, Set
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from renderer.cdollar.checker.tables import class_functions
 from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet, TupleValue, Value, describe
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.hints import TEXTS
 from renderer.cdollar.frontend.lexer import KEYWORDS, tokenize
 from renderer.cdollar.frontend.parser import parse_repl_input
 from renderer.cdollar.ir.dag import Range
@@ -24,10 +26,7 @@ from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import UserError
 from renderer.paths import ASSETS
 
-HELP = f"""an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
-var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :names what is declared
-:d EXPR how domains were inferred, as in `:d var d(i) = a(i + 1) - a(i)`   Ctrl-C stops what runs   :q leave
-guide: {ASSETS / "guides" / "cdollar.md"}"""
+HELP = f"{TEXTS['prompt']['help']}\nguide: {ASSETS / 'guides' / 'cdollar.md'}"
 COMMANDS = (":d", ":h", ":names", ":q", ":t")
 SYNONYMS = {":quit": ":q", ":help": ":h", "exit": ":q", "quit": ":q", "help": ":h", "?": ":h"}
 WAITING = ("=>", "..", *"=,+-*/%&|^<>?", "&&", "||", "<=", ">=", "==", "!=")  # tokens after which a line goes on
@@ -187,17 +186,13 @@ def is_open(text: str, type_names: Set[str] = frozenset()) -> bool:
         if token.kind == "punctuator" and token.text in ("(", "[", "{", ")", "]", "}"):
             depth += 1 if token.text in "([{" else -1
     last = tokens[-1] if tokens else None
-    is_waiting = last is not None and last.kind == "punctuator" and last.text in WAITING
-    return depth > 0 or is_waiting or not parses(text, type_names) and parses(f"{text}\n{{ return 0; }}", type_names)
-
-
-def parses(text: str, type_names: Set[str]) -> bool:
-    """True if an input has no error of syntax."""
-    try:
-        parse_repl_input(SourceFile("<prompt>", text), type_names)
-    except ProgramError:
-        return False
-    return True
+    if depth > 0 or last is not None and last.kind == "punctuator" and last.text in WAITING:
+        return True
+    for missing in ("", "\n{ int x; }"):
+        with suppress(ProgramError):
+            parse_repl_input(SourceFile("<prompt>", text + missing), type_names)
+            return bool(missing)
+    return False
 
 
 def complete_by_tab(repl: Repl) -> None:

@@ -22,6 +22,7 @@ from renderer.errors import UserError
 from renderer.formats.npy import write_arrays
 from renderer.formats.tables import table_text
 from renderer.system.outputs import check_output, check_suffix, write_text
+from renderer.system.progress import Progress
 
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.costs import Ceilings
@@ -59,8 +60,10 @@ def run_program(
     span = main_function(compilation).declaration.name_span
     compilation.target.trace = [] if explained or tune or drawn else None
     compilation.target.launch_seconds = [] if explained or drawn else None
-    value = build_main(compilation, files, values)
-    result = evaluate_value(compilation, value, span)
+    with Progress(0, f"{program.name}, rounds of its loops") as compilation.program.host.progress:
+        value = build_main(compilation, files, values)
+    with Progress(0, f"{program.name}, its result"):
+        result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
     for warning in compilation.dag.warnings.values():
         print(warning, file=sys.stderr)

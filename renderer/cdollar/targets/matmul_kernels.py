@@ -8,7 +8,7 @@ tiles in local memory on GPUs (shaders/cdollar/tiled_matmul.h), by register bloc
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import StoredRanges
 from renderer.cdollar.targets.kernel_plan import (
     BufferArgument,
-    KernelKind,
     KernelPlan,
     PlanContext,
     finish_plan,
@@ -256,7 +255,7 @@ def plan_cpu_matmul(product: MatrixProduct, context: PlanContext) -> KernelPlan:
 def plan_product(
     product: MatrixProduct,
     context: PlanContext,
-    kind: KernelKind,
+    kind: Literal["tiled_matmul", "cpu_matmul"],
     constants: Mapping[str, int | str],
     group_size: int,
     group_count: int,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import InputError
+from renderer.paths import ASSETS
 from renderer.plain import format_value
 from renderer.records import asdict, dataclass, replace
 from renderer.system.files import read_text, read_toml
@@ -42,30 +43,12 @@ class Schedule:
 
 
 HEADER = "# Schedules of this program's kernels; written by `run --tune`, read by every run of the program.\n\n"
-ALLOWED = {
-    "group_size": (32, 64, 128, 256, 512), "items_per_thread": (1, 2, 4, 8, 16), "groups_per_unit": (4, 8, 16, 32, 64),
-    "tile_rows": (16, 32, 64, 128, 256), "tile_columns": (16, 32, 64, 128, 256), "tile_depth": (4, 8, 16, 32),
-    "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
-}  # fmt: skip
 DEFAULT = Schedule()
-# Changes of DEFAULT for matrix products, from large tiles to small: matmul_kernels.choose_tile_size() takes the first
-# that gives nearly every compute unit a tile, else the last.
-TILE_SIZES: tuple[dict[str, int], ...] = (
-    {"tile_rows": 256, "tile_depth": 8}, {"tile_depth": 8}, {"tile_columns": 64, "thread_columns": 4},
-    {"tile_rows": 64, "tile_columns": 64, "thread_rows": 4, "thread_columns": 4},
-    {"tile_rows": 32, "tile_columns": 32, "thread_rows": 4, "thread_columns": 4},
-)  # fmt: skip
-# Candidates of the autotuner, for matrix products and for all other kernels.
-MATMUL_CANDIDATES: list[dict[str, int]] = [
-    {}, *TILE_SIZES, {"tile_depth": 32}, {"tile_columns": 256, "tile_depth": 8}, {"tile_rows": 64, "thread_rows": 4},
-    {"tile_columns": 256, "thread_columns": 16}, {"tile_rows": 256, "thread_rows": 16},
-    {"tile_rows": 64, "tile_columns": 64},
-]  # fmt: skip
-MAP_CANDIDATES: list[dict[str, int]] = [
-    {}, {"items_per_thread": 1}, {"items_per_thread": 2}, {"items_per_thread": 8}, {"group_size": 128},
-    {"group_size": 512}, {"group_size": 512, "items_per_thread": 8}, {"groups_per_unit": 8}, {"groups_per_unit": 32},
-    {"groups_per_unit": 64}, {"groups_per_unit": 32, "items_per_thread": 2},
-]  # fmt: skip
+TABLES = read_toml(ASSETS / "tables" / "kernel_schedules.toml")
+ALLOWED: dict[str, list[int]] = TABLES["allowed"]
+TILE_SIZES: list[dict[str, int]] = TABLES["tile_sizes"]
+MATMUL_CANDIDATES: list[dict[str, int]] = [{}, *TILE_SIZES, *TABLES["matmul"]]
+MAP_CANDIDATES: list[dict[str, int]] = [{}, *TABLES["map"]]
 
 
 def read_schedules(path: Path) -> dict[str, Schedule]:

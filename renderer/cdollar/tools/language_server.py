@@ -87,9 +87,8 @@ class Analysis:
             inner, text = text, BRACKETS.sub(lambda match: " " * len(match[0]), text)
         begun = re.search(r"([A-Za-z_]\w*)\([^()\[\]{};]*\Z", text)
         found = self.index.find(begun.start(1)) if begun is not None else None
-        return (
-            found[0] if found is not None else self.index.visible(offset).get(begun[1]) if begun is not None else None
-        )
+        visible = self.index.visible(offset).get(begun[1]) if begun is not None else None
+        return found[0] if found is not None else visible
 
     def rename_refusal(self, spans: list[Span], name: str) -> str:
         """Why the symbol with these spans cannot get a name without changing the program's meaning; "" if it can."""

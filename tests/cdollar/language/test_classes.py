@@ -112,7 +112,7 @@ def test_reductions_over_unions_count_each_point_once():
         ("return 1.0 * argmax(a(i), i : (0..3) | (5..9));", "CS0323", "by `argmax` has no unions"),
         ("domain d = 5; return sum(a(i), i : d);", "CS0401", "5 is int, but a domain is needed"),
         ("return sum(a(i), i : (0..3) | 5);", "CS0323", "`|` is not defined for a domain and int"),
-        ("return sum(a(i), i : (0..3) | (0..4) * (0..3));", "CS0323", "a domain and a domain of 2 dimensions"),
+        ("return sum(a(i), i : (0..3) | (0..4) * (0..3));", "CS0323", "a domain and a domain[,]"),
         ("domain d = (0..1) | (3..4); return d[0].low;", "CS0323", "no dimensions of its own"),
     ],
 )

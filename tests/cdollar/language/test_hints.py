@@ -61,7 +61,7 @@ HINTS = {
     "float main(float[] a) { print(a); return 1; }": "what `main` returns is printed",
     "float main(float[] a) => min(a(k), k : a(k) > 0);": "a condition is a function of a name of its own: `k : j =>",
     "float main(float[] a) => sum(a(i), i : 0..3, i != 1);": "`i : k => k < n && k != 1`",
-    "float main(float[] a) { var s = 0; for (int i = 0; i < 3; i++) s += a(i); return s; }": "`float s = ...;`",
+    "float main(float[] a) { var s = 0; for (int i = 0; i < 3; i++) s += a(i); return s; }": "variable of float loses",
     "byte[] main(int[] a) => a;": "for all elements: `(byte) ...`",
     "float main(float[] a) => sum(a, 0..3);": "`sum(a(i), i : 0..n)`",
     "float main(float[] a) => sum(histogram);": "call it: `histogram(keys, n)`",
