@@ -40,6 +40,16 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_steps_of_an_unknown_number_are_counted(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    monkeypatch.setattr(Progress, "writes_lines", True)
+    with Progress(0, "loops") as steps:
+        steps.advance(3)
+    lines = capsys.readouterr().err.splitlines()
+    assert "rayfold: loops: 3 in 0 s" in lines and " of " not in "".join(lines)
+
+
 @pytest.mark.parametrize(("is_terminal", "reported"), [(False, False), (True, False), (False, True), (True, True)])
 def test_a_call_that_is_silent_says_so(monkeypatch, is_terminal, reported):
     """Scripts: a bar in a terminal, a line where progress= is given, nothing else; before any step has ended."""

@@ -321,3 +321,11 @@ def test_errors_notes_and_warnings_are_about_the_users_own_line(capsys):
     with pytest.warns(UserWarning, match="CS0702") as warned:
         far.grad(np.ones(3, "f4"))
     assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_tuple_of_numbers_is_results(target):
+    split = Function("(float lo, float2 v) split(float[] a) => (min(a), float2(max(a), size(a)));", target)
+    for k in range(2):  # compiled, then repeated
+        low, v = result = split(np.arange(3, dtype="f4") + k)
+        assert float(low) == result.lo.item() == k and result.v.numpy().tolist() == v.numpy().tolist() == [2 + k, 3]

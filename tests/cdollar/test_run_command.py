@@ -61,6 +61,15 @@ def test_explain_shows_the_graph_the_kernels_and_their_text(matrices, capsys, de
         assert word in out, word
 
 
+def test_explain_names_the_target_and_counts_what_loops_repeat(tmp_path, capsys):
+    loop = "for (int t = 0; t < 3; t++) { var v(i) = u(i); u = v; }"
+    text = f"float[] main() {{ var u(i : 0..4) = 1.0 * i; {loop} return u; }}"
+    assert main(["run", write(tmp_path, text), "--explain", "--target", "numpy"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("target: numpy, ") and "kernels: none, NumPy evaluates the graph" in out
+    assert sum(" is 0..4 from u(i) at" in line for line in out.splitlines()) == 1 and " times)" in out
+
+
 def write(tmp_path, text, name="p.cb"):
     path = tmp_path / name
     path.write_text(text)

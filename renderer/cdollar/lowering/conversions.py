@@ -89,9 +89,7 @@ def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[
     elif not overloads and name in FUNCTIONS:
         hint = FUNCTIONS[name]
         if name in REDUCER_NAMES and len(values) == 2:
-            hint = (
-                f"one dimension is reduced by `var r(i) = {name}(a(i, j), int j)`, a part by `{name}(a(i), i : 0..n)`"
-            )
+            hint = f"one dimension: `var r(i) = {name}(a(i, j), int j)`; a part: `{name}(a(i), i : 0..n)`"
         message = f"{name} does not take ({given})"
     elif len(overloads) == 1:
         message = f"{overloads[0].signature} does not take ({given})"

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.lowering import statements
+from renderer.cdollar.targets.device_functions import FunctionTable
 from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.open_target import target_factory
 from tests.cdollar.evaluate import error_of, value_of
 from tests.cdollar.test_elementary import emulated_gpu
@@ -217,3 +220,30 @@ def test_a_body_that_builds_functions_has_them_too():
 def test_mistakes(body, code):
     error = error_of(f"float f(int n) {{ {body} }}\nfloat main() => f(2);")
     assert error.code == code, str(error)
+
+
+def test_the_error_of_many_checks_is_found_in_a_linear_text():
+    """The text doubled with each check: a `let` of 18 values that share one check was too large for OpenCL."""
+    lines: list[str] = []
+    table = FunctionTable(CDialect())
+    assert table.merge_poison(["a", "a", None, "a"], lines) == "a" and not lines
+    table.merge_poison(["a", "b", "a", "c"], lines)
+    assert "= (a != 0 ? a : (b != 0 ? b : c));" in lines[0]
+    table.merge_poison([f"p{k}" for k in range(100)], lines)
+    assert len(lines[1]) < 3000
+
+
+def test_a_loop_that_reads_an_array_at_every_point_is_refused_at_the_loop(monkeypatch, rng):
+    text = """int total(int i, int[,] a, int n) {
+    int s = 0;
+    for (int j = 0; j < n; j++) s = max(s, a(i, j) * s);
+    return s;
+}
+int[] main(int[,] a) { var d(i : 0..size(a, 0)) = total(i, a, size(a, 1)); return d; }"""
+    a = rng.integers(0, 9, (4, 40)).astype("i4")
+    assert value_of(text, a=a).tolist() == [0] * 4
+    monkeypatch.setattr(statements, "MAX_LOOP_NODES", 100)
+    monkeypatch.setattr(statements, "MATERIALIZE_EVERY", 8)
+    error = error_of(text, a=a)
+    assert error.code == "CS0603" and "device function" in error.hint
+    assert error.span.source.line_and_column(error.span.start)[0] == 3

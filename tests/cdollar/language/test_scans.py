@@ -196,3 +196,12 @@ def test_scans_of_rows(device, gl):
     m = np.arange(20, dtype="f4").reshape(4, 5) % 7
     assert everywhere(device, gl, text, m=m).tolist() == np.cumsum(m, 1).tolist()
     assert everywhere(device, gl, "float[,] main(float[,] m) => scan(m);", m=m).tolist() == np.cumsum(m, 1).tolist()
+
+
+def test_rows_are_sorted(device, rng):
+    m = rng.integers(0, 9, (5, 7)).astype("f4")
+    text = "float[,] main(float[,] m) { var t(j, i) = m(i, j); let s = sort_rows(t); var c(i, j) = s(j, i); return c; }"
+    for target in (NumpyTarget, lambda dag: DeviceTarget(dag, device, "device")):
+        assert np.array_equal(value_of(text, target, m=m), np.sort(m, 0))
+        assert np.array_equal(value_of("float[,] main(float[,] m) => sort_rows(m);", target, m=m), np.sort(m, 1))
+    assert "sort_rows" in error_of("float[] main(float[,] m) { var r(j) = sort(m(, j))(0); return r; }", m=m).hint
