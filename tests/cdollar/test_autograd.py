@@ -1,12 +1,13 @@
 """Derivatives of arrays: vjp() against finite differences, and C$ functions inside PyTorch and JAX where they are."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 from renderer import cdollar
-from renderer.errors import UserError
+from renderer.errors import UnavailableError, UserError
 
 SHIFTED = """
 float[,] main(float[,] x, float k = 2) {
@@ -111,3 +112,11 @@ def test_transformations_of_jax():
     single = cdollar.jax_function(cdollar.function(SHIFTED, target="numpy"))
     made = jax.jit(jax.grad(lambda x: jax.numpy.sum(single(x))))(np.ones((4, 3), "f4"))
     assert made.shape == (4, 3) and made.dtype == np.float32
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_a_library_that_is_missing_is_named_with_the_command_that_adds_it(library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    f = cdollar.function(LINE, target="numpy")
+    with pytest.raises(UnavailableError, match=rf"{library}_function needs .*install.* {library}"):
+        getattr(cdollar, f"{library}_function")(f)
