@@ -433,9 +433,9 @@ def lower_name(body: Body, tree: ast.Name) -> Value:
 
 def fail_misplaced(body: Body, tree: ast.Blank | ast.Slice) -> Value:
     """Raises CS0205, as only arguments may be missing, or CS0322, as only brackets hold slices."""
-    blank, slice_ = ("CS0205", "an argument is missing here"), ("CS0322", "a slice stands in the brackets of an array")
-    code, message = blank if isinstance(tree, ast.Blank) else slice_
-    raise ProgramError(code, tree.span, message)
+    if isinstance(tree, ast.Blank):
+        raise ProgramError("CS0205", tree.span, "an argument is missing here")
+    raise ProgramError("CS0322", tree.span, "a slice has a meaning only in the brackets of an array")
 
 
 def lower_let(body: Body, tree: ast.LetIn) -> Value:
