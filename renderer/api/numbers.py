@@ -130,7 +130,8 @@ def solve(
     x, error = form.solution(y, refined.error) if form else (y, refined.error)
     bounds = relative_bounds(x, error)
     is_doubtful = not certified and digits_of(float(bounds.max(initial=0.0))) < DIGITS_EXPECTED[str(system.lu.dtype)]
-    facts = accuracy(system.lu, refined, bounds) | {"growth": system.lu.pivot_growth} if report or is_doubtful else {}
+    facts = accuracy(system.lu, refined, bounds) if report or is_doubtful else {}
+    facts |= {"growth": system.lu.pivot_growth, "equilibrated": system.scaling is not None}
     if is_doubtful:
         warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
     result = [x]

@@ -144,7 +144,7 @@ def test_advice_for_a_hopeless_matrix_promises_nothing():
     """It was given for an rcond of 3.7e-132, and 40 s later there was no digit."""
     report = {"forward_bound": None, "rcond": 3.7e-132, "growth": 1.0}
     assert doubt(report, "certified=True", "extended=True").endswith("; extended=True helps down to an rcond of 1e-30")
-    assert doubt(report | {"rcond": 1e-20}, "", "extended=True").endswith("computes with twice as many")
+    assert doubt(report | {"rcond": 1e-20}, "", "extended=True").endswith("computes with twice the digits")
     matrix = np.diag([1.0] * 12) + np.diag([-1e13] * 11, 1)  # the inverse has an element of 1e143
     with pytest.raises(renderer.IncompleteError, match=r"costs about 1\d\d digits of 16"):
         renderer.solve(matrix, np.ones(12), certified=True)

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import zipfile
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from renderer.formats.matrices import read_band
 from renderer.gpu import list_devices
 from renderer.numerics.band_lu import BandedLU, memory
 from renderer.system import trust
+from renderer.system.progress import Progress
 from tests.numerics.band_matrices import dense, random_band
 
 
@@ -56,7 +58,7 @@ def hilbert(n):
 
 
 def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
-    assert main(["solve", *files(tmp_path, hilbert(14), 13, 13, rng.standard_normal(14)), "--json"]) == 0
+    assert main(["solve", *files(tmp_path, hilbert(14), 13, 13, rng.standard_normal(14)), "--json"]) == 3
     out, err = capsys.readouterr()
     summary = json.loads(out.splitlines()[-1])
     assert summary["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
@@ -308,6 +310,32 @@ def test_complex_files(tmp_path, capsys, rng, where):
     assert (np.load(radius) < 1e-14 * np.abs(wanted).max()).all() and error.max() < 1e-9 * np.abs(wanted).max()
     assert main(["solve", str(tmp_path / "dense.npy"), str(tmp_path / "b.npy"), "-o", str(x), "--least-squares"]) == 5
     assert "real" in capsys.readouterr().err
+
+
+def test_zeros_do_not_hide_the_digits_of_the_other_components(tmp_path, capsys):
+    ab, b = np.full((1, 60), 3.0), np.eye(60)[0]
+    words = ["solve", *files(tmp_path, ab, 0, 0, b), "--certified", str(tmp_path / "radius.npy")]
+    assert main(words) == 0
+    out, radius = capsys.readouterr().out, np.load(tmp_path / "radius.npy")
+    assert "every component that is not 0 to 16 digits, 59 of 0 to within" in out
+    assert abs(Fraction(float(np.load(tmp_path / "x.npy")[0])) - Fraction(1, 3)) <= Fraction(float(radius[0]))
+
+
+def test_an_extended_proof_is_as_close_as_the_guide_says(tmp_path, capsys, rng, monkeypatch):
+    """Its condition of 1e12 was proven in float64 too, with radii of 20 units in the last place, by a second pass."""
+    n, rows = 130, []
+    ab = np.zeros((5, n))
+    ab[2], ab[1, 1:] = 1, 0.3 * rng.random(n - 1)
+    ab[3, 64] = ab[1, 65] = 1
+    ab[2, 65] += 1e-12
+    monkeypatch.setattr(Progress, "advance", lambda self, steps=1: rows.append(steps))
+    b = np.ldexp(rng.standard_normal(n), rng.integers(-30, 30, n))
+    words = ["solve", *files(tmp_path, ab, 2, 2, b), "--extended", "--certified", str(tmp_path / "radius.npy"), "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    radius, x = np.load(tmp_path / "radius.npy"), np.load(tmp_path / "x.npy")
+    assert (radius <= 1.01 * 2.0**-53 * np.abs(x)).all() and report["certified"]["proof"] == "extended inverse"
+    assert sum(rows) == n + 1  # a step of the refinement
 
 
 def test_a_zero_with_a_radius_has_no_certain_digit_and_the_files_differ(tmp_path, capsys, rng):

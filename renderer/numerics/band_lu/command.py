@@ -19,6 +19,7 @@ from renderer.formats.npy import write_arrays
 from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
+from renderer.numerics.band_lu.block_columns import SingularMatrix
 from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
 from renderer.numerics.band_lu.solver import BandedLU, checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
@@ -43,9 +44,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--block": dict(type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"),
     "--precision": dict(choices=PRECISIONS, help="of the factors (default: the matrix's); float32 factors of a float64 "
                         "matrix are refined to float64"),
-    "--certified": dict(metavar="RADIUS.npy", help="prove a radius around every component of x, which the exact "
-                        "component is within: in about the time of a solution for conditions up to 1e6 and M-matrices, "
-                        "else by n more solutions; with --extended for conditions up to 1e28"),
+    "--certified": dict(metavar="RADIUS.npy", help="prove a radius r around every component of x, which the exact "
+                        "component is within, -log10(r / |x|) digits: in about the time of a solution for conditions "
+                        "up to 1e6 and M-matrices, else by n more solutions; with --extended for conditions up to "
+                        "1e28 (guide: band_lu.md)"),
     "--refine": dict(choices=("none", "auto"), default="auto", help="auto corrects x until corrections are below its "
                      "last bit; none solves once, as LAPACK's gbsv, and bounds no error (default: auto)"),
 }  # fmt: skip
@@ -108,19 +110,21 @@ class SolveRequest:
 
 
 def command(args: argparse.Namespace) -> int:
-    """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
+    """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix, 3 if no digit is certain."""
     options = {field.name: getattr(args, field.name) for field in fields(SolveRequest)}
     request = SolveRequest(**options)
     request.check()
     with own_outputs(args.output, args.certified, force=args.force):
         result, steps = solve_files(request)
+    is_estimate = args.refine == "auto" and not args.certified and not result["info"]
     if result["reordered"]:
         before, after = (f"{d['kl'] + d['ku'] + 1} diagonals" for d in (result["natural"], result))
         _warn(args, f"reordered by reverse Cuthill-McKee: {before} before, {after} now")
     if result["info"]:
-        sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
-        _warn(args, f"the matrix is singular: {sentence}; {args.output} is not written")
-    elif args.refine == "auto" and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]] and not args.certified:
+        sentence = f"{SingularMatrix(result['singular_column'])}; {args.output} is not written"
+        advice = "it is a combination of the columns before it, or kl and ku, which name the diagonals, are exchanged"
+        _warn(args, f"{sentence}; {advice}")
+    elif is_estimate and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
         _warn(args, doubt(result, "--certified", "" if args.extended else "--extended"))
     if args.json:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
@@ -128,12 +132,13 @@ def command(args: argparse.Namespace) -> int:
     elif not result["info"]:
         print(f"{args.output}: {_verdict(result)}")
         if args.certified:
-            figures = "{output}: every component to {digits} digits, proven in {seconds:.3g} s"
-            print(figures.format(**result["certified"]))
+            zeros = " that is not 0 to {digits} digits, {zeros} of 0 to within {radius_of_zeros:.1e}"
+            figures = zeros if result["certified"]["zeros"] else " to {digits} digits"
+            print(f"{{output}}: every component{figures}, proven in {{seconds:.3g}} s".format(**result["certified"]))
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
         print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
-    return 1 if result["info"] else 0
+    return 1 if result["info"] else IncompleteError.exit_code if is_estimate and not result["correct_digits"] else 0
 
 
 def _warn(args: argparse.Namespace, sentence: str) -> None:
@@ -147,7 +152,7 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
     proof in float64.
     """
     is_beyond = result["rcond"] < LEAST_EXTENDED_RCOND
-    help = f"helps down to an rcond of {LEAST_EXTENDED_RCOND:g}" if is_beyond else "computes with twice as many"
+    help = f"helps down to an rcond of {LEAST_EXTENDED_RCOND:g}" if is_beyond else "computes with twice the digits"
     advice = f"; {extended} {help}" if extended else ""
     if result["forward_bound"] is None:
         proof = f"; {certified} may prove some" if result["rcond"] > LEAST_PROVEN_RCOND else ""
@@ -155,7 +160,12 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
     else:
         reason = "the condition of the matrix, the growth of its factors or the spread of its scales costs the others"
         sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
-    return f"{sentence} (rcond {result['rcond']:.1e}, growth {result['growth']:.1e}){advice}"
+    return f"{sentence} (rcond {result['rcond']:.1e}{_of_scaled(result)}, growth {result['growth']:.1e}){advice}"
+
+
+def _of_scaled(result: dict[str, Any]) -> str:
+    """Says of which matrix a report's rcond is, if that is not the matrix of the file."""
+    return " of the equilibrated matrix" if result.get("equilibrated") else ""
 
 
 def _verdict(result: dict[str, Any]) -> str:
@@ -165,7 +175,8 @@ def _verdict(result: dict[str, Any]) -> str:
     bound = "error below {forward_bound:.1e} of the largest component"
     if result["forward_bound"] is None:
         bound = "no estimate of the error beside the proof" if "certified" in result else "no bound of the error"
-    return ("residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}, " + bound).format(**result)
+    figures = "residual {residual:.2e} of n |A| |x|, growth {growth:.3g}, rcond {rcond:.2e}" + _of_scaled(result)
+    return f"{figures}, {bound}".format(**result)
 
 
 def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -212,7 +223,9 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
             "seconds": {"factor": factored},
         }, lu.step_seconds
     began = time.perf_counter()
-    y, refined = system.solve(b, request.extended, request.refine == "auto")
+    with Progress(1, "refining the solution") as progress:
+        y, refined = system.solve(b, request.extended, request.refine == "auto")
+        progress.advance()
     solved = time.perf_counter() - began
     transformation = least_squares or form
     x, radius = transformation.solution(y, refined.error) if transformation else (y, refined.error)
@@ -285,12 +298,14 @@ def _certify(
 ) -> dict[str, Any]:
     """Proves the radii of all components and writes them to a file; returns their entry in the report."""
     began = time.perf_counter()
-    with Progress(system.lu.n, "rows") as progress:
+    with Progress(system.lu.n, "rows of the proof") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
     write_arrays(path, transformation.solution(refined.x, radius)[1] if transformation else radius)
     seconds = time.perf_counter() - began
     digits, proof = enclosure.certain_digits, {"proof": enclosure.proof, "norm": enclosure.norm}
-    return {"output": str(path), "digits": digits, **proof, "seconds": seconds}
+    zeros = radius[(refined.x == 0) & (radius > 0)]
+    facts = {"digits": digits, "zeros": zeros.size, "radius_of_zeros": float(zeros.max(initial=0))}
+    return {"output": str(path), **facts, **proof, "seconds": seconds}
 
 
 def _residual_device(products: int) -> Device | None:

@@ -48,14 +48,9 @@ class Enclosure(NamedTuple):
 
     @property
     def certain_digits(self) -> int:
-        """Decimal digits proven for every component; 0 if the sign of a component is not proven."""
-        wrong = self.radius > 0
-        if not wrong.any():
-            return 16
-        if not self.x[wrong].all():
-            return 0
-        ratio = float((self.radius[wrong] / np.abs(self.x[wrong])).max())
-        return max(0, int(-np.log10(ratio))) if 0 < ratio < 1 else 0
+        """Decimal digits proven for every component of x that is not 0; 0 if the sign of one is not proven."""
+        ratio = float((self.radius[self.x != 0] / np.abs(self.x[self.x != 0])).max(initial=1e-16))
+        return int(-np.log10(ratio)) if ratio < 1 else 0
 
 
 def enclose(
@@ -165,6 +160,8 @@ def _by_inverse(
         rows = slice(first, min(first + ROWS, shape[0]))
         products[rows], norms[rows] = bound_rows(rows)
         if not (norms[rows] < 1).all():
+            if progress:
+                progress(-first)  # another proof may begin
             raise IncompleteError(failure())
         if progress:
             progress(rows.stop - rows.start)

@@ -5,6 +5,7 @@ sides with refinement (accuracy/) and converts solutions back to the order and s
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from renderer.gpu import Device
 from renderer.numerics.band_lu.accuracy.certified import Enclosure, enclose, enclose_extended
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, solve_refined
-from renderer.numerics.band_lu.accuracy.residuals import pays
+from renderer.numerics.band_lu.accuracy.residuals import EPSILON, pays
 from renderer.numerics.band_lu.block_columns import transposed_band
 from renderer.numerics.band_lu.solver import BandedLU, shaped_band
 from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration, rhs_exponents, unscaled
@@ -97,17 +98,20 @@ class System:
     ) -> tuple[np.ndarray, Enclosure]:
         """The proven radius of every component of x, and the Enclosure for the equilibrated system, in float64.
 
-        After solve() with `extended` also by its factors. IncompleteError if nothing can be proven.
+        After solve() with `extended` by its factors, unless a proof without an inverse gives radii below a unit in the last
+        place. IncompleteError if nothing can be proven.
         """
         rhs, shift = self.scaled_rhs(b)
         refined = refined._replace(x=refined.scaled)
         options = refined, rhs, progress, self._scaling_error(b, rhs, shift)
-        try:
-            enclosure = enclose(self.lu, *options)
-        except IncompleteError:
-            if self._extended is None:
-                raise
-            enclosure = enclose_extended(self._extended, *options)
+        enclosure = None
+        if self._extended:
+            with suppress(IncompleteError):
+                enclosure = enclose(self.lu, *options, False)
+            if not enclosure or (enclosure.radius > EPSILON * np.abs(enclosure.x))[enclosure.x != 0].any():
+                with suppress(IncompleteError):
+                    enclosure = enclose_extended(self._extended, *options)
+        enclosure = enclosure or enclose(self.lu, *options)
         _x, radius = self._in_file(enclosure.x, enclosure.radius, shift)
         if not np.isfinite(radius).all():
             raise IncompleteError("no enclosure: the radius of a component is beyond the largest number")
