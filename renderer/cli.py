@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -46,11 +47,15 @@ class Parser(argparse.ArgumentParser):
         self._declare = declare
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Declares the options, then parses them."""
+        """Declares the options, then parses them; a command, not its parent, refuses an option that it does not know."""
         if self._declare:
             declare, self._declare = self._declare, None
             declare(self)
-        return super().parse_known_args(args, namespace)
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and not self._subparsers:
+            near = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{f'; is {near[0]} meant?' if near else ''}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         """Ends the program with one sentence and exit code 2."""

@@ -86,11 +86,18 @@ def _read_matrix(path: Path) -> Band | Entries:
         wanted = "a matrix in a .npy file must be (n, n)"
         array = _read_npy(path, "the matrix", lambda shape: len(shape) == 2, wanted)
         return _as_entries(path, _check_finite(path, array))
+    _check_suffix(path, ".npz")
     with open_zip(path) as archive:
         if is_sparse(archive.namelist()):
             return read_entries(path, archive, partial(_read_member, path, archive))
         ab, kl, ku = _read_band_arrays(path, archive)
     return Band(ab, kl, ku, (kl, ku))
+
+
+def _check_suffix(path: Path, *others: str) -> None:
+    """InputError for a file that by its name is neither of `others`, .npy nor of Matrix Market."""
+    if path.suffix.lower() not in (*others, ".npy"):
+        raise InputError(f"{path}: taken are {', '.join((*others, '.npy', '.mtx'))} and .mtx.gz; numpy.save writes .npy")
 
 
 def _as_entries(path: Path, matrix: np.ndarray | Entries) -> Entries:
@@ -242,6 +249,7 @@ def _read_market_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def _read_npy_rhs(path: Path, n: int) -> np.ndarray:
+    _check_suffix(path)
     wanted = f"the matrix has {n} rows, so it must be ({n},) or ({n}, m)"
     array = _read_npy(path, "the right-hand side", lambda shape: len(shape) in (1, 2) and shape[0] == n, wanted)
     return in_double(array, str(path)) if array.dtype.kind in "iu" else array

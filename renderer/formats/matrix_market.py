@@ -28,6 +28,7 @@ MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 18  # bytes read and checked at a time, in the cache
 NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
 TO_USUAL = bytes.maketrans(b"\t\r", b" \n")
+LAYOUTS = ("coordinate", "array")
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
@@ -52,6 +53,7 @@ class _Header:
     symmetry: str  # one of SYMMETRIES; not general: only the lower triangle is stored
     shape: tuple[int, int]
     lines: int  # number of lines with entries
+    lines_before: int  # number of lines of the file above these
 
     @property
     def numbers(self) -> int:
@@ -78,7 +80,7 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
 
 def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
     """Parses the lines of numbers; InputError that quotes the first malformed one, or an integer that is rounded."""
-    counts, is_loose = [], False
+    given, counts, is_loose = list(chunks), [], False
     for k, text in enumerate(chunks):
         count = None if is_loose else _count_lines(header, text)
         if count is None:
@@ -88,17 +90,17 @@ def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
             count = _count_lines(header, chunks[k])
         counts.append(-1 if count is None else count)
     if min(counts, default=0) < 0 or sum(counts) != header.lines:
-        _refuse(header, b"".join(chunks))
+        _refuse(header, b"".join(given))
     if not header.lines:  # SciPy ends the process by a signal at an array of 0 x 0; also skew-symmetric arrays of 1 x 1
         values = np.zeros(header.shape if header.is_array else 0, "c16" if header.field == "complex" else "f8")
         return values if header.is_array else Entries(header.shape, np.zeros(0, "i8"), np.zeros(0, "i8"), values)
     try:
         matrix = _read_by_scipy(header, chunks)
     except ValueError:
-        _refuse(header, b"".join(chunks))
+        _refuse(header, b"".join(given))
     values = np.asarray(matrix if header.is_array else matrix.data)
     if not np.isfinite(values).all():
-        _refuse(header, b"".join(chunks))
+        _refuse(header, b"".join(given))
     if "integer" in header.field and np.abs(values).max() >= 1 << 53:
         _check_integers(header, b"".join(chunks))
     if header.is_array:
@@ -173,14 +175,17 @@ def _read_header(path: Path, file: IO[bytes]) -> _Header:
     line = file.readline(MAX_LINE)
     banner = line.decode("latin-1").lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
-        raise InputError(f"{path}: not a Matrix Market file: its first line is {_shown(line)}")
+        found = f"{path}: not a Matrix Market file: its first line is {_shown(line)}"
+        raise InputError(f"{found}; a usual one is '%%MatrixMarket matrix coordinate real general'")
     layout, field, symmetry = banner[2:]
-    if layout not in ("coordinate", "array") or symmetry not in SYMMETRIES or (layout, field) == ("array", "pattern"):
-        raise InputError(f"{path}: not a Matrix Market file: {_shown(line)} names no known layout")
-    if field not in FIELDS:
-        raise InputError(f"{path}: holds {printable(field, 60)} numbers; allowed are {', '.join(FIELDS)}")
+    fields = FIELDS[:-1] if layout == "array" else FIELDS
+    for word, allowed in ((layout, LAYOUTS), (field, fields), (symmetry, SYMMETRIES)):
+        if word not in allowed:
+            found = f"{path}: not a Matrix Market file: its first line names {printable(word, 60)!r}"
+            raise InputError(f"{found}; allowed are {', '.join(allowed)}")
     wanted = 2 if layout == "array" else 3
-    sizes = [parse_whole(word, 0, MAX_SIDE) for word in _first_line(path, file).decode("latin-1").split()]
+    size, lines_before = _first_line(path, file)
+    sizes = [parse_whole(word, 0, MAX_SIDE) for word in size.decode("latin-1").split()]
     if len(sizes) != wanted or None in sizes:
         raise InputError(f"{path}: not a Matrix Market file: the line of its size must hold {wanted} whole numbers")
     rows, columns, *more = cast(list[int], sizes)
@@ -189,19 +194,19 @@ def _read_header(path: Path, file: IO[bytes]) -> _Header:
     lines = more[0] if more else rows * columns
     if layout == "array" and symmetry != "general":
         lines = rows * (rows + (-1 if symmetry == "skew-symmetric" else 1)) // 2
-    return _Header(path, layout == "array", field, symmetry, (rows, columns), lines)
+    return _Header(path, layout == "array", field, symmetry, (rows, columns), lines, 1 + lines_before)
 
 
-def _first_line(path: Path, file: IO[bytes]) -> bytes:
-    """Returns the first line that is neither empty nor a comment."""
-    left, in_comment = MAX_COMMENTS, False
+def _first_line(path: Path, file: IO[bytes]) -> tuple[bytes, int]:
+    """Returns the first line that is neither empty nor a comment, and its number in the rest of the file, from 1."""
+    left, in_comment, number = MAX_COMMENTS, False, 0
     while line := file.readline(MAX_LINE):
-        left -= len(line)
+        left, number = left - len(line), number + line.count(b"\n")
         if left < 0:
             raise InputError(f"{path}: more than {MAX_COMMENTS >> 20} MiB of comments")
         in_comment, was_in_comment = (in_comment or line[:1] == b"%") and line[-1:] != b"\n", in_comment
         if line.strip() and not (in_comment or was_in_comment or line[:1] == b"%"):
-            return line
+            return line, number
     raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
 
 
@@ -221,20 +226,23 @@ def _chunks(path: Path, file: IO[bytes], packed: int) -> Iterator[bytes]:
 def _refuse(header: _Header, text: bytes) -> NoReturn:
     """Raises InputError that quotes the first malformed line of numbers, or counts the lines."""
     refused, count = f"{header.path}: not a Matrix Market file", 0
-    for count, line in enumerate(filter(bytes.strip, text.split(b"\n")), 1):
+    for number, line in enumerate(text.split(b"\n"), 1 + header.lines_before):
         words = line.split()
+        count += bool(words)
+        if not words:
+            continue
         try:
             numbers = [float(word) for word in words]
         except ValueError:
             numbers = []
         if line.translate(None, NUMBER_BYTES) or len(numbers) != header.numbers or not np.isfinite(numbers).all():
             wanted = f"{header.numbers} finite numbers" if header.numbers > 1 else "one finite number"
-            raise InputError(f"{refused}: line {count} of its numbers is {_shown(line)}; it must be {wanted}")
+            raise InputError(f"{refused}: line {number} is {_shown(line)}; it must be {wanted}")
         indices = () if header.is_array else tuple(zip(words, numbers, header.shape, strict=False))
         if not all(word.isdigit() and 1 <= number <= size for word, number, size in indices):
             rows, columns = header.shape
-            entry = f"an entry at ({numbers[0]:g}, {numbers[1]:g}) of a matrix of {rows} x {columns}"
-            raise InputError(f"{refused}: {entry}")
+            entry = f"line {number} has an entry at ({numbers[0]:g}, {numbers[1]:g}) of a matrix of {rows} x {columns}"
+            raise InputError(f"{refused}: {entry}; rows and columns are counted from 1")
         if count > header.lines:
             raise InputError(f"{refused}: says {header.lines} lines of numbers and holds more")
     raise InputError(f"{refused}: says {header.lines} lines of numbers and holds {count} lines of numbers")

@@ -173,10 +173,10 @@ BAD_MARKET = {
     "no size": (HEAD + "% a\n", "before its size"),
     "array of -0 rows": ("%%MatrixMarket matrix array real general\n-0 3\n", "whole numbers"),
     "oblong": ("%%MatrixMarket matrix array real symmetric\n2 3\n", "must be square"),
-    "no such field": ("%%MatrixMarket matrix array quaternion general\n1 1\n1\n", "quaternion numbers; allowed"),
+    "no such field": ("%%MatrixMarket matrix array quaternion general\n1 1\n1\n", "quaternion.; allowed"),
     "half a complex": ("%%MatrixMarket matrix array complex general\n1 1\n1\n", "2 finite numbers"),
     "four billion entries": (HEAD + "4294967295 4294967295 4294967295\n1 1 1\n", "holds 1 lines"),
-    "binary": (HEAD + "1 1 1\n\0\1\2\n", "line 1"),
+    "binary": (HEAD + "1 1 1\n\0\1\2\n", "line 3 is"),
     "long line": (HEAD + "1 1 1\n1 1 " + "1" * 5_000_000, "characters"),
 }
 

@@ -165,9 +165,12 @@ def test_files_that_are_no_band_files(tmp_path, capsys):
     for name in ("text.npz", "cut.npz", "absent.npz", "."):
         assert main(["solve", str(tmp_path / name), good[1], *out]) == 5, name
     (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\x10\x00{'descr': open}  ")
-    for name in ("bad.npy", "absent.npy", "text.npz"):
+    for name in ("bad.npy", "absent.npy"):
         assert main(["solve", good[0], str(tmp_path / name), *out]) == 5, name
     capsys.readouterr()
+    for places in (["a.csv", "rhs.npy"], ["band.npz", "b.txt"]):
+        assert main(["solve", *(str(tmp_path / name) for name in places), *out]) == 5
+        assert ".npy, .mtx and .mtx.gz" in capsys.readouterr().err
 
 
 def test_wrong_options_are_usage_errors(tmp_path, capsys):
@@ -176,6 +179,9 @@ def test_wrong_options_are_usage_errors(tmp_path, capsys):
     assert "multiples of 16" in capsys.readouterr().err
     assert main(["solve", *good[:2], "-o", str(tmp_path / "x.txt")]) == 2
     assert main(["solve", *good[:2], "-o", str(tmp_path / "no" / "x.npy")]) == 2
+    with pytest.raises(SystemExit):
+        main(["solve", *good, "--certify", "r.npy"])
+    assert "is --certified meant? (see rayfold solve --help)" in capsys.readouterr().err
     with pytest.raises(UserError, match="trans"):
         BandedLU(np.ones((1, 3)), 0, 0).solve(np.ones(3), trans="C")
 
@@ -248,13 +254,13 @@ def test_market_matrices_of_every_kind(tmp_path, rng):
 
 BAD_MARKET = {
     "complex": (MATRIX.replace("real", "complex"), 5, "must be 4 finite numbers"),
-    "field": (MATRIX.replace("real", "rational"), 5, "holds rational numbers"),
+    "field": (MATRIX.replace("real", "rational"), 5, "names 'rational'; allowed are real, double"),
     "oblong": (MATRIX.replace("4 4 7", "4 5 7"), 5, "must be square"),
     "short": (MATRIX.replace("4 4 7", "4 4 9"), 5, "not a Matrix Market file"),
-    "outside": (MATRIX.replace("4 3 2", "4 9 2"), 5, "not a Matrix Market file"),
-    "word": (MATRIX.replace("1e1", "ten"), 5, "not a Matrix Market file"),
+    "outside": (MATRIX.replace("4 3 2", "\n4 9 2"), 5, "line 11 has an entry at (4, 9) of a matrix of 4 x 4; rows and columns are counted from 1"),
+    "word": (MATRIX.replace("1e1", "ten"), 5, "line 9 is '4 4 ten'"),
     "nan": (MATRIX.replace("1e1", "nan"), 5, "finite"),
-    "text": ("hello", 5, "not a Matrix Market file"),
+    "text": ("hello", 5, "a usual one is '%%MatrixMarket matrix coordinate"),
     "nothing": ("", 5, "not a Matrix Market file"),
     "empty": ("%%MatrixMarket matrix coordinate real general\n0 0 0\n", 5, "must be square"),
     "vast": (MATRIX.replace("4 4 7", "4 4 70000000000000"), 5, "holds 7 lines"),

@@ -122,8 +122,8 @@ def command(args: argparse.Namespace) -> int:
         _warn(args, f"reordered by reverse Cuthill-McKee: {before} before, {after} now")
     if result["info"]:
         sentence = f"{SingularMatrix(result['singular_column'])}; {args.output} is not written"
-        advice = "it is a combination of the columns before it, or kl and ku, which name the diagonals, are exchanged"
-        _warn(args, f"{sentence}; {advice}")
+        dependent = f"the first {result['singular_column'] + 1} columns depend on each other"
+        _warn(args, f"{sentence}; {dependent}, or kl and ku are exchanged")
     elif is_estimate and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
         _warn(args, doubt(result, "--certified", "" if args.extended else "--extended"))
     if args.json:
