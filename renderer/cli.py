@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         self._declare = declare
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Declares the options, then parses them; a command, not its parent, refuses an option that it does not know."""
+        """Declares the options, then parses them; a command itself refuses an option that it does not know."""
         if self._declare:
             declare, self._declare = self._declare, None
             declare(self)

@@ -74,7 +74,14 @@ def _check_repository(args: argparse.Namespace) -> None:
         line = f'--command "python {script}" times it, --command "pytest {script}" its tests that call benchmark(...)'
         raise UserError(f"bench {args.action} {script}: is no case; {line}, by this program's plugin of pytest")
     if "repo" in args and args.repo is None:
-        args.repo = resolve(Path.cwd()) if program else ROOT
+        here = resolve(Path.cwd())
+        foreign = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), ROOT)
+        if not program and foreign != ROOT and not getattr(args, "cases", None) and not getattr(args, "case", None):
+            action = "ab --base REF" if args.action in ("list", "run") else args.action
+            known = f'bench {action} --command "python work.py" times its command'
+            known += f", --repo {foreign} takes its cases, --repo {ROOT} this program's"
+            raise UserError(f"bench {args.action}: {foreign} is another repository: {known}")
+        args.repo = here if program else ROOT
     if "repo" in args and not program and not any((args.repo / name).is_dir() for name in ("scenes", "tests/fps")):
         raise UserError(
             f"--repo {args.repo}: has neither scenes/ nor tests/fps/; --command times any repository's command"
@@ -182,7 +189,7 @@ ACTIONS = {
     "ab": Action("ab:ab", "compare the working tree with --base REF: SLOWER, FASTER, SAME, UNDECIDED or INVALID", AB),
     "find": Action("find:find", "the commit between --base and --head that made a case slower, by bisection", FIND),
     "aa": Action("ab:aa", "compare the working tree with itself: the harness's own false-alarm rate on this machine",
-                 EXPERIMENT),
+                 (*EXPERIMENT, *COMMAND, BY)),
     "reanalyze": Action("ab:reanalyze", "the verdicts of a file of ab or aa again, with other limits",
                         (_option("file", type=Path, metavar="AB.jsonl", help="what ab or aa wrote"), *LIMITS, JSON)),
     "history": Action("report:history", "rates by commit from record files; never a verdict", (FILES, JSON)),

@@ -34,13 +34,14 @@ def ab(args: argparse.Namespace) -> int:
     """Runs `bench ab --base REF`: compares the working tree, or --head REF, with a commit; returns the exit code.
 
     With --command the head is a worktree too: of --head, else of the last commit with the changes of tracked files.
+    Without --base, as for `bench aa`, the base is another worktree of the head.
     """
-    options, head_ref, dirty = ExperimentOptions.from_arguments(args), args.head, False
+    options, head_ref, dirty = ExperimentOptions.from_arguments(args), getattr(args, "head", None), False
     if args.program and not head_ref:
         dirty = bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
         head_ref = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
     with ExitStack() as stack:
-        base, base_sha = stack.enter_context(worktree(args.repo, args.base, "base"))
+        base, base_sha = stack.enter_context(worktree(args.repo, getattr(args, "base", head_ref), "base"))
         head, refs = args.repo, head_of(args.repo)
         if head_ref:
             head, head_sha = stack.enter_context(worktree(args.repo, head_ref, "head"))
@@ -55,6 +56,8 @@ def open_runner(options: ExperimentOptions, trees: dict[str, Path], refs: Json) 
 
 def aa(args: argparse.Namespace) -> int:
     """Runs `bench aa`: compares the working tree with itself, which measures the harness's false alarms."""
+    if args.program:
+        return ab(args)
     refs = head_of(args.repo)
     trees = {"base": args.repo, "head": args.repo}
     return Runner(ExperimentOptions.from_arguments(args), trees, {"base": refs["head"], **refs}).run()

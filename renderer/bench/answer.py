@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from renderer.bench import MAX_PAIRS
 from renderer.bench.counting import Measure, judge_counts
 from renderer.bench.experiment import Experiment, shown_label
 from renderer.bench.verdict import DecisionRule, Verdict, decide
@@ -72,7 +73,7 @@ def print_verdicts(
     if as_json:
         print(json.dumps(answer))
     else:
-        _print(answer, verdicts)
+        _print(answer, verdicts, experiment, rule)
     return _exit_code(experiment, answer, fail_on_undecided)
 
 
@@ -119,14 +120,22 @@ def _interval(verdict: Verdict) -> list[float | None]:
     return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
 
 
-def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
+def ways_to_decide(experiment: Experiment, rule: DecisionRule, kept: str) -> str:
+    """What to try where a case is undecided; `kept` says where pairs are kept."""
+    settings = experiment.header.get("settings", {})
+    is_wall = "program" in settings and settings.get("clock") == "wall" and experiment.by == "time"
+    clock = "--clock cpu, which other programs disturb less, " if is_wall else ""
+    return f"{clock}more pairs by --max-pairs {min(MAX_PAIRS, 2 * rule.max_pairs)} ({kept}), or an idle machine"
+
+
+def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, rule: DecisionRule) -> None:
     """Prints the verdict of each case, then its other quantities, outliers and counters that rose."""
     refs = answer["refs"]
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
     for name, verdict in verdicts.items():
         text = f"{verdict.percent:+6.2f}% of the {answer['by']} ({_bounds(answer['interval'][name])})"
-        text = "" if verdict.label == "INVALID" else f"{text}, {verdict.pairs} pairs"
+        text = "" if verdict.label == "INVALID" else f"{text}, {verdict.pairs} pairs in all"
         print(f"{verdict.label:10s} {name:38s} {'; '.join(filter(None, (text, verdict.reason)))}")
         for quantity, judged in answer["counts"][name].items():
             if quantity != answer["by"]:
@@ -141,7 +150,9 @@ def _print(answer: Json, verdicts: dict[str, Verdict]) -> None:
     if not any("instructions" in judged for judged in answer["counts"].values()) and answer.get("counter"):
         print(f"no instructions were counted: {answer['counter']}")
     if "UNDECIDED" in answer["verdicts"].values():
-        print("undecided: take more pairs by --max-pairs (the same -o keeps these), or measure on an idle machine")
+        path = experiment.file.path
+        kept = f"-o {path} keeps these" if path else "-o F.jsonl keeps pairs"
+        print(f"undecided: {ways_to_decide(experiment, rule, kept)}")
     if "false_positive_rate" in answer:
         print(f"false alarms of these pairs under random order: {100 * answer['false_positive_rate']:.2f}%")
         for name, effect in answer["detectable_percent"].items():

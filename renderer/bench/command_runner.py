@@ -2,20 +2,27 @@
 
 import itertools
 import random
+import re
 import shlex
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from renderer.bench import counting
 from renderer.bench.counting import NO_COUNTER, Counter, launch
 from renderer.bench.experiment import ARMS
 from renderer.bench.machine import machine_state
-from renderer.bench.records import MAX_NAME
+from renderer.bench.records import MAX_NAME, case_name
 from renderer.bench.runner import ROUNDS, ExperimentOptions, Runner
 from renderer.errors import UnavailableError, UserError
 from renderer.plain import Json, printable
+
+SHELL_SIGN = re.compile(r"\d*[|&;<>]")  # the beginning of a word that a shell does not pass on
 
 
 class CommandRunner(Runner):
@@ -25,6 +32,8 @@ class CommandRunner(Runner):
     "case", the times of its runs "wall_ns" and perhaps "cpu_ns", and "counters". Each is then a case of the experiment,
     and of a process that is started with its name in RAYFOLD_BENCH_CASE.
     """
+
+    preparing = "the command runs"
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
         self._commands: dict[str, tuple[list[str], str]] = {}  # case -> words, and the name that the command reports
@@ -40,6 +49,7 @@ class CommandRunner(Runner):
             launch(split_command(str(options.setup), "--setup"), self._trees[arm])
         for line in expand_parameters(str(options.program), options.parameter):
             words, reported = split_command(line, "--command"), Json()
+            name_interpreter(words[0])
             failures: dict[str, UserError] = {}
             for arm in reversed(ARMS):  # the head always, and the base if the head fails
                 for _ in range(max(options.warmup, arm == "head" or bool(failures))):
@@ -55,12 +65,13 @@ class CommandRunner(Runner):
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
                 self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
-            cases = cases or {printable(line, MAX_NAME): (words, "")}
+            cases = cases or {case_name(line, bool(options.parameter)): (words, "")}
             if self._commands.keys() & cases.keys():
                 raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
             self._commands |= cases
         if self._counter.tool and options.counts == "auto" and options.by == "time" and slowest > counting.AFFORDABLE:
-            text = f"under {self._counter.name} the command takes minutes; --by instructions counts it all the same"
+            text = f"the command takes {slowest / 1e9:.2g} s of the processor, 10 to 50 times as long under"
+            text += f" {self._counter.name}, in 16 processes; --by instructions counts it all the same"
             self._counter = Counter(reason=text)
         if unknown := [case for case in options.cases if case not in self._commands]:
             raise UserError(f"--case {unknown[0]}: the command reports {', '.join(self._commands)}")
@@ -135,4 +146,17 @@ def split_command(text: str, option: str) -> list[str]:
         raise UserError(f"{option} {text!r}: {error}") from None
     if not words:
         raise UserError(f"{option}: must name a program")
+    if signs := [word for word in shlex.split(text, posix=False) if SHELL_SIGN.match(word)]:
+        how = f"\"sh -c '...'\" gives one, and quotes pass {signs[0]} on"
+        raise UserError(f"{option} {text!r}: runs without the shell that {signs[0]} needs; {how}")
     return words
+
+
+@cache
+def name_interpreter(word: str) -> None:
+    """Prints once which Python a command's first word starts, if that is a script, such as pyenv's."""
+    found = shutil.which(word) if Path(word).name.startswith("python") else None
+    if found and Path(found).read_bytes()[:2] == b"#!":
+        answer = subprocess.run([found, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+        text = f"{found} is a script, which is timed and counted too"
+        print(f"rayfold: --command: {text}; it starts {answer.stdout.strip() or 'another one'}", file=sys.stderr)

@@ -8,9 +8,9 @@ import shlex
 from typing import NamedTuple
 
 from renderer.bench import MAX_PAIRS
-from renderer.bench.answer import compute_verdicts, count_facts, shown_interval
+from renderer.bench.answer import compute_verdicts, count_facts, shown_interval, ways_to_decide
 from renderer.bench.experiment import Experiment, shown_label
-from renderer.bench.records import MAX_NAME
+from renderer.bench.records import MAX_NAME, case_name
 from renderer.bench.verdict import DecisionRule, Verdict
 from renderer.pages.markdown import escape
 from renderer.pages.page import table
@@ -86,19 +86,23 @@ def _rule(experiment: Experiment) -> DecisionRule:
 def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionRule) -> str:
     """A sentence that says what to do after the verdict of a case."""
     base, smallest = str(experiment.header["refs"].get("base", ""))[:12], f"{100 * rule.min_effect:g} %"
-    program, case = experiment.header.get("settings", {}).get("program"), f"--case {shlex.quote(name)}"
+    settings, case = experiment.header.get("settings", {}), f"--case {shlex.quote(name)}"
+    program = settings.get("program")
     if program:
-        is_whole = name == printable(str(program), MAX_NAME)
+        is_whole = name in (case_name(str(program)), printable(str(program), MAX_NAME))
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
+        for option in ("setup", "clock"):
+            value = printable(str(settings.get(option) or ""))
+            case += f" --{option} {shlex.quote(value)}" if value and value != "wall" else ""
     by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
     same = f"a change of {smallest} or more is ruled out"
-    reason, more = f"{verdict.reason}: " if verdict.reason else "", min(MAX_PAIRS, 2 * rule.max_pairs)
+    reason = f"{verdict.reason}: " if verdict.reason else ""
+    ways = ways_to_decide(experiment, rule, "the same -o keeps these")
     return {
         "SLOWER": f"`rayfold bench find --base {base} {case}{by}` names the commit",
         "FASTER": "keep the change, and name this case and device where the speed is claimed",
         "SAME": f"nothing: {'less than half of the slowdown that was searched for' if rule.midpoint else same}",
-        "UNDECIDED": f"{reason}measure again on an idle machine, with more pairs (--max-pairs {more}, and the same -o "
-        f"to keep these) or a larger --min-effect than {smallest}",
+        "UNDECIDED": f"{reason}{ways}, or a larger --min-effect than {smallest}",
         "INVALID": f"{reason}mend this first, its times mean nothing",
     }[verdict.label]
 

@@ -30,10 +30,11 @@ from renderer.paths import PACKAGE, temporary_directory
 from renderer.plain import Json
 from renderer.records import dataclass, fields
 from renderer.system.process import INTERNAL_ERROR
-from renderer.system.progress import Progress
+from renderer.system.progress import PREPARING, Progress
 
 ATTEMPTS = 3  # at one pair, which is repeated if the machine was throttled
 ROUNDS = 6  # rounds of a pair of processes: in each round both time one batch
+STAGE_PAIRS = {"screen": "pairs", "confirm": "fresh pairs that confirm", "count": "counted pairs"}
 PIXEL_TOLERANCE = 1  # largest difference, of 255, of a displayed pixel between pictures that count as equal
 
 
@@ -74,6 +75,8 @@ class Runner:
 
     `trees` maps each arm to its folder. `refs` holds the commits of the arms and is written to the file's header.
     """
+
+    preparing = PREPARING  # what happens before the first pair
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
         self._options, self._trees, self._refs, self._counter = options, trees, refs, NO_COUNTER
@@ -164,7 +167,9 @@ class Runner:
 
         UserError if the working tree changed meanwhile.
         """
-        with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
+        case = "1 case" if len(names) == 1 else f"{len(names)} cases"
+        with Progress(pairs * len(names), f"{case}, {pairs} {STAGE_PAIRS[stage]}") as progress:
+            progress.preparing = self.preparing
             for pair in range(pairs):
                 shuffled = list(names)
                 random.Random(f"{self._options.seed}/{stage}/{pair}").shuffle(shuffled)

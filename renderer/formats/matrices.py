@@ -97,7 +97,8 @@ def _read_matrix(path: Path) -> Band | Entries:
 def _check_suffix(path: Path, *others: str) -> None:
     """InputError for a file that by its name is neither of `others`, .npy nor of Matrix Market."""
     if path.suffix.lower() not in (*others, ".npy"):
-        raise InputError(f"{path}: taken are {', '.join((*others, '.npy', '.mtx'))} and .mtx.gz; numpy.save writes .npy")
+        taken = ", ".join((*others, ".npy", ".mtx"))
+        raise InputError(f"{path}: taken are {taken} and .mtx.gz; numpy.save writes .npy")
 
 
 def _as_entries(path: Path, matrix: np.ndarray | Entries) -> Entries:

@@ -46,7 +46,7 @@ class Progress:
         self, total: int, title: str, report: OnProgress | None = None, cancel: Callable[[], None] | None = None
     ) -> None:
         self._total, self.title, self.report, self._cancel = total, title, report, cancel
-        self.done = 0
+        self.done, self.preparing = 0, PREPARING
         self.parts, self._part = 1, 0  # calls of advance() that make one step, such as a sample's tiles
         self._start = time.monotonic()
         self._next = self._start + QUIET_SECONDS  # when to write the next line
@@ -93,7 +93,7 @@ class Progress:
                 self._next = self._start + seconds + LINE_SECONDS
                 left = f", about {seconds * (self._total - done) / done:.0f} s left" if done and self._total else ""
                 steps = f"{done} of {self._total} in " if self._total else f"{done} in " if done else ""
-                text = f"{steps}{seconds:.0f} s{left if done else f'; {PREPARING}'}"
+                text = f"{steps}{seconds:.0f} s{left if done else f'; {self.preparing}'}"
                 print(f"rayfold: {self.title}: {text}", file=sys.stderr)
 
     def _update_bar(self, done: float) -> None:
@@ -106,4 +106,5 @@ class Progress:
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self.title, total=self._total or None)
             self._bar.start()
-        self._bar.update(self._task, completed=done, description=self.title if done else f"{self.title}: {PREPARING}")
+        title = self.title if done else f"{self.title}: {self.preparing}"
+        self._bar.update(self._task, completed=done, description=title)

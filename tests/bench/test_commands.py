@@ -8,12 +8,13 @@ from xml.etree import ElementTree
 import pytest
 
 from renderer.bench import find
+from renderer.bench.answer import print_verdicts
 from renderer.bench.command_runner import expand_parameters
-from renderer.bench.conclusions import as_text, conclude
-from renderer.bench.experiment import SAME_HOST, open_experiment, read_experiment, read_experiments
+from renderer.bench.conclusions import _advice, as_text, conclude
+from renderer.bench.experiment import SAME_HOST, Experiment, open_experiment, read_experiment, read_experiments
 from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
-from renderer.bench.verdict import Verdict
+from renderer.bench.verdict import DecisionRule, Verdict
 from renderer.cli import main
 from renderer.errors import UserError
 from tests.bench.helpers import bench, commit_all, repository
@@ -25,6 +26,7 @@ for k in range(int(open("count.txt").read())):
 print(x, file=sys.stderr)
 """
 PYTHON = f"{sys.executable} -I -S work.py"
+CASE = PYTHON.rpartition("/")[2]  # the program without its folder
 
 
 def foreign(folder, count):
@@ -58,13 +60,13 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
         "--json",
     ]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, "-o", path, code=3).stdout)
-    assert facts["verdicts"] == {PYTHON: "UNDECIDED"} and facts["refs"]["dirty"]
+    assert facts["verdicts"] == {CASE: "UNDECIDED"} and facts["refs"]["dirty"]
     rows = [row for row in map(json.loads, path.read_text().splitlines()) if "arm" in row]
     assert len(rows) == 2 and all(row["wall_ns"][0] > 1e6 and row["cpu_ns"][0] > 1e6 for row in rows)
     assert not list((tree / ".bench").glob("*")) and git("worktree", "list", tree=tree).count("\n") == 0
     slow_down(tree, "ten")
     answer = bench("ab", "--command", PYTHON, *options, code=1)
-    assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][PYTHON]
+    assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][CASE]
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,8 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
     [
         (["ab", "--command", "a 'b", "--base", "v1"], "No closing quotation"),
         (["ab", "--command", " ", "--base", "v1"], "must name a program"),
+        (["aa", "--command", "python work.py | cat"], "without the shell that | needs"),
+        (["aa", "--command", "python work.py 2>log"], "without the shell that 2>log needs"),
         (["ab", "--command", "a", "--base", "v9"], "git knows no such commit"),
         (["ab", "test_perf.py", "--base", "v1"], '--command "pytest test_perf.py" its tests'),
         (["ab", "--command", f"{sys.executable} missing.py", "--base", "v1"], "fails in both commits: "),
@@ -97,6 +101,48 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, arguments, words):
         code = end.code
     err = capsys.readouterr().err
     assert code == 2 and words in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["aa"], ["list"], ["ab", "--base", "v1"], ["find", "--base", "v1"]])
+def test_another_repository_is_not_measured_by_the_cases_of_this_one(tmp_path, capsys, monkeypatch, arguments):
+    """`bench aa` there ran the 42 cases of this program, for hours."""
+    tree = foreign(tmp_path / "own", 10)
+    (tree / "deep").mkdir()
+    monkeypatch.chdir(tree / "deep")
+    assert main(["bench", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert f"{tree} is another repository" in err and '--command "python work.py" times its command' in err
+
+
+def test_a_command_is_compared_with_itself(tmp_path, capfd, monkeypatch):
+    tree, path = foreign(tmp_path / "own", 10), tmp_path / "bin/python3"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    words = ["--pairs", "1", "--max-pairs", "1", "--seconds", "0.01", "--counts", "none", "--json"]
+    assert main(["bench", "aa", "--command", f"{path} -I -S work.py", "--repo", str(tree), *words]) == 3
+    out, err = capfd.readouterr()
+    facts = json.loads(out)
+    assert (
+        facts["verdicts"] == {"python3 -I -S work.py": "UNDECIDED"} and facts["refs"]["base"] == facts["refs"]["head"]
+    )
+    assert facts["detectable_percent"] and f"it starts {sys.executable}" in err
+    assert not list((tree / ".bench").glob("*"))
+
+
+def test_what_decides_an_undecided_command_is_said(tmp_path, capsys):
+    """No -o was given, so that nothing was kept; the processor's clock decided what the wall's did not."""
+    header = {"settings": {"program": "x", "clock": "wall"}, "refs": {"base": "a", "head": "b"}}
+    print_verdicts(Experiment(header), {"x": verdict("UNDECIDED")}, DecisionRule(), False, False)
+    out = capsys.readouterr().out
+    assert "undecided: --clock cpu" in out and "--max-pairs 80 (-o F.jsonl keeps pairs)" in out
+
+
+def test_the_command_of_a_report_finds_by_what_decided(tmp_path):
+    settings = {"program": "/opt/bin/python work.py", "clock": "cpu", "setup": "make x", "by": "time"}
+    experiment = Experiment({"settings": settings, "refs": {"base": "a" * 40}})
+    advice = _advice(experiment, "python work.py", verdict("SLOWER"), DecisionRule())
+    assert "--command '/opt/bin/python work.py' --setup 'make x' --clock cpu` names" in advice
 
 
 def verdict(label):
@@ -173,7 +219,7 @@ def test_an_undecided_experiment_says_its_figures_and_goes_on_with_other_limits(
     experiment_of(tmp_path / "ab.jsonl", 1.02)
     assert main(["bench", "reanalyze", str(tmp_path / "ab.jsonl")]) == 3
     out = capsys.readouterr().out
-    assert "+2.00% of the time (+" in out and "pairs\n" in out and "the same -o keeps these" in out
+    assert "+2.00% of the time (+" in out and "pairs in all\n" in out and "(-o F.jsonl keeps pairs)" in out
     refs, kept = {"base": "b", "head": "h"}, tmp_path / "kept.jsonl"
     header = {"schema": "bench/1", "refs": refs, "host": dict.fromkeys(SAME_HOST),
               "settings": {"action": "ab", "pairs": 10, "max_pairs": 40, "seed": 0}}  # fmt: skip
@@ -192,7 +238,7 @@ def test_an_undecided_experiment_says_its_figures_and_goes_on_with_other_limits(
     "label,ratio,words",
     [
         ("SLOWER", 1.05, "bench find --base bbbbbbbbbbbb --case 'a|b'"), ("FASTER", 0.9, "keep the change"),
-        ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "(--max-pairs 20, and the same -o"),
+        ("SAME", 1.001, "2 % or more is ruled out"), ("UNDECIDED", 1.02, "more pairs by --max-pairs 20 (the same -o"),
         ("INVALID", 1.0, "head crashed: exit code 3"),
     ],
 )  # fmt: skip
@@ -230,7 +276,7 @@ def test_a_slowdown_planted_in_a_foreign_project_is_seen(tmp_path, percent, allo
     options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--counts", "none", "--json"]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, code=None, timeout=600).stdout)
     print(percent, facts["verdicts"], facts["percent"], facts["interval"], facts["pairs"])
-    assert facts["verdicts"][PYTHON] in allowed
+    assert facts["verdicts"][CASE] in allowed
 
 
 @pytest.mark.slow

@@ -98,8 +98,8 @@ class System:
     ) -> tuple[np.ndarray, Enclosure]:
         """The proven radius of every component of x, and the Enclosure for the equilibrated system, in float64.
 
-        After solve() with `extended` by its factors, unless a proof without an inverse gives radii below a unit in the last
-        place. IncompleteError if nothing can be proven.
+        After solve() with `extended` by its factors, unless a proof without an inverse gives radii below a unit in the
+        last place. IncompleteError if nothing can be proven.
         """
         rhs, shift = self.scaled_rhs(b)
         refined = refined._replace(x=refined.scaled)
