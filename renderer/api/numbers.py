@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from renderer.numerics.band_lu.block_columns import SingularMatrix, check_intege
 from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt
 from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
-from renderer.numerics.sums.arrow_sums import batches_total, columns_of, is_arrow, parquet_total
+from renderer.numerics.sums.arrow_sums import batches_total, columns_of, grouped_sums, is_arrow, parquet_total
 from renderer.numerics.sums.device_sums import MODES, array_sum
-from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
+from renderer.numerics.sums.exact_sum import total_value
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 from renderer.system.progress import OnProgress, Progress, checked_progress
@@ -28,14 +27,15 @@ __all__ = ["solve", "sum"]
 
 
 def sum(
-    numbers: Any, mode: str = "exact", *, device: str = "auto", column: str | None = None
-) -> int | float | complex | Decimal:
+    numbers: Any, mode: str = "exact", *, device: str = "auto", column: str | None = None, by: str | None = None
+) -> Any:
     """The sum of all numbers of an array or of files: the exact value rounded once, whatever the order and device.
 
     `numbers` is an array of NumPy, Dask or a library with DLPack, a list, or one or several paths of .npy and .npz
     files, which are read in chunks. A .parquet file, and a table of Arrow, DuckDB or Polars with several columns, need
     the name of one `column`; its nulls are left out. `mode` is "exact", "reproducible" or "fast". Sums of integers are
-    Python integers, of any size; sums of DECIMAL columns are decimal.Decimal, with all digits.
+    Python integers, of any size; sums of DECIMAL columns are decimal.Decimal, with all digits. With `by`, the name of
+    another column of the table, a dict has the sum for each of its values.
 
     Raises:
         UserError, InputError: numbers that cannot be added, a column that is not there, or a bad file.
@@ -48,35 +48,31 @@ def sum(
     is_paths = isinstance(numbers, (list, tuple)) and all(isinstance(n, (str, os.PathLike)) for n in numbers)
     paths = [Path(path) for path in numbers] if is_paths else []
     is_parquet = any(path.suffix.lower() == ".parquet" for path in paths)
-    if is_parquet and (column is None or len(paths) != 1):
-        raise UserError(f"{paths[0]}: a .parquet file is added alone, and by the name of its column=")
+    if is_parquet and len(paths) != 1:
+        raise UserError(f"{paths[0]}: a .parquet file is added alone, by the name of its column=")
     if is_parquet or is_arrow(numbers):
         if mode != "exact":
             raise UserError(f"mode is {mode!r}; columns of Arrow tables and .parquet files are added in mode 'exact'")
-        devices = open_context(device).devices
-        if is_parquet:
-            return _value(parquet_total(devices, paths[0], str(column)))
-        return _value(batches_total(devices, *columns_of(numbers, column)))
-    if column is not None:
-        kind = f"{paths[0]}" if paths else f"a {type(numbers).__name__}"
-        raise UserError(f"column is {column!r}; {kind} has no named columns: Arrow tables and .parquet files have them")
+        with Progress(1, "a sum"):
+            devices = open_context(device).devices
+            if is_parquet:
+                total = parquet_total(devices, paths[0], column, by)[0]
+            else:
+                batches, name = columns_of(numbers, column)
+                total = batches_total(devices, batches, name) if by is None else grouped_sums(batches, name, by)
+        return total if by is not None else total_value(total)
+    for option, given in (("column", column), ("by", by)):
+        if given is not None:
+            kind = f"{paths[0]}" if paths else f"a {type(numbers).__name__}"
+            known = "Arrow tables and .parquet files have them"
+            raise UserError(f"{option} is {given!r}; {kind} has no named columns: {known}")
     if paths:
         from renderer.numerics.sums.command import SumRequest, sum_files  # with farms, which arrays do not need
 
         value: int | float | complex = sum_files(SumRequest(paths, mode, devices=(device,)))["value"]
         return value
     array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
-    return _value(array_sum(open_context(device).devices, array, mode))
-
-
-def _value(total: Any) -> int | float | complex | Decimal:
-    """The value of a sum: an integer for integers, a Decimal for decimals, else rounded once."""
-    if isinstance(total, DecimalSum):
-        return total.decimal()
-    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # a sum of integers
-        return total.significand
-    value: float | complex = total.rounded()
-    return value
+    return total_value(array_sum(open_context(device).devices, array, mode))
 
 
 def solve(

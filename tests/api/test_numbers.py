@@ -1,5 +1,6 @@
 """renderer.sum and renderer.solve against Python's own exact arithmetic and NumPy."""
 
+import json
 import math
 import warnings
 from decimal import Decimal
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import renderer
+from renderer.cli import main
 from renderer.numerics.band_lu import SingularMatrix
 from renderer.numerics.band_lu.command import doubt
 
@@ -38,7 +40,9 @@ def test_wrong_sums_are_sentences(tmp_path):
     with pytest.raises(renderer.UserError):
         renderer.sum(["one", "two"])
     with pytest.raises(renderer.UserError, match="column="):
-        renderer.sum("a.parquet")
+        renderer.sum(["a.parquet", "b.parquet"])
+    with pytest.raises(renderer.UserError, match="^by is 'k'; a list has no named columns"):
+        renderer.sum([1.0], by="k")
 
 
 def test_what_has_no_columns_takes_no_column(tmp_path):
@@ -78,11 +82,67 @@ def test_columns_of_arrow_and_parquet_are_added_alone_and_exactly(tmp_path):
             renderer.sum(source, **options)
 
 
+def test_columns_are_added_by_the_values_of_another_one(tmp_path, capsys, rng):
+    """Against fsum and Python's integers and decimals for each key; nulls are left out, and a key of their own."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n, path = 3000, tmp_path / "t.parquet"
+    mask, k = rng.random(n) < 0.2, rng.integers(-3, 4, n)
+    columns = {
+        "v": (rng.standard_normal(n) * 10.0 ** rng.integers(-30, 30, n)).tolist(),
+        "i": rng.integers(-(2**62), 2**62, n).tolist(),
+        "d": [Decimal(int(x)).scaleb(-2) for x in rng.integers(-(10**17), 10**17, n)],
+    }
+    keys = {"k": k.tolist(), "s": [None if x == 2 else f"k{x}" for x in k]}
+    table = arrow.table(keys | {name: arrow.array(values, mask=mask) for name, values in columns.items()})
+    table = table.append_column("c", table["s"].dictionary_encode())
+    parquet.write_table(table, path, row_group_size=700)
+    for by, column in [("k", "v"), ("s", "i"), ("c", "d"), ("s", "v")]:
+        wanted = {}
+        for key, value, is_null in zip(keys["s" if by == "c" else by], columns[column], mask, strict=True):
+            wanted.setdefault(key, []).extend([] if is_null else [value])
+        wanted = {key: math.fsum(values) if column == "v" else sum(values) for key, values in wanted.items()}
+        for source in (path, table):
+            assert renderer.sum(source, column=column, by=by) == wanted
+    words = ["sum", str(path), "--column", "d", "--by", "s"]
+    capsys.readouterr()
+    assert main(words) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    sums = {str(key): str(value) for key, value in renderer.sum(table, column="d", by="s").items()}
+    assert rows[0] == ["keys", "sums"] and dict(rows[1:]) == sums
+    assert main([*words[:4], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == str(renderer.sum(table, column="d"))
+    for by, sentence in (("v", "keys are integers, texts"), ("x", "'x' is not there")):
+        with pytest.raises(renderer.InputError, match=sentence):
+            renderer.sum(path, column="i", by=by)
+
+
+def test_a_parquet_file_goes_with_few_options(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.ones(3))
+    for words, sentence in (
+        ([tmp_path / "a.npy", "--column", "v"], "only .parquet files have named columns"),
+        ([tmp_path / "a.npy", "b.parquet"], "a .parquet file is added alone"),
+        (["b.parquet", "--column", "v", "--compare"], "it takes --column, --by, --device and --json"),
+    ):
+        assert main(["sum", *map(str, words)]) == 2
+        assert sentence in capsys.readouterr().err
+
+
 def test_a_result_of_duckdb_is_added():
     duckdb = pytest.importorskip("duckdb")
     pytest.importorskip("pyarrow")
     relation = duckdb.sql("select range * 3 as k, 1.5::double as v from range(5)")
     assert renderer.sum(relation, column="k") == 30 and renderer.sum(relation, column="v") == 7.5
+    connection = duckdb.connect()  # as the guide says
+    connection.create_function("exact_sum", renderer.sum, ["DOUBLE[]"], "DOUBLE")
+    connection.sql(
+        "create table t as select range % 2 as k, [1e100, 2.0, -1e100, null][1 + range // 2] as v from range(8)"
+    )
+    query = "select k, exact_sum(list(v) filter (v is not null)) from t group by k"
+    assert (
+        dict(connection.sql(query).fetchall())
+        == {0: 2.0, 1: 2.0}
+        == renderer.sum(relation.query("t", "from t"), column="v", by="k")
+    )
 
 
 def test_systems_are_solved(tmp_path, rng):

@@ -546,11 +546,6 @@ def summed(capsys, *words) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_command_says_how_a_parquet_file_is_added(capsys):
-    assert cli.main(["sum", "sales.parquet"]) == 2
-    assert "renderer.sum('sales.parquet', column='NAME')" in capsys.readouterr().err
-
-
 def test_command_sums_files(tmp_path, capsys, rng):
     numbers = rng.standard_normal((300, 41)).astype("f4")
     np.save(tmp_path / "a.npy", numbers)

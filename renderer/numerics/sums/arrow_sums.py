@@ -5,11 +5,13 @@
     total.rounded(), total.count                      # nulls are not counted
 
 A DECIMAL column's total is exact in decimal digits: total.decimal() is a decimal.Decimal. Only a sum is kept between
-batches. The sums of several readers can be added with +, in any order.
+batches, or with grouped_sums() one for each key. The sums of several readers can be added with +, in any order.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,12 @@ import numpy as np
 
 from renderer.errors import InputError, UserError, import_optional, reading
 from renderer.gpu import Device
+from renderer.numerics.sums.by_key import KeyedAggregates, aggregate, push
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
+from renderer.system.progress import Progress
+
+MAX_ROWS = 1 << 22  # rows of a batch whose keys are sorted together
 
 
 def is_arrow(numbers: object) -> bool:
@@ -40,24 +46,44 @@ def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
     if _has(numbers, "schema", "columns"):
         reader = arrow.RecordBatchReader.from_stream(numbers)
         names = reader.schema.names
-        if column is None and len(names) != 1:
-            raise UserError(f"the table has the columns {', '.join(names)}; column= names the one that is added")
-        return reader, names[0] if column is None else column
+        return reader, _only_column(names, column)
     if column is not None:
         raise UserError(f"column is {column!r}; an Arrow array has no named columns, as tables have")
     array = arrow.chunked_array(numbers) if _has(numbers, "__arrow_c_stream__") else arrow.array(numbers)
     return [arrow.table({"array": array})], "array"
 
 
-def parquet_total(devices: list[Device], path: Path, column: str) -> ExactSum | DecimalSum:
-    """batches_total() of one column of a Parquet file; InputError for a file that is none."""
+def _only_column(names: list[str], column: str | None) -> str:
+    if column is None and len(names) != 1:
+        raise UserError(f"the table has the columns {', '.join(names)}; column= names the one that is added")
+    return names[0] if column is None else column
+
+
+def parquet_total(
+    devices: list[Device], path: Path, column: str | None, by: str | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """batches_total() of one column of a Parquet file, or grouped_sums(), and {"count": rows, "dtype": its type}.
+
+    InputError for a file that is none.
+    """
     arrow, parquet = (import_optional(name, "Parquet files need PyArrow") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         with reading(path), parquet.ParquetFile(path) as file:
-            schema, is_there = file.schema_arrow, column in file.schema_arrow.names
-            batches = file.iter_batches(columns=[column] if is_there else None)
-            schema = arrow.schema([schema.field(column)]) if is_there else schema
-            return batches_total(devices, arrow.RecordBatchReader.from_batches(schema, batches), column)
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+            column = _only_column(schema.names, column)
+            names = [name for name in dict.fromkeys((column, by)) if name is not None]
+            for name in names:
+                _check_column(schema, name)
+            with Progress(rows, f"rows of {path.name}") as progress:
+
+                def batches() -> Iterator[Any]:
+                    for batch in file.iter_batches(columns=names):
+                        yield batch
+                        progress.advance(len(batch))
+
+                reader = arrow.RecordBatchReader.from_batches(arrow.schema(map(schema.field, names)), batches())
+                total = batches_total(devices, reader, column) if by is None else grouped_sums(reader, column, by)
+            return total, {"count": rows, "dtype": str(schema.field(column).type)}
     except (InputError, arrow.ArrowException) as error:
         known = str(error).startswith(f"{path}: ")
         raise InputError(f"{error}" if known else f"{path}: {error}") from error
@@ -89,24 +115,66 @@ def batches_total(
     return ExactSum() if total is None else total
 
 
+def grouped_sums(batches: Any, column: str, by: str) -> dict[Any, int | float | Decimal]:
+    """The exact sum of a column of a reader of Arrow record batches for each value of the column `by`, in one pass.
+
+    Keys are integers, texts, dates, booleans or decimals in the order of their first rows, and None for null; rows with
+    a null in `column` are left out. Sums are as by_key.py makes them, on the host. InputError for other columns.
+    """
+    arrow = import_optional("pyarrow", "Arrow tables need PyArrow")
+    for name in (column, by):
+        _check_column(batches.schema, name)
+    type_of_keys, scale = batches.schema.field(by).type, getattr(batches.schema.field(column).type, "scale", None)
+    is_nested = arrow.types.is_nested(type_of_keys)
+    if is_nested or arrow.types.is_floating(type_of_keys):
+        raise InputError(f"column {by!r} holds {type_of_keys}; keys are integers, texts, dates, booleans or decimals")
+    codes: dict[Any, int] = {}
+    planes: list[list[KeyedAggregates]] = []  # of numbers one; of decimals one for each word, of weight 2^(32 k)
+    for whole in batches:
+        for batch in (whole.slice(start, MAX_ROWS) for start in range(0, len(whole), MAX_ROWS)):
+            batch = batch.filter(batch.column(column).is_valid())
+            encoded = batch.column(by).dictionary_encode()
+            values = [*encoded.dictionary.to_pylist(), None]
+            code_of = np.array([codes.setdefault(value, len(codes)) for value in values])
+            keys = code_of[np.asarray(encoded.indices.fill_null(len(values) - 1))]
+            arrays = [_numbers(batch, column).data] if scale is None else _decimal_words(batch.column(column))
+            planes = planes or [[] for _ in arrays]
+            for parts, array in zip(planes, arrays if len(keys) else (), strict=False):
+                push(parts, aggregate(keys, array))
+    merged = [reduce(KeyedAggregates.merge, reversed(parts)) for parts in planes if parts]
+    names = [*codes]
+    if not merged or scale is None:
+        return {names[key]: value for group in merged for key, value in zip(group.keys, group.sums(), strict=True)}
+    rows = zip(merged[0].keys, *(group.sums() for group in merged), strict=True)
+    units = {names[key]: sum(word << 32 * k for k, word in enumerate(words)) for key, *words in rows}
+    return {key: DecimalSum(unit, scale, 1).decimal() for key, unit in units.items()}
+
+
 def _decimal_sum(column: Any) -> DecimalSum:
     """The exact sum of the values of an Arrow DECIMAL column that are not null.
 
-    Arrow stores a decimal as an integer of 4 to 32 bytes, little-endian, in units of 10^-scale: `words` words of 32
-    bits; only the highest word is signed (two's complement). Word k is added over all values in 64 bits, which
-    cannot overflow below 2^32 values a chunk, and the sums are joined with weights 2^(32 k) in Python's integers.
+    Word k of _decimal_words() is added over all values in 64 bits, which cannot overflow below 2^32 values a chunk, and
+    the sums are joined with weights 2^(32 k) in Python's integers.
     """
-    words, units, count = column.type.bit_width // 32, 0, 0
+    units, count = 0, 0
     for chunk in getattr(column, "chunks", [column]):
         values = chunk.drop_null()
-        if len(values):
-            bytes_before = 4 * words * values.offset
-            # buffers() of a fixed-width array are (bitmap of nulls, values)
-            table = np.frombuffer(values.buffers()[1], "<u4", len(values) * words, bytes_before).reshape(-1, words)
-            sums = [int(table[:, k].sum(dtype="u8")) for k in range(words - 1)]
-            sums.append(int(table[:, -1].view("<i4").sum(dtype="i8")))
-            units, count = units + sum(word_sum << 32 * k for k, word_sum in enumerate(sums)), count + len(values)
+        sums = [int(word.sum(dtype="i8" if word.dtype.kind == "i" else "u8")) for word in _decimal_words(values)]
+        units, count = units + sum(word_sum << 32 * k for k, word_sum in enumerate(sums)), count + len(values)
     return DecimalSum(units, column.type.scale, count)
+
+
+def _decimal_words(values: Any) -> list[np.ndarray]:
+    """The words of 32 bits of the values of an Arrow DECIMAL array without nulls, the lowest first.
+
+    Arrow stores a decimal as an integer of 4 to 32 bytes, little-endian, in units of 10^-scale; only the highest word
+    is signed (two's complement). buffers() of a fixed-width array are (bitmap of nulls, values).
+    """
+    words = values.type.bit_width // 32
+    buffer = values.buffers()[1] if len(values) else b""
+    table = np.frombuffer(buffer, "<u4", len(values) * words, 4 * words * values.offset if len(values) else 0)
+    columns = [*table.reshape(-1, words).T]
+    return [*columns[:-1], columns[-1].view("<i4")]
 
 
 def _with_common_dtype(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,10 +187,14 @@ def _with_common_dtype(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
     return x.astype("f8"), y.astype("f8")
 
 
+def _check_column(schema: Any, name: str) -> None:
+    if name not in schema.names:
+        raise InputError(f"column {name!r} is not there; the columns are {', '.join(schema.names)}")
+
+
 def _numbers(batch: Any, name: str) -> np.ma.MaskedArray:
     """A column as a masked array, its nulls masked; not copied if it is one contiguous chunk without nulls."""
-    if name not in batch.schema.names:
-        raise InputError(f"column {name!r} is not there; the columns are {', '.join(batch.schema.names)}")
+    _check_column(batch.schema, name)
     column = batch.column(name)
     masked = np.asarray(column.is_null())
     try:

@@ -8,7 +8,7 @@ around. Only digits in the range of the numbers are stored.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 
 import numpy as np
@@ -163,12 +163,15 @@ def reduce_by_key(keys: Numbers, numbers: Numbers, chunk: int | None = None) -> 
     with ThreadPoolExecutor(cores) as pool:
         while batch := list(islice(starts, cores)):
             for part in pool.map(work, batch):
-                parts.append(part)
-                while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
-                    parts.append(parts.pop().merge(parts.pop()))
-    while len(parts) > 1:
+                push(parts, part)
+    return reduce(KeyedAggregates.merge, reversed(parts))
+
+
+def push(parts: list[KeyedAggregates], part: KeyedAggregates) -> None:
+    """Appends a part, and merges the last ones while they are of similar size: n parts take about log n merges each."""
+    parts.append(part)
+    while len(parts) > 1 and len(parts[-2].keys) <= 2 * len(parts[-1].keys):
         parts.append(parts.pop().merge(parts.pop()))
-    return parts[0]
 
 
 def _read(source: ArraySource, start: int, count: int) -> np.ndarray:

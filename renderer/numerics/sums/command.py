@@ -9,11 +9,13 @@ import argparse
 import json
 import math
 import operator
+import os
 import sys
 import time
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,11 @@ from renderer.formats.npz_arrays import open_npz
 from renderer.gpu import Device, DeviceContext, open_context
 from renderer.host import available_cores
 from renderer.numerics.sums import aggregates
+from renderer.numerics.sums.arrow_sums import parquet_total
 from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.dask_sums import devices_of_worker
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
-from renderer.numerics.sums.exact_sum import ExactSum, mean_of
+from renderer.numerics.sums.exact_sum import ExactSum, mean_of, total_value
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
 from renderer.records import astuple, dataclass
@@ -51,7 +54,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
                      "fragment passes"),
     "--statistic": dict(choices=STATISTICS, default="sum", help="made from exact sums, rounded once"),
     "--ddof": dict(type=arguments.count, default=0, metavar="N", help="of --statistic variance: divides by count - N"),
-    "--by": dict(metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers"),
+    "--by": dict(metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers; of a .parquet "
+                 "file the name of a column, for whose values there is a sum each"),
+    "--column": dict(metavar="NAME", help="of a .parquet file: the column that is added"),
     "--farm": dict(metavar="WHERE", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"),
 }  # fmt: skip
 FLAGS = {
@@ -87,6 +92,7 @@ class SumRequest:
     devices: tuple[str, ...] = ()
     farm: Farm | None = None
     ddof: int = 0
+    column: str | None = None
 
     def check(self, files: list[ArraySource]) -> None:
         """InputError or UserError for arguments that do not go together, or not with the dtypes of the files."""
@@ -132,7 +138,7 @@ def command(args: argparse.Namespace) -> int:
         supervise()
     farm = parse_farm(args.farm, "", args.insecure) if args.farm else None
     options = args.mode, args.statistic, args.by, args.bound, args.compare
-    result = sum_files(SumRequest(args.files, *options, tuple(args.device or ()), farm, args.ddof))
+    result = sum_files(SumRequest(args.files, *options, tuple(args.device or ()), farm, args.ddof, args.column))
     if args.json:
         print(json.dumps(_to_json(result), allow_nan=False))
     else:
@@ -145,8 +151,15 @@ def sum_files(request: SumRequest) -> dict[str, Any]:
 
     UserError for arguments that do not go together, InputError for bad files.
     """
-    files = [source for path in request.paths for source in _open_sources(path)]
-    request.check(files)
+    if is_table := any(str(path).lower().endswith(".parquet") for path in request.paths):
+        plain = SumRequest(request.paths, by=request.by, devices=request.devices, column=request.column)
+        if len(request.paths) > 1 or request != plain or "gl" in request.devices:
+            raise UserError("a .parquet file is added alone; it takes --column, --by, --device and --json")
+    elif request.column is not None:
+        raise UserError(f"--column {request.column}: only .parquet files have named columns")
+    files = [] if is_table else [source for path in request.paths for source in _open_sources(path)]
+    if not is_table:
+        request.check(files)
     uses_gl = request.devices == ("gl",)
     gpu = open_context(*(() if uses_gl else request.devices))
     if uses_gl:
@@ -154,16 +167,19 @@ def sum_files(request: SumRequest) -> dict[str, Any]:
     elif not request.farm:
         gpu.devices  # noqa: B018  (opened and probed before the clock starts)
     started = time.perf_counter()
-    result = _aggregates_by_key(request.by, files[0]) if request.by else _statistic(gpu, request, files)
+    if is_table:
+        result = _table_sum(gpu, request)
+    else:
+        result = _aggregates_by_key(request.by, files[0]) if request.by else _statistic(gpu, request, files)
+        result |= {"count": sum(npy.count for npy in files), "dtype": str(files[0].dtype)}
     seconds = time.perf_counter() - started
+    nbytes = os.path.getsize(request.paths[0]) if is_table else sum(npy.count * npy.dtype.itemsize for npy in files)
     result |= {
         "statistic": request.statistic,
         "mode": request.mode,
-        "count": sum(npy.count for npy in files),
-        "dtype": str(files[0].dtype),
         "devices": result.get("devices") or [device.name for device in gpu.devices],
         "seconds": seconds,
-        "bytes_per_second": sum(npy.count * npy.dtype.itemsize for npy in files) / seconds,
+        "bytes_per_second": nbytes / seconds,
     }
     if request.bound:
         pairwise = pairwise_sum_gl(gpu.gl, files[0]) if uses_gl else aggregates.pairwise_sum(gpu.device, files[0])
@@ -176,11 +192,18 @@ def sum_files(request: SumRequest) -> dict[str, Any]:
 def _open_sources(path: str | Path) -> list[ArraySource]:
     if str(path) == "-":
         return [open_pipe(sys.stdin.buffer, "stdin", SUMMABLE, REAL + COMPLEX)]
-    if str(path).lower().endswith(".parquet"):
-        raise UserError(f"{path}: .parquet files are added in Python: renderer.sum({str(path)!r}, column='NAME')")
     if str(path).lower().endswith(".npz"):
         return open_npz(path, SUMMABLE, REAL + COMPLEX)
     return [open_npy(path, SUMMABLE, True, REAL + COMPLEX)]
+
+
+def _table_sum(gpu: DeviceContext, request: SumRequest) -> dict[str, Any]:
+    """The report of a column of a .parquet file, or of its sums by another column."""
+    total, facts = parquet_total(gpu.devices, Path(request.paths[0]), request.column, request.by)
+    if request.by is not None:
+        columns = {"keys": [*total], "sums": [*total.values()]}
+        return facts | {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
+    return facts | {"value": total_value(total), "count": total.count}
 
 
 def _statistic(gpu: DeviceContext, request: SumRequest, files: list[ArraySource]) -> dict[str, Any]:
@@ -275,9 +298,9 @@ def _print(result: dict[str, Any]) -> None:
         columns = result["groups"]
         print("\t".join(columns))
         for row in zip(*columns.values(), strict=True):
-            print("\t".join(repr(value) for value in row))
+            print(*row, sep="\t")
     else:
-        print(repr(result["value"]))
+        print(result["value"])
     if "pairwise" in result:
         words = (
             "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
@@ -298,7 +321,9 @@ def _to_json(value: object) -> object:
         return {key: _to_json(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_to_json(one) for one in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    return value if isinstance(value, (bool, int, str, NoneType)) else str(value)  # decimals, dates
 
 
 # ------------------------------------------------------------------------------------------------------------- farm

@@ -161,6 +161,16 @@ def rounded_root(value: Fraction, dtype: DTypeLike = np.float64) -> float:
     return round_to_format(significand, -shift // 2 - 1, dtype)
 
 
+def total_value(total: Any) -> int | float | complex | Decimal:
+    """The value of a sum: an integer for integers, a Decimal for decimals, else rounded once."""
+    if isinstance(total, DecimalSum):
+        return total.decimal()
+    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # a sum of integers
+        return total.significand
+    value: float | complex = total.rounded()
+    return value
+
+
 def mean_of(total: ExactSum | ComplexSum) -> complex:
     """The sum divided by the count, rounded once (each part of a complex mean); NaN for no numbers."""
     if isinstance(total, ComplexSum):
