@@ -41,7 +41,7 @@ def ab(args: argparse.Namespace) -> int:
         dirty = bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
         head_ref = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
     with ExitStack() as stack:
-        base, base_sha = stack.enter_context(worktree(args.repo, getattr(args, "base", head_ref), "base"))
+        base, base_sha = stack.enter_context(worktree(args.repo, getattr(args, "base", None) or str(head_ref), "base"))
         head, refs = args.repo, head_of(args.repo)
         if head_ref:
             head, head_sha = stack.enter_context(worktree(args.repo, head_ref, "head"))
