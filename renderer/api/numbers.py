@@ -10,6 +10,7 @@ import numpy as np
 from renderer.errors import IncompleteError, InputError, UserError
 from renderer.formats import matrices
 from renderer.formats.matrix_market import Entries
+from renderer.formats.npy import refuse_mask
 from renderer.gpu import list_devices, open_context, open_device
 from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix, check_integer
@@ -41,6 +42,7 @@ def sum(
         UserError, InputError: numbers that cannot be added, a column that is not there, or a bad file.
     """
     ensure_cache()
+    refuse_mask(numbers, "numbers")
     if mode not in MODES:
         raise UserError(f"mode is {mode!r}; allowed are {', '.join(MODES)}")
     if isinstance(numbers, (str, os.PathLike)):
@@ -85,6 +87,7 @@ def solve(
     certified: bool = False,
     extended: bool = False,
     report: bool = False,
+    trans: str = "N",
     progress: OnProgress | None = None,
 ) -> Any:
     """Solves a banded system by LU with partial pivoting, refined to the last digit; returns x, (n,) or (n, m) as rhs.
@@ -97,6 +100,7 @@ def solve(
     With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component.
     `progress` is called before the proof, and with the rows proven and all rows while it takes n solutions; a proof by
     one factorization, for most matrices, calls it no more. It cancels by returning False.
+    `trans` "T" and "C" solve with the transposed and the conjugate transposed matrix.
     `extended` computes in twice the precision of float64, for conditions up to 1e30, on the host and slowly.
     With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
     side or None, `correct_digits`, `rcond`, `growth`, `residual` and `backward_error`. Where no bound can be shown, or
@@ -108,6 +112,10 @@ def solve(
     """
     ensure_cache()
     checked_progress(progress)
+    if trans not in ("N", "T", "C"):
+        raise UserError(f"trans is {trans!r}; allowed are N, T and C")
+    for name, numbers in (("matrix", matrix), ("rhs", rhs)):
+        refuse_mask(numbers, name)
     band = _band(matrix, kl, ku)
     given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
     if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
@@ -115,11 +123,11 @@ def solve(
     _check_finite("rhs", given)
     has_gpu = device is None and any(found.device_type == "gpu" for found in list_devices()[0])
     devices = [open_device(device or "auto")] if device or has_gpu else []
-    form = real_form(band, given, is_transposed=False)
+    form = real_form(band, given, trans == "T")
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
     is_complex = form is not None and form.is_matrix
     with Progress(1, f"solving {band.ab.shape[1]} unknowns{' in twice the precision' if extended else ''}"):
-        system = System(real, False, devices, in_double=certified or extended, is_complex_form=is_complex)
+        system = System(real, trans != "N", devices, in_double=certified or extended, is_complex_form=is_complex)
         if system.lu.info:
             raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
         y, refined = system.solve(b, extended)
@@ -159,6 +167,9 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
     array: Any = matrix.tocoo() if is_sparse else np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind not in "fiuc":
         raise InputError(f"matrix is {array.shape} {array.dtype}; it must be numbers of two axes")
+    if kl is not None and ku is not None and array.shape[0] == kl + ku + 1:
+        rows = np.arange(len(array))[:, None] + np.arange(array.shape[1]) - ku
+        array = np.where((rows >= 0) & (rows < array.shape[1]), array, 0)  # the corners are not read
     _check_finite("matrix.data" if is_sparse else "matrix", array.data if is_sparse else array)
     if kl is None and ku is None and array.shape[0] == array.shape[1]:
         rows, columns = (array.row, array.col) if is_sparse else np.nonzero(array)

@@ -100,4 +100,6 @@ def _advice(args: argparse.Namespace, sha: str, verdict: Verdict) -> str:
         return f"next: {sha[:12]} varies too much by its {args.by}: try --by time"
     more = f"--max-pairs {min(MAX_PAIRS, 2 * args.max_pairs)}"
     kept = f"-o {args.output}, which keeps the pairs so far" if args.output else "-o F.jsonl, which keeps pairs"
-    return f"next: the same command with {more} and {kept}; or on an idle machine, or with --clock cpu"
+    other = "--by instructions" if args.clock == "cpu" else "--clock cpu"
+    idle = f"on an idle machine{f', or with {other}' if args.program else ''}"
+    return f"next: the same command with {more} and {kept}; or {idle}"

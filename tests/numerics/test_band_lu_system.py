@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import renderer
 from renderer.cli import main
-from renderer.errors import IncompleteError, InputError
+from renderer.errors import IncompleteError, InputError, UserError
 from renderer.formats.matrices import Band, read_band
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import preprocess
@@ -19,7 +20,6 @@ from renderer.numerics.band_lu.accuracy.certified import enclose
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.accuracy.refinement import solve_refined
 from renderer.numerics.band_lu.accuracy.residuals import CPU_ROWS, DeviceResiduals, accurate_residual
-from renderer.numerics.band_lu.complex_systems import solve_complex
 from renderer.numerics.band_lu.lapack_factors import ComplexFactors, real_band
 from renderer.numerics.band_lu.systems.scaling import equilibration
 from renderer.numerics.band_lu.systems.system import System
@@ -363,16 +363,20 @@ def test_complex_systems_are_solved_to_all_digits(rng, kl, ku):
         spoiled[: ku - j, j] = np.nan
     x = rng.standard_normal((n, 2)) + 1j * rng.standard_normal((n, 2))
     for trans, matrix in (("N", a), ("T", a.T), ("C", a.conj().T)):
-        found = solve_complex(spoiled, kl, ku, matrix @ x, trans=trans)
-        assert np.abs(found.x - np.linalg.solve(matrix, matrix @ x)).max() < 1e-9 * np.abs(x).max()
-        assert np.abs(matrix @ found.x - matrix @ x).max() < 1e-13 * np.abs(a).sum(axis=1).max() * np.abs(x).max()
-        assert found.backward_error < 1e-15 and found.correct_digits >= 14
-    one = solve_complex(ab, kl, ku, (a @ x)[:, 0])
-    assert one.x.shape == (n,) and np.array_equal(one.x, solve_complex(ab, kl, ku, a @ x).x[:, 0])
-    with pytest.raises(InputError, match=r"is \(9,\); it must be \(30,\)"):
-        solve_complex(ab, kl, ku, np.ones(9))
-    with pytest.raises(InputError, match=r"is \(30,\) <U1; it must be of complex or real numbers"):
-        solve_complex(ab, kl, ku, np.full(30, "x"))
+        found, report = renderer.solve(spoiled, matrix @ x, kl, ku, trans=trans, report=True)
+        assert np.abs(found - np.linalg.solve(matrix, matrix @ x)).max() < 1e-9 * np.abs(x).max()
+        assert np.abs(matrix @ found - matrix @ x).max() < 1e-13 * np.abs(a).sum(axis=1).max() * np.abs(x).max()
+        assert report["backward_error"] < 1e-15 and report["correct_digits"] >= 14
+    one = renderer.solve(ab, (a @ x)[:, 0], kl, ku)
+    assert one.shape == (n,) and np.array_equal(one, renderer.solve(ab, a @ x, kl, ku)[:, 0])
+    real = renderer.solve(ab.real, np.ones(n), kl, ku, trans="T")
+    assert np.abs(a.real.T @ real - 1).max() < 1e-12 * max(1, np.abs(real).max())
+    with pytest.raises(InputError, match=r"is \(9,\) float64; it must have the 30 rows"):
+        renderer.solve(ab, np.ones(9), kl, ku)
+    with pytest.raises(InputError, match=r"is \(30,\) <U1; it must"):
+        renderer.solve(ab, np.full(30, "x"), kl, ku)
+    with pytest.raises(UserError, match="trans is 'H'; allowed are N, T and C"):
+        renderer.solve(ab, np.ones(30), kl, ku, trans="H")
 
 
 @pytest.mark.parametrize("precision", ["f8", "f4"])

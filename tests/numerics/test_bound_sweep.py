@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import renderer
 from renderer.cli import main
 from renderer.errors import InputError
 from renderer.formats.matrices import Band, read_band
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
-from renderer.numerics.band_lu.complex_systems import solve_complex
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums import axis_sum, dot, norm
 from tests.numerics.bound_sweep import FAMILIES, MODES, band_of, exact_solution, poisson, sweep, wilkinson
@@ -145,7 +145,8 @@ def test_masked_arrays_are_refused(device):
     masked = np.ma.masked_array([1.0, 2, 3], [False, True, False])
     calls = [
         lambda: dot([device], masked, masked), lambda: axis_sum(masked), lambda: norm([device], masked),
-        lambda: System(Band(masked[None], 0, 0, (0, 0))), lambda: solve_complex(masked[None], 0, 0, np.ones(3)),
+        lambda: System(Band(masked[None], 0, 0, (0, 0))), lambda: renderer.solve(masked[None], np.ones(3), 0, 0),
+        lambda: renderer.solve(np.eye(3), masked), lambda: renderer.sum(masked),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(InputError, match="is a masked array"):

@@ -1,4 +1,4 @@
-"""Complex band systems, solved in their real form of order 2 n; for `rayfold solve` and, as solve_complex(), Python.
+"""Complex band systems, solved in their real form of order 2 n; for `rayfold solve` and Python's solve().
 
 An entry a + b i becomes the block [[a, -b], [b, a]]. The real and imaginary parts of an unknown are neighbors, so the
 band has only 2 kl + 1 sub- and 2 ku + 1 superdiagonals. Equilibration, refinement, error bounds and enclosures of real
@@ -6,53 +6,15 @@ systems apply unchanged. The host factors the complex matrix (lapack_factors.Com
 devices factor the real form.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from renderer.errors import InputError, UserError
+from renderer.errors import InputError
 from renderer.formats.matrices import Band
 from renderer.formats.npy import in_double, refuse_mask
-from renderer.gpu import Device
-from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import check_integer
 from renderer.numerics.band_lu.lapack_factors import real_band
-from renderer.numerics.band_lu.systems.system import System
 from renderer.records import dataclass
-
-
-class ComplexSolution(NamedTuple):
-    """x (n,) or (n, m) complex128, with the errors of RefinedSolution; the backward error is the real form's."""
-
-    x: np.ndarray
-    backward_error: float
-    forward_bound: float
-    correct_digits: int
-
-
-def solve_complex(
-    ab: np.ndarray, kl: int, ku: int, b: np.ndarray, devices: Sequence[Device] = (), trans: str = "N"
-) -> ComplexSolution:
-    """The refined solution of A x = b, of A^T x = b (trans "T") or of A^H x = b (trans "C").
-
-    `ab` (kl + ku + 1, n) is the complex matrix A as LAPACK's band array; b is (n,) or (n, m), real or complex. Raises
-    the errors of BandedLU and BandedLU.solve().
-    """
-    if trans not in ("N", "T", "C"):
-        raise UserError(f"trans is {trans!r}; allowed are N, T and C")
-    matrix, sides = checked_complex(ab, kl, ku), _complex(b, "the right-hand side")
-    n = matrix.shape[1]
-    if sides.ndim not in (1, 2) or sides.shape[0] != n:
-        raise InputError(f"the right-hand side is {sides.shape}; it must be ({n},) or ({n}, m)")
-    form = real_form(Band(matrix, kl, ku, (kl, ku)), sides, trans == "T")
-    assert form is not None
-    system = System(form.band, trans != "N", devices, is_complex_form=True)
-    y, refined = system.solve(form.right_hand_side(sides))
-    x, error = form.solution(y, refined.error)
-    bound = float(relative_bounds(x, error).max(initial=0.0))
-    return ComplexSolution(x, refined.backward_error, bound, digits_of(bound))
 
 
 def checked_complex(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
