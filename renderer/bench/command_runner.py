@@ -17,7 +17,7 @@ from renderer.bench import counting
 from renderer.bench.counting import NO_COUNTER, Counter, launch
 from renderer.bench.experiment import ARMS
 from renderer.bench.machine import machine_state
-from renderer.bench.records import MAX_NAME, case_name
+from renderer.bench.records import MAX_NAME
 from renderer.bench.runner import ROUNDS, ExperimentOptions, Runner
 from renderer.errors import UnavailableError, UserError
 from renderer.plain import Json, printable
@@ -65,7 +65,7 @@ class CommandRunner(Runner):
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
                 self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
-            cases = cases or {case_name(line, bool(options.parameter)): (words, "")}
+            cases = cases or {printable(line, MAX_NAME): (words, "")}
             if self._commands.keys() & cases.keys():
                 raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
             self._commands |= cases

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from renderer.bench import MAX_PAIRS
 from renderer.bench.answer import compute_verdicts, count_facts, shown_interval, ways_to_decide
 from renderer.bench.experiment import Experiment, shown_label
-from renderer.bench.records import MAX_NAME, case_name
+from renderer.bench.records import MAX_NAME
 from renderer.bench.verdict import DecisionRule, Verdict
 from renderer.pages.markdown import escape
 from renderer.pages.page import table
@@ -89,7 +89,7 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
     settings, case = experiment.header.get("settings", {}), f"--case {shlex.quote(name)}"
     program = settings.get("program")
     if program:
-        is_whole = name in (case_name(str(program)), printable(str(program), MAX_NAME))
+        is_whole = name == printable(str(program), MAX_NAME)
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
         for option in ("setup", "clock"):
             value = printable(str(settings.get(option) or ""))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
-from renderer.plain import Json, is_finite_number, printable
+from renderer.plain import Json, is_finite_number
 from renderer.system.outputs import append_line, check_output, claimed
 
 SCHEMA = "bench/1"
@@ -56,10 +56,3 @@ def is_rate(value: Any) -> bool:
 def is_name(value: object) -> bool:
     """True if a value read from a file is a printable line of at most MAX_NAME characters, for tables and titles."""
     return isinstance(value, str) and value.isprintable() and len(value) <= MAX_NAME
-
-
-def case_name(line: str, is_varied: bool = False) -> str:
-    """The name of the case of a command line: the line, without the folder of its program unless parameters vary it."""
-    program, space, rest = line.strip().partition(" ")
-    is_path = "/" in program and not is_varied and not set(program) & set("'\"\\")
-    return printable(f"{Path(program).name}{space}{rest}" if is_path else line, MAX_NAME)

@@ -279,7 +279,7 @@ def as_source(numbers: object, wanted: str = NUMBERS, kinds: str = REAL) -> Arra
         check_numbers(numbers.dtype, numbers.path, wanted, kinds)
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
-        return open_npy(Path(numbers), wanted, True, kinds)
+        return open_npy(Path(numbers), wanted, kinds)
     refuse_mask(numbers, "array")
     array = np.ascontiguousarray(numbers)
     native = array.dtype.newbyteorder("=")
@@ -303,24 +303,17 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def open_npy(path: Path | str, wanted: str = NUMBERS, any_layout: bool = False, kinds: str = REAL) -> NpyFile:
-    """Opens a .npy file: reads its header and checks its length.
+def open_npy(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> NpyFile:
+    """Opens a .npy file of any layout: reads its header and checks its length.
 
-    Raises InputError, which states what is `wanted`, for arrays of other kinds. Without `any_layout`, empty arrays and
-    arrays in Fortran order or the other byte order are refused too.
+    Raises InputError, which states what is `wanted`, for arrays of other kinds.
     """
     with open_input(path) as file, reading(path):
         header = read_header(file, str(path), file_size(file))
         start = file.tell()
-    native = header.dtype.newbyteorder("=") if any_layout else header.dtype
+    native = header.dtype.newbyteorder("=")
     check_numbers(native, path, wanted, kinds)
-    if any_layout:
-        return NpyFile(Path(path), native, header.shape, start, **header.layout())
-    if header.is_fortran and len(header.shape) > 1:
-        raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
-    if header.count == 0:
-        raise InputError(f"{path}: the array is empty: its shape is {header.shape}")
-    return NpyFile(Path(path), header.dtype, header.shape, start)
+    return NpyFile(Path(path), native, header.shape, start, **header.layout())
 
 
 def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = REAL) -> None:

@@ -138,13 +138,14 @@ def read_grid(path: Path) -> np.ndarray:
     from renderer.formats.npy import open_npy
 
     source = open_npy(path)
-    if source.dtype != np.float32 or len(source.shape) != 3 or source.count > MAX_CELLS:
+    if source.dtype != np.float32 or len(source.shape) != 3 or not 0 < source.count <= MAX_CELLS:
         raise InputError(
-            f"{path}: holds {source.dtype} of shape {source.shape}; a grid of densities is float32, (z, y, x), of at "
-            f"most {MAX_CELLS} values"
+            f"{path}: holds {source.dtype} of shape {source.shape}; a grid of densities is float32, (z, y, x), of 1 to "
+            f"{MAX_CELLS} values"
         )
-    grid = np.empty(source.shape, "f4")
-    source.read_into(grid.reshape(-1).view("u1"), 0)
+    grid = np.empty(source.shape, "f4", "F" if source.is_fortran else "C")
+    source.read_into(grid.ravel("K").view("u1"), 0)
+    grid = np.ascontiguousarray(grid)
     wrong = ~np.isfinite(grid) | (grid < 0) | (grid > 1e9)
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -304,7 +304,7 @@ ARRAY_MUTATORS = (mutate.npy_header,) * 4 + BYTES
 def read_sum_array(path: Path) -> None:
     from renderer.formats.npy import open_npy
 
-    found = open_npy(path, any_layout=True)
+    found = open_npy(path)
     count = min(found.count, 1 << 16)
     found.read_into(np.empty(count * found.dtype.itemsize, "u1"), found.count - count)
 

@@ -194,7 +194,7 @@ def _open_sources(path: str | Path) -> list[ArraySource]:
         return [open_pipe(sys.stdin.buffer, "stdin", SUMMABLE, REAL + COMPLEX)]
     if str(path).lower().endswith(".npz"):
         return open_npz(path, SUMMABLE, REAL + COMPLEX)
-    return [open_npy(path, SUMMABLE, True, REAL + COMPLEX)]
+    return [open_npy(path, SUMMABLE, REAL + COMPLEX)]
 
 
 def _table_sum(gpu: DeviceContext, request: SumRequest) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
 
 
 def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
-    groups = reduce_by_key(open_npy(keys, "keys must be integers", any_layout=True), npy)
+    groups = reduce_by_key(open_npy(keys, "keys must be integers"), npy)
     columns = {
         "keys": groups.keys.tolist(), "counts": groups.counts.tolist(), "sums": groups.sums(), "means": groups.means(),
         "minimum": groups.minimum.tolist(), "maximum": groups.maximum.tolist(),

@@ -10,7 +10,6 @@ rounding is not certain are recomputed on the host.
 import itertools
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.gpu import Device
-from renderer.host import available_cores
+from renderer.numerics.band_lu.block_columns import on_cores
 from renderer.numerics.error_free import product_error, split
 from renderer.numerics.sums.aggregates import mean, variance
 from renderer.numerics.sums.by_key import KeyedAggregates, aggregate_runs
@@ -124,8 +123,7 @@ def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         rows, columns = slice(first[0], first[0] + step_rows), slice(first[1], first[1] + step_columns)
         out[rows, columns] = _row_products(a[rows], b_columns[columns])
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(multiply_block, itertools.product(range(0, len(a), step_rows), range(0, columns, step_columns))))
+    on_cores(multiply_block, [*itertools.product(range(0, len(a), step_rows), range(0, columns, step_columns))])
     return out
 
 
@@ -254,8 +252,7 @@ def _reduce_axis(x: np.ndarray, axis: int, reduce_rows: Callable[[np.ndarray], n
     def reduce_block(first: int) -> None:
         out[first : first + step] = reduce_rows(np.ascontiguousarray(rows[first : first + step]))
 
-    with ThreadPoolExecutor(available_cores()) as pool:
-        list(pool.map(reduce_block, range(0, len(rows), step)))
+    on_cores(reduce_block, range(0, len(rows), step))
     return out.reshape(lines.shape[:-1])
 
 
