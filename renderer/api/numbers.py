@@ -11,10 +11,10 @@ from renderer.errors import IncompleteError, InputError, UserError
 from renderer.formats import matrices
 from renderer.formats.matrix_market import Entries
 from renderer.formats.npy import refuse_mask
-from renderer.gpu import list_devices, open_context, open_device
+from renderer.gpu import open_context
 from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix, check_integer
-from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt
+from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt, solving_devices
 from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.arrow_sums import batches_total, columns_of, grouped_sums, is_arrow, parquet_total
@@ -121,8 +121,7 @@ def solve(
     if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
         raise InputError(f"rhs is {given.shape} {given.dtype}; it must have the {band.ab.shape[1]} rows of the matrix")
     _check_finite("rhs", given)
-    has_gpu = device is None and any(found.device_type == "gpu" for found in list_devices()[0])
-    devices = [open_device(device or "auto")] if device or has_gpu else []
+    devices = solving_devices(None if device is None else [device])
     form = real_form(band, given, trans == "T")
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
     is_complex = form is not None and form.is_matrix
@@ -134,8 +133,7 @@ def solve(
     x, error = form.solution(y, refined.error) if form else (y, refined.error)
     bounds = relative_bounds(x, error)
     is_doubtful = not certified and digits_of(float(bounds.max(initial=0.0))) < DIGITS_EXPECTED[str(system.lu.dtype)]
-    facts = accuracy(system.lu, refined, bounds) if report or is_doubtful else {}
-    facts |= {"growth": system.lu.pivot_growth, "equilibrated": system.scaling is not None}
+    facts = accuracy(system, refined, bounds) if report or is_doubtful else {}
     if is_doubtful:
         warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
     result = [x]

@@ -21,7 +21,7 @@ from renderer.host import available_cores
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix
 from renderer.numerics.band_lu.complex_systems import RealForm, checked_complex, real_form
-from renderer.numerics.band_lu.solver import BandedLU, checked_block, shaped_band
+from renderer.numerics.band_lu.solver import checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
@@ -189,7 +189,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     """
     began = time.perf_counter()
     request.check()
-    devices = () if request.cholesky and request.device is None else _open_devices(request.device)
+    devices = () if request.cholesky and request.device is None else solving_devices(request.device)
     band, given, least_squares = _read_system(request)
     try:
         form = real_form(band, given, request.trans)
@@ -240,7 +240,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(request.output),
     }  # fmt: skip
     if request.refine == "auto":
-        result |= accuracy(lu, refined, relative_bounds(x, radius))
+        result |= accuracy(system, refined, relative_bounds(x, radius))
     if form:
         order = lu.n // 2 if form.is_matrix else lu.n
         result |= {"n": order, "right_hand_sides": given.size // order, "complex": True}
@@ -278,14 +278,15 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def accuracy(lu: BandedLU, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
-    """The entries ACCURACY of the report; `bounds` are one for each right-hand side, null if there is none."""
+def accuracy(system: System, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
+    """Entries of the report: ACCURACY, growth, equilibrated; `bounds` are one a right-hand side, null for none."""
+    lu = system.lu
     bound = float(bounds.max(initial=0.0))
     known = [float(value) if np.isfinite(value) else None for value in (bound, *bounds)]
     return {
         "residual": lu.backward_error(refined.scaled, refined.residual), "rcond": lu.rcond(),
         "backward_error": refined.backward_error, "forward_bound": known[0], "forward_bounds": known[1:],
-        "correct_digits": digits_of(bound),
+        "correct_digits": digits_of(bound), "growth": lu.pivot_growth, "equilibrated": system.scaling is not None,
     }  # fmt: skip
 
 
@@ -317,7 +318,7 @@ def _residual_device(products: int) -> Device | None:
         return None
 
 
-def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:
+def solving_devices(spellings: list[str] | None) -> tuple[Device, ...]:
     """The devices of --device; by default a GPU, or none if there is no GPU: the host then uses LAPACK."""
     if spellings is None:
         spellings = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
