@@ -150,7 +150,7 @@ def _split_levels(
 
 
 def compact(device: Device, nodes: Buffer, count: int) -> tuple[Buffer, int, float]:
-    """Returns the final nodes, host_sah.NODE, of those of split_to_leaves(), which it overwrites; depth and SAH cost.
+    """Turns the nodes of split_to_leaves(), which it overwrites, into host_sah.NODE; returns nodes, depth and SAH cost.
 
     The primitives are in depth-first order already: the halves of a range follow one another, the left one first.
     """

@@ -23,7 +23,7 @@ MAX_LEAF = 3  # most primitives of a leaf
 # primitives it is less than 64, the STACK_SIZE of bvh/traverse_bvh2.h.
 FORCE_MEDIAN = 40
 # Largest SAH cost of a refitted BVH, relative to its cost when it was built; beyond it the frame gets a new BVH. Costs
-# 6, 12 and 21 % above that of a new BVH slow pictures by 0, 2 and 16 % on a CPU, by 2, 6 and 11 % on an H200.
+# 6, 12 and 21 % above a new BVH's slow pictures by 0, 2 and 16 % on a CPU, by 2, 6 and 11 % on an H200.
 MAX_GROWTH = 1.05
 
 

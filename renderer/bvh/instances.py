@@ -1,8 +1,8 @@
 """Instances of shapes: a top-level BVH (TLAS) over their transformed boxes, and a BVH (BLAS) for each shape.
 
-The host builds the BLASes of small shapes, the device those of large ones, both once; BLASes of shapes that deform are
-refitted. For CPUs the host also builds the first TLAS of few instances. The device rebuilds the TLAS whenever instances
-move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
+The host builds the BLASes of small shapes, the device the BLASes of large shapes, both once; BLASes of shapes that
+deform are refitted. For CPUs the host also builds the first TLAS of few instances. The device rebuilds the TLAS
+whenever instances move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
 TLAS and BLAS are DXR's terms.
 """
 

@@ -37,7 +37,7 @@ RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
 WAIT_SECONDS = 2.0  # how long a writer waits for another process, which may write the same small file for a moment
 PROBE_BYTES = 1 << 20
-RECORDS = 1 << 15  # of written outputs; the record of a further output may replace that of another
+RECORDS = 1 << 15  # of written outputs; the record of a further output may replace an older one
 HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
 # The marks of files that this program wrote, in the first HEAD_BYTES and last TAIL_BYTES: PNG, EXR, .npy (NumPy writes
 # fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.

@@ -153,7 +153,7 @@ def lower_primitive(body: Body, name: str, tree: ast.Call) -> FunctionValue:
         called = "scatter_add" if name == "histogram" else name
         return _primitive_array(body, name, called, ranges, result, functions)
     if name != "scan" and len(domain) != 1:
-        hint = "rows: `sort_rows(m)`; columns: those of its transpose, `var t(j, i) = m(i, j);`"
+        hint = "rows: `sort_rows(m)`; columns: the rows of the transpose, `var t(j, i) = m(i, j);`"
         raise ProgramError("CS0319", span, f"{name} takes a function of one dimension, not {first.type}", hint)
     ranges = tuple(d if isinstance(d, Range) else None for d in domain)
     return _primitive_array(body, name, name, ranges, "int" if name == "argsort" else scalar, functions)

@@ -179,7 +179,7 @@ def check_own_names(restriction: ast.Restriction, domain: ast.AstNode, hidden: f
     uses = [] if isinstance(domain, ast.Lambda) else [n for n in ast.walk(domain) if isinstance(n, ast.Name)]
     for use in uses:
         if use.name in own:
-            hint = f"a condition is a function of a name of its own: `{use.name} : j => ... j ...`"
+            hint = f"a condition is a function with a name: `{use.name} : j => ... j ...`"
             raise ProgramError("CS0202", use.span, f"`{use.name}` has no value in its own domain", hint)
 
 

@@ -312,7 +312,7 @@ def call_builtin(body: Body, name: str, tree: ast.Call) -> Value | None:
 def lower_call(body: Body, tree: ast.Call) -> Value:
     """`f(i)`: a call by name, a call of a method, an array or function value at indices, or a domain's dimension."""
     if tree.restrictions and not domains.is_reduction_call(body, tree):
-        hint = "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`"
+        hint = "`sum(a(i), i : 0..n)`, or a separate statement: `i : 0..n;`"
         raise ProgramError("CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction", hint)
     callee = tree.callee
     local = body.scope.find(callee.name) if isinstance(callee, ast.Name) else None

@@ -164,7 +164,7 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
 
 
 def _of_scaled(result: dict[str, Any]) -> str:
-    """Says of which matrix a report's rcond is, if that is not the matrix of the file."""
+    """Names the matrix whose rcond a report gives, unless it is the matrix of the file."""
     return " of the equilibrated matrix" if result.get("equilibrated") else ""
 
 

@@ -46,7 +46,7 @@ def caustics_hint(settings: Any) -> str:
     casters = {m.name for m in settings.materials if m.kind in LARGE or m.kind == "principled" and m.transmission}
     shapes = (*settings.spheres, *settings.quads, *settings.meshes, *settings.solids, *settings.procedural)
     others = sum(shape.material in casters for shape in shapes) - len(ball_rows(settings)) // 2
-    text = "caustics samples those of smooth spheres by lamps that are small; paths find those of"
+    text = "caustics samples smooth spheres lit by small lamps; paths find the caustics of"
     text += f" {others} other shapes of glass or mirrors by chance: --set guiding_photons=25000 leads them there"
     return text if settings.caustics and others else ""
 

@@ -59,7 +59,7 @@ HINTS = {
     "float[,] main(float[] m) => m[:, None];": "`var c(i, k) = a(i);`",
     "float main(int x, int y) => f(3.0 * x / width);\nfloat f(float x) => x;": "a parameter of a picture",
     "float main(float[] a) { print(a); return 1; }": "what `main` returns is printed",
-    "float main(float[] a) => min(a(k), k : a(k) > 0);": "a condition is a function of a name of its own: `k : j =>",
+    "float main(float[] a) => min(a(k), k : a(k) > 0);": "a condition is a function with a name: `k : j =>",
     "float main(float[] a) => sum(a(i), i : 0..3, i != 1);": "`i : k => k < n && k != 1`",
     "float main(float[] a) { var s = 0; for (int i = 0; i < 3; i++) s += a(i); return s; }": "variable of float loses",
     "byte[] main(int[] a) => a;": "for all elements: `(byte) ...`",
