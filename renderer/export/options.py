@@ -80,6 +80,7 @@ class ExportOptions:
     noise: float | None = _option(NOISE_HELP, "N%", arguments.fraction)
     flame: str = _option("which flame of a file, from 0; all: numbered pictures", "N|NAME|all", default="")
     film: bool = _flag("the flames of a file are key frames; frame N shows time N")
+    loop: int | None = _option("a film of N frames in which a flame's xforms turn once around", "N", arguments.positive)
     sheet: bool = _flag("a contact sheet of all flames of a file")
     json: bool = _flag("print exactly one JSON object")
     profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")

@@ -23,7 +23,7 @@ from renderer.raytracing.lights.environment_presets import PRESETS
 from renderer.records import dataclass, field, fields, replace
 from renderer.scene.animation import without_tracks
 from renderer.scene.scene import Scene
-from renderer.scene.schema import set_from_text
+from renderer.scene.schema import set_all_from_texts, set_from_text
 from renderer.system.files import resolve
 from renderer.system.outputs import check_output, check_own, check_suffix, writing
 
@@ -105,6 +105,7 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
     if not options.force and not _placeholders(output):
         check_own(output, "-o ")
     scene = scene or load_scene(options)
+    options = replace(options, film=options.film or options.loop is not None)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
         numbers = _film_numbers(scene)
     _check_film(options, scene, numbers)
@@ -236,9 +237,12 @@ def load_scene(options: ExportOptions) -> Scene:
         scene = picture_class(scene.picture).with_animation(scene, options.animation)
     if options.variant is not None:
         scene = picture_class(scene.picture).with_variant(scene, options.variant)
+    if options.loop is not None:
+        scene = picture_class(scene.picture).with_loop(scene, options.loop)
     settings, tone = scene.settings, scene.tone
     if options.environment is not None:
         settings = with_environment(scene, options.environment)
+    together: list[tuple[str, str]] = []
     for assignment in options.set:
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -246,8 +250,9 @@ def load_scene(options: ExportOptions) -> Scene:
         if key.startswith("tone."):
             tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
-            settings = set_from_text(settings, key, text)
+            together.append((key, text))
             scene = without_tracks(scene, key)
+    settings = set_all_from_texts(settings, together)
     if options.quality is not None:
         settings = _with_quality(options, scene, settings)
     if options.seed is not None:

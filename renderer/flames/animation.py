@@ -31,9 +31,22 @@ def _rotated_xform(xform: Xform, angle: float) -> Xform:
 
 
 def loop(key: KeyFrame, frames: int, first: int = 0) -> list[KeyFrame]:
-    """`frames` frames of one revolution of a flame's xforms, at times `first`, `first` + 1, ...; they loop."""
+    """`frames` frames of one revolution of a flame's xforms, at times `first`, `first` + 1, ...; they loop.
+
+    A film of a file ends one frame before its last key frame: sequence([key], frames) is a file for a film that loops.
+    """
     _require_frame_count(frames)
     return [replace(rotated(key, 360.0 * n / frames), time=float(first + n)) for n in range(frames)]
+
+
+def turning(key: KeyFrame, length: float) -> list[KeyFrame]:
+    """Five key frames a quarter turn apart, from time 0 to `length`: a film of them loops, as it leaves out the last.
+
+    Between them interpolation of type log turns the xforms evenly. A film blends at most 60 flames for its motion blur.
+    """
+    flame = replace(key.flame, temporal_samples=min(key.flame.temporal_samples, 60))
+    key = replace(key, flame=flame, interpolation="linear", interpolation_type="log")
+    return [replace(rotated(key, 90.0 * n), time=length * n / 4) for n in range(5)]
 
 
 def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0, stagger: float = 0.0) -> list[KeyFrame]:

@@ -123,8 +123,8 @@ def with_palette(flame: AnyFlame, name: str) -> AnyFlame:
 
 
 def with_palette_colors(flame: AnyFlame, colors: np.ndarray) -> AnyFlame:
-    """The flame with the palette `colors` (256, 3), 0 to 255."""
-    return replace(flame, colors=tuple(map(tuple, np.clip(colors, 0, 255).tolist())))
+    """The flame with the palette `colors` (256, 3), 0 to 255, rounded as other programs' files have it."""
+    return replace(flame, colors=tuple(map(tuple, np.clip(np.round(colors), 0, 255).tolist())))
 
 
 # ---- key frames, of a picture's settings

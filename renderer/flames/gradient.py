@@ -71,6 +71,17 @@ def adjust(palette: np.ndarray, name: str, value: float) -> np.ndarray:
     return np.clip((palette - 127.5) * (1 + value / 100) + 127.5, 0, 255)
 
 
+def adjust_stops(
+    palette: np.ndarray, stops: list[Stop], name: str, value: float
+) -> tuple[np.ndarray, list[Stop] | None]:
+    """As adjust(), with the adjusted stops of a palette that is linear between `stops`; None if it has others."""
+    if name == "rotate" or abs(from_stops(stops) - palette).max() > FIT_TOLERANCE:
+        return adjust(palette, name, value), None
+    colors = np.round(adjust(np.array([color for _, color in stops]), name, value)).tolist()
+    after = [(at, tuple(color)) for (at, _), color in zip(stops, colors, strict=True)]
+    return from_stops(after), after
+
+
 def smooth(palette: np.ndarray) -> np.ndarray:
     """The palette with each entry a weighted mean of 5, the outer entries repeated beyond the ends."""
     padded = np.pad(palette, ((2, 2), (0, 0)), "edge")

@@ -3,6 +3,7 @@
 renderer/pictures/ draws Settings; the flame editor and .flame files exchange KeyFrames, whose y points down.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal, Self
 
@@ -48,8 +49,19 @@ class Settings(Flame, PictureSettings):
         The denoiser keeps wide blurs as if they were detail, and without blur it loses thin lines among single hits. Of
         0, a third and the full radius, a third was best for three flames at quality 50.
         """
-        keyframes = tuple(replace(key, flame=_less_blurred(key.flame)) for key in self.keyframes)
-        return replace(self, estimator_radius=self.estimator_radius / 3, keyframes=keyframes)
+        return replace(self._with_each(_less_blurred), estimator_radius=self.estimator_radius / 3)
+
+    def for_window(self) -> Self:
+        """The flame, in whose key frames there is no motion blur."""
+        return self._with_each(_still) if self.keyframes else self
+
+    def _with_each(self, change: Callable[[Flame], Flame]) -> Self:
+        """These settings with the flame of each key frame changed."""
+        return replace(self, keyframes=tuple(replace(key, flame=change(key.flame)) for key in self.keyframes))
+
+
+def _still(flame: Flame) -> Flame:
+    return replace(flame, temporal_samples=1)
 
 
 def _less_blurred(flame: Flame) -> Flame:

@@ -165,7 +165,7 @@ class KernelPass:
 
     def _compile(self, file: str | GeneratedSource, entry: str, settings: Settings, **constants: object) -> Kernel:
         constants |= dict(PALETTE=PALETTES[settings.palette], COLORING=COLORINGS[settings.coloring], STRIPES=3.0)
-        constants |= dict(DEGREE=settings.power, View=VIEW, KEY=self._is_key)
+        constants |= dict(DEGREE=settings.degree, View=VIEW, KEY=self._is_key)
         return self.device.kernel(file, entry, GROUP_SIZE, **constants)
 
 

@@ -19,6 +19,8 @@ from renderer.errors import IncompleteError
 ESCAPE2 = 1e6  # |z|^2 that ends an orbit: BAILOUT2 of shaders/fractals/sample.h
 SMALLEST_EXPONENT = -900  # smaller numbers are kept as mantissa and exponent
 TIMED_ITERATIONS = 64  # between two looks at the clock
+CYCLE_TOLERANCE = 1e-9  # distance of iterates that count as the same point of a cycle
+MAX_RETURNS = 64  # to its last point that are tried as a period of an orbit
 GUARD_BITS = 96  # below a pixel: an orbit's rounding errors grow as the differences of its pixels do
 Point = tuple[Decimal, Decimal]
 Step = Callable[[int, int], tuple[int, int]]
@@ -32,6 +34,25 @@ class Orbit(NamedTuple):
 
     mantissas: np.ndarray
     exponents: np.ndarray
+
+
+def attracting_period(orbit: Orbit, power: int) -> int:
+    """The period of the attracting cycle of z^power + c that an orbit's end is in; 0 if it is in none, or slowly.
+
+    The last period repeats the one before, where it is nearest to 0 in proportion, and its derivative is below 0.99:
+    near a parabolic cycle orbits stay long and may still escape.
+    """
+    z = np.where(orbit.exponents == 0, orbit.mantissas, 0)
+    near = np.nonzero(abs(z[:-1] - z[-1]) < CYCLE_TOLERANCE)[0][::-1]
+    with np.errstate(divide="ignore"):
+        growth = np.log(power * abs(z) ** (power - 1))
+    for period in (len(z) - 1 - near[:MAX_RETURNS]).tolist():
+        last, before = z[-period:], z[-2 * period : -period]
+        if len(before) == period and growth[-period:].sum() < math.log(0.99):
+            least = abs(last).argmin()
+            if abs(last - before).max() < CYCLE_TOLERANCE and abs(last - before)[least] <= 1e-6 * abs(last[least]):
+                return int(period)
+    return 0
 
 
 def precision_bits(view_height: Decimal, *numbers: Decimal) -> int:

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Literal
 
-from renderer.fractals.formula import check_degree, check_formula
+from renderer.fractals.formula import check_formula, polynomial_degree
 from renderer.records import dataclass
 from renderer.scene.cameras import DeepView
 from renderer.scene.schema import PictureSettings, setting
@@ -42,7 +42,9 @@ class Settings(PictureSettings):
     color_density: float = setting(0.25, 0.01, 4.0, "palette cycles per doubling of the count or distance")
     color_offset: float = setting(0.0, 0.0, 1.0, "start in the palette, in cycles")
     relief: float = setting(0.5, 0.0, 1.0, "shading as a landscape lit from the side")
-    power: int = setting(2, 2, 8, "n of z^n + c; the degree of a formula, for smooth counts; the burning ship has 2")
+    power: int = setting(
+        2, 2, 8, "n of z^n + c, 2 for the burning ship; smooth counts of a formula that is no polynomial"
+    )
     formula: str = setting("z^2 + c", help='next z, where kind is "formula": of z, c, numbers, + - * / ^ and functions')
     formula_start: str = setting("c", help='z of iteration 0, where kind is "formula", such as a critical point')
     formula_stop: Literal["escape", "convergence"] = setting(
@@ -65,5 +67,8 @@ class Settings(PictureSettings):
         if self.kind == "formula":
             check_formula(self.formula, "formula", "zc")
             check_formula(self.formula_start, "formula_start", "c")
-            if self.formula_stop == "escape":
-                check_degree(self.formula, self.power)
+
+    @property
+    def degree(self) -> int:
+        """The power of z by which iterates grow: of a formula that is a polynomial its degree, else `power`."""
+        return self.kind == "formula" and polynomial_degree(self.formula) or self.power

@@ -29,7 +29,7 @@ from renderer.system.profile import stage
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
     ".glb": "raytrace", ".gltf": "raytrace", ".vrm": "raytrace",
-    ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy",
+    ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy", ".kfr": "fractal",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
 CONVERTERS: dict[str, str] = read_toml(ASSETS / "tables" / "converters.toml")

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError
+from renderer.flames.animation import turning
 from renderer.flames.camera import bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import MAX_PRIVATE_BYTES, ChaosGame, SampledSums
 from renderer.flames.genome import Flame, read_only
@@ -25,7 +26,7 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.kernel_cache import BLOCK
 from renderer.flames.postprocess import BucketGrid, Postprocess
 from renderer.flames.sample_schedule import SampleSchedule
-from renderer.flames.settings import Settings, settings_from_keyframe
+from renderer.flames.settings import Settings, settings_from_keyframe, to_keyframe
 from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import FLAM3_DEFAULTS, FileEntry, read_library
 from renderer.formats.images import linear_to_srgb
@@ -201,6 +202,14 @@ class Picture(AccumulatingPicture[Settings]):
         self._chunk_key: object = None  # the chunk whose chains are on the device
         self._chunk_extra_steps: ExtraSteps = ()
         self._merged: list[dict[str, Any]] = []  # merged results of chunks, by pass
+
+    @staticmethod
+    def with_loop(scene: Scene, frames: int) -> Scene:
+        """The scene with key frames in which the xforms turn once around; UserError for what is no flame."""
+        if scene.settings.keyframes:
+            raise UserError(f"--loop {frames}: {scene.path} has key frames; --flame N|NAME selects one of a file")
+        keys = turning(to_keyframe(scene.settings, scene.size or (1280, 720)), float(frames))
+        return replace(scene, settings=replace(scene.settings, keyframes=tuple(keys)))
 
     @classmethod
     def ignored(cls, settings: Settings) -> dict[str, int]:

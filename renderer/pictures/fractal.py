@@ -10,28 +10,37 @@ estimate come from the derivative, which is iterated too (Peitgen and Saupe, The
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from renderer.errors import UnavailableError, UserError
 from renderer.fractals.deep_zoom import FORMULA_DEPTH, KernelPass
-from renderer.fractals.reference import Point
+from renderer.fractals.kfr import read_kfr
+from renderer.fractals.reference import Point, attracting_period, precision_bits, reference_orbit
 from renderer.fractals.reprojection import Reprojection, samples_per_side
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.pictures.picture import MAX_TEXTURE_SIDE, AccumulatingPicture, Frame, Size, Tile
-from renderer.scene.scene import ToneMapping
+from renderer.scene.scene import Scene, ToneMapping
 
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
 REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
 # Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
 # of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
 MOSTLY_INSIDE = 0.99  # fraction of a picture's pixels that are black, above which an export says so
+CYCLE_ITERATIONS = 20_000  # in which the center's cycle is looked for
 MAX_ROWS = 64  # rows in which black pixels are counted
 UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
 FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
+
+
+def open_file(path: Path) -> Scene:
+    """The Scene of a place of Kalles Fraktaler."""
+    settings, notes = read_kfr(path)
+    return Scene(path, path.stem, "fractal", settings, Picture.tone, notes=notes)
 
 
 class Picture(AccumulatingPicture[Settings]):
@@ -99,7 +108,7 @@ class Picture(AccumulatingPicture[Settings]):
         return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
 
     def hints(self) -> list[str]:
-        """A sentence where almost all pixels of the last export reached max_iterations."""
+        """A sentence where almost all pixels of the last export, or of the window, reached max_iterations."""
         if self.exported is None:
             return []
         settings, height = self._settings, len(self.exported)
@@ -107,10 +116,22 @@ class Picture(AccumulatingPicture[Settings]):
         inside = (pixels[..., 0] < 0 if settings.palette == "raw" else ~pixels[..., :3].any(-1)).mean()
         if inside < MOSTLY_INSIDE:
             return []
+        advice, period = "raise max_iterations", self._period(settings)
+        if period:
+            advice = f"the center is inside of the set, of period {period}, where no number of iterations helps"
         limit = settings.max_iterations
-        return [
-            f"{100 * inside:.3g} % of the pixels reached max_iterations, {limit}, and are black; raise max_iterations"
-        ]
+        return [f"{100 * inside:.3g} % of the pixels reached max_iterations, {limit}, and are black; {advice}"]
+
+    @staticmethod
+    def _period(settings: Settings) -> int:
+        """The period of the cycle that attracts the view's center; 0 if none is found."""
+        if settings.kind not in ("mandelbrot", "julia"):
+            return 0
+        zero, center = (Decimal(0), Decimal(0)), settings.view.center
+        start, c = (center, settings.c) if settings.kind == "julia" else (zero, center)
+        bits = precision_bits(settings.view.height, *start, *c)
+        orbit = reference_orbit("power", settings.power, start, c, bits, CYCLE_ITERATIONS)
+        return attracting_period(orbit, settings.power)
 
     def _render_pass(self, settings: Settings) -> Callable[..., None]:
         real2 = {"double": "dvec2", "float": "vec2"}[self._arithmetic]

@@ -122,6 +122,11 @@ class Picture(Generic[AnySettings]):
         raise UserError(f"--animation {name}: {scene.path} is no model and has none")
 
     @staticmethod
+    def with_loop(scene: Scene, frames: int) -> Scene:
+        """The scene with the key frames of a loop of so many frames; UserError for what is not one flame."""
+        raise UserError(f"--loop {frames}: {scene.path} is no flame of the plane")
+
+    @staticmethod
     def with_variant(scene: Scene, name: str) -> Scene:
         """The scene with the models' material variant of this name; UserError if there is none."""
         raise UserError(f"--variant {name}: {scene.path} is no model and has none")

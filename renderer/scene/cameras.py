@@ -7,7 +7,7 @@ not depend on pixels.
 
 import math
 from decimal import Context, Decimal, localcontext
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -204,10 +204,15 @@ class DeepView(PlaneView):
         Decimal(4), DEEPEST, WIDEST, "units of the plane that the picture is high", logarithmic=True
     )
     rotation_degrees: float = 0.0
+    y_axis: Literal["up", "down"] = setting("up", help="down: a mirror image, as other programs show the burning ship")
 
     def __post_init__(self) -> None:  # numbers of Python count as they are printed
         object.__setattr__(self, "center", tuple(Decimal(str(value)) for value in self.center))
         object.__setattr__(self, "height", Decimal(str(self.height)))
+
+    def turned(self, x: float, y: float) -> tuple[float, float]:
+        """Rotates a vector by the view's angle, and mirrors it where y points down; in heights of the picture."""
+        return super().turned(x, -y if self.y_axis == "down" else y)
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Zooms by an eighth a step about the point under the pointer (x, y)."""

@@ -12,11 +12,11 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from decimal import Decimal
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -115,6 +115,10 @@ class PictureSettings:
 
     def for_denoising(self) -> Self:
         """These settings without the filters that a denoiser replaces."""
+        return self
+
+    def for_window(self) -> Self:
+        """These settings without what takes long and only films show."""
         return self
 
     def with_layers(self, drawn: bool) -> Self:
@@ -340,16 +344,32 @@ def set_from_text(settings: object, key: str, text: str, option: str = "--set", 
     the `option`, the `prefix` and the key.
     """
     context = f"{option} {prefix}{key}"
-    try:
-        value = _parse_toml(text, text)
-        if isinstance(value, str) and "," in value:
-            value = _parse_toml(f"[{text}]", value)
-    except ValueError as error:
-        raise UserError(f"{context}: {error}") from error
+    value = _value_of_text(text, context)
     try:
         return replace_path(settings, split_path(key), value, context)
     except InputError as error:  # the error is in the command's arguments, not in a file
+        with suppress(UserError):  # a text that looks like a number
+            return replace_path(settings, split_path(key), text, context)
         raise UserError(str(error)) from error
+
+
+def set_all_from_texts(settings: Any, assignments: Sequence[tuple[str, str]]) -> Any:
+    """As set_from_text() for several pairs of key and text, which need to be valid only together."""
+    try:
+        return reduce(lambda changed, pair: set_from_text(changed, *pair), assignments, settings)
+    except UserError:
+        with suppress(UserError):
+            return replace_all(settings, {key: _value_of_text(text, key) for key, text in assignments})
+        raise
+
+
+def _value_of_text(text: str, context: str) -> Any:
+    """The TOML value of an option's text; the text itself if it is none. Raises UserError."""
+    try:
+        value = _parse_toml(text, text)
+        return _parse_toml(f"[{text}]", value) if isinstance(value, str) and "," in value else value
+    except ValueError as error:
+        raise UserError(f"{context}: {error}") from error
 
 
 def _parse_toml(text: str, fallback: object) -> Any:

@@ -49,6 +49,7 @@ DEVICE float4 measure_escape(Escape r, View v, float *count) {
     int e = max(r.dx.e, r.dy.e);
     double2 a = r.dx.m * power_of_two(r.dx.e - e), b = r.dy.m * power_of_two(r.dy.e - e);
     double gx = r.z.x * a.x + r.z.y * a.y, gy = r.z.x * b.x + r.z.y * b.y;
+    if (v.right.x * v.down.y - v.right.y * v.down.x > 0.0) gy = -gy;  // a mirror image, lit from above too
     double length = sqrt(gx * gx + gy * gy) + 1e-300;
     // |z| log|z| / |gradient of |z||, in units of the view's height: 2^e times 2^height_exponent overflow no double
     double distance = 0.5 * norm2 * log(norm2) / length;

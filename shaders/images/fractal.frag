@@ -54,10 +54,14 @@ vec4 escape_time() {
         dz = vec2(1.0, 0.0);
     }
     vec2 zf = vec2(z);
+    // Heights below 1e-8 have derivatives of 1e16, whose squares, times |z|^2, are infinite. A power of 2 is exact.
+    float scale = max(abs(dz.x), abs(dz.y)) > 1e12 ? 1.0 / 1099511627776.0 : 1.0;
+    dz *= scale;
     float dz_norm2 = max(dot(dz, dz), 1e-36);
     // exterior distance estimate, in units of the plane
-    float distance_estimate = 0.5 * sqrt(norm2) * log(norm2) / sqrt(dz_norm2);
+    float distance_estimate = 0.5 * sqrt(norm2) * log(norm2) / sqrt(dz_norm2) * scale;
     vec2 normal = vec2(zf.x * dz.x + zf.y * dz.y, zf.y * dz.x - zf.x * dz.y);
+    if (right.x * down.y - right.y * down.x > 0.0) normal.y = -normal.y;  // a mirror image, lit from above too
     float count = float(n) - log2(log(norm2) / log(BAILOUT2));  // smooth count (Vepstas 1997)
     float coordinate = color_density * log2(1.0 + max(count, 0.0)) + color_offset;
     return shade(count, coordinate, distance_estimate / float(length(right)), normalize(normal + 1e-30), relief);

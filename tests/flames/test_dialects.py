@@ -9,6 +9,8 @@ import pytest
 
 from renderer.cli import main
 from renderer.errors import InputError, UserError
+from renderer.export.options import ExportOptions
+from renderer.export.plan import make_plan
 from renderer.flames.kernel_cache import INTEGER_SUMS, KernelCache
 from renderer.flames.kernel_source import specialize
 from renderer.flames.postprocess import CURVE_ENTRIES, curve_tables, tone_curve
@@ -18,7 +20,7 @@ from renderer.flames.xml.elements import _tolerant_elements, flame_elements
 from renderer.flames.xml.read import parse_library, read_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import read_pixels
-from renderer.paths import ROOT
+from renderer.paths import ROOT, SCENES
 from renderer.pictures import flame as flame_picture
 from renderer.pictures import flame_sheet, load, load_again, load_for_window
 from tests.flames.games import parse_flames
@@ -343,6 +345,20 @@ def test_a_film_shows_time_n_in_frame_n(gpu, tmp_path, capsys):
     assert main([*command[:-3], "--frames", "2-3", "--device", "cpu"]) == 2 and "need --film" in capsys.readouterr().err
     with pytest.raises(InputError, match="times increase"):
         load(library(tmp_path, last, first), film=True)
+
+
+def test_a_loop_of_one_flame_has_as_many_frames_as_asked(tmp_path):
+    path = library(tmp_path, *PACK)
+    plan = make_plan(ExportOptions(path, tmp_path / "loop.gif", flame="0", loop=8))
+    first, *_, last = plan.scene.settings.keyframes
+    assert plan.numbers == list(range(8)) and [plan.time_of(n) for n in plan.numbers] == plan.numbers
+    assert (first.time, last.time) == (0, 8), "the frame after the last is the first"
+    for a, b in zip(first.flame.xforms, last.flame.xforms, strict=True):
+        assert np.allclose(a.affine, b.affine)
+    with pytest.raises(UserError, match="--loop 8: .* has key frames; --flame N|NAME selects one"):
+        make_plan(ExportOptions(path, tmp_path / "loop.gif", film=True, loop=8))
+    with pytest.raises(UserError, match="is no flame of the plane"):
+        make_plan(ExportOptions(SCENES / "cornell.toml", tmp_path / "loop.gif", loop=8))
 
 
 # ---- the contact sheet

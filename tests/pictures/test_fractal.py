@@ -9,6 +9,7 @@ import pytest
 from renderer.errors import InputError, UnavailableError
 from renderer.export.render import RenderJob, render
 from renderer.gpu import DeviceContext
+from renderer.pictures import load
 from renderer.pictures.fractal import Picture, Settings
 from renderer.scene.cameras import DeepView
 from renderer.scene.scene import Scene
@@ -177,6 +178,55 @@ def test_a_black_picture_names_max_iterations(gpu, precision):
         said += [picture.hints()]
     text = "100 % of the pixels reached max_iterations, 20, and are black; raise max_iterations"
     assert said == [[text], [text], []]
+
+
+@pytest.mark.parametrize("center,period", [
+    (("-0.1", "0.1"), 1), (("-1", "0.05"), 2), (("-0.1225", "0.7449"), 3), (("-1.75488", "0"), 3),
+    (("0.25000001", "0"), 0), (("-0.75", "0.0001"), 0), (("-0.7436", "0.1318"), 0), (("-2", "0"), 0),
+])  # fmt: skip
+def test_the_period_of_the_center(center, period):
+    """Of hyperbolic components by their known periods; points beside a cusp stay long, and escape."""
+    assert Picture._period(Settings(view=DeepView(center, "1e-7"))) == period
+
+
+def test_a_black_picture_inside_of_the_set_names_its_period(gpu):
+    picture, view = Picture(gpu), DeepView(("-0.1225", "0.7449"), "1e-4")
+    scene = Scene(Path("a.toml"), "a", "fractal", Settings(view=view), Picture.tone)
+    render(picture, RenderJob(scene, (16, 9), 1), Progress(0, ""))
+    (hint,) = picture.hints()
+    assert hint.endswith("the center is inside of the set, of period 3, where no number of iterations helps")
+
+
+KFR = "Re: -1.25\r\nIm: 0.5\r\nZoom: 1.6E33\r\nIterations: 2000\r\nColors: 1,2,3,\r\nPower: 3\r\nImagPointsUp: 1\r\n"
+
+
+def test_a_place_of_kalles_fraktaler_opens(tmp_path):
+    path = tmp_path / "place.kfr"
+    path.write_bytes(KFR.encode())
+    scene = load(path)
+    view = DeepView(("-1.25", "0.5"), "2.5e-33")
+    assert scene.settings == Settings(view=view, power=3, max_iterations=2000)
+    assert scene.notes == ("of place.kfr, these are not read: Colors",)
+    path.write_text("Re: 0\nIm: 0\nZoom: 2\nFractalType: 1")
+    assert load(path).settings == Settings(kind="burning_ship", view=DeepView((0, 0), 2, y_axis="down"))
+
+
+@pytest.mark.parametrize("old,new,words", [
+    ("Im: 0.5\r\n", "", "has no line Im: ...; a place has Re, Im and Zoom"),
+    ("1.6E33", "0", "Zoom is \"0\"; it must be a number above 0"),
+    ("1.6E33", "1E99999", "height is 4E-99999; it must be 1E-10000 to"),
+    ("1.6E33", "nan", "Zoom is \"nan\""),
+    ("-1.25", "9" * 100_000, "center.* has 100,000 characters"),
+    ("2000", "9" * 10_000, "max_iterations is .* must be a whole number"),
+    ("Power: 3", "FractalType: 7", r"FractalType is \"7\"; allowed are 0 \(mandelbrot\), 1 \(burning_ship\)"),
+    ("Power: 3", "Power: 3\nFractalType: 1", "power is 3; it must be 2"),
+    ("Colors", "\xff", "not UTF-8 text"),
+])  # fmt: skip
+def test_mistakes_in_places_of_kalles_fraktaler_are_sentences(tmp_path, old, new, words):
+    path = tmp_path / "place.kfr"
+    path.write_bytes(KFR.replace(old, new).encode("latin-1"))
+    with pytest.raises(InputError, match=words):
+        load(path)
 
 
 def test_mistakes_are_told():

@@ -24,10 +24,19 @@ SKIPPED = (("<!--", "-->"), ("<?", "?>"), ("<!", ">"))
 
 
 class FlameElement(NamedTuple):
-    """A <flame> element; `error`: a sentence if the element cannot be used, else empty."""
+    """A <flame> element; `error`: a sentence if the element cannot be used, else empty.
+
+    `span`: where the tolerant parser found it in the text.
+    """
 
     element: Element
     error: str = ""
+    span: tuple[int, int] = (0, 0)
+
+
+def flame_spans(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each element of flame_elements() in the text, from its first `<` to behind its last `>`."""
+    return [flame.span for flame in _tolerant_elements(text) if not flame.error]
 
 
 def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
@@ -70,15 +79,17 @@ def _flames_below(root: Element) -> Iterator[Element]:
 def _tolerant_elements(text: str) -> Iterator[FlameElement]:
     """Yields the <flame> elements of a text that is not XML; in well-formed documents the same as the XML parser."""
     open_elements: list[Element] = []
-    for closing, name, attributes, empty, tail in _tags(text):
+    begins: list[int] = []  # of the open elements' tags
+    for closing, name, attributes, empty, tail, (begin, end) in _tags(text):
         if closing:
             if name not in [element.tag for element in open_elements]:
                 continue
             while open_elements[-1].tag != name:
                 open_elements.pop()
-            done = open_elements.pop()
+            done, began = open_elements.pop(), begins[len(open_elements)]
+            del begins[len(open_elements) :]
             if done.tag in FLAME_TAGS and _is_outermost(open_elements):
-                yield FlameElement(done)
+                yield FlameElement(done, "", (began, end))
             continue
         element = Element(name, attributes)
         element.text = tail
@@ -86,9 +97,10 @@ def _tolerant_elements(text: str) -> Iterator[FlameElement]:
             open_elements[-1].append(element)
         if empty:
             if name in FLAME_TAGS and _is_outermost(open_elements):
-                yield FlameElement(element)
+                yield FlameElement(element, "", (begin, end))
         elif len(open_elements) < MAX_DEPTH:
             open_elements.append(element)
+            begins.append(begin)
     for depth, element in enumerate(open_elements):
         if element.tag in FLAME_TAGS and _is_outermost(open_elements[:depth]):
             yield FlameElement(element, "its element is not closed; the file may be cut off")
@@ -98,8 +110,8 @@ def _is_outermost(ancestors: list[Element]) -> bool:
     return not any(ancestor.tag in (*FLAME_TAGS, "edit") for ancestor in ancestors)
 
 
-def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
-    """Yields for each tag: True if it is an end tag, name, attributes, True if it is <name/>, the text after it."""
+def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str, tuple[int, int]]]:
+    """Yields for each tag: True if it is an end tag, name, attributes, True if it is <name/>, text after it, span."""
     position = text.find("<")
     while position >= 0:
         skipped = next((marks for marks in SKIPPED if text.startswith(marks[0], position)), None)
@@ -117,7 +129,7 @@ def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str]]:
         body = text[name.end() : end]
         following = text.find("<", end)
         tail = text[end + 1 : following if following >= 0 else len(text)]
-        yield closing, name[0], _attributes(body), body.endswith("/"), tail
+        yield closing, name[0], _attributes(body), body.endswith("/"), tail, (position, end + 1)
         position = following
 
 

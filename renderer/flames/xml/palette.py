@@ -71,6 +71,8 @@ def _parse_hex(
     if len(data) % channels or len(data) > MAX_COLORS * channels:
         count = len(data) / channels
         parser.fail(f"{element}: {count:g} colors; it must be at most {MAX_COLORS}, each of {2 * channels} digits")
+    if 0 < len(data) < 256 * channels:
+        parser.warn(f"{element}: {len(data) // channels} colors are the first of 256 entries, as in flam3")
     entries = data.reshape(-1, channels).astype("f8")
     entries = resampled(entries) if len(entries) > 256 else entries
     if form == "RGBA":
@@ -107,7 +109,8 @@ def _fill_gaps(parser: AttributeParser, colors: np.ndarray, alphas: np.ndarray) 
     """Interpolate entries that are NaN between their neighbors, cyclically, premultiplied by alpha."""
     known = np.flatnonzero(~np.isnan(colors[:, 0]))
     if len(known) == 0:
-        parser.warn("has no palette; using spectrum instead")
+        which = parser.location.removeprefix(f"{parser.path}: ")
+        parser.warn(f"{which} has no palette; using spectrum instead")
         return builtin("spectrum").copy(), np.ones(256)
     unknown = np.flatnonzero(np.isnan(colors[:, 0]))
     values = np.concatenate([colors[known] * alphas[known, None], alphas[known, None]], 1)

@@ -47,10 +47,10 @@ def _element(tag: str, attributes: dict[str, Any], children: Iterable[str] = (),
 
 def to_xml(keyframes: Iterable[KeyFrame]) -> str:
     """The XML of key frames. Raises InputError if a flame cannot be written, such as a 3D one."""
-    return "\n".join(["<flames>", *map(_flame_element, keyframes), "</flames>", ""])
+    return "\n".join(["<flames>", *map(flame_text, keyframes), "</flames>", ""])
 
 
-def _flame_element(key: KeyFrame) -> str:
+def flame_text(key: KeyFrame) -> str:
     """The <flame> element of a key frame: the attributes without defaults, then xforms and palette, or layers."""
     flame = key.flame
     attributes: dict[str, Any] = {"name": key.extra["name"]} if "name" in key.extra else {}

@@ -50,6 +50,8 @@ def handle_mouse(
     u, v = panel.zoom.picture_point(*pointer)
     if imgui.is_item_hovered():
         panel.comparison.wipe = min(max(pointer[0], 0.0), 1.0)
+        if panel.julia_twin is not None:
+            panel_actions.move_julia_twin(app, panel, u, v, width / height)
         if app.overlays.inspector:
             picture_overlays.draw_pixel_inspector(panel, rect, fonts, scale)
     if index == app.panels.active and edit(app.panel, methodcaller("mouse", rect)):

@@ -72,6 +72,8 @@ class FileDialog:
     ):
         self.title, self.suffixes, self.saves = title, suffixes, saves
         self._choose = choose
+        self.note: Callable[[Path], str] = lambda path: ""  # what a file holds that saving would replace, a sentence
+        self.append: Callable[[Path], None] | None = None  # adds to a file that has a note
         self.name = start.name if saves else ""
         self.message = ""  # why the last choice was refused
         self.is_open = True
@@ -99,7 +101,7 @@ class FileDialog:
             self.cancel()
         else:
             self.enter(chosen.parent)
-            self.name, self._replaces = str(chosen), chosen if self.saves else None
+            self.name, self._replaces = str(chosen), chosen if self.saves and not self.note(chosen) else None
             self.accept()
 
     def entries(self) -> list[Entry]:
@@ -129,7 +131,7 @@ class FileDialog:
         else:
             self.name, self.message, self._replaces = printable(entry.name), "", None
 
-    def accept(self) -> None:
+    def accept(self, appends: bool = False) -> None:
         """Takes the named file and closes the dialog; opens a named folder; shows why a name is refused."""
         self.message = ""
         try:
@@ -140,22 +142,22 @@ class FileDialog:
                 self.name = ""
                 self.enter(path)
             else:
-                self._take(path)
+                self._take(path, self.append if appends and self.append else self._choose)
         except (UserError, ValueError, OSError, RuntimeError) as error:  # ValueError: a name that no file can have
             self.message = str(error)
 
-    def _take(self, path: Path) -> None:
+    def _take(self, path: Path, choose: Callable[[Path], None]) -> None:
         """Chooses a file; UserError if it is missing, of another kind, or would be replaced without a second press."""
         if self.saves:
             path = path if path.suffix.lower() in self.suffixes else path.with_name(path.name + self.suffixes[0])
             if path.exists() and self._replaces != path:
                 self._replaces = path
-                raise UserError(f"{path.name} exists; save again to replace it")
+                raise UserError(self.note(path) or f"{path.name} exists; save again to replace it")
         elif not path.exists():
             raise UserError(f"there is no {path}")
         elif path.suffix.lower() not in self.suffixes:
             raise UserError(f"{path.name} is not of the kinds that are wanted here: {', '.join(self.suffixes)}")
-        self._choose(path)
+        choose(path)
         self.is_open = False
 
     def cancel(self) -> None:
@@ -234,7 +236,8 @@ class FileDialog:
             else:
                 imgui.text_disabled(", ".join(self.suffixes))
         accept = "Save" if self.saves else "Open"
-        buttons = imgui.calc_text_size(accept + "Cancel").x + 60 * scale
+        appends = self.append is not None and self._replaces is not None and "Append" in self.message
+        buttons = imgui.calc_text_size(accept + "Cancel" + "Append" * appends).x + (60 + 26 * appends) * scale
         imgui.set_next_item_width(-buttons)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
@@ -243,6 +246,10 @@ class FileDialog:
         if imgui.button(accept) or entered:
             self.accept()
         imgui.same_line(0, 6 * scale)
+        if appends and imgui.button("Append"):
+            self.accept(appends=True)
+        if appends:
+            imgui.same_line(0, 6 * scale)
         if imgui.button("Cancel"):
             self.cancel()
 

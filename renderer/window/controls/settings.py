@@ -20,7 +20,7 @@ from renderer.records import Field, dataclass, fields, is_dataclass, replace
 from renderer.scene.schema import to_decimal
 from renderer.window.controls import theme
 from renderer.window.controls.choices import choose_name, choose_names, edit_color
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 
 MAX_INT = (1 << 31) - 1  # integer controls have 32 bits
 MAX_SLIDER_INT = MAX_INT // 2  # Dear ImGui asserts that a slider's bounds lie within this
@@ -31,6 +31,8 @@ LABEL_WIDTH, MAX_LABEL_WIDTH = 0.40, 0.65  # fractions of the window: for most l
 Rows = list[tuple[Field, Any]]  # fields with their types
 # For the slider that was pressed last: Dear ImGui's id of the slider -> the value that it had before the press.
 _pressed: dict[int, Any] = {}
+# For the text that was refused last: Dear ImGui's id of its field -> the field's value, and the text.
+_refused: dict[int, tuple[str, str]] = {}
 
 
 def _nothing(*_: object) -> None:
@@ -286,7 +288,14 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
         elif imgui.button(f"{name or 'choose a file'}###file", (imgui.calc_item_width(), 0)):
             context.browse(path, f, value)
         return value
-    changed, text = imgui.input_text("##", value, imgui.InputTextFlags_.enter_returns_true)
+    item, flags = imgui.get_id("##"), imgui.InputTextFlags_.enter_returns_true
+    before, shown = _refused.get(item, ("", ""))
+    is_refused = before == value and shown != ""
+    with imgui_ctx.push_style_color(imgui.Col_.text, theme.WARNING if is_refused else theme.TEXT):
+        changed, text = imgui.input_text("##", shown if is_refused else value, flags)
+    if changed:  # shown again, for a correction, unless the field's value changes
+        _refused.clear()
+        _refused[item] = value, text
     return text if changed else value
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from renderer.flames import edit, evolve, framing, palettes
+from renderer.flames.animation import turning
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.gradient_files import SUFFIXES, read_gradients, write_gradient
@@ -103,6 +104,11 @@ class Editor(PanelEditor):
     def change_xform(self, **changes: object) -> None:
         """Changes fields of the selected xform."""
         self.change(edit.with_xform, self.index, **changes)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Sets the size of exports, of the key frames too, which keep what they show."""
+        keys = (replace(k, size=size, scale=k.scale * size[1] / k.size[1]) for k in self.settings.keyframes)
+        self.panel.show(replace(self.panel.scene, size=size, settings=replace(self.settings, keyframes=tuple(keys))))
 
     def view(self) -> View2D:
         """The view of the current flame; the view of a key frame moves with the settings' view."""
@@ -354,11 +360,19 @@ class Editor(PanelEditor):
         if not panel.paused and panel.scene_time >= keys[-1].time:
             panel.scene_time = keys[0].time
 
+    def loop(self) -> None:
+        """Key frames of one turn of the xforms, which play without an end."""
+        with self.app.errors_as_messages("making a loop"):
+            settings, size = self.settings, self.app.panels.image_size(self.panel)
+            key = settings.keyframes[self.key] if settings.keyframes else to_keyframe(settings, size)
+            self.show(replace(settings, keyframes=tuple(turning(key, 4 * KEYFRAME_SECONDS))))
+            self.select_keyframe(0)
+
     # Keys
 
     def hidden_settings(self) -> list[str]:
-        """The name of a palette that the flame's own colors override."""
-        return ["palette"] if self.settings.colors else []
+        """The settings that the section `palette` shows, if the flame has its own colors."""
+        return ["palette", "colors", "alphas"] if self.settings.colors else []
 
     def actions(self) -> list[Action]:
         """The key bindings of this editor."""

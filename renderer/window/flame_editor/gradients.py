@@ -27,7 +27,8 @@ class GradientEditor:
         self._stops: list[gradient.Stop] = []
         self._palette = b""  # the palette that has these stops
         self._pressed: tuple[np.ndarray, list[gradient.Stop]] | None = None  # palette and stops before a drag
-        self._slid: tuple[str, np.ndarray] = "", np.zeros((256, 3))  # the slider pressed last, the palette before that
+        # the slider pressed last, the palette before that, and its stops
+        self._slid: tuple[str, np.ndarray, list[gradient.Stop]] = "", np.zeros((256, 3)), []
         self._held = 0  # its value while it is held or typed into
 
     def draw(self) -> None:
@@ -125,9 +126,10 @@ class GradientEditor:
         held = self._held if self._slid[0] == name else 0
         changed, value = slider(imgui.slider_int, held, -limit, limit, "%d", 0, name=f"##{name}")
         if imgui.is_item_activated() and not (imgui.is_mouse_double_clicked(0) and self._slid[0] == name):
-            self._slid = name, self.editor.flame.palette_colors
+            self._slid = name, self.editor.flame.palette_colors, self._stops
         if changed:
-            self._put(gradient.adjust(self._slid[1], name, value))
+            colors, stops = gradient.adjust_stops(*self._slid[1:], name, value)
+            self._replace(colors, stops) if stops else self._put(colors)
         if self._slid[0] == name:
             self._held = value if imgui.is_item_active() else 0
 

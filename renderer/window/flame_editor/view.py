@@ -13,6 +13,7 @@ from renderer.flames import edit, evolve, palettes
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.kernel_arguments import in_space
 from renderer.flames.variations.catalog import parameter_owners, variation_table
+from renderer.flames.xml.read import CAMERA_LIMITS
 from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import label, shortest, slider
@@ -116,6 +117,7 @@ class FlameEditor(Editor):
         self.post = imgui.checkbox("of post-affines", self.post)[1]
         imgui.set_item_tooltip("O")
         self._action_buttons({"Random": "B", "Variants": "V", "Mutate": "Shift+V", "Fit": "U"})
+        self._size()
         self._symmetry()
         self._keyframes()
         self._xforms(flame)
@@ -139,6 +141,16 @@ class FlameEditor(Editor):
         labels = {label: key for label, key in keys.items() if key in offered}
         action_buttons(self.app, actions, labels, 4 * self.scale)
 
+    def _size(self) -> None:
+        """Width and height of exports, which .flame files hold."""
+        label("size")
+        shown = self.panel.scene.size or self.app.panels.image_size(self.panel)
+        changed, typed = imgui.input_int2("##size", list(shown))
+        imgui.set_item_tooltip("width and height of exports, in the saved file")
+        if changed:
+            width, height = np.clip(typed, *CAMERA_LIMITS["size"]).tolist()
+            self.resize((width, height))
+
     def _symmetry(self) -> None:
         imgui.align_text_to_frame_padding()
         imgui.text_disabled("symmetry")
@@ -154,7 +166,7 @@ class FlameEditor(Editor):
         if not self.in_plane or not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
         playing = keys and not self.panel.paused
-        self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y"})
+        self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y", "Loop": "Shift+Y"})
         for index, key in enumerate(keys):
             if imgui.radio_button(f"{index + 1}##key", index == self.key):
                 self.select_keyframe(index)

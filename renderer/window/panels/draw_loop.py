@@ -14,7 +14,9 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from renderer.gpu.device import Timer
 from renderer.gpu.gl import GlTimer, Texture
@@ -34,6 +36,7 @@ MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes 
 MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
+HINT_ROWS = 8  # a hint reads every eighth row
 
 
 class Draw(NamedTuple):
@@ -69,6 +72,7 @@ class DrawLoop:
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
         self.displayed_samples = 0  # samples of the displayed picture
+        self._for_window: tuple[Any, Any] = (None, None)  # the settings of the last key, and what the window draws
         self._drawing_state: RequestedState | None = None  # the state of the sample that is being drawn
         self._displayed_state: RequestedState | None = None  # the state of the last displayed sample
         self._in_flight: list[Draw] = []  # the oldest first
@@ -194,6 +198,9 @@ class DrawLoop:
         continues = panel.tiles is not None and panel.tiles.done and panel.is_playing
         scene_time = self.drawn_time if continues else panel.scene_time  # the same for all tiles of a sample
         settings = settings_at(panel.scene, scene_time)
+        if settings is not self._for_window[0]:
+            self._for_window = settings, settings.for_window()
+        settings = self._for_window[1]
         panel.budget.work = panel.pixel_work(settings)
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if panel.depends_on_time(settings) else 0.0
@@ -390,9 +397,21 @@ class DrawLoop:
         if is_complete:
             self._displayed_state, self.displayed_samples = self._drawing_state, panel.measured.samples
             panel.measured.frame_rate.add(now)
+            is_first = self.displayed_samples == 1
+            if is_first or self.displayed_samples == panel.measured.target_samples:
+                panel.hint = self._hint(picture)
         later = 2 * self._display_interval if panel.measured.samples else 0.0
         interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
         panel.display.show(picture, panel.scene.tone, now, interval)
+
+    def _hint(self, picture: Texture) -> str:
+        """The picture's advice on a fractal that is black."""
+        assert self.panel.tiles is not None
+        if self.panel.scene.picture != "fractal":
+            return ""
+        (width, height), drawn = picture.size, self.panel.tiles.picture
+        drawn.exported = np.concatenate([picture.read_region(0, y, width, 1) for y in range(0, height, HINT_ROWS)])
+        return " ".join(drawn.hints())
 
     def _complete_sample(self, draw: Draw) -> None:
         """Records complete samples."""

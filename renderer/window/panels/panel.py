@@ -29,6 +29,7 @@ class Panel(PanelPicture):
         super().__init__(scene, host, base)
         self.draw_loop = DrawLoop(self)
         self.in_step_with: Panel | None = None  # the panel whose scene time the first tick of this duplicate takes
+        self.julia_twin: Panel | None = None  # the panel whose Julia set has c under the pointer over this one
 
     # Show another scene
 

@@ -65,6 +65,7 @@ class PanelPicture(PanelScene):
         gl = host.gpu.gl
         self.error = ""  # the reason why nothing can be drawn
         self.update_error = ""  # the reason why an edited file is not used; the picture before the edit stays
+        self.hint = ""  # advice on the displayed picture
         self.device_lost = False  # the device no longer responds
         self.free_run = False  # samples are drawn without end, to measure the frame rate
         # the picture

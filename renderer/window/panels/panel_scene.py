@@ -95,7 +95,7 @@ class PanelScene:
     def holds_work(self, shown: Scene) -> bool:
         """True if `shown` differs from the opened scene in more than looks."""
         before, shown = self.original, _with(shown, VIEWING, self.original)
-        return any(getattr(shown, name) != getattr(before, name) for name in ("settings", "animation", "title"))
+        return any(getattr(shown, name) != getattr(before, name) for name in ("settings", "animation", "title", "size"))
 
     def open(self, scene: Scene) -> None:
         """Makes `scene`, from another file, the opened scene; the caller then passes it to show()."""

@@ -99,6 +99,7 @@ class PanelView:
         if panel.inspection.name != COLOR:
             meaning = panel.inspection.meaning or panel.work.text() or "is being computed"
             label = f"{panel.inspection.name}: {meaning}"
+        label = label or panel.hint
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
         if not label:

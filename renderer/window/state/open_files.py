@@ -14,7 +14,8 @@ from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.formats.linked import linked_files
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS, is_bundled
-from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load_again, load_for_window
+from renderer.pictures import PICTURE_OF_SUFFIX, expand_layout, load_again, load_for_window, picture_class
+from renderer.plain import format_ignored
 from renderer.scene.scene import Scene
 from renderer.scene.schema import kept_values
 from renderer.system import drafts
@@ -119,7 +120,9 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
             panel.measured = Measurements()
         panel.show(scene)
         panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
-    app.show_message(message or scene.title)
+    ignored = format_ignored(picture_class(scene.picture).ignored(scene.settings))
+    said = [*scene.notes, *(f"not drawn: {', '.join(ignored[:4])}" for _ in ignored[:1])]
+    app.show_message(message or "; ".join([scene.title, *said]))
 
 
 def revert(app: AppState) -> None:

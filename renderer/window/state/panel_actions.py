@@ -70,6 +70,33 @@ def duplicate_panel(app: AppState) -> None:
         app.panel.in_step_with = None if source.paused else source
 
 
+def toggle_julia_twin(app: AppState) -> None:
+    """Opens a panel of the Julia set whose c is under the pointer over the active panel, or lets go of it."""
+    panel, settings = app.panel, app.panel.settings()
+    if panel.julia_twin is not None:
+        panel.julia_twin = None
+        app.show_message("the Julia set keeps its c")
+    elif getattr(settings, "kind", "") != "mandelbrot":
+        app.show_message("Julia sets are of points of a Mandelbrot set: open one, such as mandelbrot")
+    else:
+        view = replace(settings.view, center=(0, 0), height=3, rotation_degrees=0.0)
+        julia = replace(settings, kind="julia", c=settings.view.center, c_path_radius=0.0, view=view)
+        path = panel.original.path.with_name("julia_twin.toml")
+        app.add_panels([replace(panel.scene, path=path, title="Julia set", settings=julia, animation=None)])
+        panel.julia_twin, app.panels.active = app.panel, app.panels.index(panel)
+        app.show_message("the pointer over the Mandelbrot set moves c; Alt+J lets go")
+
+
+def move_julia_twin(app: AppState, panel: Panel, u: float, v: float, aspect: float) -> None:
+    """Sets c of the panel's Julia twin to the point at these fractions of its picture, `aspect` wide over high."""
+    twin, view = panel.julia_twin, panel.settings().view
+    if twin is None or twin not in app.panels or getattr(twin.scene.settings, "kind", "") != "julia":
+        panel.julia_twin = None
+        return
+    c = view.moved(*view.turned((u - 0.5) * aspect, 0.5 - v)).center
+    twin.show(replace(twin.scene, settings=replace(twin.scene.settings, c=c)), moved=True)
+
+
 def reset_scene(app: AppState) -> None:
     """Resets all settings to the scene file's."""
     app.panel.show(app.panel.original)

@@ -11,6 +11,7 @@ from pathlib import Path
 from renderer.errors import InputError, UserError
 from renderer.export.plan import DEFAULT_SIZE
 from renderer.flames.settings import keyframes_for_file
+from renderer.flames.xml.batch import merged
 from renderer.flames.xml.read import read_library
 from renderer.flames.xml.write import to_xml
 from renderer.formats.images import write_png
@@ -19,7 +20,7 @@ from renderer.pictures import is_flame_file, make_recipe, toy
 from renderer.scene.scene import Scene
 from renderer.system import drafts
 from renderer.system.files import file_stamp, read_text
-from renderer.system.outputs import write_text
+from renderer.system.outputs import write_bytes, write_text
 from renderer.toys.program import with_values
 from renderer.window.document import creation
 from renderer.window.panels.panel import Panel
@@ -30,7 +31,7 @@ from renderer.window.state.app_state import AppState
 def save_scene(app: AppState, panel: Panel | None = None) -> None:
     """Writes a panel's scene (default: the active one's); asks for a file if it has none, or one of the program."""
     panel = panel or app.panel
-    path = panel.file.path or (panel.original.path if _holds(panel.original.path, panel) else None)
+    path = panel.file.path or (panel.original.path if _is_from(panel.original.path, panel) else None)
     if path is None or is_bundled(path):
         with app.errors_as_messages("saving the shader"):
             if not _save_uniforms(app, panel):
@@ -83,11 +84,10 @@ def _save_shader(app: AppState, panel: Panel, path: Path) -> None:
         app.show_message(f"saved {path.name}; what is neither code nor a uniform goes into a .toml file")
 
 
-def _holds(path: Path, panel: Panel) -> bool:
-    """True for a .flame file that holds the panel's flame, or its key frames, and no other flame."""
-    if not is_flame_file(path) or panel.scene.picture != "flame" or not path.is_file():
-        return False
-    return len(read_library(path)[0]) == max(len(panel.original.settings.keyframes), 1)
+def _is_from(path: Path, panel: Panel) -> bool:
+    """True for the .flame file that the panel's flame, or its key frames, were opened from or saved to."""
+    is_own = is_flame_file(path) and panel.scene.picture == "flame" and path == panel.original.path
+    return is_own and panel.original.part != "" and path.is_file()
 
 
 def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
@@ -109,10 +109,24 @@ def ask_name(app: AppState, panel: Panel, suffixes: tuple[str, ...]) -> None:
     name = "my_shader" if path == creation.UNTITLED_SHADER else path.name.partition(".")[0]
     start = open_files.scene_folder(app) / f"{name}{suffixes[0]}"
     app.ask_file("Save as", start, suffixes, partial(save_to, app, panel), saves=True)
+    if app.dialog is not None and ".flame" in suffixes:
+        app.dialog.note, app.dialog.append = partial(_note, panel), partial(save_to, app, panel, appends=True)
 
 
-def save_to(app: AppState, panel: Panel, path: Path) -> None:
-    """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made."""
+def _note(panel: Panel, path: Path) -> str:
+    """A sentence on the flames of a file that exists; empty for a file of one."""
+    count = 0
+    with suppress(InputError):
+        count = len(read_library(path)[0]) if is_flame_file(path) else 0
+    choice = "save again to replace this one" if _is_from(path, panel) else "Append keeps them, save again replaces all"
+    return f"{path.name} holds {count} flames; {choice}" if count > 1 else ""
+
+
+def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> None:
+    """Writes a panel's scene; raises UserError if the file cannot be written, ValueError if its text cannot be made.
+
+    A flame replaces itself in the file that it comes from, and is appended to the flames of a file with `appends`.
+    """
     path = path.absolute()
     open_files.check_own(path)
     if path.suffix in open_files.SHADER_SUFFIXES:
@@ -124,8 +138,9 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
         titled = replace(document.scene, title=path.stem.replace("_", " "))
         document = replace(document, scene=titled)
     if is_flame_file(path):
-        text, scene = None, replace(document.scene, path=path)
-        write_text(path, _flame_text(panel, scene))
+        data, part = _flame_file(panel, document.scene, path, appends)
+        text, scene = None, replace(document.scene, path=path, part=part)
+        write_bytes(path, data)
     else:
         text = document.text_for(path)
         write_text(path, text.text)
@@ -139,13 +154,30 @@ def save_to(app: AppState, panel: Panel, path: Path) -> None:
     app.record_name(panel, path, old_title, scene.title)
     app.recent.add(path)
     app.presets_cache = None
-    app.show_message(f"saved {path.name}")
+    among = f" {scene.title!r} in" if scene.picture == "flame" and text is None and _note(panel, path) else ""
+    lost = ", but not `transparent`: no .flame file has it" if text is None and scene.settings.transparent else ""
+    app.show_message(f"saved{among} {path.name}{lost}")
 
 
-def _flame_text(panel: Panel, scene: Scene) -> str:
-    """The flame, or its key frames, as a .flame file in its scene's size, if any; raises InputError."""
+def _flame_file(panel: Panel, scene: Scene, path: Path, appends: bool) -> tuple[bytes, str]:
+    """The .flame file with the flame, or its key frames, in its scene's size, if any; and the Scene's `part`.
+
+    Raises InputError for a flame that cannot be written, UserError.
+    """
     shown = panel.display.texture.size if panel.display.texture is not None else DEFAULT_SIZE
-    return to_xml(keyframes_for_file(scene.settings, scene.size or shown, scene.title))
+    keys = keyframes_for_file(scene.settings, scene.size or shown, scene.title)
+    is_own, part = _is_from(path, panel), panel.original.part
+    if not appends and not is_own:
+        return to_xml(keys).encode(), "film" if len(keys) > 1 else "0"
+    entries = read_library(path)[0]
+    if appends:
+        return merged(path, keys, ()), str(len(entries))
+    if len(keys) > 1 and part != "film" and len(entries) > 1:
+        raise UserError(
+            f"{path.name} holds {len(entries)} flames, which key frames would join: save under another name"
+        )
+    numbers = [entry.index for entry in entries if entry.keyframe] if part == "film" else [int(part)]
+    return merged(path, keys, numbers), "film" if len(keys) > 1 else str(numbers[0])
 
 
 def _save_programs(app: AppState, panel: Panel, path: Path) -> None:

@@ -71,7 +71,7 @@ def add_keyframe(app: AppState) -> None:
         paths = animation.changed_paths(panel.original.settings, scene.settings)
     view = panel.settings().view
     if not paths and view is not None:
-        paths = [f"view.{f.name}" for f in fields(view)]
+        paths = [f"view.{f.name}" for f in fields(view) if not isinstance(getattr(view, f.name), str)]
     if not paths:
         app.show_message("no key frame: change a setting first")
         return

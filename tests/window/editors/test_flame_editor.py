@@ -7,9 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from renderer.errors import UserError
 from renderer.flames import edit, gradient, palettes
+from renderer.flames.animation import rotated
 from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.interpolation import interpolate_at
 from renderer.flames.settings import Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
+from renderer.flames.xml.batch import merged
+from renderer.flames.xml.write import to_xml
 from renderer.paths import SCENES
 from renderer.pictures import load, load_for_window, open_picture
 from renderer.pictures.flame import Picture
@@ -20,6 +25,7 @@ from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.triangles import WindowTransform
+from renderer.window.state import save_files
 from tests.flames.games import read_flames
 from tests.window.headless import finish, frames, press, until, wait_for_undo_step, window
 from tests.window.monkey import noop_device
@@ -496,7 +502,7 @@ def test_gradients_are_opened_reversed_and_saved(screen, places, tmp_path):
     click(screen, middle(places["palette"]))
     editor(screen)._open_gradients(tmp_path / "a.gpl")
     frames(screen, 2)
-    ramp = np.linspace([0, 0, 0], [255, 51, 0], 256)
+    ramp = np.round(np.linspace([0, 0, 0], [255, 51, 0], 256))
     assert np.allclose(settings(screen).palette_colors, ramp)
     click(screen, middle(places["Reverse##gradient"]))
     assert np.allclose(settings(screen).palette_colors, ramp[::-1])
@@ -676,9 +682,98 @@ def test_a_new_flame_is_saved_and_saved_again_as_flame(screen, tmp_path):
     saved = load_for_window(path).settings
     assert (saved.y_axis, saved.final_xform) == ("down", None)
     assert saved.xforms == settings(screen).xforms != before.xforms
-    path.write_text(path.read_text().replace("</flames>", f"{path.read_text()[9:]}"))
+
+
+def test_a_flame_of_a_batch_is_saved_into_its_batch(screen, tmp_path):
+    """Whoever saves one flame keeps the others, comments and unknown attributes, byte for byte."""
+    app, path = screen.app, tmp_path / "batch.flame"
+    body = '<xform weight="1" {0}="1"/><color index="0" rgb="9 9 9"/>'
+    flame = f'<flame name="{{0}}" note="keep &amp; {{0}}" size="64 48">\n{body}\n</flame>'
+    texts = [flame.format(name) for name in ("linear", "swirl", "spherical")]
+    between = ["<?xml version='1.0'?>\n<Flames name='mine'><!-- <flame> -->\n", "\n", "<?x <flame?>\n", "\n</Flames>\n"]
+    path.write_text("".join(a + b for a, b in zip(between, [*texts, ""], strict=True)))
+    before = path.read_text()
+    app.panel.open(load(path, flame="1"))
+    app.panel.show(app.panel.original)
+    frames(screen)
+    editor(screen).change_xform(weight=0.25)
     press(screen, "Ctrl+S")
-    assert app.dialog is not None, "a file of two flames is not replaced by one"
+    assert app.dialog is None and not app.panel.has_unsaved_work and "'swirl' in batch.flame" in app.message
+    head, tail = before.split(texts[1])
+    after = path.read_text()
+    assert after.startswith(head) and after.endswith(tail) and 'note="keep &amp; swirl"' in after
+    keys, _ = read_flames(path)
+    assert [key.flame.xforms[0].weight for key in keys] == [1, 0.25, 1] and keys[1].size == (64, 48)
+    other = tmp_path / "other.flame"
+    other.write_text(before)
+    press(screen, "Ctrl+E")
+    app.dialog.enter(tmp_path)
+    app.dialog.name = "other.flame"
+    app.dialog.accept()
+    assert app.dialog.is_open and "other.flame holds 3 flames; Append keeps them" in app.dialog.message
+    app.dialog.accept(appends=True)
+    assert other.read_text().startswith(before.removesuffix("\n</Flames>\n")) and len(read_flames(other)[0]) == 4
+    frames(screen)
+    assert (app.panel.original.path, app.panel.original.part) == (other, "3")
+
+
+def test_a_flame_has_a_size_that_is_saved(screen, tmp_path):
+    panel = screen.app.panel
+    editor(screen).resize((1024, 768))
+    frames(screen)
+    assert panel.has_unsaved_work and panel.scene.size == (1024, 768)
+    save_files.save_to(screen.app, panel, tmp_path / "a.flame")
+    assert read_flames(tmp_path / "a.flame")[0][0].size == (1024, 768) and not panel.has_unsaved_work
+    press(screen, "K")
+    shown = [key.view.height for key in settings(screen).keyframes]
+    editor(screen).resize((512, 1024))
+    keys = settings(screen).keyframes
+    assert [key.size for key in keys] == [(512, 1024)] * 2 and [key.view.height for key in keys] == pytest.approx(shown)
+
+
+def test_a_loop_turns_evenly_and_shows_no_motion_blur(screen):
+    press(screen, "Shift+Y")
+    keys = settings(screen).keyframes
+    assert [key.time for key in keys] == [0, 2, 4, 6, 8] and screen.app.panel.paused
+    for time in (0.7, 3.1, 8.0):
+        between, turned = interpolate_at(keys, time).flame.xforms, rotated(keys[0], 360 * time / 8).flame.xforms
+        assert all(np.allclose(a.affine, b.affine) for a, b in zip(between, turned, strict=True))
+    blurred = replace(settings(screen), keyframes=tuple(
+        replace(key, flame=replace(key.flame, temporal_samples=1000)) for key in keys))  # fmt: skip
+    assert {key.flame.temporal_samples for key in blurred.for_window().keyframes} == {1}
+    screen.app.panel.show(replace(screen.app.panel.scene, settings=blurred))
+    finish(screen)
+    assert screen.app.panel.measured.report["temporal_samples"] == 1
+
+
+def test_adjustments_turn_stops():
+    palette = gradient.from_stops(STOPS)
+    for name, value in (("hue", 90), ("saturation", -50), ("contrast", 30)):
+        adjusted, stops = gradient.adjust_stops(palette, STOPS, name, value)
+        assert [at for at, _ in stops] == [at for at, _ in STOPS] and np.array_equal(
+            adjusted, gradient.from_stops(stops)
+        )
+        wanted = np.array([gradient.adjust(palette[at : at + 1], name, value)[0] for at, _ in STOPS])
+        assert np.allclose([color for _, color in stops], wanted, atol=0.5)
+    detailed = palette + 9 * (np.arange(256)[:, None] % 2)
+    assert gradient.adjust_stops(detailed, STOPS, "hue", 90)[1] is None
+    flame = edit.with_palette_colors(Flame(), palette * 0.77)
+    assert np.array_equal(flame.palette_colors, np.round(palette * 0.77))
+
+
+def test_key_frames_are_saved_into_their_file(tmp_path):
+    path, home = tmp_path / "film.flame", Settings(xforms=(Xform(),), y_axis="down")
+    keys = [to_keyframe(home, (64, 48), float(time), f"k{time}") for time in range(3)]
+    path.write_text(f"<!-- a -->{to_xml(keys)}<!-- z -->")
+    for count in (2, 3, 1):
+        path.write_bytes(merged(path, keys[:count], range(len(read_flames(path)[0]))))
+        assert [key.extra["name"] for key in read_flames(path)[0]] == ["k0", "k1", "k2"][:count]
+    assert path.read_text().startswith("<!-- a --><flames>") and path.read_text().rstrip().endswith("<!-- z -->")
+    with pytest.raises(UserError, match="has 1 flames, and no number 3"):
+        merged(path, keys[:1], [3])
+    path.write_bytes(path.read_text().encode("utf-16"))
+    with pytest.raises(UserError, match="save under another name"):
+        merged(path, keys[:1], [0])
 
 
 def test_a_final_xform_of_a_mirrored_flame_stays_its_own():
