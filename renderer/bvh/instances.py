@@ -2,8 +2,8 @@
 
 The host builds the BLASes of small shapes, the device the BLASes of large shapes, both once; BLASes of shapes that
 deform are refitted. For CPUs the host also builds the first TLAS of few instances. The device rebuilds the TLAS
-whenever instances move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h traverses them.
-TLAS and BLAS are DXR's terms.
+whenever instances move. raytracing/geometry.py owns the Instances of a scene; shaders/bvh/traverse_instances.h
+traverses them. TLAS and BLAS are DXR's terms.
 """
 
 from collections.abc import Sequence
