@@ -140,19 +140,45 @@ typedef struct {
 #define IS_AREA(end) ((end).light.light_id >= 0)
 #define IS_SUN(end) (!((end).light.distance < FLT_MAX))
 
-// Samples a light, as the center of a ball sees it, for the chains by way of the ball; of a lamp, pdf is then the one
-// across the ray. False without one: paths find by chance sun discs, the environment, lamps of instances and what of a
-// lamp does not face the ball's center.
-DEVICE bool sample_chain_end(const LaunchParams params, float3 center, Sampler sampler, uint dimension, SCENE_PARAMS,
-                             ChainEnd *end) {
+// Returns the cosine, at the center of a spherical lamp, beyond which no point of the lamp sees the ball, below 0.
+DEVICE float last_cosine(const Primitive p, float4 ball) {
+    float3 to_lamp = xyz(p.v0) - xyz(ball);
+    return -min_nnan((ball.w + p.edge2.w) / sqrt(dot_fma(to_lamp, to_lamp)), 1.0f);
+}
+
+// Returns the pdf with which sample_chain_end samples a point of a lamp, per solid angle that the center of the ball
+// sees across the ray, over next-event estimation's from there; 0 or less for points that it does not sample.
+DEVICE float chain_end_ratio(const Primitive p, float3 point, float4 ball) {
+    float3 to_ball = xyz(ball) - point, normal = primitive_normal(p, point);
+    float radius = p.edge2.w, distance2 = dot_fma(to_ball, to_ball), last = last_cosine(p, ball);
+    if (!(radius > 0.0f)) return dot_fma(normal, to_ball) / sqrt(distance2);
+    float above = dot_fma(normal, normalize_fma(xyz(ball) - xyz(p.v0))) - last, root = radius * (1.0f - last);
+    return 2.0f * one_minus_cos_max(xyz(p.v0), radius, xyz(ball)) * above * distance2 / (root * root);
+}
+
+// Samples a light for the chains by way of a ball; of a lamp, pdf is then the one across the ray. False without
+// one: paths find by chance sun discs, the environment, lamps of instances and triangles whose back faces the ball's
+// center. All of a spherical lamp that sees the ball is sampled, for a mirror shows more than its center sees.
+DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sampler, uint dimension,
+                             RandomStream *stream, SCENE_PARAMS, ChainEnd *end) {
     LightSample *light = &end->light;
-    if (!sample_light(params, center, SCENE_ARGS, sampler, dimension, light)) return false;
-    end->point = madd(light->direction, IS_SUN(*end) ? 0.0f : light->distance, center);
+    if (!sample_light(params, xyz(ball), SCENE_ARGS, sampler, dimension, light)) return false;
+    end->point = madd(light->direction, IS_SUN(*end) ? 0.0f : light->distance, xyz(ball));
     if (!IS_AREA(*end)) return light->is_delta && light->pdf > 0.0f;
     if (light->light_id >= INSTANCED_LIGHT) return false;
-    end->normal = primitive_normal(primitive_at(primitives, light->light_id), end->point);
-    light->pdf *= -dot_fma(end->normal, light->direction);
-    light->radiance = light->radiance * light_texture_at(params, SCENE_ARGS, *light, center);
+    Primitive p = primitive_at(primitives, light->light_id);
+    if (p.edge2.w > 0.0f) {  // the cosine's pdf rises from 0 at last_cosine
+        float last = last_cosine(p, ball), cosine = fma(1.0f - last, sqrt(next_random(stream)), last);
+        float sine = cosine_by(cosine);
+        float2 phi = cos_sin_2pi(get_1d(sampler, dimension + 1));
+        float3 axis = normalize_fma(xyz(ball) - xyz(p.v0));
+        end->point = madd(local_to_world(axis, sine * phi.x, sine * phi.y, cosine), p.edge2.w, xyz(p.v0));
+        light->distance = sqrt(dot_fma(end->point - xyz(ball), end->point - xyz(ball)));
+        light->direction = (end->point - xyz(ball)) * (1.0f / light->distance);
+    }
+    end->normal = primitive_normal(p, end->point);
+    light->pdf *= chain_end_ratio(p, end->point, ball);
+    light->radiance = light->radiance * light_texture_at(params, SCENE_ARGS, *light, xyz(ball));
     return light->pdf > 0.0f;
 }
 
@@ -225,7 +251,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     float4 ball = lights[FIRST_BALL_ROW + 2 * number], glass = lights[FIRST_BALL_ROW + 2 * number + 1];
     float3 to_x = s.point - xyz(ball);
     ChainEnd end;
-    if (depth + 2 >= params.max_depth || !sample_chain_end(params, xyz(ball), sampler, dimension, SCENE_ARGS, &end))
+    if (depth + 2 >= params.max_depth || !sample_chain_end(params, ball, sampler, dimension, &stream, SCENE_ARGS, &end))
         return;
     float distance_x = sqrt(dot_fma(to_x, to_x));
     Chain k = {ball.w / distance_x, IS_SUN(end) ? 0.0f : ball.w / end.light.distance, 0.0f};
@@ -298,8 +324,9 @@ DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, con
     Chain k = {0.0f, sphere.w / distance_y, refracts ? 1.0f / glass.w : 0.0f};
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     float probability = hit_light_probability(params, lights, primitives, hit, xyz(sphere), &p);
-    float from_center = -dot_fma(geometric_normal(s), to_y) / distance_y, pdf = from_center;
+    float pdf = chain_end_ratio(p, s.point, sphere),
+          from_center = fabs(dot_fma(geometric_normal(s), to_y)) / distance_y;
     pdf *= area_light_pdf(params, p, materials[s.material], probability, xyz(sphere), distance_y, from_center);
-    if (!(k.y < 0.9999f) || !(from_center > 0.0f)) return 0.0f;
+    if (!(k.y < 0.9999f) || !(pdf > 0.0f)) return 0.0f;
     return chain_weight(k, chain, arc_sine(sine), cosine * CHAIN_COUNT(glass, refracts) / pdf);
 }
