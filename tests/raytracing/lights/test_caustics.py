@@ -176,7 +176,7 @@ def test_paths_alone_find_the_caustics_of_large_lamps(material, small, large):
         by_quad = scene(caustics=True, spheres=(ball,), quads=(FLOOR, quad))
         assert [len(ball_rows(settings)) for settings in (by_sphere, by_quad)] == [2 * is_sampled] * 2
         assert compile_constants(replace(by_quad, schedule="wavefront"), True)["CAUSTICS"] == is_sampled
-        assert ("paths find those of 1 other shapes" in caustics_hint(by_quad)) != is_sampled
+        assert ("paths find the caustics of 1 other shapes" in caustics_hint(by_quad)) != is_sampled
     for changes, is_sampled in (
         ({"point_lights": (PointLight(),)}, True),
         ({"suns": (Sun(angle_degrees=0.0),)}, True),
@@ -194,7 +194,7 @@ def test_shapes_whose_caustics_are_not_sampled_are_told_of():
     full = scene(caustics=True, materials=(*scene().materials, *more), solids=(Solid("pane", "box"),))
     full = replace(full, spheres=(*full.spheres, Sphere("frosted", (0.0, 0.5, -1.0), 0.2)),
                    meshes=(MeshShape("glass", "vase.obj"),))  # fmt: skip
-    assert "those of 3 other shapes of glass or mirrors by chance: --set guiding_photons" in caustics_hint(full)
+    assert "the caustics of 3 other shapes of glass or mirrors by chance: --set guiding_photons" in caustics_hint(full)
 
 
 @pytest.mark.parametrize(
