@@ -13,10 +13,10 @@
 // so a 32-bit word of the stencil is one block of the picture. The path state is Path in path.h.
 // renderer/raytracing/kernels.py generates the text before this file: the types LaunchParams and Material, and the
 // dispatch over all materials (surface.h).
-// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). From renderer/raytracing/kernels.py, where a
-// feature of the scene is 1: CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
-// INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER,
-// SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
+// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (a
+// feature is 1 if the scene uses it, else 0): CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS,
+// EQUIANGULAR, GUIDING, INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING,
+// SCHEDULE, SHADOW_CATCHER, SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"

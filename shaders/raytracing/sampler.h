@@ -69,6 +69,7 @@ DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint d
     }
 }
 
+// Returns the path's sample value in a dimension, in [0, 1), from the cache if it is there. A bounce has 8 dimensions.
 DEVICE float get_1d(Sampler sampler, uint dimension) {
     uint k = dimension & 7u;
     bool is_cached = sampler.cached && k < CACHE_DIMENSIONS;

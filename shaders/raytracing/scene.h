@@ -5,8 +5,9 @@
 // out materials and lights. MAYBE_ macros are items of these lists: they begin with a comma, and are empty if the scene
 // lacks the feature. Points, normals and unit ray directions
 // are in world space, unless stated; an `origin` holds in w the time in the shutter interval, 0 to 1.
-// From renderer/raytracing/kernels.py, where a feature of the scene is 1: ALPHA_TEST, ANISOTROPY, BVH8, CLEARCOAT,
-// DEFORMS, DISTANCE_FIELDS, GUIDING, INSTANCED_LIGHTS, INSTANCES, SPHERES, SPHERE_TEXTURES, TEXTURED, UV_SETS.
+// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): ALPHA_TEST, ANISOTROPY, BVH8,
+// CLEARCOAT, DEFORMS, DISTANCE_FIELDS, GUIDING, INSTANCED_LIGHTS, INSTANCES, SPHERES, SPHERE_TEXTURES, TEXTURED,
+// UV_SETS.
 #include "bvh/geometry.h"
 #if TEXTURED
 #include "raytracing/textures/texture.h"

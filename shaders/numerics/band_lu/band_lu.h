@@ -1,5 +1,5 @@
-// Storage and helpers shared by the kernels of the band LU (paper 4), in REAL precision (float or double). The host
-// side is renderer/numerics/band_lu/devices/; block_columns.py describes the storage.
+// Storage and helpers shared by the kernels of the band LU with partial pivoting, in REAL precision (float or double).
+// The host side is renderer/numerics/band_lu/devices/; block_columns.py describes the storage.
 //
 // A block column is S columns of `ld` = (u + l + 1) S rows, column-major; block column t holds the rows from (t - u) S
 // on. It is stored in slot (t / devices) % slots of its device. Slots are S (ld + 1) elements apart, so the resident
@@ -18,6 +18,7 @@
 //   TILE           columns of a triangle in local memory at a time, a divisor of S
 //   TILE_COLUMNS   side of a square tile of gemm_tiles: 64, 48, 32 or 16, a divisor of S
 //   INNER_BLOCK    columns of a sub-panel, a divisor of S; ROWS, APPLY_ROWS: rows per thread (panel.cu)
+// common/portable.h defines HAS_WARP_REDUCTION: 1 if warp_max and warp_min are there.
 
 #if DOUBLE
 #define SFMIN 2.2250738585072014e-308
@@ -32,6 +33,9 @@
 // Parameters of most kernels: a panel, and the storage of the matrix (see above).
 #define PANEL_PARAMETERS GLOBAL const REAL *panel, const ulong at, const int panel_ld
 #define STORAGE_PARAMETERS const int u, const int ld, const int devices, const int slots
+// Loops over the rows of a thread and the columns of a sub-panel, unrolled so that their arrays are in registers.
+#define FOR_ROWS(k) UNROLL for (int k = 0; k < ROWS; k++)
+#define FOR_COLUMNS(c) UNROLL for (int c = 0; c < INNER_BLOCK; c++)
 // BLAS's iamax over the rows row_of(k) of a thread, first_row <= row_of(k) < rows: the largest |value[k][0]| and the
 // uppermost row that has it, or 0 and 0xffffffff if there is no such row.
 #define IAMAX_THREAD(row_of, first_row, rows, value, size, best_row)                                      \
@@ -45,9 +49,6 @@
             best_row = (uint)iamax_row;                                                                   \
         }                                                                                                 \
     }
-// Loops over the rows of a thread and the columns of a sub-panel, unrolled so that their arrays are in registers.
-#define FOR_ROWS(k) UNROLL for (int k = 0; k < ROWS; k++)
-#define FOR_COLUMNS(c) UNROLL for (int c = 0; c < INNER_BLOCK; c++)
 
 // The index in `matrix` of the first element of block (i, t): row i S of block column t.
 DEVICE ulong block_offset(int i, int t, int u, int ld, int devices, int slots) {

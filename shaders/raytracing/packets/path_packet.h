@@ -1,8 +1,10 @@
-// PathPacket, the path states of the 32 pixels of a stencil word, which one thread traces (fused_scalar.h): Path of
-// path.h as a structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row
-// (Floats32) holds one float for each path; path j is number j of every row. Included by fused_scalar.h.
-// Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h). From renderer/raytracing/kernels.py, where a
-// feature of the scene is 1: REFRACTION.
+// PathPacket, the states of 32 paths that one thread of a CPU traces (fused_scalar.h): the paths of a block of 8 x 4
+// pixels, whose active-ray bits are one 32-bit word of the stencil (schedules/stencil.h). It is Path of path.h as a
+// structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row (Floats32) holds
+// one float for each path; path j is number j of every row. Included by fused_scalar.h, after the headers that declare
+// Packet, Floats32 (bvh/packet.h), Sampler (sampler.h), Path and ShadowRay (path.h).
+// Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h). Macros of renderer/raytracing/kernels.py (a
+// feature is 1 if the scene uses it, else 0): REFRACTION.
 
 typedef struct {
     Packet rays, shadows;

@@ -5,7 +5,8 @@
 // times as long. In the masks of this file bit j is path j.
 // Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
 // MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
-// (raytracing/scene.h). From renderer/raytracing/kernels.py, where a feature of the scene is 1: ENVIRONMENT, VOLUMES.
+// (raytracing/scene.h). Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0):
+// ENVIRONMENT, VOLUMES.
 #include "raytracing/packets/path_packet.h"
 
 #define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES && !LIGHT_PASSES)

@@ -5,8 +5,9 @@
 // only the kernels of its PART, so that programs compile in parallel; a CPU's program holds all.
 // Macros of other files: AT_SAMPLE, SAMPLE_ARGS, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
 // (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); FOR_EACH_STENCIL_WORD,
-// STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF (raytracing/schedules/stencil.h). From renderer/raytracing/kernels.py, where
-// a feature of the scene is 1: DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING, STENCIL.
+// STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF (raytracing/schedules/stencil.h). Macros of renderer/raytracing/kernels.py
+// (a feature is 1 if the scene uses it, else 0): DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING,
+// STENCIL.
 #define PART_ALL 0
 #define PART_RAYS 1
 #define PART_SHADE 2

@@ -7,7 +7,8 @@
 //     bits 16-30  the same for the medium that surrounds it
 // A medium whose material has an albedo of single scattering, color2, scatters light (random_walk.h); color2.w is g of
 // Henyey and Greenstein's phase function.
-// From renderer/raytracing/kernels.py, where a feature of the scene is 1: DISPERSION, MEDIA, REFRACTION, SCATTERING.
+// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DISPERSION, MEDIA,
+// REFRACTION, SCATTERING.
 #include "raytracing/surface.h"
 
 #define MEDIUM_BITS 15u
@@ -30,7 +31,9 @@ DEVICE float3 seen_throughput(float4 throughput) {
     return REFRACTION ? xyz(throughput) * (1.0f / (throughput.w * throughput.w)) : xyz(throughput);
 }
 
-// Returns the bits of the two media (without the wavelength's bit) after the path crosses the surface s.
+// Returns the bits of the two media (without the wavelength's bit) after the path crosses the surface s. From the front
+// the path enters: the material becomes the inner medium and the inner one the outer. From the back it leaves the inner
+// medium, or the outer one where the surfaces of two media overlap; leaving a medium that it is not in changes nothing.
 DEVICE uint media_behind(const Surface s, uint media) {
     uint number = min((uint)s.material + 1u, MEDIUM_MASK), inner = media & MEDIUM_MASK, outer = media >> MEDIUM_BITS;
     if (s.front_face) return number | inner << MEDIUM_BITS;
@@ -54,7 +57,7 @@ DEVICE void cross_surface(const Material m, const Surface s, float4 *throughput,
 DEVICE float4 medium_transmittance(GLOBAL const Material *materials, float4 radiance, float distance) {
     uint number = medium_number(radiance);
     if (!MEDIA || number == 0u || !(distance < FLT_MAX)) return make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-    float4 a = materials[number - 1u].attenuation;
+    float4 a = materials[number - 1u].attenuation;  // absorption per unit of length of red, green and blue
     return make_float4(exponential_of(-a.x * distance), exponential_of(-a.y * distance),
                        exponential_of(-a.z * distance), 1.0f);
 }
