@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -50,13 +51,17 @@ def _cut(text: str, most: int) -> str:
 
 
 @contextmanager
-def python_values() -> Iterator[None]:
-    """Lets format_value() spell the values of the block as Python does: None and True."""
-    token = _is_python.set(True)
+def set_in_block(variable: ContextVar[bool]) -> Iterator[None]:
+    """The variable is True in the `with` block, and has its former value afterwards."""
+    token = variable.set(True)
     try:
         yield
     finally:
-        _is_python.reset(token)
+        variable.reset(token)
+
+
+# In its `with` block, or decorated function, format_value() spells values as Python does: None and True.
+python_values = partial(set_in_block, _is_python)
 
 
 def format_value(value: object) -> str:

@@ -127,8 +127,7 @@ def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
     """Render the frames that the manifest does not list, one a task; returns the samples and the devices' names."""
     assert plan.numbers is not None
     manifest = FrameManifest(plan)
-    wanted = manifest.missing(plan.numbers, plan.options.overwrite)
-    manifest.keep_changed()
+    wanted = manifest.to_draw(plan.numbers, plan.options.overwrite)
     common = _common(farm, plan.scene, plan.size, plan.samples)
     common |= {"tile": plan.options.tile, "bit_depth": plan.frame_depth, "transfer": plan.options.transfer}
     paths = [manifest.file(number) for number in wanted]
@@ -152,8 +151,7 @@ def render_light_field_on_farm(
     target_samples = options.samples or job.scene.samples
     common = _common(farm, job.scene, job.size, target_samples)
     common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
-    wanted, samples = views.missing(views.array.views(), options.overwrite), target_samples or 0
-    views.keep_changed()
+    wanted, samples = views.to_draw(views.array.views(), options.overwrite), target_samples or 0
     with open_client(farm) as client:
         work = FarmWork(client, common)
         rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]

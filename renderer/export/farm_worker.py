@@ -27,7 +27,7 @@ from renderer.system.outputs import claimed, write_bytes
 from renderer.system.progress import Progress
 from renderer.system.trust import trusting
 
-STORE_SECONDS = 600.0  # how long a worker waits while another one writes the same file
+STORE_SECONDS = 600.0  # time limit of the wait for another worker that writes the same file
 
 
 def run_task(common: Json, task: Json) -> Json:

@@ -144,20 +144,21 @@ class Manifest:
         is_listed = row.get("recipe") == self._recipe_hash(number)
         if not path.stat().st_size or has_recipe and is_own(path) and not is_listed:
             return ""
-        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: keep_changed() keeps it
+        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: to_draw() keeps it
             self._changed.append(path)
             return ""
         return f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"
 
-    def keep_changed(self) -> None:
-        """Renames the listed frames that missing() found torn or changed, so that drawing them again loses nothing."""
+    def to_draw(self, numbers: list[int], overwrite: bool) -> list[int]:
+        """missing() for a caller that draws these frames: renames torn or changed ones, so that nothing is lost."""
+        wanted = self.missing(numbers, overwrite)
         for path in self._changed:
             names = (path.with_stem(f"{path.stem}.kept-{number}") for number in itertools.count(1))
             kept = next(name for name in names if not os.path.lexists(name))
             with writing(kept):
                 path.rename(kept)
             print(f"rayfold: {path}: not as {self.path.name} lists it; kept as {kept.name}", file=sys.stderr)
-        self._changed.clear()
+        return wanted
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Record a frame whose file is complete."""

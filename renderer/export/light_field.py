@@ -122,8 +122,7 @@ def render_light_field(
     picture: AnyPicture, job: RenderJob, views: LightFieldViews, overwrite: bool, progress: Progress
 ) -> str:
     """Renders and writes the views that the manifest does not list; returns the device's name."""
-    numbers, device = views.missing(views.array.views(), overwrite), "none: every view was done"
-    views.keep_changed()
+    numbers, device = views.to_draw(views.array.views(), overwrite), "none: every view was done"
     ev = views.exposure_before(numbers)
     for number in numbers:
         began = time.monotonic()

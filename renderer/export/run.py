@@ -37,7 +37,7 @@ from renderer.system.progress import Progress, is_cancelled
 
 HINT_SIDE = 1024  # side in pixels of the central square whose noise is estimated
 VISIBLE_NOISE = 0.012  # standard deviation as a fraction of white, above which --denoise is offered
-NOISE_SAMPLES = 100  # times the file's own samples, after which --noise gives up
+NOISE_SAMPLES = 100  # --noise gives up after this many times the file's samples
 
 
 def run(options: ExportOptions) -> int:
@@ -216,7 +216,7 @@ def _export_still(
 
 
 def _unfinished_path(plan: ExportPlan, samples: int) -> Path:
-    """The output, or the first name beside it, without a file or with this plan's picture of no more samples."""
+    """The output path, or the first free numbered name; a picture of this plan with no more samples counts as free."""
     output, facts = plan.output, plan.options.picture_facts()
     facts |= make_recipe(plan.scene, resolve(output).parent, size=plan.size, time=plan.time)
     names = (output.with_stem(f"{output.stem}.unfinished-{number}") for number in itertools.count(1))
@@ -254,8 +254,7 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
     """
     assert plan.numbers is not None
     manifest = FrameManifest(plan)
-    wanted = manifest.missing(plan.numbers, plan.options.overwrite)
-    manifest.keep_changed()
+    wanted = manifest.to_draw(plan.numbers, plan.options.overwrite)
     device, done = "none: every frame was done", len(plan.numbers) - len(wanted)
     with Progress(len(wanted) * samples * len(plan.job().tiles), plan.title) as progress:
         for number in wanted:

@@ -10,7 +10,6 @@ from renderer.lazy import lazy_names
 
 if TYPE_CHECKING:
     from renderer.gpu.device import Buffer, Device
-    from renderer.gpu.kernel_source import DeviceProperties
     from renderer.gpu.opening import (
         BACKENDS,
         DeviceContext,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         open_device,
         self_test,
     )
+    from renderer.gpu.properties import DeviceProperties
 
 __all__ = [
     "BACKENDS",
@@ -39,7 +39,7 @@ __all__ = [
 # reads the variable when it is imported, which only modules of this package do.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 _HOMES = dict.fromkeys(__all__, "opening")
-_HOMES |= {"Buffer": "device", "Device": "device", "DeviceProperties": "kernel_source"}
+_HOMES |= {"Buffer": "device", "Device": "device", "DeviceProperties": "properties"}
 
 if not TYPE_CHECKING:  # else a misspelled name would be Any
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

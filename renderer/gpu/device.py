@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from renderer.errors import KernelError
 from renderer.gpu.compilation import CompilePool, Compiler, interruptible, result, start_thread
 from renderer.gpu.dlpack import CPU, Tensor
-from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
+from renderer.gpu.kernel_source import GeneratedSource, preprocess, source_name
+from renderer.gpu.properties import Counters, DeviceProperties
 from renderer.records import dataclass
 from renderer.system.profile import stage
 

@@ -56,7 +56,7 @@ def list_backend(backend: str) -> tuple[list[DeviceInfo], str]:
 
 
 def self_test(device: Device) -> None:
-    """Runs a kernel with a known result; raises KernelError that states a wrong result."""
+    """Runs a kernel with a known result, scaled numbers and the bits of their signs; KernelError if it is wrong."""
     count = 1000
     values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # numbers of both signs; numpy.random is slow to import
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
@@ -76,7 +76,7 @@ def self_test(device: Device) -> None:
 
 
 def _test(device: Device) -> None:
-    """Runs self_test(); for processors only once per driver and kernel text, since loading the kernel takes 60 ms."""
+    """Runs self_test(); on CPUs only once per driver and kernel text, since loading the kernel takes 60 ms."""
     if device.properties.scalar_threads:
         key = f"self test {device.name} {device.driver} {preprocess(SELF_TEST)}"
         pass_once(key, partial(self_test, device))
@@ -90,7 +90,7 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
         for backend in BACKENDS:
             yield from list_backend(backend)[0]
         return
-    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # processors are OpenCL devices
+    backend = "opencl" if device_id == "cpu" else device_id.partition(":")[0]  # CPUs are OpenCL devices
     devices = list_backend(backend)[0]
     matches = [d for d in devices if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
     if not matches:
@@ -134,7 +134,7 @@ class DeviceContext:
             self.gl = gl
 
     def compile_in_children(self, pool: CompilePool) -> None:
-        """Opens devices and compiles kernels in `pool`: for windows, whose Tasks then wait instead of the thread."""
+        """Opens devices and compiles kernels in `pool`: background tasks of a window then wait, not its UI thread."""
         self.compile_pool = pool
         for device in self.__dict__.get("devices", []):
             device.compile_pool = pool

@@ -17,8 +17,8 @@ from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import is_running
 from renderer.system.trial import run_trial
 
-RETRY_SECONDS = 3600.0  # after which a driver with a bad verdict is tried again
-MAX_VERDICTS = 64  # on record; the oldest are dropped
+RETRY_SECONDS = 3600.0  # age at which a bad verdict expires: the driver is then tried again
+MAX_VERDICTS = 64  # verdicts that the file keeps; the oldest are dropped
 
 _asking = threading.Lock()
 

@@ -209,11 +209,6 @@ class Picture(AccumulatingPicture[Settings]):
         first = Candidate(self._settings.schedule, self._schedule, self._rays)
         return Trial(key, self.device, first, start_rival, open_rival)
 
-    def _end_trial(self, best: Candidate) -> None:
-        """Goes on with the faster schedule; the other's buffers are freed."""
-        self._trial, self._schedule, self._rays = None, best.schedule, best.rays
-        self._settings, self._rays_key = self._settings.with_schedule(best.name), best.rays.key
-
     def _with_schedule(self, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
         """The settings with "auto" replaced by a guess of the fastest schedule."""
         return with_schedule(self.device, settings, geometry, ray_count, self._material_rows(settings, geometry))
@@ -269,7 +264,9 @@ class Picture(AccumulatingPicture[Settings]):
             self._update_guide(self._settings)
         self._params["sample_index"], self._params["first_sample"] = sample, first
         if self._trial and self._trial.is_over(self._settings.samples - sample):
-            self._end_trial(self._trial.best)
+            best = self._trial.best  # from now on the faster schedule; the other one's buffers are freed
+            self._trial, self._schedule, self._rays = None, best.schedule, best.rays
+            self._settings, self._rays_key = self._settings.with_schedule(best.name), best.rays.key
 
         def draw(schedule: Schedule) -> None:
             schedule.draw_sample(self._settings, self._params, self._scene_args(), merge)

@@ -15,20 +15,21 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 
 from renderer import host
 from renderer.errors import IncompleteError, InputError, UnavailableError, UserError
 from renderer.paths import ASSETS, SCENES, SHADERS
-from renderer.plain import format_value, parse_whole, printable
+from renderer.plain import format_value, parse_whole, printable, set_in_block
 from renderer.system.files import read_text, resolve
 from renderer.system.process import STOP_SIGNALS, Supervision, exit_code, stop_signals
 
 UNTRUSTED_MEMORY, UNTRUSTED_SECONDS = 2 << 30, 120  # bytes and seconds that --untrusted allows
 SMALL_BYTES = 1 << 26  # smaller allocations are not checked
-WATCH_SECONDS = 0.02
-GRACE_SECONDS = 10.0  # after --time-limit, for the pass or the step that is being drawn then
-COMPILE_SECONDS, COMPILE_MEMORY = 60.0, 2 << 30  # for a shader of GLSL, which a few macros make endless
+WATCH_SECONDS = 0.02  # time between two looks at clock and memory
+GRACE_SECONDS = 10.0  # time after --time-limit for the pass or step that is being drawn
+COMPILE_SECONDS, COMPILE_MEMORY = 60.0, 2 << 30  # limits (s, bytes) of a GLSL compile, which macros can make endless
 DRAWING, COMPILING = 1, 2  # bits of Limits.doing
 MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
@@ -214,14 +215,8 @@ def options() -> list[str]:
     return [word for path in _chosen for word in ("--allow", str(path))]
 
 
-@contextmanager
-def trusting() -> Iterator[None]:
-    """Within it files may name any file: for sessions, tasks and texts that this program wrote for the user."""
-    token = _trusts.set(True)
-    try:
-        yield
-    finally:
-        _trusts.reset(token)
+# In its `with` block files may name any file: for sessions, tasks and texts that this program wrote for the user.
+trusting = partial(set_in_block, _trusts)
 
 
 def named_file(name: str, folder: Path | None, suffixes: Iterable[str], context: str) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from renderer.bench.cases import Case
 from renderer.bench.machine import commit_info, git
 from renderer.bench.measure import TimingOptions
-from renderer.gpu.kernel_source import Counters
+from renderer.gpu.properties import Counters
 from renderer.paths import ROOT
 from tests.children import run_here
 

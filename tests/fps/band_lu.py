@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from renderer.bench.cases import Case
 from renderer.gpu import list_devices
-from renderer.gpu.kernel_source import Counters
+from renderer.gpu.properties import Counters
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.devices.block_cyclic import ColumnUploader, PhaseTimer
 

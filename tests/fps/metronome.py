@@ -3,7 +3,7 @@
 import time
 
 from renderer.bench.cases import Case
-from renderer.gpu.kernel_source import Counters
+from renderer.gpu.properties import Counters
 
 BEAT = 0.002  # seconds
 

@@ -23,7 +23,7 @@ from statistics import median
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.gpu.kernel_source import Counters
+from renderer.gpu.properties import Counters
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.raytracing.settings import Sphere

@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.gpu.device import Buffer, Device, Kernel
-from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.properties import DeviceProperties
 
 MOST = 1 << 30  # bytes of a buffer
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu.device import Buffer, Device, Kernel
-from renderer.gpu.kernel_source import DeviceProperties
+from renderer.gpu.properties import DeviceProperties
 
 
 class HostBuffer(Buffer):

@@ -22,9 +22,10 @@ from renderer.gpu.cuda.nvrtc import compile_cubin
 from renderer.gpu.cuda.streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
 from renderer.gpu.device import BorrowedBuffer, Buffer, Device, Kernel, ReadbackBuffer, Shape, VendorBlas
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
-from renderer.gpu.kernel_source import DeviceProperties, argument_layout
+from renderer.gpu.kernel_source import argument_layout
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
 from renderer.gpu.opening import DeviceInfo
+from renderer.gpu.properties import DeviceProperties
 from renderer.system.install import pip_install
 
 POINTER_ALIGNMENT = 16  # bytes of a float4, which kernels load in one instruction

@@ -79,7 +79,7 @@ class Context:
         check(cu.cuCtxPushCurrent(self.handle))
 
     def pop(self) -> None:
-        """Make current what was before."""
+        """Make the context current that was current before push()."""
         check(cu.cuCtxPopCurrent())
 
 
@@ -96,7 +96,7 @@ class PycudaContext(Context):
         self._context.push()
 
     def pop(self) -> None:
-        """Make current what was before."""
+        """Make the context current that was current before push()."""
         pycuda_driver.Context.pop()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from renderer.gpu.cuda.driver import check, cu
-from renderer.gpu.kernel_source import Counters
+from renderer.gpu.properties import Counters
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not synchronize with the default stream
 

@@ -17,11 +17,11 @@ from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.compilation import Compiler
 from renderer.gpu.device import Buffer, Kernel, Shape, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
-from renderer.gpu.kernel_source import DeviceProperties
 from renderer.gpu.opencl import memory
 from renderer.gpu.opencl.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
 from renderer.gpu.opencl.pocl_compile import MAX_SMALL_GRID, Launch, PoclCompile
 from renderer.gpu.opening import DeviceInfo
+from renderer.gpu.properties import DeviceProperties
 from renderer.host import locked
 from renderer.system.install import OPENCL, pip_install, system_advice
 from renderer.system.trust import check_memory
