@@ -26,8 +26,8 @@ except ImportError:  # not Windows
     msvcrt = None
 
 IS_LINUX = sys.platform.startswith("linux")
-IS_WINDOWS = sys.platform == "win32"  # which has no user numbers, process groups, forks or interval timers
-NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # flags of a file that children do not get
+IS_WINDOWS = sys.platform == "win32"  # without user ids, process groups, fork() and interval timers
+NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # flags: reads do not block, no inheritance
 IMPORTED = time.perf_counter()  # about when the process started
 
 
@@ -61,7 +61,7 @@ def available_memory() -> int:
 
 
 def used_memory(process_id: int | None = None) -> int:
-    """Bytes of memory that a process (default: this one) alone holds, without mapped files; 0 where none says so."""
+    """Bytes of private memory (no mapped files) of a process, by default this one; 0 on systems without /proc."""
     with suppress(OSError, ValueError):
         with open(f"/proc/{process_id or os.getpid()}/statm", encoding="ascii") as file:
             _, resident, shared, *_ = map(int, file.read().split())
@@ -70,7 +70,7 @@ def used_memory(process_id: int | None = None) -> int:
 
 
 def tree_memory(process: int) -> int:
-    """Bytes of memory that a process and all its descendants hold, without mapped files; 0 where none says so."""
+    """Bytes of private memory (no mapped files) of a process and all its descendants; 0 on systems without /proc."""
     return sum(used_memory(each) for each in (process, *_descendants(process)))
 
 
@@ -237,7 +237,7 @@ def unlock(file: int, byte: int) -> None:
 
 
 def unnamed_file(folder: Path) -> tuple[int, str] | None:
-    """A new file of a folder, open, that has no name (O_TMPFILE), and its path in /proc; None where there is none."""
+    """Opens a new file without a name (O_TMPFILE): its descriptor and /proc path; None if the system cannot."""
     with suppress(OSError, AttributeError):  # a file system, or a system other than Linux, without it
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
         if os.path.exists(name := f"/proc/self/fd/{handle}"):
@@ -263,8 +263,8 @@ def signals_blocked(numbers: Collection[int]) -> Iterator[None]:
 def sent_signal(numbers: Collection[int]) -> int:
     """Takes one of these blocked signals; returns its number if a process sent it, 0 if none has come.
 
-    What a terminal sends is left out: this process's children get it too. Only where there is signal.sigtimedwait(),
-    which must not wait: after a stop and a SIGCONT in its wait, Python 3.11 returns an arbitrary number.
+    Signals of the terminal give 0, since this process's children get them too. Needs signal.sigtimedwait(), which must
+    not wait: after a stop and a SIGCONT in its wait, Python 3.11 returns an arbitrary number.
     """
     found = signal.sigtimedwait(numbers, 0)
     return found.si_signo if found and found.si_code <= 0 else 0  # SI_USER, SI_QUEUE, SI_TKILL; the kernel's are above
@@ -279,7 +279,7 @@ class SharedLock:
         self.alone = try_lock(self._file)
 
     def share(self) -> None:
-        """Lets others come; waits, for a short time, while one is alone."""
+        """Turns the exclusive lock into a shared one; waits at most 5 s for a process that holds it exclusively."""
         if fcntl:
             with suppress(OSError):
                 _wait_for(lambda: fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB), 5.0)
@@ -305,7 +305,7 @@ def give_way(niceness: int) -> None:
 
 
 def limit_memory(count: int) -> None:
-    """Lets this process reserve so many bytes at most, and leave no core file; nothing happens on Windows."""
+    """Limits the address space of this process to `count` bytes, and forbids a core file; nothing on Windows."""
     with suppress(ImportError, OSError, ValueError):
         resource = import_module("resource")
         resource.setrlimit(resource.RLIMIT_AS, (count, count))
@@ -320,7 +320,7 @@ def wait_for_child(child: subprocess.Popen[bytes], seconds: float) -> int:
 
 
 def wait_for_end(process: int, seconds: float) -> bool:
-    """Waits until a process ends, so many seconds at most; false where the system cannot wait for that."""
+    """Waits at most `seconds` until a process ends; False if the system cannot wait for other processes."""
     with suppress(OSError, AttributeError):  # an older Linux; another system
         handle = os.pidfd_open(process)
         try:
@@ -340,14 +340,14 @@ def end_process_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def die_after(seconds: float) -> None:
-    """Ends this process then, whatever it does; nothing happens on Windows."""
+    """Ends this process `seconds` from now by SIGALRM; nothing happens on Windows."""
     if not IS_WINDOWS:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def fork_child() -> int:
-    """The id of a child that goes on as a copy of this process, 0 in the child; 0 too where there is no fork.
+    """Forks: the child's id in the parent, 0 in the child; on Windows 0, and this process takes the child's role.
 
     On Linux the child dies with its parent. Only for processes that have no thread and no driver yet.
     """
@@ -360,7 +360,7 @@ def fork_child() -> int:
 
 
 def die_with(parent: int) -> None:
-    """Lets Linux kill this process as soon as its parent ends, of this id; elsewhere nothing happens.
+    """Lets Linux kill this process as soon as its parent, the process with this id, ends; elsewhere nothing happens.
 
     The parent is the thread that has started this process.
     """

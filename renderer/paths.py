@@ -20,22 +20,22 @@ from renderer.plain import format_names, suggestion
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
-A_CHECKOUT = "a checkout: run it there, or name one by --repo FOLDER"  # what an installed program says that it lacks
+A_CHECKOUT = "a checkout: run it there, or name one by --repo FOLDER"  # the end of an error of installed programs
 SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"
 SCENE_SUFFIXES = ".toml", ".flame", ".cb", ".glsl"  # suffixes of bundled scenes
-UNUSED_SECONDS = 7 * 86400.0  # after which a temporary file is removed: the process that made it was killed
+UNUSED_SECONDS = 7 * 86400.0  # age at which a temporary file is removed: its process was killed
 MIN_FREE_BYTES = 64 << 20  # free space that a cache folder needs: a program that PoCL wrote in part crashes its readers
 CACHE_HINT = "Set XDG_CACHE_HOME to a folder that can be written"
-cache_problems: list[str] = []  # what ensure_cache() has said, for `rayfold doctor`
-CACHE = "cache"  # the folder of private_folder() that keeps its files
+cache_problems: list[str] = []  # the warnings of ensure_cache(), which `rayfold doctor` repeats
+CACHE = "cache"  # the folder in private_folder() that is never pruned
 
 
 def find_input(name: str | Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> Path:
     """The path of an input: `name` itself, or the bundled scene called `name` if there is no such file (`cornell`).
 
-    Only bundled files of these suffixes are looked for: a program's are (".cb",).
+    `suffixes` limits the bundled files: (".cb",) finds C$ programs only.
     """
     path = Path(name)
     if os.path.exists(path) or path.suffix or path.parent != Path():
@@ -45,7 +45,7 @@ def find_input(name: str | Path, suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> 
 
 
 def scene_names(suffixes: tuple[str, ...] = SCENE_SUFFIXES) -> list[str]:
-    """The names of the scenes that come along, in files of these suffixes, for render() and `rayfold export`."""
+    """The names of the bundled scenes in files of these suffixes, for render() and `rayfold export`."""
     return [scene.stem for scene in sorted(SCENES.iterdir()) if scene.suffix in suffixes]
 
 
@@ -95,7 +95,7 @@ def why_unusable(folder: str) -> str:
         path = Path(folder).expanduser()
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path) as file:
-            file.write(bytes(1 << 20))  # what a quota leaves is not in disk_usage()
+            file.write(bytes(1 << 20))  # disk_usage() does not know quotas
         free = shutil.disk_usage(path).free
     except RuntimeError:
         return "there is no home folder"
@@ -123,7 +123,7 @@ def private_folder() -> Path:
 
 
 def _temporary_root() -> Path:
-    """The system's temporary folder; the user's cache folder where there is none."""
+    """The system's temporary folder, or the user's cache folder if the system has none."""
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError:

@@ -29,8 +29,8 @@ __all__ = ["OnProgress", "Renderer", "open", "open_picture", "refine", "render"]
 class Renderer:
     """A scene kept warm on a device: its geometry and kernels stay between pictures. `renderer.open` makes it.
 
-    A context manager; `close` frees the device's memory. One thread uses it at a time, and a scene that OpenGL draws
-    only the thread that drew first.
+    A context manager; `close` frees the device's memory. One thread uses it at a time. If OpenGL draws the scene, all
+    calls must come from the thread of the first one.
     """
 
     def __init__(self, source: Source, device: str = "auto") -> None:
@@ -50,7 +50,7 @@ class Renderer:
         self.close()
 
     def close(self) -> None:
-        """Frees what the scene holds on the device. Images that were drawn stay."""
+        """Frees the scene's memory on the device. Images that were drawn stay valid."""
         self._picture = None
 
     def render(
@@ -84,7 +84,7 @@ class Renderer:
         yield from self._refined(self.job(size, samples, time, tone, settings))
 
     def job(self, size: object, samples: Any, time: Any, tone: object, settings: dict[str, Any]) -> RenderJob:
-        """The checked job of a picture; UserError or InputError for what is not allowed."""
+        """The job of a picture; UserError or InputError for values that are not allowed."""
         scene = scenes.with_settings(self.scene, settings, tone) if settings or tone is not None else self.scene
         checked = checked_size(size if size is not None else scene.size or DEFAULT_SIZE)
         count = None if samples is None else checked_count("samples", samples)
@@ -156,7 +156,7 @@ def render(
     `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
     each defaults to what the scene says. `device` is "auto", "cpu", "cuda:0", "opencl:0:0". `tone` is a table of the
     tone mapping, such as {"ev": 1}, or a curve's name; with `layers` the albedo, normals and others are drawn at once.
-    `progress` is called with the steps done and all steps; where it returns False or 0, it ends with what is drawn.
+    `progress(done, total)` is called after each step; if it returns False or 0, render returns the samples so far.
 
     Other keywords replace the scene's settings, checked together: `max_depth=4`, `camera={"position": [0, 1, 5]}`, and
     by dotted names `**{"materials.0.color": (1, 0, 0)}`. The same seed gives the same picture. In a notebook the
@@ -195,7 +195,7 @@ def open(source: Source, device: str = "auto") -> Renderer:
 
 
 def open_picture(scene: Source, device: str = "auto") -> AnyPicture:
-    """The Picture of a scene on a device, for draws of one's own: `picture.draw(settings, size, time)`."""
+    """The Picture of a scene on a device, for calls of `picture.draw(settings, size, time)`."""
     ensure_cache()
     return open_picture_on(as_scene(scene), open_context(device))
 

@@ -116,7 +116,7 @@ class Image(np.ndarray):
         return array[()] if return_scalar else _as_image(array.view(Image) if array.ndim else array, self)
 
     def copy(self, order: Any = "C") -> "Image":
-        """A copy, which knows what this Image knows."""
+        """A copy that keeps the drawing, and counts as unchanged if this Image does."""
         out = super().copy(order)
         out._is_whole = self._is_whole
         return out

@@ -243,7 +243,7 @@ class Scene(scenes.Scene):
         super().__init__(**vars(made))
 
 
-# What render() accepts as a scene.
+# The arguments that render() accepts as a scene.
 Source = Union[str, os.PathLike[str], scenes.Scene, "KeyFrame", Mapping[str, Any], Mesh]
 
 

@@ -93,7 +93,7 @@ def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) 
 
 
 def refitted(last: HostBvh | None, low: np.ndarray, high: np.ndarray) -> HostBvh | None:
-    """Refits another frame's BVH to boxes (m, 3); returns None if there is none, of this size or still good enough.
+    """Refits an earlier frame's BVH to boxes (m, 3); None if no BVH has this many boxes or it has become too slow.
 
     Hits do not depend on the tree, so a frame has the same bits whichever frame was drawn before it.
     """

@@ -36,7 +36,7 @@ from renderer.system.trust import DRAWING, GRACE_SECONDS, about, check_memory, d
 MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
 MAX_TILES = 1 << 18  # the list of so many takes 50 MiB
-PART = 256  # side of the parts in which a picture of one sample is drawn, which may take minutes, for its progress
+PART = 256  # side in pixels of the blocks of a one-sample picture, which may take minutes: progress is shown by block
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # left out of recipes: equal devices draw equal bits
 SYNC_SECONDS = 0.15  # seconds of work between waits for the device: the delay of Ctrl-C and deadlines

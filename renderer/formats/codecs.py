@@ -21,7 +21,7 @@ from renderer.system.install import pip_install
 from renderer.system.process import shorten
 from renderer.system.trial import run_trial
 
-SECONDS = 60.0  # for all jobs of a file, and 1 more for each MiB
+SECONDS = 60.0  # time limit of the child for all jobs of a file; each MiB of input adds 1 s
 MAX_BYTES = 6 << 30  # limit of the child's memory
 PACKAGES = {
     "draco": ("DracoPy", "Draco"), "basis": ("opengl_basisu", "Basis Universal (KTX 2)"),

@@ -129,7 +129,7 @@ def read_digest(path: Path) -> str:
 
 
 def _stored(path: Path, key: str, kind: bytes) -> bytes:
-    """What Rayfold stored under DIGEST or RECIPE, in a PNG in a chunk of this kind; empty if there is none."""
+    """The bytes under DIGEST or RECIPE in an EXR's header or a PNG's chunk of this kind; empty if there are none."""
     if path.suffix.lower() == ".exr":
         with _open_exr(path, header_only=True) as file:
             return str(file.header().get(key.replace(":", "_"), "")).encode()

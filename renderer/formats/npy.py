@@ -28,7 +28,7 @@ from renderer.records import dataclass, field, replace
 from renderer.system.files import file_size, open_input, parse_json
 from renderer.system.outputs import atomic_write
 
-# The end of an error about an array of another dtype: what a reader of real numbers, or of any numbers, takes.
+# Ends of error sentences about a dtype that a reader refuses: readers of real numbers, and of real or complex ones.
 NUMBERS = "float16, float32, float64 and integers can be summed"
 SUMMABLE = "float16, float32, float64, integers, complex64 and complex128 can be summed"
 REAL, COMPLEX = "iufb", "c"  # NumPy's dtype.kind: signed, unsigned, floating-point and bool; complex

@@ -38,7 +38,8 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
     guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
     color = np.ascontiguousarray(linear[..., :3], "f4")
-    # Out of focus, under motion and behind leaves guides are noisy too, and the filter keeps what it sees in a guide.
+    # Guides are noisy too where the picture is blurred by focus or motion, or cut by leaves. The filter keeps every
+    # edge of a guide, noise included, so the guides are filtered first.
     clean_guides = {name: _prefiltered(name, guide) for name, guide in zip(("albedo", "normal"), guides, strict=True)}
     clean = _denoised(color, **clean_guides, hdr=True, clean_aux=True)
     return np.concatenate([clean, linear[..., 3:]], 2)

@@ -10,10 +10,10 @@ import numpy as np
 
 from renderer.lightfields.light_field import LightField
 
-WINDOW_RADIUS = 4  # pixels to each side of a point that are compared
-COARSE_WINDOW_RADIUS = 2  # the same for coarse estimates, which have many points
+WINDOW_RADIUS = 4  # the compared window reaches this many pixels to each side of a point
+COARSE_WINDOW_RADIUS = 2  # WINDOW_RADIUS of coarse estimates, which compare many points
 MAX_VIEWS = 25  # views that are compared, spread over the array
-COARSE_VIEWS = 9  # the same for coarse estimates: the views nearest to the middle
+COARSE_VIEWS = 9  # MAX_VIEWS of coarse estimates: the views nearest to the middle
 TEXTURED_BLOCKS = 6  # blocks along each side of a view; coarse estimates use one point a block
 COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)  # candidates of coarse estimates, in pixels between neighboring cameras
 

@@ -22,8 +22,8 @@ from renderer.records import dataclass, replace
 from renderer.system.trust import check_memory
 
 MAX_VIEW_PIXELS = 1 << 26
-MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, of small views; of large ones,
-MAX_PENDING_PIXELS = 1 << 24  # which take 16 bytes each, the first alone
+MAX_PENDING_VIEWS = 32  # views that are decoded at a time
+MAX_PENDING_PIXELS = 1 << 24  # pixels (16 bytes each) of the views that are decoded at a time, but at least one view
 ESLF_GRID = (14, 14)  # rows and columns of views in an ESLF file: pixels under each lens of a Lytro Illum
 MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, above which a warning is given
 

@@ -30,12 +30,12 @@ from renderer.system.files import resolve
 CELL = (240, 200)  # pixels of a cell of an exported sheet
 MAX_SHEET = 8192  # pixels along each side of an exported sheet
 MARGIN, LABEL = 0.03, 0.09  # fractions of a cell's smaller side
-TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear
+TEXT, PAPER, CROSS = 0.55, 0.012, (0.25, 0.02, 0.02)  # linear colors; CROSS marks a flame that cannot be drawn
 MIN_LABEL = 9  # height in pixels; smaller labels are left out
 MAX_FLAMES = 4096
 KEPT_BYTES = 128 << 20  # bytes of thumbnails kept for later sheets of this process
 SUFFIXES = (".flame", ".flam3")
-_kept: OrderedDict[str, np.ndarray] = OrderedDict()  # a hash of what is drawn -> its thumbnail
+_kept: OrderedDict[str, np.ndarray] = OrderedDict()  # thumbnails by the hash of flame and settings
 
 
 @dataclass(frozen=True)

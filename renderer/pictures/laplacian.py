@@ -53,7 +53,7 @@ class Picture(SourcePicture[Settings]):
 
     @classmethod
     def longest_side(cls, settings: Settings) -> int:
-        """That of a texture if the filter or the source uses GL."""
+        """The longest side in pixels: MAX_TEXTURE_SIDE for the method gl, else `max_side`, and at most the source's."""
         is_image = Path(settings.source).suffix.lower() in cls.image_suffixes
         source = None if is_image else load(Path(settings.source))
         sides = [picture_class(source.picture).longest_side(source.settings)] if source else []

@@ -36,7 +36,7 @@ TAB_KEYS = {IMAGE: "image", COMMON: "common", "Buffer A": "buffer_a", "Buffer B"
             "Buffer D": "buffer_d"}  # fmt: skip
 TAB_FILE = re.compile(r"common|buf(?:fer)?[ _-]?([a-d])", re.IGNORECASE)  # stems of the files beside Image.glsl
 TRIAL_SIZE = (32, 18)  # pixels of the picture by which a child process tries a shader
-TRIAL_SECONDS = 20.0  # after which the child process is ended
+TRIAL_SECONDS = 20.0  # time limit of that child process
 ROUNDING = 1e-6  # frames added before rounding down, so that 0.1 s x 60 frames a second is frame 6
 
 

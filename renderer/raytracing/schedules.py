@@ -218,7 +218,7 @@ class Wavefront(Schedule):
 
     @classmethod
     def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Any]:
-        """As Schedule.compile(); ONE_BY_ONE maps to a function that compiles the kernels of the single stages."""
+        """See Schedule.compile(); ONE_BY_ONE maps to a function that compiles the kernels of the single stages."""
         kernels, source = super().compile(device, constants), kernel_source()
         if FIRST_BOUNCE not in kernels:
             return kernels | {ONE_BY_ONE: lambda: kernels}

@@ -27,7 +27,7 @@ from renderer.records import dataclass
 from renderer.system.trust import check_memory
 
 MIN_MOVING_TRIANGLES = 20_000  # smallest rigid mesh that moves as an instance; vertices of smaller meshes move
-MIN_KEPT_PRIMITIVES = 50_000  # from it on static primitives keep their BVH; fewer are rebuilt with the moving ones
+MIN_KEPT_PRIMITIVES = 50_000  # fewest static primitives whose BVH is kept; fewer are rebuilt with the moving ones
 QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad's corners; v runs downwards
 # Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
 # takes with normals, texture coordinates and colors, and that an instance takes.

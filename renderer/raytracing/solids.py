@@ -20,7 +20,7 @@ from renderer.scene.schema import reference, setting
 PLANE = np.array([[-0.5, 0, 0.5], [0.5, 0, 0.5], [0.5, 0, -0.5], [-0.5, 0, -0.5]])
 PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
-BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # from the top to each side
+BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # degrees that turn the top to each side
 MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
 TEXT_DEPTH, MAX_TEXT = 0.2, 64  # depth in em; most characters
 PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it

@@ -30,7 +30,7 @@ TASKS_PER_WORKER = 2  # one runs while the answer of the one before is on its wa
 STRAGGLER_FACTOR = 3.0  # a task is late after this many median durations
 STRAGGLER_GRACE = 1.0  # plus these seconds
 MAX_COPIES = 3  # attempts in flight for a late task
-MAX_FAILURES = 3  # errors of a task, or workers that died of it, after which the run fails
+MAX_FAILURES = 3  # failures of one task (errors, or workers that died) that end the run
 
 
 @dataclass

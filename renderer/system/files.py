@@ -70,7 +70,7 @@ def _check_regular(path: Path | str, state: os.stat_result) -> None:
 
 
 def file_kind(state: os.stat_result) -> str:
-    """The kind of what is no regular file, for messages: a folder, a pipe, a socket or a device."""
+    """The kind of a path that is no regular file, for messages: a folder, a pipe, a socket or a device."""
     return next((name for test, name in KINDS if test(state.st_mode)), "a device")
 
 

@@ -33,7 +33,7 @@ def pip_install(*packages: str) -> str:
 
 
 def _python() -> str:
-    """This interpreter, relative to the current folder where it lies below."""
+    """The path of this Python interpreter, relative to the current folder if it lies in it."""
     with suppress(ValueError, OSError):
         return str(Path(sys.executable).relative_to(Path.cwd()))
     return sys.executable

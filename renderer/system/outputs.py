@@ -5,7 +5,7 @@ outputs first, by claimed(); a second process is then refused with the name of t
 one file in the user's private folder, a byte an output. The system releases them when their process ends, in whatever
 way, and no lock file is left beside an output. They bind the processes of one user on one machine.
 A command replaces a file that this program did not write, or that was changed since, only with --force: own_outputs().
-The digest of what was written is kept in the user's cache folder; without it a mark in the file tells.
+The user's cache folder keeps the digest of each written output; if it has none, a mark in the file decides.
 Sources: fcntl(2) (record locks), open(2) (O_TMPFILE), linkat(2).
 """
 
@@ -35,13 +35,15 @@ from renderer.system.trust import Limits, refuse_links
 
 RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
 LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
-WAIT_SECONDS = 2.0  # how long a writer waits for another process, which may write the same small file for a moment
-PROBE_BYTES = 1 << 20
-RECORDS = 1 << 15  # of written outputs; the record of a further output may replace an older one
+WAIT_SECONDS = 2.0  # time that a writer waits for another process which writes the same file
+PROBE_BYTES = 1 << 20  # bytes that _check_room() writes to get the error of a full disk
+RECORDS = 1 << 15  # slots for records of written outputs; outputs that hash to one slot replace each other
+# Bytes at both ends of a file that are searched for a mark, and the largest text whose seal is checked. Larger files are
+# identified by size and time of change.
 HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
 # The marks of files that this program wrote, in the first HEAD_BYTES and last TAIL_BYTES: PNG, EXR, .npy (NumPy writes
 # fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.
-# They tell where there is no record: after a move, on another machine, without a cache folder.
+# They decide for a file without a record: after a move, on another machine, without a cache folder.
 _MARKS = (
     rb"\x89PNG.*rayfold:digest\0[0-9a-f]{64}.{4}\0{4}IEND.{4}\Z|v/1\x01.*rayfold_digest\0string\0"
     rb"|\x93NUMPY.{4,6}\{[^\n]* {128}\n|PK.*\x07\0Rayfold\Z|GIF8.*!\xfe\x07Rayfold\0"
@@ -126,7 +128,7 @@ def _why_foreign(path: Path | str) -> str:
 
 
 def _content_id(file: IO[bytes]) -> bytes:
-    """32 bytes that identify an open file's content: its SHA-256; of a large file by size and time of change."""
+    """32 bytes that identify an open file's content: its SHA-256; for a large file a hash of size and change time."""
     state = os.fstat(file.fileno())
     if state.st_size > MAX_SEALED_BYTES:
         return sha256(f"{state.st_size} {state.st_mtime_ns}".encode()).digest()
@@ -138,7 +140,7 @@ def _content_id(file: IO[bytes]) -> bytes:
 def _record_file() -> int:
     """The descriptor of the file of records, -1 where there is none.
 
-    A record has 96 bytes: the SHA-256 of the path, and the _content_id() of what was written there last and before.
+    A record has 96 bytes: the SHA-256 of the path, and the _content_id() of the last write and of the one before it.
     """
     with suppress(OSError, UserError):
         folder = ensure_cache() / "rayfold"
@@ -148,7 +150,7 @@ def _record_file() -> int:
 
 
 def _recorded(path: Path | str, content: bytes = b"") -> list[bytes]:
-    """The _content_id() of what was written to a path last and before, empty if unknown; makes `content` the last."""
+    """The _content_id() of the last two writes to a path, newest first, [] if unknown; adds `content` as the newest."""
     key, known = _key(path), list[bytes]()
     with _guard, suppress(OSError):
         place = int.from_bytes(key[:4], "big") % RECORDS * 96
@@ -246,7 +248,7 @@ def check_suffix(option: str, path: Path | str, *allowed: str) -> str:
 
 
 def check_output(path: Path | str, appends: bool = False) -> Path:
-    """The file, links followed, that a write to `path` makes or replaces; UserError where none can, or may, be made.
+    """The file, links followed, that a write to `path` makes or replaces; UserError if the write is not possible.
 
     Refused are folders, pipes, sockets and devices, which a file must not replace, and files that are read-only. A
     writer that `appends` replaces nothing and may write to character devices. With --untrusted, links out of their
@@ -267,7 +269,7 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
             if not stat.S_ISREG(state.st_mode) and not (appends and stat.S_ISCHR(state.st_mode)):
                 raise UserError(f"{path}: is {file_kind(state)}; an output file is wanted")
             touched = [target] if appends else [target, target.parent]
-            if not state.st_mode & 0o222:  # root may write it all the same
+            if not state.st_mode & 0o222:  # os.access() lets root write it
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if not all(os.access(one, os.W_OK) for one in touched):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -278,7 +280,7 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
 def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS, mode: int | None = None) -> Iterator[Path]:
     """Yields a temporary path whose file replaces `path` if the block ends without an error.
 
-    The file has the `mode`, by default the old one's or, without one, as the umask has it.
+    `mode` holds the permissions; by default they are copied from the replaced file, or 0o666 less the umask.
     An existing file stays intact until its replacement is complete and on the disk. Where the file system has O_TMPFILE
     (Linux) the temporary file has no name until then, so a killed process leaves none. UserError as check_output() and
     claimed() raise it; an OSError of the block is raised as UserError or DiskFullError.

@@ -29,8 +29,8 @@ MAX_LOGS = 50
 # Signals that end a program: all of them end a command as Ctrl-C does. Windows has neither SIGHUP nor SIGQUIT.
 STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")]
 
-STOP_SECONDS = 1.5  # after a signal until the parent kills a supervised command
-OBEY_SECONDS = 5.0  # after a signal until a window that has not ended is ended
+STOP_SECONDS = 1.5  # time between a signal and the SIGKILL that the parent sends to a supervised command
+OBEY_SECONDS = 5.0  # time that a window has to end after a signal before it is killed
 
 unfinished_work: set[object] = set()  # calls of drivers and compilers on other threads that nobody waits for any more
 

@@ -18,7 +18,7 @@ from renderer.system.trust import check_memory
 CHUNK_LINES = 1 << 16  # lines parsed together: their numbers take some MiB
 MAX_FAN = 1 << 10  # corners of a polygon that is triangulated as a fan
 MAX_CORNERS = 1 << 29  # corners of all polygons of a file
-TRIANGLE_BYTES = 512  # of a file's triangle while it is read and its BVH is built
+TRIANGLE_BYTES = 512  # memory that a triangle of a file takes at most while it is read and its BVH is built
 FACES = "its faces"  # the beginning of an error of check_polygons() about memory; mesh.py puts the path before it
 
 

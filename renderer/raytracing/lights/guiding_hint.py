@@ -12,7 +12,7 @@ from renderer.raytracing.lights.photons import emit_photons
 from renderer.raytracing.material_files import holds
 from renderer.raytracing.settings import Settings
 
-PHOTONS, MORE_PHOTONS = 25000, 100000  # numbers that the hint proposes: below MANY_SAMPLES, from it on
+PHOTONS, MORE_PHOTONS = 25000, 100000  # photons that the hint proposes for less than MANY_SAMPLES, and for more
 MANY_SAMPLES = 1000
 RAYS = 64  # test photons, traced on the host
 MIN_FRACTION = 0.75  # least fraction of the lights' power that hits glass first

@@ -143,7 +143,7 @@ def _own_light(content: Content, view: Camera) -> float:
 def vertices_of(*poses: gltf.Model) -> np.ndarray:
     """The vertices (n, 3) float32 of a model's triangles, in world space, and the ends of its points and lines.
 
-    Of several poses of one model, one after the other; what an alpha map shows of it is found once.
+    `poses` are several poses of one model; the triangles that alpha maps hide are found once for all of them.
     """
     vertices: list[np.ndarray] = []
     masks: dict[tuple[int, int], np.ndarray | None] = {}
@@ -165,7 +165,7 @@ def vertices_of(*poses: gltf.Model) -> np.ndarray:
 
 
 def _seen_points(model: gltf.Model, part: gltf.MeshPrimitive) -> np.ndarray | None:
-    """Which MASK_POINTS (triangles, k) of a primitive lie beside what an alpha map shows; None without such a map."""
+    """True (triangles, k) if the alpha map shows a texel near this one of MASK_POINTS; None without an alpha map."""
     material = model.materials[part.material] if part.material >= 0 else gltf.Material()
     slot = material.textures.get("base_color")
     uv = part.texcoords[slot.texcoord_set] if slot and slot.texcoord_set < len(part.texcoords) else None

@@ -124,7 +124,7 @@ def has_floor(corners: np.ndarray, step: int, low: np.ndarray, high: np.ndarray)
 
 
 def inside_view(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> Camera | None:
-    """Returns a camera inside of a closed room; None if the model is none. `corners` (n, 3, 3) are all its triangles.
+    """Returns a camera inside a model that is a closed room, else None. `corners` (n, 3, 3) are all its triangles.
 
     A room is closed if nearly all rays from its middle hit the front of a triangle first: the walls face inwards. Solid
     bodies show their backs there.
