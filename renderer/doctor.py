@@ -32,7 +32,7 @@ from renderer.system.install import GL, OPENCL, pip_install, system_install
 from renderer.system.process import log_internal_error
 from renderer.system.trial import Trial, run_trial
 
-TOTAL_SECONDS = 55.0
+TOTAL_SECONDS = 55.0  # time limit of all checks together
 
 OPTIONAL = {  # module: what needs it, and the package or extra that provides it
     "cuda": ("CUDA devices", "cuda"),

@@ -14,7 +14,7 @@ from renderer.gpu import Buffer, Device
 GROUP = 256
 MAX_LEVELS = 64  # largest depth of a BVH
 COLLAPSE_GROUP = 16  # threads of a group of bvh/collapse_bvh8.cu
-MAX_COLLAPSE_THREADS = 1 << 12
+MAX_COLLAPSE_THREADS = 1 << 12  # threads of a level's launch; each handles several nodes of a large level
 LINE = 16  # floats of a cache line of 64 bytes: BVH8 nodes take four lines
 ROOT_AND_EMPTY_LEAF = 10  # lines of the root and of the empty leaf that follows it
 

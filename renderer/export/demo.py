@@ -23,7 +23,7 @@ from renderer.system import arguments
 from renderer.system.outputs import own_outputs
 from renderer.system.progress import Progress
 
-SIZE = (1600, 900)
+SIZE = (1600, 900)  # width and height of the picture in pixels
 CAPTION = 26  # height in pixels of the line below a panel
 MESH_SECONDS = 1.5  # a GPU draws the mesh without grain meanwhile; two cores draw 3 samples
 BACKGROUND, INK = (9, 11, 15), (214, 220, 230)

@@ -22,7 +22,7 @@ from renderer.system.trust import Limits, refuse_links
 VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
 FRAME_PLACEHOLDER = re.compile(r"#+")
 MAX_FRAMES = 1_000_000
-MAX_NUMBER = 999_999_999
+MAX_NUMBER = 999_999_999  # largest number of a frame
 
 
 def frame_numbers(text: str) -> list[int]:

@@ -24,13 +24,13 @@ CODECS = {
 # AV1 in all of them: libx265 of PyAV's wheels writes past its memory at 48 x 32 pixels.
 _AV1 = ("libsvtav1", "yuv420p10le", {"crf": "20", "preset": "7"})
 CODECS_10_BITS = {".mp4": _AV1, ".mkv": _AV1, ".webm": _AV1}
-MIN_AV1_SIDE = 16
+MIN_AV1_SIDE = 16  # pixels; the encoder refuses smaller pictures
 FILM_SUFFIXES = tuple(CODECS_10_BITS)
 
 # Code points of ITU-T H.273.
 BT709 = 1  # primaries, transfer curve and matrix
 BT2020, BT2020_MATRIX, PQ = 9, 9, 16
-LIMITED_RANGE = 1
+LIMITED_RANGE = 1  # AVCOL_RANGE_MPEG: black is 16 and white 235 of 255
 
 
 def import_av() -> Any:

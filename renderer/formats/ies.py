@@ -16,7 +16,7 @@ from renderer.system.files import read_file
 
 MAX_FILE = 8 << 20  # bytes; a luminaire measured every degree has 0.5 MiB
 MAX_ANGLES = 1441  # quarters of a degree
-MAX_VALUES = 1 << 20
+MAX_VALUES = 1 << 20  # candela values of a file
 MAX_CANDELA = 1e9
 MIN_STEP = 1e-3  # degrees from an angle to the next
 TYPES = {1: "C", 2: "B", 3: "A"}

@@ -137,12 +137,12 @@ def _stored(path: Path, key: str, kind: bytes) -> bytes:
     return next((data[len(mark) :] for data in _chunks(path, kind) if data.startswith(mark)), b"")
 
 
-def read_samples(path: Path, max_pixels: int = MAX_OWN_PIXELS) -> np.ndarray:
-    """Reads the unconverted samples of a PNG: (height, width, 3 or 4) uint8 or uint16.
+def read_samples(path: Path) -> np.ndarray:
+    """Reads the unconverted samples of a PNG of at most MAX_OWN_PIXELS: (height, width, 3 or 4) uint8 or uint16.
 
     Pillow truncates 16-bit color to 8 bits, so 16-bit files are decoded here; only write_png()'s layout is supported.
     """
-    with _open_image(path, max_pixels) as picture:
+    with _open_image(path, MAX_OWN_PIXELS) as picture:
         if picture.format != "PNG":
             raise InputError(f"{path}: is a {picture.format} file; a PNG is wanted")
         width, height = picture.size

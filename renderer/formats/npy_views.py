@@ -13,7 +13,7 @@ from renderer.formats.archive import open_member, open_zip
 from renderer.formats.npy import NpyHeader, read_data, read_header
 from renderer.system.files import file_size, open_input
 
-MAX_FIELD_BYTES = 1 << 36
+MAX_FIELD_BYTES = 1 << 36  # limit of a uint8 field
 MAX_CONVERTED_BYTES = 1 << 32  # limit of a field that is not uint8 and is converted in memory
 MAX_MEMBERS = 16  # members of a .npz file that are read
 

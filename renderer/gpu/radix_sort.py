@@ -13,9 +13,9 @@ Launch = Callable[[Kernel, int, list[Any]], None]
 GROUP_SIZE = 256
 ONESWEEP_ITEMS = 24  # keys a thread; the fastest of 8 to 24, for keys and for pairs (1e8 elements, H200)
 ITEMS = 16  # keys a thread on GPUs without ballots; a CPU's work-item takes at least GROUP_SIZE * ITEMS keys
-ONESWEEP_MAX_KEYS = (1 << 30) - 1
+ONESWEEP_MAX_KEYS = (1 << 30) - 1  # two bits of a 32-bit counter are flags
 MAX_PASSES = 4  # passes of Onesweep: 32-bit keys in digits of 8 bits
-MAX_CPU_TILES = 64
+MAX_CPU_TILES = 64  # most work-items of a pass on a CPU
 KEY_CONSTANTS = {
     "int": {"SIGN": 0x80000000, "FLOATS": 0},
     "uint": {"SIGN": 0, "FLOATS": 0},

@@ -92,9 +92,9 @@ def tonemap(
     return _tonemap_kernel(frame, exposure, tone, encoding)
 
 
-def compile_tonemap_ahead(device: Device, tone: ToneMapping, encoding: Encoding = SRGB_8) -> None:
-    """Starts compiling the kernel of a later tonemap() in the background, if the device supports it."""
-    device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(tone, encoding))
+def compile_tonemap_ahead(device: Device, tone: ToneMapping) -> None:
+    """Starts compiling the kernel of a later tonemap() to SRGB_8 in the background, if the device supports it."""
+    device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(tone, SRGB_8))
 
 
 def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:

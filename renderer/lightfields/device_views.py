@@ -16,7 +16,7 @@ from renderer.lightfields.light_field import LightField
 GUARD_ROWS = 12  # rows of bytes before and after the views that a kernel may read, and ignore
 STAGING_BYTES = 64 << 20  # bytes that are uploaded at a time
 MEMORY_FRACTION = 0.7  # fraction of the device's memory that a light field may use
-GROUP_SIZE = 64
+GROUP_SIZE = 64  # threads of a group
 
 
 def row_pitch(field: LightField) -> int:

@@ -68,8 +68,7 @@ def _variable(color: str) -> str:
 
 def draw_plots(plots: Sequence[Plot], alt: str) -> str:
     """Draws plots one below the other into one <svg>; each has its own axes, because devices share no scale."""
-    heights = [_height(plot) for plot in plots]
-    figure, axes = new_figure(heights)
+    figure, axes = new_figure([_height(plot) for plot in plots])
     with matplotlib.rc_context(STYLE):
         for plot, area in zip(plots, axes, strict=True):
             draw_plot(area, plot)

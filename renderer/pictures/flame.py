@@ -106,9 +106,9 @@ def scene_of_entry(path: Path, entry: FileEntry) -> Scene:
     return Scene(Path(path), title, "flame", settings, Picture.tone, entry.keyframe.size, part=part)
 
 
-def scene_of_keyframe(key: KeyFrame, title: str = "flame") -> Scene:
-    """The Scene of a flame that is in no file."""
-    return Scene(Path(title), title, "flame", settings_from_keyframe(key), Picture.tone, key.size)
+def scene_of_keyframe(key: KeyFrame) -> Scene:
+    """The Scene of a flame that is in no file; it is called "flame"."""
+    return Scene(Path("flame"), "flame", "flame", settings_from_keyframe(key), Picture.tone, key.size)
 
 
 def _open_film(path: Path, entries: list[FileEntry]) -> Scene:

@@ -175,7 +175,7 @@ class _SeparableBlur:
         self._frame = device.buffer((height, width, 4))
 
     def __call__(self, sharp: Buffer) -> Buffer:
-        """The blurred frame of a sharp one."""
+        """Blurs a frame (height, width, 4) float32; the result is valid until the next call."""
         (across, down), size, kernels = self._sides, self._size, self.kernels
         count, where = size[0] * size[1], (np.float32(CONDUCTANCE_SCALE), *size)
         kernels["assemble_rows"](count, sharp, self.diameters, self.rows.matrix, across, *where, self.rows.kl)
@@ -196,7 +196,7 @@ class _FullBlur:
         self._frame = picture.device.buffer((size[1], size[0], 4))
 
     def __call__(self, sharp: Buffer) -> Buffer:
-        """The blurred frame of a sharp one."""
+        """Blurs a frame (height, width, 4) float32; the result is valid until the next call."""
         count = self._size[0] * self._size[1]
         self._kernels["load_full"](count, sharp, self._sides, self.lu.padded_n, *self._size)
         self.lu.solve_in_place(self._sides)

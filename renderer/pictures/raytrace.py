@@ -52,7 +52,8 @@ DARK = "nothing emits light, so the picture is black: set environment, sky, suns
 AOV_SAMPLES = 16  # samples that the albedo and normal layers average
 READABLE_SAMPLES = 4  # least samples of each frame of an animation
 MIN_CUT = 0.005  # least fraction of the light, cut by max_depth, that is reported
-# Pixels, paths and least paths of the estimate of that fraction.
+# That fraction is estimated from CUT_PATHS paths through a picture of at most CUT_PIXELS pixels; fewer than
+# MIN_CUT_PATHS paths are not worth an estimate.
 CUT_PIXELS, CUT_PATHS, MIN_CUT_PATHS = 1 << 16, 1 << 16, 1 << 10
 
 

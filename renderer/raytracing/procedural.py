@@ -210,8 +210,7 @@ def gears(level: int) -> np.ndarray:
     n = (k + 1) % 144  # the vertex after k on the rim
     # Fans about the centers, vertices 288 and 289, and two triangles for each side of the rim.
     corners = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
-    faces = np.concatenate([np.stack(face, 1) for face in corners])
-    return _copies(vertices, faces)
+    return _copies(vertices, np.concatenate([np.stack(face, 1) for face in corners]))
 
 
 def rings(level: int) -> np.ndarray:
@@ -275,9 +274,8 @@ def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndar
     rings_ = [center[:, None] + radius[:, None, None] * around for center, radius in ((base, wide), (apex, narrow))]
     vertices = np.concatenate(rings_, 1)
     k = np.arange(SIDES)
-    n = (k + 1) % SIDES
-    faces = np.concatenate([np.stack([k, n, n + SIDES], 1), np.stack([k, n + SIDES, k + SIDES], 1)])
-    return _copies(vertices, faces)
+    n = (k + 1) % SIDES  # the vertex after k on the ring
+    return _copies(vertices, np.concatenate([np.stack(v, 1) for v in ((k, n, n + SIDES), (k, n + SIDES, k + SIDES))]))
 
 
 GENERATORS: dict[str, Callable[[int], np.ndarray]] = {

@@ -33,10 +33,11 @@ IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  #
 NOT_FOR_WORKERS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGHUP", "SIGQUIT")]
 NO_LOGS = 60  # a level above all levels of logging: no message is shown
 CONNECT_SECONDS = 5  # until a scheduler must answer, or be back after its connection broke
-MAX_GREETING_BYTES = 1 << 16
+MAX_GREETING_BYTES = 1 << 16  # largest first message of a scheduler
 POLL_SECONDS = 1.0  # between two questions for heartbeats; a worker sends two a second
 SILENT_POLLS = 20  # without a heartbeat of a worker, until its tasks go to others
 LOST_POLLS = 45  # without any worker, or without an answer of the scheduler, until the work ends
+# Time limits for closing a client, a farm on this machine, and either one after Ctrl-C.
 CLOSE_SECONDS, LOCAL_CLOSE_SECONDS, INTERRUPTED_CLOSE_SECONDS = 1.0, 10.0, 0.3
 MAX_LOCAL = 999
 KEPT = "what was complete is kept, and the same command resumes"

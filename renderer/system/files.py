@@ -183,10 +183,10 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError(_too_much(error)) from error
 
 
-def read_json_lines(path: Path | str, max_bytes: int = MAX_LINES_BYTES) -> list[Json]:
-    """Returns the JSON objects of a file with one on each line; skips lines that are no JSON, as killed runs leave."""
+def read_json_lines(path: Path | str) -> list[Json]:
+    """Returns the JSON objects of a file with one on each line; skips other lines, which killed runs may leave."""
     rows = []
-    for line in read_text(path, max_bytes).split("\n"):
+    for line in read_text(path, MAX_LINES_BYTES).split("\n"):
         with suppress(ValueError):
             rows.append(parse_json(line))
     return [row for row in rows if isinstance(row, dict)]

@@ -24,8 +24,8 @@ from renderer.paths import PACKAGE, ensure_cache
 from renderer.plain import printable
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130
-MAX_LOGS = 50
+INTERRUPTED = 130  # exit code after Ctrl-C: 128 + SIGINT
+MAX_LOGS = 50  # files that the folder of error logs keeps
 # Signals that end a program: all of them end a command as Ctrl-C does. Windows has neither SIGHUP nor SIGQUIT.
 STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")]
 

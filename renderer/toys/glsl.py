@@ -24,7 +24,7 @@ FITTING = {"float": (0x1406, 0x140A), "int": (0x1404, 0x1405, 0x1406, 0x8B56), "
            "vec2": (0x8B50,), "vec3": (0x8B50, 0x8B51), "vec4": (0x8B50, 0x8B51, 0x8B52),
            "sampler2D": (0x8B5E, 0x8B5F, 0x8B60)}  # fmt: skip
 FILE_LINES = 1_000_000  # tab k has the lines from k x FILE_LINES: Mesa ignores the file's number in #line
-MAX_ERRORS = 5
+MAX_ERRORS = 5  # errors of a shader that are shown
 # A cube map's direction given to a flat texture, in the words of Mesa and of NVIDIA.
 FLAT_TEXTURE_OF_DIRECTION = re.compile(r'\(sampler2D, vec3|cast from "vec3" to "vec2"')
 

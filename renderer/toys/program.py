@@ -206,8 +206,7 @@ def split_tabs(text: str, path: Path) -> dict[str, Tab]:
         name = IMAGE if _has_main_image(first) and IMAGE not in {head for _, head in heads} else COMMON
         found[name] = Tab(name, first, path)
     for (start, name), end in zip(heads, [*(number for number, _ in heads[1:]), len(lines)], strict=True):
-        body = "\n".join(lines[start:end])
-        found[name] = Tab(name, body, path, start + 1)
+        found[name] = Tab(name, "\n".join(lines[start:end]), path, start + 1)
     drawn = [tab for name, tab in found.items() if name in (*BUFFERS, IMAGE)]
     is_split = len(heads) == len({name for _, name in heads}) and all(_has_main_image(tab.text) for tab in drawn)
     return found if drawn and is_split else {IMAGE: Tab(IMAGE, text, path)}

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 GROUP = 16  # elements whose deltas share a header entry
-BLOCK_BYTES, BLOCK_ELEMENTS = 8192, 256
+BLOCK_BYTES, BLOCK_ELEMENTS = 8192, 256  # limits of a block of vertices, by the extension's specification
 BITS = {0: (0, 2, 4, 8)}, {0: (0, 1, 2, 4), 1: (1, 2, 4, 8)}  # bits a delta: [version][control bits][header bits]
 ZERO, LITERAL = 2, 3  # control bits of version 1: all deltas of a column are 0; its deltas are stored as plain bytes
 TAIL_BYTES = 32, 24  # smallest tail, by version
@@ -18,7 +18,7 @@ STRIDES: dict[str, tuple[int, ...]] = {  # allowed bytes an element, by filter
     "NONE": tuple(range(4, 257, 4)), "OCTAHEDRAL": (4, 8), "QUATERNION": (8,),
     "EXPONENTIAL": tuple(range(4, 257, 4)), "COLOR": (4, 8),
 }  # fmt: skip
-INDEX_TABLE_BYTES, SEQUENCE_TAIL_BYTES = 16, 4
+INDEX_TABLE_BYTES, SEQUENCE_TAIL_BYTES = 16, 4  # bytes at the end of triangles and of index sequences
 MAX_VARINT_BYTES = 5
 # For each byte: how many of its deltas of 1, 2 or 4 bits are the sentinel (all ones), which stands for an extra byte.
 _BIT_COUNT = np.array([bin(i).count("1") for i in range(256)])

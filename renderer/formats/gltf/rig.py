@@ -12,7 +12,7 @@ from renderer.formats.gltf.skins import morphed, skinned
 
 HIDDEN_DETERMINANT = 1e-30  # a node below this is hidden: authors hide nodes by a scale of 0
 HIDDEN_SCALE = 1e-9
-MAX_POSITION = 1e18
+MAX_POSITION = 1e18  # largest coordinate: its square is a finite float32
 Vector = tuple[float, ...] | np.ndarray
 Component = float | np.ndarray
 Values = dict[int, dict[str, np.ndarray]]  # animated values at one time, by Node.number and Channel.path

@@ -89,7 +89,7 @@ def text_lines(data: bytes) -> list[bytes]:
     return [line.strip() for line in data.splitlines()]
 
 
-def parse_numbers(lines: Sequence[bytes], kind: str = "f8") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def parse_numbers(lines: Sequence[bytes]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Parses lines chunk by chunk: yields the numbers (n,) of a chunk and the count (lines,) of numbers on each line.
 
     Raises MeshError that quotes the first word that is not a number.
@@ -98,7 +98,7 @@ def parse_numbers(lines: Sequence[bytes], kind: str = "f8") -> Iterator[tuple[np
         chunk = lines[first : first + CHUNK_LINES]
         blob = b"\n".join(chunk)
         counts = token_counts(blob, len(chunk))
-        values = numbers_in(blob, kind)
+        values = numbers_in(blob, "f8")
         if len(values) != counts.sum():
             raise MeshError(_wrong_number(chunk))
         yield values, counts

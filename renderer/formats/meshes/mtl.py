@@ -30,7 +30,7 @@ from renderer.system.trust import named_file
 MAX_LIBRARY_BYTES = 64 << 20
 MAX_LIBRARIES = 64
 MAX_MATERIALS = 1 << 14
-MAX_TOTAL_PIXELS = 1 << 27
+MAX_TOTAL_PIXELS = 1 << 27  # pixels of all maps of a mesh together
 BUMP_HEIGHT = 0.01  # height of white above black at -bm 1, in picture widths: the format gives no unit
 GLASS = (4, 6, 7, 9)  # values of illum that make glass
 NUMBERS = ("Ns", "Ni", "d", "Tr", "Pr", "Pm", "Ps", "Pc", "Pcr", "aniso", "anisor", "illum")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 FRAME_SIZE, REGISTER_COUNT = 0x11, 0x2F  # EIATTR_FRAME_SIZE, EIATTR_REGCOUNT
 SIZED_VALUE = 4  # format of an attribute whose value follows its size
 SYMBOL_TABLE = 2  # section type SHT_SYMTAB
-SYMBOL_BYTES = 24
+SYMBOL_BYTES = 24  # bytes of an Elf64_Sym
 
 
 class KernelResources(NamedTuple):

@@ -18,7 +18,7 @@ from renderer.records import dataclass
 from renderer.scene.schema import setting
 
 Tile = Literal[4, 8, 16]
-MAX_SIDE = 4096
+MAX_SIDE = 4096  # rows and columns of the matrices
 
 
 @dataclass(frozen=True)

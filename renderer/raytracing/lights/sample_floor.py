@@ -12,8 +12,8 @@ from renderer.raytracing.film import BLOCK, MIN_SAMPLES
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.material_files import holds
 
-FOUND = 64  # paths of a block that shall have found a caustic
-MAX_FLOOR = 1024
+FOUND = 64  # expected number of paths of a block of pixels that find a caustic: enough to judge its noise
+MAX_FLOOR = 1024  # samples per pixel
 SMOOTH = 0.2  # largest roughness of a surface that throws caustics
 
 

@@ -30,12 +30,13 @@ FILL = 0.25  # strength of the studio beside a file's lights, as a fraction of t
 STUDIO_EV = 0.1  # exposure of a model that only the studio lights
 WHITE = 0.83  # radiance, times exposure, of a white surface that has the metered irradiance
 MAX_STRENGTH = 1e6  # the greatest strength of an environment
-# Points of a triangle at which an alpha map is read: a grid of MASK_STEPS steps along each edge; which are neighbors.
+# An alpha map is read at the points of a grid of each triangle, MASK_STEPS steps along an edge. MASK_GRID holds their
+# barycentric coordinates in units of 1 / MASK_STEPS.
 MASK_STEPS = 16
 MASK_GRID = np.array([(i, j, MASK_STEPS - i - j) for i in range(MASK_STEPS + 1) for j in range(MASK_STEPS + 1 - i)])
 MASK_POINTS = MASK_GRID / MASK_STEPS  # (k, 3) barycentric coordinates in a triangle
 MASK_NEIGHBORS = (np.abs(MASK_GRID[:, None] - MASK_GRID).max(-1) <= 1).astype("f4")  # (k, k)
-# Points of a primitive at which alpha is read; least alpha of a visible blended texel.
+# Most points of a primitive at which alpha is read; smallest alpha of a texel that counts as visible when blended.
 MAX_MASK_POINTS, MIN_ALPHA = 1 << 21, 0.02
 # In a file without lamps, emissive triangles count as lights if white surfaces in their light reach this radiance;
 # dimmer triangles are decoration.
