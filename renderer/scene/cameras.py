@@ -185,11 +185,6 @@ class View2D(PlaneView):
         moved = self.moved(px * (1 - factor), py * (1 - factor))
         return replace(moved, height=min(max(self.height * factor, 1e-30), 1e30))
 
-    def pixel_vectors(self, pixels: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Returns the vectors in the plane of one pixel to the right and one pixel down, in a picture `pixels` high."""
-        (a, b), (c, d) = self.turned(1 / pixels, 0.0), self.turned(0.0, -1 / pixels)
-        return (self.height * a, self.height * b), (self.height * c, self.height * d)
-
     def moved(self, x: float, y: float) -> Self:
         """The view moved by (x, y) in heights of the picture."""
         return replace(self, center=(self.center[0] + self.height * x, self.center[1] + self.height * y))

@@ -38,8 +38,8 @@ LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
 WAIT_SECONDS = 2.0  # time that a writer waits for another process which writes the same file
 PROBE_BYTES = 1 << 20  # bytes that _check_room() writes to get the error of a full disk
 RECORDS = 1 << 15  # slots for records of written outputs; outputs that hash to one slot replace each other
-# Bytes at both ends of a file that are searched for a mark, and the largest text whose seal is checked. Larger files are
-# identified by size and time of change.
+# Bytes at both ends of a file that are searched for a mark, and the largest text whose seal is checked. Larger files
+# are identified by size and time of change.
 HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
 # The marks of files that this program wrote, in the first HEAD_BYTES and last TAIL_BYTES: PNG, EXR, .npy (NumPy writes
 # fewer spaces), .npz, .gif, .mp4, .mkv, .webm and the badge for shields.io. A .csv table has no place for a mark.

@@ -31,7 +31,6 @@
 #define GATHER_WORDS(from, at) JOIN(GATHER_WORDS, LANES)(from, at)
 #define GATHER_FLOATS1(from, at) (from)[at]
 #define GATHER_FLOATS(from, at) JOIN(GATHER_FLOATS, LANES)(from, at)
-#define ALL_LANES ((mask)(-1))
 #define ANY_LANE1(m) (m)
 #define ANY_LANE4(m) any(m)
 #define ANY_LANE8(m) (movemask8(m) != 0)
