@@ -214,7 +214,8 @@ def test_a_limit_of_file_sizes_is_told_as_a_full_disk(tmp_path):
         command = f"ulimit -f 2048; exec {sys.executable} main.py {words} --force"
         answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert answer.returncode == 3, answer
-        assert answer.stderr == f"rayfold: {tmp_path}/x.npy: cannot be written: {os.strerror(errno.EFBIG)}\n"
+        said = [line for line in answer.stderr.splitlines() if "kernels may compile first" not in line]  # after 2 s
+        assert said == [f"rayfold: {tmp_path}/x.npy: cannot be written: {os.strerror(errno.EFBIG)}"]
         assert (tmp_path / "x.npy").read_text() == "old"
         assert sorted(os.listdir(tmp_path)) == ["band.npz", "p.cb", "rhs.npy", "x.npy"]
     command = f"ulimit -f 8; exec {sys.executable} main.py run {tmp_path}/p.cb --target numpy"

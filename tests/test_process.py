@@ -14,6 +14,7 @@ import pytest
 from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
 from renderer.system.process import STOP_SIGNALS, StopFlag
+from tests.children import python_path
 
 BROKEN = "import sys, renderer.doctor as d; d.command = lambda args: {}['no such key']; " + (
     "from renderer.cli import main; sys.exit(main(['doctor']))"
@@ -246,6 +247,6 @@ def test_no_signal_is_handled_while_pyopencl_is_imported(tmp_path):
     """Of 120 imports with a SIGINT at a random time 3 ended by abort(), in C++ that called Python."""
     (tmp_path / "pyopencl.py").write_text(FAKE_LIBRARY)
     code = "from renderer.system import process\nwith process.stop_signals():\n    import renderer.gpu.opencl.memory"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), python_path()])}
     answer = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert answer.stdout == "whole\n" and answer.stderr.endswith("KeyboardInterrupt\n")

@@ -10,6 +10,7 @@ import pytest
 
 from renderer.gpu import list_devices
 from renderer.paths import ROOT
+from tests.children import python_path
 
 OURS = {"greenlet", "moderngl", "numpy", "pyopencl"}  # greenlet and moderngl together take 2 ms
 OF_PYOPENCL = {"attr", "attrs", "mako", "markupsafe", "platformdirs", "pytools", "siphash24", "typing_extensions"}
@@ -95,7 +96,6 @@ runpy.run_module("rayfold", run_name="__main__", alter_sys=True)  # as `python -
 
 
 def test_rayfold_and_renderer_are_one_family_of_modules(tmp_path):
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words, variables = [sys.executable, "-c", ONE_FAMILY], os.environ | {"PYTHONPATH": paths}
+    words, variables = [sys.executable, "-c", ONE_FAMILY], os.environ | {"PYTHONPATH": python_path()}
     done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout.startswith("rayfold "), done.stderr

@@ -239,10 +239,15 @@ class ExpressionEmitter(FunctionTable):
             self.has_doubles |= "double" in types
         return self.inputs[function]
 
-    def range_argument(self, source: KernelInput, dimension: int, kind: str = "n") -> str:
-        """The name of the argument with the size of an array's dimension, or with its first index (`kind` "o")."""
+    def size_name(self, source: KernelInput, dimension: int) -> str:
+        """The name of the argument with the size of an array's dimension."""
         range_ = self.stored_ranges(source.function)[dimension]
-        return self.argument((source.name, kind, dimension), "int", range_.size if kind == "n" else range_.low, kind)
+        return self.argument((source.name, "n", dimension), "int", range_.size, "n")
+
+    def first_index(self, source: KernelInput, dimension: int) -> str:
+        """The first index of an array's dimension: an argument's name here, a literal in GLSL."""
+        range_ = self.stored_ranges(source.function)[dimension]
+        return self.argument((source.name, "low", dimension), "int", range_.low, "o")
 
     def access(self, node: ir.Node) -> EmittedValue:
         """Emit loads of an array's components at indices."""
@@ -257,19 +262,19 @@ class ExpressionEmitter(FunctionTable):
             if index.type == "uint":
                 position = self.dialect.cast("int", position)
             if ranges[dimension].low != 0:
-                position = f"({position} - {self.range_argument(source, dimension, 'o')})"
+                position = f"({position} - {self.first_index(source, dimension)})"
             poisons.append(value.poison)
             if not affine.is_proven_in_bounds(index, ranges[dimension]):
-                size = self.range_argument(source, dimension)
+                size = self.size_name(source, dimension)
                 position = self.clamped_index(position, size, border, node, poisons, zero)
             positions.append(position)
         # `row`: the text of the linear index of all dimensions but the last, by Horner's rule.
         row, is_long = "0", index_type(math.prod(r.size for r in ranges)) == "long"
         for dimension, position in enumerate(positions[:-1]):
             first = self.dialect.cast("long", position) if is_long else position
-            row = f"({row} * {self.range_argument(source, dimension)} + {position})" if dimension else first
+            row = f"({row} * {self.size_name(source, dimension)} + {position})" if dimension else first
         last = positions[-1] if positions else "0"
-        size = self.range_argument(source, len(positions) - 1) if len(positions) > 1 else "1"
+        size = self.size_name(source, len(positions) - 1) if len(positions) > 1 else "1"
         names = []
         for component, type_ in enumerate(source.types):
             text = self.load(source, component, type_, row, last, size)

@@ -11,7 +11,7 @@ from renderer import cdollar
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.gradients.reverse import ReverseMode
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl.target import GlslTarget
+from renderer.cdollar.targets.glsl.target import GlslEmitter, GlslTarget
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from tests.cdollar.evaluate import error_of, value_of
 
@@ -116,6 +116,16 @@ def test_gradients_have_the_same_strict_bits_in_glsl(gl, losses):
     if gl.version < 400:
         pytest.skip("this driver has no `precise` (GLSL 4.00), without which it may contract a * b + c")
     assert_the_same_bits(partial(GlslTarget, gl=gl), ("scan", "sort"), losses)  # GLSL has neither
+
+
+def test_a_first_index_is_a_literal_in_glsl(gl, rng, monkeypatch):
+    """texelFetch() at `i + 1 - uniform` returns 0 in a driver of NVIDIA: the gradient was 0 there."""
+    seen, first_index = [], GlslEmitter.first_index
+    monkeypatch.setattr(GlslEmitter, "first_index", lambda *words: seen.append(first_index(*words)) or seen[-1])
+    text = "float loss(float[,] a) { var y(i : 0..4, j : 0..3) = a(i / 2, j + 1) * i; return sum(y * y); } "
+    text += "float[,] main(float[,] a) => grad(loss)(a);"
+    value_of(text, partial(GlslTarget, gl=gl), a=rng.normal(size=(3, 6)).astype("f4"))
+    assert seen == ["1"] * len(seen) and seen
 
 
 # Programs of scenes/: their main, and a number of what it returns; each argument that is not an integer is a parameter.
