@@ -62,7 +62,7 @@ def _only_column(names: list[str], column: str | None) -> str:
 def parquet_total(
     devices: list[Device], path: Path, column: str | None, by: str | None = None
 ) -> tuple[Any, dict[str, Any]]:
-    """batches_total() of one column of a Parquet file, or grouped_sums(), and {"count": rows, "dtype": its type}.
+    """batches_total() of one column of a Parquet file, or grouped_sums(); its "count" of numbers and "dtype".
 
     InputError for a file that is none.
     """
@@ -75,15 +75,18 @@ def parquet_total(
             for name in names:
                 _check_column(schema, name)
             with Progress(rows, f"rows of {path.name}") as progress:
+                count = 0  # of numbers: nulls are left out
 
                 def batches() -> Iterator[Any]:
+                    nonlocal count
                     for batch in file.iter_batches(columns=names):
                         yield batch
+                        count += len(batch) - batch.column(column).null_count
                         progress.advance(len(batch))
 
                 reader = arrow.RecordBatchReader.from_batches(arrow.schema(map(schema.field, names)), batches())
                 total = batches_total(devices, reader, column) if by is None else grouped_sums(reader, column, by)
-            return total, {"count": rows, "dtype": str(schema.field(column).type)}
+            return total, {"count": count, "dtype": str(schema.field(column).type)}
     except (InputError, arrow.ArrowException) as error:
         known = str(error).startswith(f"{path}: ")
         raise InputError(f"{error}" if known else f"{path}: {error}") from error
