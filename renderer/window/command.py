@@ -36,7 +36,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="begin with an empty scene, to be edited by hand")
     parser.add_argument(
         "--restore", type=session_number, nargs="?", const=1, metavar="N|list",
-        help="restore the panels of the last session, of the Nth last, or list those that are kept",
+        help="restore the panels of the last session, but of a crash with edits first; the Nth that `list` shows",
     )  # fmt: skip
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
@@ -152,13 +152,12 @@ def run_serve(args: argparse.Namespace) -> int:
 def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", restores: bool = False) -> "AppState":
     """The state of a window that saves its session to the user's file.
 
-    Shows a message if the last session crashed, unless the window `restores` one already.
+    Shows a card about a crash with edits or a crash of the last window, unless the window `restores` a session already.
     """
     from renderer.window.state.app_state import AppState
-    from renderer.window.state.session import claim_session, default_path, kept_sessions
+    from renderer.window.state.session import answer, claim_session, default_path, kept_sessions
 
     base = default_path()
-    crashed = not all(kept.clean for kept in kept_sessions(base)[:1])
     path = claim_session(base)
     app = AppState(session, gpu, path)
     app.device = device
@@ -166,8 +165,9 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", res
     app.overlays.tour_step = None if app.overlays.tour_marker.exists() else 0
     if path is None:
         app.show_message(f"no session is saved: {base.parent} cannot be written")
-    elif crashed and not restores:
-        app.overlays.recovered = next((kept for kept in kept_sessions(base) if not kept.clean), None)
+    elif not restores:
+        app.overlays.recovered = next((kept for kept in kept_sessions(base)[:1] if kept.is_offered), None)
+    answer(base, session.origin)
     return app
 
 

@@ -17,12 +17,21 @@ from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.window.app import menus
-from renderer.window.command import list_sessions, requested_session, session_number
+from renderer.window.command import list_sessions, open_app, requested_session, session_number
 from renderer.window.document import creation
-from renderer.window.state import app_state, edit_actions, main_loop, open_files, panel_actions, session
+from renderer.window.state import (
+    app_state,
+    edit_actions,
+    main_loop,
+    open_files,
+    panel_actions,
+    save_files,
+    session,
+    unsaved,
+)
 from renderer.window.state.session import nth_session, restore, rotate_session, save
 from tests.lightfields.synthetic_planes import layered_views
-from tests.window.headless import center, drag, finish, frames, press, window
+from tests.window.headless import center, context_with, drag, finish, frames, press, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 from tests.window.monkey import noop_device
 
@@ -256,10 +265,10 @@ def test_ten_sessions_of_each_kind_are_kept(state, scene_files):
     for number in range(1, 26):
         close_window(replace(scene, title=f"look {number}"), edited=False)
     looks, works = [f"look {n}" for n in range(25, 14, -1)], [f"work {n}" for n in range(12, 2, -1)]
-    assert kept_titles(state) == [*looks, *works, "crashed"], "the last session and ten before it"
-    assert requested_session([], 1).scenes[0].title == "look 25"
-    assert requested_session([], 12).scenes[0].title == "work 12"
-    assert requested_session([], 22).scenes[0].title == "crashed"
+    assert kept_titles(state) == ["crashed", *looks, *works], "the crash, the last session and ten before it"
+    assert requested_session([], 1).scenes[0].title == "crashed"
+    assert requested_session([], 2).scenes[0].title == "look 25"
+    assert requested_session([], 13).scenes[0].title == "work 12"
     for number in range(12):
         close_window(replace(scene, title=f"crash {number}"), clean=False)
     assert "crashed" not in kept_titles(state) and "work 12" in kept_titles(state)
@@ -365,6 +374,54 @@ def test_a_restored_session_stays_edited_and_replaces_its_original(state, gl, tm
     assert (again.titles, again.edits, kept.titles) == (("built again",), 1, ("built",))
     restored_window(state, gl, clean=False)  # a crash keeps both
     assert [each.edits for each in session.kept_sessions(state)] == [1, 1, 0]
+
+
+def test_a_restored_flame_is_unsaved_until_it_is_in_its_batch_again(state, gl, tmp_path):
+    """Its file is no text with which the scene is compared: it was saved work, and quitting asked nothing."""
+    pack, gpu = tmp_path / "pack.flame", SimpleNamespace(device=noop_device())
+    flames = (ROOT / "scenes" / "anemone.flame").read_text() * 2
+    pack.write_text(f"<pack><!-- mine -->{flames}</pack>")
+    scene = load(pack, flame="1")
+    with window([scene], gpu, gl, (400, 300), session_path=session.claim_session(state)) as screen:
+        panel = screen.app.panel
+        screen.app.record()
+        panel.show(replace(scene, settings=replace(scene.settings, gamma=2.5)))
+        screen.app.record()
+        screen.app.save()
+        screen.app._session_path = None  # it is killed
+    while session._locks:
+        session._locks.pop().close()
+    with window([], gpu, gl, (400, 300), session=requested_session([], 1)) as screen:
+        app, panel = screen.app, screen.app.panel
+        assert panel.has_unsaved_work and (app.session().edited, app.session().edits) == (True, 1)
+        unsaved.quit(app)
+        assert "has changes that are not saved" in app.overlays.question.text(app.panels.title)
+        unsaved.answer(app, "save", save_files.save_scene)
+        assert unsaved.poll(app) is None and app.loop.quit_requested and not panel.has_unsaved_work
+    assert [load(pack, flame=n).settings.gamma for n in "01"] == [scene.settings.gamma, 2.5]
+    assert "mine" in pack.read_text()
+
+
+def test_a_crash_with_edits_comes_first_until_it_is_answered(state, gl, scene_files):
+    scene, context = load(scene_files[0]), context_with(gl, None)
+    close_window(replace(scene, title="work"), clean=False)
+    close_window(replace(scene, title="newer work"), clean=False)
+    for number in range(12):
+        close_window(replace(scene, title=f"look {number}"), edited=False, clean=False)
+
+    def offered(restored=None):
+        found = requested_session([] if restored else [str(scene_files[0])], restored)
+        app = open_app(found, context, restores=bool(restored))
+        while session._locks:
+            session._locks.pop().close()
+        return app.overlays.recovered and app.overlays.recovered.titles[0], found.scenes[0].title
+
+    assert kept_titles(state)[:3] == ["newer work", "work", "look 11"]
+    assert [offered()[0], offered()[0]] == ["newer work"] * 2, "no answer"
+    assert offered(1) == (None, "newer work") and offered()[0] == "work"
+    session.answer(state, session.file_stamp(session.kept_sessions(state)[0].path))
+    assert offered()[0] == "look 11" and offered(1) == (None, "look 11") and offered()[0] is None
+    assert {"work", "newer work"} < set(kept_titles(state))
 
 
 def test_entries_of_a_list_differ(state, scene_files):

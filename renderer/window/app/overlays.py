@@ -11,7 +11,7 @@ from typing import get_args
 
 from renderer.paths import ASSETS
 from renderer.plain import printable
-from renderer.system.files import read_toml
+from renderer.system.files import file_stamp, read_toml
 from renderer.window.app import palette
 from renderer.window.app.code_view import CodeView
 from renderer.window.app.export_dialog import ExportDialog
@@ -20,7 +20,7 @@ from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import items
 from renderer.window.panels.panel_view import BAR_HEIGHT
-from renderer.window.state import AppState, edit_actions, save_files, unsaved
+from renderer.window.state import AppState, edit_actions, save_files, session, unsaved
 
 PALETTE_ROWS, PALETTE_WIDTH = 12, 640  # the width at scale 1
 SPAN_ALL_COLUMNS = imgui.SelectableFlags_.span_all_columns
@@ -117,6 +117,8 @@ class Overlays:
         imgui.end()
         if is_opened or is_closed:
             self.app.overlays.recovered = None
+        if is_closed:
+            session.answer(self.app.session_base, file_stamp(kept.path))
         if is_opened:
             unsaved.restore(self.app, kept.path)
 

@@ -34,6 +34,7 @@ class SceneFile:
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
         self.saved = base
         self.stamp = file_stamp(original.path)
+        self.is_behind = False  # `original` is from a session, with work that neither the file nor `base` tells
 
 
 def _with(shown: Scene, names: tuple[str, ...], before: Scene) -> Scene:
@@ -76,7 +77,9 @@ class PanelScene:
     def is_changed(self) -> bool:
         """True if there are unsaved changes."""
         if self.base is None or self.file.saved is None or self.base.text != self.file.saved.text:
-            return self.base is not None or _with(self.scene, INPUT, self.original) != self.original
+            return (
+                self.base is not None or self.file.is_behind or _with(self.scene, INPUT, self.original) != self.original
+            )
         written = self.base.scene
         shown = _with(self.scene, INPUT, written)
         return any(getattr(shown, k) != getattr(written, k) for k in ("settings", "tone", "animation", "title", "size"))
@@ -88,7 +91,7 @@ class PanelScene:
         VIEWING and the tone count only where the user's own scene file can hold them.
         """
         path = self.original.path
-        if not self.is_changed or path.suffix == ".toml" and not is_bundled(path):
+        if not self.is_changed or self.file.is_behind or path.suffix == ".toml" and not is_bundled(path):
             return self.is_changed
         return self.holds_work(self.scene)
 

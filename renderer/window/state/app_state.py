@@ -118,8 +118,10 @@ class AppState:
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
-        for panel, is_paused, stamp, error in zip_longest(panels, session.paused, session.stamps, session.errors):
+        facts = zip_longest(panels, session.paused, session.stamps, session.errors, session.unsaved)
+        for panel, is_paused, stamp, error, is_unsaved in facts:
             panel.paused |= bool(is_paused)
+            panel.file.is_behind = bool(is_unsaved) and not panel.has_unsaved_work
             panel.error, panel.is_open = error or "", bool(error)
             panel.file.stamp = stamp or panel.file.stamp
         return panels
@@ -188,11 +190,11 @@ class AppState:
         """
         panels, opened = self.panels, self._opened_session
         scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
-        edited = (opened.edited or scenes != opened.scenes) and any(panel.has_unsaved_work for panel in panels)
+        paused, stamps, unsaved = zip(*((p.paused, p.file.stamp, p.has_unsaved_work) for p in panels), strict=True)
+        edited = (opened.edited or scenes != opened.scenes) and any(unsaved)
         edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
-        paused, stamps = zip(*((panel.paused, panel.file.stamp) for panel in panels), strict=True)
         shown = panels.active, panels.columns, panels.maximized.is_on
-        return Session(scenes, *shown, clean, panels.layout, bases, edited, edits, paused, stamps=stamps)
+        return Session(scenes, *shown, clean, panels.layout, bases, edited, edits, paused, None, stamps, unsaved)
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
@@ -208,7 +210,7 @@ class AppState:
                 session_files.save(session, self._session_path)
                 self._saved_session, self._save_failure = session, ""
             if clean and session.scenes == self._opened_session.scenes:
-                session_files.forget(self.session_base, self._opened_session.origin)
+                session_files.answer(self.session_base, self._opened_session.origin, removes=True)
 
     def _report_unsaved(self, error: Exception, text: str) -> None:
         if text != self._save_failure:
@@ -226,6 +228,7 @@ class AppState:
             session = session_files.restore(path) if path else session_files.restore_nth(self.session_base)
             self.replace_panels(session)
             self._opened_session, self._steps_before = session, self._undo_stack.steps
+            session_files.answer(self.session_base, session.origin)
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""

@@ -66,6 +66,7 @@ def duplicate_panel(app: AppState) -> None:
     app.add_panels([replace(source.scene, path=file)], [source.base])
     if app.panel is not source:
         app.panel.file.saved, app.panel.file.original = source.file.saved, replace(source.original, path=file)
+        app.panel.file.is_behind = source.file.is_behind
         app.panel.paused, app.panel.scene_time = source.paused, source.scene_time
         app.panel.in_step_with = None if source.paused else source
 

@@ -148,7 +148,7 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
     app.file_watcher.accept(path)
     app.record_change()
     old_title = panel.scene.title
-    panel.base = panel.file.saved = text
+    panel.base, panel.file.saved, panel.file.is_behind = text, text, False
     panel.file.path, panel.file.original, panel.file.stamp = path if text else None, scene, file_stamp(path)
     panel.show(scene)
     app.record_name(panel, path, old_title, scene.title)

@@ -4,7 +4,8 @@ A session file is written beside the old one and renamed, so that a crash leaves
 locks its session file; the system releases the lock when the process ends, after a crash too. The next window that
 takes the file keeps its session under another name, session.TIME.json. The newest ten kept sessions of each kind stay:
 with and without edits, closed and crashed. So a session without edits never displaces one with edits, nor does a closed
-window displace the session of a crash.
+window displace the session of a crash. An edited session of a crash comes first until it was restored, or its card
+declined: answer() then renames it to session.TIME.answered.json.
 """
 
 import json
@@ -35,6 +36,7 @@ KEPT = 10  # kept sessions of each kind: with or without edits, closed or crashe
 MAX_PANELS = 16  # in one window
 MAX_EDITS = 1 << 31
 MAX_RECENT, MAX_RECENT_BYTES, MAX_NAME = 12, 1 << 18, 4096  # recent files, bytes of their list, characters of a path
+ANSWERED = ".answered.json"  # the end of the name of a crash's session, once the user was asked about it
 MAX_WINDOWS = 64  # running windows that have a session file
 
 Stamp = tuple[int, int]  # file_stamp(), by which a file is known under all of its names
@@ -60,8 +62,9 @@ class Session:
     edits: int = 0
     paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
-    errors: tuple[str, ...] = field(default=(), compare=False)  # of inputs that cannot be read, shown in their panels
     stamps: tuple[Stamp | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
+    unsaved: tuple[bool, ...] = ()  # whether each panel's scene has work that its file has not
+    errors: tuple[str, ...] = field(default=(), compare=False)  # of inputs that cannot be read, shown in their panels
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class KeptSession:
     edited: bool = False
     clean: bool = True
     edits: int = 0
+
+    @property
+    def is_offered(self) -> bool:
+        """True for the session of a crash that the user was not asked about, or gave no answer."""
+        return not self.clean and not self.path.name.endswith(ANSWERED)
 
     def describe(self) -> str:
         """Its time, its titles and what is particular about it: "2026-11-24 11:02:31  julia, fern  (2 edits)"."""
@@ -96,17 +104,20 @@ def default_path() -> Path:
 
 
 def kept_sessions(base: Path) -> list[KeptSession]:
-    """The sessions that no running window holds, the newest first. `base` is the file of the first window."""
+    """The sessions that no running window holds: edited ones that are offered, then others, each the newest first.
+
+    `base` is the file of the first window.
+    """
     free = _kept_files(base)
     for path in _session_paths(base):
         if path.exists() and (lock := _try_lock(path)):
             lock.close()
             free.append(path)
-    return _newest_first(free)
+    return sorted(_newest_first(free), key=lambda kept: not (kept.is_offered and kept.edited))
 
 
 def nth_session(base: Path, number: int = 1) -> KeptSession:
-    """The kept session of a number from 1, the newest; raises InputError if there are fewer."""
+    """The kept session of a number from 1, the first of kept_sessions(); raises InputError if there are fewer."""
     kept = kept_sessions(base)
     if not 1 <= number <= len(kept):
         raise InputError(f"session {number}: {len(kept)} are kept in {base.parent}; `view --restore list` lists them")
@@ -213,7 +224,7 @@ def save(session: Session, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    rows = zip_longest(session.scenes, session.bases, session.paused, session.stamps)
+    rows = zip_longest(session.scenes, session.bases, session.paused, session.stamps, session.unsaved)
     panels = [_panel_table(path, *row) for row in rows]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
@@ -223,9 +234,10 @@ def save(session: Session, path: Path) -> None:
 
 
 def _panel_table(
-    path: Path, scene: Scene, base: SceneText | None, paused: bool | None, stamp: Stamp | None
+    path: Path, scene: Scene, base: SceneText | None, paused: bool | None, stamp: Stamp | None, unsaved: bool | None
 ) -> dict[str, Any]:
-    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "paused": paused, "stamp": stamp}
+    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part}
+    table |= {"paused": paused, "stamp": stamp, "unsaved": unsaved}
     table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
@@ -243,7 +255,7 @@ def restore(path: Path) -> Session:
     if not (isinstance(panels, list) and 1 <= len(panels) <= MAX_PANELS and all(isinstance(p, dict) for p in panels)):
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
     texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
-    paused = tuple(panel.pop("paused", False) is True for panel in panels)
+    paused, unsaved = (tuple(panel.pop(key, 0) is True for panel in panels) for key in ("paused", "unsaved"))
     stamps = tuple(tuple(stamp) if isinstance(stamp := panel.pop("stamp", None), list) else None for panel in panels)
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
     bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
@@ -255,14 +267,16 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: layout: {error}") from error
     solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
     edits = _read_int(table, "edits", MAX_EDITS, path)
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps=stamps)
+    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps, unsaved)
 
 
-def forget(base: Path, origin: Stamp | None) -> None:
-    """Removes the kept session of this stamp, whatever its name is by now."""
+def answer(base: Path, origin: Stamp | None, removes: bool = False) -> None:
+    """Marks the kept session of this stamp, whatever its name is by now, as answered, or removes it."""
     for path in _kept_files(base) if origin else []:
         if file_stamp(path) == origin:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # else it is offered again
+                stem = path.name.removesuffix(ANSWERED).removesuffix(".json")
+                path.unlink() if removes else path.rename(path.with_name(stem + ANSWERED))
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:
@@ -285,11 +299,12 @@ def _read_int(table: dict[str, Any], key: str, high: int, path: Path) -> int:
 
 def _read_scene(table: dict[str, Any], path: Path) -> Scene:
     """The scene of a panel's table; its paths are relative to the session's folder."""
-    origin, time = table.pop("path", None), table.pop("time", 0.0)
+    origin, time, part = table.pop("path", None), table.pop("time", 0.0), str(table.pop("part", ""))
     if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:
         raise InputError(f"{path}: time is {format_value(time)}; it must be a number of at least 0")
     with trusting():  # this program wrote the session, with the files that the user had opened
         scene = replace(scene_of_table(table, path), time=float(time))
+    scene = replace(scene, part=part if part == "film" or part.isdecimal() and len(part) < 10 else "")
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
 
 
