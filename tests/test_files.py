@@ -10,6 +10,7 @@ import pytest
 
 from renderer.errors import InputError, UserError
 from renderer.export.frames import MAX_FRAMES, frame_numbers
+from renderer.export.run import print_ignored
 from renderer.paths import ROOT
 from renderer.plain import (
     MAX_IGNORED,
@@ -190,7 +191,7 @@ def test_the_frames_of_all_ranges_have_a_maximum():
     assert time.process_time() - began < 3
 
 
-def test_ignored_things_are_told_by_name_and_count():
+def test_ignored_things_are_told_by_name_and_count(capsys):
     """The most frequent first, singular for one, bounded in length and number."""
     phrases = format_ignored({"KHR_x materials": 1, "LINES primitives": 3, "a b\n" + "c" * 900 + " meshes": 2})
     assert phrases[::2] == ["LINES (3 primitives)", "KHR_x (1 material)"] and format_ignored({"scenes": 1}) == [
@@ -204,6 +205,9 @@ def test_ignored_things_are_told_by_name_and_count():
     ]
     many = format_ignored({f"{n} nodes": 1 for n in range(MAX_IGNORED + 5)})
     assert len(many) == MAX_IGNORED + 1 and many[-1] == "5 further names"
+    print_ignored(Path("a.flame"), [f"unknown attribute {phrase}" for phrase in many])
+    line = capsys.readouterr().err
+    assert len(line) <= MAX_MESSAGE + 1 and line.startswith("rayfold: a.flame: ignored: ") and many[-1] in line
 
 
 def test_reading_reserves_the_size_of_the_file_and_not_what_is_allowed(tmp_path):

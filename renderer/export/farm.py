@@ -25,7 +25,7 @@ from renderer.pictures.picture import AnyPicture, Chunk
 from renderer.plain import Json
 from renderer.scene.scene import Scene
 from renderer.scene.schema import to_table
-from renderer.system.farm import Client, Farm, open_client, workers
+from renderer.system.farm import Client, Farm, open_client, parse_farm, workers
 from renderer.system.farm_tasks import run_tasks
 from renderer.system.outputs import write_bytes
 from renderer.system.progress import Progress
@@ -34,6 +34,11 @@ FARM_TILE = 512
 MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
 CHUNKS_PER_WORKER = 2
 MAX_CHUNKS = 256  # most chunks that the samples of one picture are divided into
+
+
+def chosen_farm(options: ExportOptions) -> Farm:
+    """The farm of --farm; raises UserError."""
+    return parse_farm(options.farm or "", options.device, options.insecure)
 
 
 def render_on_farm(farm: Farm, plan: ExportPlan) -> tuple[int, str]:
@@ -140,6 +145,7 @@ def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
         write_bytes(paths[index], answer["file"])
         manifest.add(wanted[index], answer["seconds"], answer["device"])
         samples = answer["samples"]
+    manifest.check_written(plan.numbers)
     return samples, work.device or "none: every frame was done"
 
 

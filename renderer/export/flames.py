@@ -11,17 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from renderer.errors import IncompleteError, UserError
-from renderer.export.farm import render_stills
+from renderer.export.farm import chosen_farm, render_stills
 from renderer.export.frames import FRAME_PLACEHOLDER, frame_path
 from renderer.export.options import ExportOptions
-from renderer.export.plan import ExportPlan, make_plan
+from renderer.export.plan import ExportPlan, check_target, make_plan
 from renderer.export.render import InterruptHandler
 from renderer.flames.xml.read import read_library
 from renderer.formats.images import read_digest
 from renderer.paths import find_input
 from renderer.pictures import is_flame_file, picture_class
-from renderer.plain import Json, format_ignored
-from renderer.system.farm import parse_farm
+from renderer.plain import Json, format_ignored, printable
 from renderer.system.profile import measured, stage
 
 CarryOut = Callable[[ExportPlan, float, InterruptHandler], tuple[int, str, Json, bool]]
@@ -36,20 +35,18 @@ def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:
     """
     start = time.monotonic()
     path = find_input(options.input)
-    for name in ("film", "sheet", "light_field", "frames", "dry_run"):
-        if getattr(options, name):
-            raise UserError(f"--flame all: not together with --{name.replace('_', '-')}")
+    options.refuse("--flame all", "film", "sheet", "light_field", "frames", "dry_run")
     if not is_flame_file(path):
         raise UserError(f"--flame: {path} is no file of flames; allowed are .flame, .flam3")
     entries, _ = read_library(path)
     shown = [entry.index for entry in entries if entry.keyframe]
+    for index in shown:
+        check_target(numbered_path(options.output, index), options.force)
     rows = []
-    for index, plan, samples, device, seconds in (_drawn_on_farm if options.farm else _drawn)(
-        options, shown, carry_out
-    ):
-        rows.append(_row(index, plan, samples, device, seconds))
+    for drawn in (_drawn_on_farm if options.farm else _drawn)(options, shown, carry_out):
+        rows.append(_row(*drawn))
         if not options.json:
-            print(plan.output)
+            print(rows[-1]["output"])
     rows.sort(key=lambda row: row["flame"])
     _print_summary(path, rows, options, time.monotonic() - start)
     return 0 if len(rows) == len(entries) else IncompleteError.exit_code
@@ -73,13 +70,9 @@ def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) ->
 
 def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Drawn:
     """Draw the flames numbered `shown` on a farm, one a task; yields in the order of completion."""
-    for name in ("split", "time_limit"):
-        if getattr(options, name):
-            raise UserError(f"--flame all --farm: not together with --{name.replace('_', '-')}; a task is one flame")
-    assert options.farm
-    farm = parse_farm(options.farm, options.device, options.insecure)
+    options.refuse("--flame all --farm", "split", "time_limit")
     plans = [_flame_plan(options, index) for index in shown]
-    for k, answer in render_stills(farm, plans):
+    for k, answer in render_stills(chosen_farm(options), plans):
         yield shown[k], plans[k], answer["samples"], answer["device"], answer["seconds"]
 
 
@@ -91,11 +84,10 @@ def numbered_path(output: Path, index: int) -> Path:
 
 
 def _row(index: int, plan: ExportPlan, samples: int, device: str, seconds: float) -> Json:
-    ignored = format_ignored(picture_class("flame").ignored(plan.scene.settings))
     return {
         "flame": index, "name": plan.scene.title, "output": str(plan.output), "size": list(plan.size),
         "samples": samples, "seconds": seconds, "device": device, "digest": read_digest(plan.output),
-        "ignored": ignored,
+        "ignored": format_ignored(picture_class("flame").ignored(plan.scene.settings)),
     }  # fmt: skip
 
 
@@ -103,9 +95,7 @@ def _print_summary(path: Path, rows: list[Json], options: ExportOptions, seconds
     """Prints what was ignored, one line on stderr, and with --json the object of all pictures."""
     ignored: dict[str, None] = {phrase: None for row in rows for phrase in row["ignored"]}
     if ignored:
-        print(f"rayfold: {path}: ignored: {', '.join(list(ignored)[:12])}", file=sys.stderr)
+        print(printable(f"rayfold: {path}: ignored: {', '.join(ignored)}"), file=sys.stderr)
     if options.json:
-        outputs = [row["output"] for row in rows]
-        print(
-            json.dumps({"output": outputs, "flames": rows, "seconds": seconds, "ignored": list(ignored)} | measured())
-        )
+        facts = {"output": [row["output"] for row in rows], "flames": rows, "ignored": list(ignored)}
+        print(json.dumps(facts | {"seconds": seconds} | measured()))

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from renderer.errors import InputError, UserError
+from renderer.errors import IncompleteError, InputError, UserError
 from renderer.formats.images import is_picture, read_digest, read_recipe
 from renderer.plain import Json, format_value, parse_whole
 from renderer.system.files import read_json_lines
@@ -171,6 +171,11 @@ class Manifest:
             append_line(self.path, json.dumps(row))
         else:
             self._write()
+
+    def check_written(self, numbers: list[int]) -> None:
+        """IncompleteError if a finished frame is not as it was written: --force lets other processes replace it."""
+        if lost := [self.file(number) for number in numbers if not self._is_whole(number)]:
+            raise IncompleteError(f"{lost[0]}: another process replaced this frame, and {len(lost) - 1} more")
 
     def _write(self) -> None:
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))

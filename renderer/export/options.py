@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from renderer.errors import UserError
 from renderer.records import dataclass, field, fields
 from renderer.system import arguments, trust
 
@@ -84,6 +85,12 @@ class ExportOptions:
     sheet: bool = _flag("a contact sheet of all flames of a file")
     json: bool = _flag("print exactly one JSON object")
     profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")
+
+    def refuse(self, what: str, *names: str) -> None:
+        """UserError for the first of these options that is given, with which `what` does not go together."""
+        for name in names:
+            if getattr(self, name):
+                raise UserError(f"--{name.replace('_', '-')}: not together with {what}")
 
     def picture_facts(self) -> dict[str, Any]:
         """The keys that recipes of pictures have for the options denoise and transfer; None where they lack the key."""

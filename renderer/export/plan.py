@@ -101,9 +101,7 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
     output = options.output
     numbers = _frame_numbers(options)
     _check_encoding(options)
-    _check_output(output)
-    if not options.force and not _placeholders(output):
-        check_own(output, "-o ")
+    check_target(output, options.force)
     scene = scene or load_scene(options)
     options = replace(options, film=options.film or options.loop is not None)
     if options.film and numbers is None and (_placeholders(output) or output.suffix.lower() in VIDEO_SUFFIXES):
@@ -220,14 +218,16 @@ def _check_film(options: ExportOptions, scene: Scene, numbers: list[int] | None)
         raise UserError(f"--film: the first key frame has time {numbers[0]}; frame numbers must be at least 0")
 
 
-def _check_output(output: Path) -> None:
-    """Raise UserError if the output cannot be written, UnavailableError for a video without PyAV."""
+def check_target(output: Path, force: bool) -> None:
+    """Raise UserError if the output cannot be written or only by `force`, UnavailableError for a video without PyAV."""
     if check_suffix("-o", output, ".png", ".exr", *VIDEO_SUFFIXES, "and frames as out_####.png") in FILM_SUFFIXES:
         video.import_av()
     length = len(os.fsencode(output.name))
     if length > MAX_NAME_BYTES:
         raise UserError(f"-o {output}: a name of {length} bytes; at most {MAX_NAME_BYTES} are allowed")
     check_output(output)
+    if not force and not _placeholders(output):
+        check_own(output, "-o ")
 
 
 def load_scene(options: ExportOptions) -> Scene:

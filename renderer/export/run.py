@@ -28,7 +28,7 @@ from renderer.images.metrics import noise_level
 from renderer.images.tone_mapping import LUMINANCE_WEIGHTS
 from renderer.pictures import make_recipe, open_picture, picture_class
 from renderer.pictures.picture import AnyPicture
-from renderer.plain import Json, format_ignored
+from renderer.plain import Json, format_ignored, printable
 from renderer.scene.scene import Scene
 from renderer.system.files import resolve
 from renderer.system.outputs import claimed
@@ -110,10 +110,9 @@ def carry_out(
     """
     options = plan.options
     if options.farm:
-        from renderer.export.farm import render_on_farm
-        from renderer.system.farm import parse_farm
+        from renderer.export.farm import chosen_farm, render_on_farm
 
-        samples, device = render_on_farm(parse_farm(options.farm, options.device, options.insecure), plan)
+        samples, device = render_on_farm(chosen_farm(options), plan)
         return samples, device, {}, True
     picture = open_picture(plan.scene, open_context(options.device))
     settings, animation = plan.scene.settings, plan.scene.animation
@@ -139,9 +138,7 @@ def export_light_field(options: ExportOptions) -> int:
 
     start = time.monotonic()
     assert options.light_field is not None
-    for name in ("frames", "split", "tile", "time_limit", "dry_run", "denoise"):
-        if getattr(options, name):
-            raise UserError(f"--{name.replace('_', '-')}: not together with --light-field")
+    options.refuse("--light-field", "frames", "split", "tile", "time_limit", "dry_run", "denoise")
     if options.bit_depth != 8 or options.transfer != "srgb":
         raise UserError(f"--bit-depth {options.bit_depth}: the views of a light field have 8 bits per channel, in sRGB")
     with stage("reading"):
@@ -153,12 +150,10 @@ def export_light_field(options: ExportOptions) -> int:
     facts: Json = dict(size=list(size), samples=options.samples, time=scene_time)
     views = LightFieldViews(folder, array, scene, facts, options.force)
     if options.farm:
-        from renderer.export.farm import render_light_field_on_farm
-        from renderer.system.farm import parse_farm
+        from renderer.export.farm import chosen_farm, render_light_field_on_farm
 
         job = render.RenderJob(scene, size, options.samples or 1, scene_time)
-        farm = parse_farm(options.farm, options.device, options.insecure)
-        samples, device = render_light_field_on_farm(farm, job, views, options)
+        samples, device = render_light_field_on_farm(chosen_farm(options), job, views, options)
     else:
         picture = open_picture(scene, open_context(options.device))
         samples = options.samples or scene.samples or picture.sample_count(scene.settings, size)
@@ -166,6 +161,7 @@ def export_light_field(options: ExportOptions) -> int:
         title = f"{scene.title}, {array.rows} x {array.columns} views"
         with Progress(samples * len(views.missing(views.array.views(), options.overwrite)), title) as progress:
             device = render_light_field(picture, job, views, options.overwrite, progress)
+    views.check_written(array.views())
     seconds, count = time.monotonic() - start, len(array.views())
     print_remarks(scene)
     if options.json:
@@ -269,6 +265,8 @@ def _export_frames(plan: ExportPlan, picture: AnyPicture, samples: int, deadline
             is_stopped = plan.report is not None and is_cancelled(plan.report(done, len(plan.numbers)))
             if is_stopped or time.monotonic() > deadline:
                 break
+    if done == len(plan.numbers):
+        manifest.check_written(plan.numbers)
     return device, done == len(plan.numbers)
 
 
@@ -356,14 +354,14 @@ def ignored_statements(scene: Scene) -> list[str]:
 def print_ignored(path: Path, phrases: list[str]) -> None:
     """Print the phrases of ignored_statements() in one line on stderr, if there are any; `path` is the input."""
     if phrases:
-        print(f"rayfold: {path}: ignored: {', '.join(phrases)}", file=sys.stderr)
+        print(printable(f"rayfold: {path}: ignored: {', '.join(phrases)}"), file=sys.stderr)
 
 
 def print_remarks(scene: Scene) -> None:
     """Print what is ignored of the scene's files, and its notes (choices made for the input), a line each on stderr."""
     print_ignored(scene.path, ignored_statements(scene))
     if scene.notes:
-        print(f"rayfold: {scene.path}: {'; '.join(scene.notes)}", file=sys.stderr)
+        print(printable(f"rayfold: {scene.path}: {'; '.join(scene.notes)}"), file=sys.stderr)
 
 
 def _answer(scene: Scene, samples: int, frames: int, seconds: float, **facts: object) -> Json:

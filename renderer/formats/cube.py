@@ -31,6 +31,8 @@ class LookupTable:
 
 def read_cube(path: str | Path) -> LookupTable:
     """The table of a .cube file. Raises InputError with the line at fault."""
+    if Path(path).suffix.lower() != ".cube":  # no error quotes a file of another kind
+        raise InputError(f"{path}: is no .cube file")
     lines = read_text(Path(path), MAX_BYTES).splitlines()
     header: dict[str, tuple[float, ...]] = {}
     for start, line in enumerate(lines):

@@ -87,6 +87,15 @@ def test_the_command_formats_in_place_and_checks(tmp_path, capsys):
     assert main(["cdollar", "format", str(tmp_path / "nowhere.cb")]) == 5
 
 
+def test_lines_keep_their_ends(tmp_path):
+    text, wanted = b"float main( )=>1;\r\n/* a \r\n b */\r\n", b"float main() => 1;\r\n/* a\r\n b */\r\n"
+    (path := tmp_path / "a.cb").write_bytes(text)
+    assert main(["cdollar", "format", str(path)]) == 0 and path.read_bytes() == wanted
+    assert main(["cdollar", "format", "--check", str(path)]) == 0
+    path.write_bytes(text.replace(b"\r", b""))
+    assert main(["cdollar", "format", str(path)]) == 0 and path.read_bytes() == wanted.replace(b"\r", b"")
+
+
 def test_comparisons_are_not_type_parameters():
     text = "float main(float[] v) => v(0) >1 ? sum(v) <1 ? 1 : 2 : v(0)>(1) ? 3 : 4;\nT f<T, U>(T[] x, U y) => x(0);\n"
     wanted = text.replace(" >1", " > 1").replace(" <1", " < 1").replace(")>(", ") > (")

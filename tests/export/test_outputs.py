@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from renderer.cli import main
-from renderer.export import farm_worker, run
+from renderer.export import farm_worker, frames, run
 from renderer.formats.images import read_recipe, write_exr, write_png
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
@@ -143,6 +143,29 @@ def test_a_forced_film_beside_another_names_the_other(scene, tmp_path, monkeypat
         monkeypatch.setattr(run, "carry_out", lambda *_: run.read_digest(scene))  # an input at fault is the other's not
         assert main(["export", str(scene), "-o", str(film), "--frames", "1-2", "--force"]) == 5
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"rayfold: {scene}: ")
+
+
+@pytest.mark.parametrize("name", ["film.gif", "f_#.png", "views"])
+def test_a_frame_that_another_process_replaced_is_told(scene, tmp_path, monkeypatch, name, capsys):
+    """A run reported its digests and exit code 0 for pictures of the scene of another run, which --force allows."""
+    made, stranger = frames.Manifest.add, tmp_path / "stranger.png"
+    write_png(stranger, np.zeros((4, 4, 3), "u1"), {})
+    written = []
+
+    def add(self, number, *facts):
+        made(self, number, *facts)
+        written.append(self.file(number))
+        os.replace(stranger, written[0]) if len(written) == 2 else None
+
+    monkeypatch.setattr(frames.Manifest, "add", add)
+    more = ["--light-field", "1x2", "--size", "16x12"] if name == "views" else ["--frames", "1-2"]
+    shown = ROOT / "scenes" / "mirrors.toml" if name == "views" else scene
+    command = ["export", str(shown), "-o", str(tmp_path / name), "--samples", "1", *more]
+    assert main(command) == 3
+    answer = capsys.readouterr()
+    assert f"{written[0]}: another process replaced this frame, and 0 more" in answer.err.splitlines()[-1]
+    assert not answer.out and not (tmp_path / "film.gif").exists() and len(written) == 2
+    assert main([*command, "--force"]) == 0 and len(written) == 3, "what is whole is not drawn again"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")

@@ -333,6 +333,14 @@ def test_all_flames_are_numbered_pictures(gpu, tmp_path, capsys):
     assert main(["verify", str(tmp_path / "c.png"), "--device", "cpu"]) == 0
 
 
+def test_all_outputs_are_looked_at_before_the_first_flame_is_drawn(tmp_path, capsys):
+    path, mine = library(tmp_path, *PACK), tmp_path / "out00002.png"
+    mine.write_text("mine")
+    assert main(["export", str(path), "-o", str(tmp_path / "out.png"), "--flame", "all", "--overwrite"]) == 2
+    assert f"-o {mine}: holds what Rayfold did not write" in capsys.readouterr().err
+    assert mine.read_text() == "mine" and list(tmp_path.glob("*.png")) == [mine]
+
+
 def test_a_film_shows_time_n_in_frame_n(gpu, tmp_path, capsys):
     """As flam3-animate: from the first key frame's time to the one before the last's."""
     first, last = one_of("a", 'time="2" temporal_samples="3"'), one_of("c", 'time="5" temporal_samples="3" rotate="40"')

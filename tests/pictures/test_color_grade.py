@@ -152,3 +152,9 @@ def test_bad_tables(tmp_path, text):
     with pytest.raises(InputError, match=BAD[text]) as caught:
         read_cube(path)
     assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+
+
+def test_a_file_of_another_kind_is_not_quoted(tmp_path):
+    (tmp_path / "secret").write_text("root:x:0:0\n")
+    with pytest.raises(InputError, match="secret: is no .cube file$"):
+        read_cube(tmp_path / "secret")

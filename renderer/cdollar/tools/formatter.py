@@ -1,7 +1,7 @@
 """The formatter of C$ programs (`rayfold cdollar format`, the language server): rewrites spaces and indentation.
 
-As in gofmt, line breaks stay where the author set them. Formatting is idempotent. format_text checks that the result
-has the tokens and comments of the source.
+As in gofmt, line breaks stay where the author set them; if one is CRLF, all are. Formatting is idempotent. format_text
+checks that the result has the tokens and comments of the source.
 """
 
 from typing import NamedTuple
@@ -89,7 +89,7 @@ def format_text(text: str, name: str = "program") -> str:
     result = "\n".join(lines).rstrip("\n") + "\n" if any(lines) else ""
     if tokens_and_comments(given) != tokens_and_comments(split_lines(result)):
         raise ProgramError("CS0101", Span(source, 0, 1), "this program cannot be formatted without changing it")
-    return result
+    return result.replace("\n", "\r\n") if "\r\n" in text else result
 
 
 def split_lines(text: str) -> list[list[Piece]]:

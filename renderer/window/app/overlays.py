@@ -115,8 +115,7 @@ class Overlays:
         imgui.same_line()
         is_closed = theme.button("Not now", "File > Sessions keeps it")
         imgui.end()
-        if is_opened or is_closed:
-            self.app.overlays.recovered = None
+        self.app.overlays.recovered = None if is_opened or is_closed else kept
         if is_closed:
             session.answer(self.app.session_base, file_stamp(kept.path))
         if is_opened:

@@ -225,7 +225,7 @@ def save(session: Session, path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     rows = zip_longest(session.scenes, session.bases, session.paused, session.stamps, session.unsaved)
-    panels = [_panel_table(path, *row) for row in rows]
+    panels = [_panel_table(path, scene, base, paused=p, stamp=s, unsaved=u) for scene, base, p, s, u in rows]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
@@ -233,11 +233,8 @@ def save(session: Session, path: Path) -> None:
     write_text(path, json.dumps(table, indent=1), mode=0o600)  # it names the user's files and holds texts
 
 
-def _panel_table(
-    path: Path, scene: Scene, base: SceneText | None, paused: bool | None, stamp: Stamp | None, unsaved: bool | None
-) -> dict[str, Any]:
-    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part}
-    table |= {"paused": paused, "stamp": stamp, "unsaved": unsaved}
+def _panel_table(path: Path, scene: Scene, base: SceneText | None, **facts: object) -> dict[str, Any]:
+    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part, **facts}
     table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
