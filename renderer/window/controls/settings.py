@@ -292,7 +292,8 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
     before, shown = _refused.get(item, ("", ""))
     is_refused = before == value and shown != ""
     with imgui_ctx.push_style_color(imgui.Col_.text, theme.WARNING if is_refused else theme.TEXT):
-        changed, text = imgui.input_text("##", shown if is_refused else value, flags)
+        entered, text = imgui.input_text("##", shown if is_refused else value, flags)
+    changed = entered or imgui.is_item_deactivated_after_edit()  # Tab, or a click elsewhere
     if changed:  # shown again, for a correction, unless the field's value changes
         _refused.clear()
         _refused[item] = value, text
@@ -301,8 +302,8 @@ def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
 
 def _decimal(f: Field, value: Decimal, context: ControlContext) -> Decimal:
     """A text field for a decimal number of any length; a text that is none, or out of range, is refused."""
-    changed, text = imgui.input_text("##", str(value), imgui.InputTextFlags_.enter_returns_true)
-    if changed:
+    entered, text = imgui.input_text("##", str(value), imgui.InputTextFlags_.enter_returns_true)
+    if entered or imgui.is_item_deactivated_after_edit():  # Tab, or a click elsewhere
         try:
             return to_decimal(text, f.name, f.metadata)
         except InputError as error:

@@ -165,7 +165,12 @@ def test_a_decimal_number_of_any_length_can_be_typed(gl, scene_files, places, mo
     with window([load(scene_files[0])], None, gl, (900, 1500)) as screen:
         frames(screen, 4)
         io, before = imgui.get_io(), screen.app.panel.scene.settings.view
-        for typed, wanted in (("25e-1", Decimal("2.5")), ("-3", Decimal("2.5")), (digits, Decimal(digits))):
+        for typed, key, wanted in (
+            ("25e-1", "Enter", Decimal("2.5")),
+            ("-3", "Enter", Decimal("2.5")),
+            (digits, "Enter", Decimal(digits)),
+            ("1.25", "Tab", Decimal("1.25")),
+        ):
             left, top, right, bottom = places["height"]
             drag(screen, ((left + right) / 2, (top + bottom) / 2), 0, 0)
             io.add_key_event(imgui.Key.mod_ctrl, True)
@@ -173,7 +178,8 @@ def test_a_decimal_number_of_any_length_can_be_typed(gl, scene_files, places, mo
             io.add_key_event(imgui.Key.mod_ctrl, False)
             io.add_input_characters_utf8(typed)
             frames(screen, 3)
-            press(screen, "Enter")
+            press(screen, key)
+            frames(screen, 2)
             assert screen.app.panel.scene.settings.view == replace(before, height=wanted)
 
 
