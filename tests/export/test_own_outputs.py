@@ -71,6 +71,7 @@ def test_a_commands_own_file_is_replaced_and_anothers_by_force_alone(inputs, wor
         assert main([*words.split(), "--force"]) == 0 and file.read_bytes() != THESIS
 
 
+@pytest.mark.slow
 def test_an_output_that_another_process_writes_is_refused_by_each_command(inputs, capsys):
     with holder("claimed('a.npy', 'x.npy', 'mandelbrot.png')") as process:
         for words in ("run p.cb --target numpy -o a.npy", "solve band.npz rhs.npy -o x.npy", "gallery mandelbrot -o ."):

@@ -111,6 +111,7 @@ def test_frames_equal_files_that_stand_so(picture, tmp_path, rng, monkeypatch, o
     assert (geometry._instances is not None) == (own_bvh or instances)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shutter", [0.25, pytest.param(0.0, marks=pytest.mark.slow)])  # exact: times repeat
 def test_a_frame_has_the_same_bits_in_any_order(picture, tmp_path, rng, monkeypatch, shutter):
     """The first frame's BVH is built, the others are refitted, however much they decay."""
