@@ -70,7 +70,7 @@ class Reprojection:
         kernel(tile[2] * tile[3], self._frame, *(self._keys[key] for key in wanted), record[()])
 
     def add_sample(self, size: tuple[int, int], tile: Rectangle, index: int, jitter: tuple[float, ...]) -> Buffer:
-        """The frame, whatever the sample."""
+        """Returns the frame: begin() has drawn all of its samples."""
         return self._frame
 
 

@@ -107,6 +107,13 @@ class Picture(AccumulatingPicture[Settings]):
         kernels = self._kernels if self._arithmetic == "kernel" else None
         return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
 
+    def hints_on(self, frame: Texture) -> list[str]:
+        """hints() for a window's frame."""
+        width, height = frame.size
+        rows = range(0, height, -(-height // MAX_ROWS))
+        self.exported = np.concatenate([frame.read_region(0, y, width, 1) for y in rows])
+        return self.hints()
+
     def hints(self) -> list[str]:
         """A sentence where almost all pixels of the last export, or of the window, reached max_iterations."""
         if self.exported is None:

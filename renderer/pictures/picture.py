@@ -269,6 +269,10 @@ class Picture(Generic[AnySettings]):
         """Advice, a sentence each, that an export gives about the picture drawn last."""
         return []
 
+    def hints_on(self, frame: Texture) -> list[str]:
+        """Advice, a sentence each, on a linear frame that a window shows; may read it, which waits for the device."""
+        return []
+
     # A farm divides the samples of one picture into chunks, which workers draw; the merged picture has the same bits as
     # one drawn by draw() on one machine.
 

@@ -185,7 +185,7 @@ def test_a_file_with_a_mark_that_was_changed_since_takes_force(tmp_path, monkeyp
     path.write_bytes(before)
     assert is_own(path)
     write()
-    monkeypatch.setattr(outputs, "_record_file", lambda: -1)  # another machine, or no cache folder: the mark tells
+    monkeypatch.setattr(outputs, "_record_file", lambda: -1)  # another machine, or no cache folder: the mark decides
     CHANGES[name](path)
     assert is_own(path)
 

@@ -191,7 +191,7 @@ class Overlays:
             self.app.run(chosen)
 
     def _take_early(self, data: imgui.InputTextCallbackData) -> int:
-        """Adds the keys that came before the field took them, once it does: the first letter was lost."""
+        """Inserts, once the field has the focus, what was typed before; the first letter was lost."""
         if self._early:
             data.clear_selection()
             data.insert_chars(data.buf_text_len, self._early)

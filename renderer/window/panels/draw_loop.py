@@ -16,8 +16,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from renderer.gpu.device import Timer
 from renderer.gpu.gl import GlTimer, Texture
 from renderer.pictures.picture import Size
@@ -36,7 +34,6 @@ MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes 
 MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
-HINT_ROWS = 8  # a hint reads every eighth row
 
 
 class Draw(NamedTuple):
@@ -399,19 +396,11 @@ class DrawLoop:
             panel.measured.frame_rate.add(now)
             is_first = self.displayed_samples == 1
             if is_first or self.displayed_samples == panel.measured.target_samples:
-                panel.hint = self._hint(picture)
+                is_at_rest = not panel.is_playing and not panel.is_interacting(now)  # reading waits for the device
+                panel.hint = " ".join(panel.tiles.picture.hints_on(picture)) if is_at_rest else ""
         later = 2 * self._display_interval if panel.measured.samples else 0.0
         interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
         panel.display.show(picture, panel.scene.tone, now, interval)
-
-    def _hint(self, picture: Texture) -> str:
-        """The picture's advice on a fractal that is black."""
-        assert self.panel.tiles is not None
-        if self.panel.scene.picture != "fractal":
-            return ""
-        (width, height), drawn = picture.size, self.panel.tiles.picture
-        drawn.exported = np.concatenate([picture.read_region(0, y, width, 1) for y in range(0, height, HINT_ROWS)])
-        return " ".join(drawn.hints())
 
     def _complete_sample(self, draw: Draw) -> None:
         """Records complete samples."""

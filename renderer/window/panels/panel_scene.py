@@ -34,7 +34,7 @@ class SceneFile:
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
         self.saved = base
         self.stamp = file_stamp(original.path)
-        self.is_behind = False  # `original` is from a session, with work that neither the file nor `base` tells
+        self.is_behind = False  # `original` is from a session, with edits that neither the file nor `base` holds
 
 
 def _with(shown: Scene, names: tuple[str, ...], before: Scene) -> Scene:

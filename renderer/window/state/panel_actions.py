@@ -89,7 +89,7 @@ def toggle_julia_twin(app: AppState) -> None:
 
 
 def move_julia_twin(app: AppState, panel: Panel, u: float, v: float, aspect: float) -> None:
-    """Sets c of the panel's Julia twin to the point at these fractions of its picture, `aspect` wide over high."""
+    """Sets c of the panel's Julia set to the point at these fractions of its picture; `aspect`: width over height."""
     twin, view = panel.julia_twin, panel.settings().view
     if twin is None or twin not in app.panels or getattr(twin.scene.settings, "kind", "") != "julia":
         panel.julia_twin = None

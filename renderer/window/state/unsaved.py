@@ -2,7 +2,7 @@
 
 Closing a panel, opening a scene over one, restoring a session and quitting go through ask(). Overlays draws the
 question; undo still brings back what was discarded from a window that stays open. Saving goes through write_over(),
-which asks about a file that another program changed since it was read.
+which asks about a file that was changed outside of its panel since it was read.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Choice = Literal["save", "discard", "cancel"]
 class Question:
     """Unsaved panels and the file of unsaved text; `then` is called once all are saved or discarded.
 
-    With `write`, about a single file that another program changed since it was read: write() replaces it, load() shows
+    With `write`, about a single file that was changed since its panel read it: write() replaces it, load() shows
     what it holds, and then() goes on with the question whose answer was to save.
     """
 
@@ -46,7 +46,7 @@ class Question:
     def text(self, title: Callable[[Panel], str]) -> str:
         """The sentence of the question."""
         if self.write:
-            return f"{self.name(title)} was changed by another program since it was read."
+            return f"{self.name(title)} was changed outside of this panel since it was read."
         more = f"\n{len(self.lost) - 1} more after this one" if len(self.lost) > 1 else ""
         return f"{self.name(title)} has changes that are not saved.{more}"
 

@@ -213,7 +213,7 @@ def test_a_change_outside_keeps_unsaved_edits_and_saving_asks(screen, scene_file
     press(screen, "Ctrl+S")
     frames(screen, 2)
     text = app.overlays.question.text(app.panels.title)
-    assert text == "first.toml was changed by another program since it was read."
+    assert text == "first.toml was changed outside of this panel since it was read."
     assert iterations_of(scene_files[0]) == 60
     press(screen, choice)
     frames(screen, 2)
