@@ -80,67 +80,44 @@ class LightSampler:
         materials: np.ndarray,
         instanced: InstancedLights = NO_LIGHTS,
     ):
-        # The lights and their powers.
         radiance = environment.environment_map(settings)
-        cdf_size = (
-            environment.MAX_CDF_SIZE if settings.environment.preset == "none" else environment.MAX_PRESET_CDF_SIZE
-        )
+        is_preset = settings.environment.preset != "none"
+        cdf_size = environment.MAX_PRESET_CDF_SIZE if is_preset else environment.MAX_CDF_SIZE
         cdf = self.environment = environment.environment_cdf(radiance, cdf_size) if radiance is not None else None
         has_area = (_luminance(materials) > 0).any()
         area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
-        powers = [area.power, np.array([light.power for light in others], "f8")]
-        irradiances = _level_irradiances(others, radiance)
-        is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
-        if has_volumes(settings):
-            powers[1] = _limit_infinite(powers[1], is_infinite, float(area.power.sum()))
-        # The CDF. With a light tree one entry stands for all area and point lights.
-        ids = [area.ids, ~np.arange(len(others), dtype="i4")]
-        is_point = np.array([light.is_point for light in others], bool)
-        has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
-        if has_tree:
-            powers = [np.array([area.power.sum() + powers[1][is_point].sum()]), np.where(is_point, 0, powers[1])]
-            ids = [np.array([LIGHT_TREE_ID], "i4"), ids[1]]
-        power, total_power = np.concatenate(powers), float(sum(p.sum() for p in powers))
-        probability = power / (total_power or 1)
-        cdf_entries = _cdf_rows(power, np.concatenate(ids))
-        self.count = len(cdf_entries)
-        # The rows of the buffer, and the launch parameters that locate them.
+        selection = _select_by_power(settings, area, others)
+        self.count = len(selection.cdf)
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
+        self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(selection.has_tree)}
+        irradiances = _level_irradiances(others, radiance)
+        group_rows, balls = _group_rows(settings, others), ball_rows(settings)
         profiled = [light for light in settings.point_lights if light.file]
-        group_rows = _group_rows(settings, others)
-        balls = ball_rows(settings)
         has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups) or len(balls) > 0
-        self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(has_tree)}
-        irradiance = irradiances.sum(0)
-        self.fields: dict[str, Any] = {
-            "light_count": self.count, "inverse_light_power": 1 / total_power if total_power else 0.0,
-            "non_area_lights": len(cdf_entries) + len(triangles) + len(group_rows) + has_directory,
-            "sun_count": sum(light.kind >= 0 for light in others),
-            "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 1e-38), 0.0),
-        }  # fmt: skip
-        selection = np.where(is_point & has_tree, 1.0, probability[len(probability) - len(others) :])
-        records = np.zeros((len(others), 3, 4), "f4")
-        for record, light, p in zip(records, others, selection, strict=True):
-            record[:] = (*light.position, light.kind), (*light.emitted, p), light.falloff
-        luminance = irradiances @ LUMINANCE
-        # CDF by which shadow catchers select a sun; the remaining probability selects the environment.
-        records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
         directory = np.zeros((int(has_directory), 4), "i4")
-        parts = [cdf_entries, triangles, group_rows, directory.view("f4"), records.reshape(-1, 4)]
+        records = _light_records(others, selection, irradiances @ LUMINANCE)
+        parts = [selection.cdf, triangles, group_rows, directory.view("f4"), records]
 
         def next_row() -> int:
             return sum(map(len, parts))
 
+        total, irradiance = selection.total_power, irradiances.sum(0)
+        self.fields: dict[str, Any] = {
+            "light_count": self.count, "inverse_light_power": 1 / total if total else 0.0,
+            "non_area_lights": next_row() - len(records),
+            "sun_count": sum(light.kind >= 0 for light in others),
+            "inverse_irradiance": (*np.divide(1, irradiance, out=np.zeros(3), where=irradiance > 1e-38), 0.0),
+        }  # fmt: skip
         if radiance is not None and cdf is not None:
             rotation = 0.0 if settings.sky.strength else settings.environment.rotation_degrees / 360
-            fields, rows = _environment_rows(radiance, cdf, next_row(), rotation, probability[-1])
+            fields, rows = _environment_rows(radiance, cdf, next_row(), rotation, selection.probability[-1])
             self.fields |= fields
             parts += rows
-        if has_tree:
+        if selection.has_tree:
             points = [(~index, light) for index, light in enumerate(others) if light.is_point]
             fields, rows = _tree_rows(area, points, next_row())
-            self.fields |= fields | {"light_tree_probability": probability[0]}
+            self.fields |= fields | {"light_tree_probability": selection.probability[0]}
             parts += rows
         if profiled:
             directory[0, 2] = next_row()
@@ -154,6 +131,45 @@ class LightSampler:
             parts += [balls]
         buffer_rows = np.concatenate(parts) if next_row() else np.zeros((1, 4), "f4")
         self.buffer = device.buffer(buffer_rows.shape).write(buffer_rows)
+
+
+class _Selection(NamedTuple):
+    """Probabilities, by power, with which a kernel selects a light."""
+
+    cdf: np.ndarray  # (k, 4), _cdf_rows()
+    probability: np.ndarray  # of each area light, or of the light tree; then of each non-area light
+    total_power: float
+    has_tree: bool
+
+
+def _select_by_power(settings: Settings, area: "AreaLights", others: list[NonAreaLight]) -> _Selection:
+    """Returns the selection; with a light tree, one entry stands for all area and point lights."""
+    area_power, power = area.power, np.array([light.power for light in others], "f8")
+    if has_volumes(settings):
+        is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
+        power = _limit_infinite(power, is_infinite, float(area_power.sum()))
+    ids, is_point = area.ids, np.array([light.is_point for light in others], bool)
+    has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
+    if has_tree:
+        area_power = np.array([area_power.sum() + power[is_point].sum()])
+        power, ids = np.where(is_point, 0, power), np.array([LIGHT_TREE_ID], "i4")
+    both, total = np.concatenate([area_power, power]), float(area_power.sum() + power.sum())
+    cdf = _cdf_rows(both, np.concatenate([ids, ~np.arange(len(others), dtype="i4")]))
+    return _Selection(cdf, both / (total or 1), total, has_tree)
+
+
+def _light_records(others: list[NonAreaLight], selection: _Selection, luminance: np.ndarray) -> np.ndarray:
+    """Returns the rows (3 n, 4) of n lights; `luminance`: of the irradiance by each sun, then by the environment.
+
+    Shadow catchers select a sun by a CDF of `luminance`; the remaining probability selects the environment.
+    """
+    records = np.zeros((len(others), 3, 4), "f4")
+    probabilities = selection.probability[len(selection.probability) - len(others) :]
+    for record, light, probability in zip(records, others, probabilities, strict=True):
+        in_tree = selection.has_tree and light.is_point
+        record[:] = (*light.position, light.kind), (*light.emitted, 1.0 if in_tree else probability), light.falloff
+    records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
+    return records.reshape(-1, 4)
 
 
 def _group_rows(settings: Settings, others: list[NonAreaLight]) -> np.ndarray:
