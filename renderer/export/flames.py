@@ -14,7 +14,7 @@ from renderer.errors import IncompleteError, UserError
 from renderer.export.farm import chosen_farm, render_stills
 from renderer.export.frames import FRAME_PLACEHOLDER, frame_path
 from renderer.export.options import ExportOptions
-from renderer.export.plan import ExportPlan, check_target, make_plan
+from renderer.export.plan import Drawn, ExportPlan, check_target, make_plan
 from renderer.export.render import InterruptHandler
 from renderer.flames.xml.read import read_library
 from renderer.formats.images import read_digest
@@ -23,8 +23,8 @@ from renderer.pictures import is_flame_file, picture_class
 from renderer.plain import Json, format_ignored, printable
 from renderer.system.profile import measured, stage
 
-CarryOut = Callable[[ExportPlan, float, InterruptHandler], tuple[int, str, Json, bool]]
-Drawn = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
+CarryOut = Callable[[ExportPlan, float, InterruptHandler], Drawn]
+Rows = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
 DIGITS = 5  # flam3-render appends a number of five digits to a file name
 
 
@@ -43,8 +43,8 @@ def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:
     for index in shown:
         check_target(numbered_path(options.output, index), options.force)
     rows = []
-    for drawn in (_drawn_on_farm if options.farm else _drawn)(options, shown, carry_out):
-        rows.append(_row(*drawn))
+    for row in (_drawn_on_farm if options.farm else _drawn)(options, shown, carry_out):
+        rows.append(_row(*row))
         if not options.json:
             print(rows[-1]["output"])
     rows.sort(key=lambda row: row["flame"])
@@ -57,18 +57,18 @@ def _flame_plan(options: ExportOptions, index: int) -> ExportPlan:
         return make_plan(replace(options, flame=str(index), output=numbered_path(options.output, index)))
 
 
-def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Drawn:
+def _drawn(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Rows:
     """Draw the flames numbered `shown` in this process, one after another."""
     interrupt = InterruptHandler()
     for index in shown:
         began, plan = time.monotonic(), _flame_plan(options, index)
-        samples, device, _, finished = carry_out(plan, began, interrupt)
-        if not finished:
+        drawn = carry_out(plan, began, interrupt)
+        if not drawn.is_complete:
             raise IncompleteError(f"{plan.output}: not all samples were drawn; the pictures before it are complete")
-        yield index, plan, samples, device, time.monotonic() - began
+        yield index, plan, drawn.samples, drawn.device, time.monotonic() - began
 
 
-def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Drawn:
+def _drawn_on_farm(options: ExportOptions, shown: Sequence[int], carry_out: CarryOut) -> Rows:
     """Draw the flames numbered `shown` on a farm, one a task; yields in the order of completion."""
     options.refuse("--flame all --farm", "split", "time_limit")
     plans = [_flame_plan(options, index) for index in shown]

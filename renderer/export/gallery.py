@@ -87,10 +87,12 @@ def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
     start, interrupt = time.monotonic(), InterruptHandler()
     if not overwrite and _is_done(plan):
         return {"output": str(plan.output), "seconds": 0.0, "device": "none: it was done"} | _digest(plan.output)
-    _, device, _, finished = carry_out(plan, start, interrupt, all_or_nothing=True)
-    if not finished:
+    drawn = carry_out(plan, start, interrupt, all_or_nothing=True)
+    if not drawn.is_complete:
         return None
-    return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": device} | _digest(plan.output)
+    return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": drawn.device} | _digest(
+        plan.output
+    )
 
 
 def _digest(path: Path) -> Json:

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from renderer.errors import UserError
 from renderer.export import video
@@ -91,6 +91,15 @@ class ExportPlan:
         if self.options.film:
             return float(number)
         return self.time + (number - self.numbers[0]) / self.options.fps
+
+
+class Drawn(NamedTuple):
+    """What was drawn of a plan."""
+
+    samples: int  # of each picture
+    device: str
+    is_complete: bool  # all samples of all pictures were drawn and written
+    report: Json  # Picture.report() and hints, with --json
 
 
 def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:

@@ -19,7 +19,7 @@ from renderer.errors import IncompleteError, InputError, UserError
 from renderer.export import render
 from renderer.export.frames import frame_path, is_of, joint_digest, manifest_path
 from renderer.export.options import ExportOptions
-from renderer.export.plan import DEFAULT_SIZE, ExportPlan, FrameManifest, load_scene, make_plan, time_of
+from renderer.export.plan import DEFAULT_SIZE, Drawn, ExportPlan, FrameManifest, load_scene, make_plan, time_of
 from renderer.formats.images import read_digest, read_recipe
 from renderer.gpu import open_context
 from renderer.host import peak_memory
@@ -74,14 +74,14 @@ def _run(options: ExportOptions, others: list[str]) -> int:
         return print_plan(plan)
     interrupt = render.InterruptHandler()
     try:
-        samples, device, facts, finished = carry_out(plan, start, interrupt)
-        digest = _encode(plan) if plan.is_video and finished else None
+        drawn = carry_out(plan, start, interrupt)
+        digest = _encode(plan) if plan.is_video and drawn.is_complete else None
     except (OSError, UserError) as error:
         if not others or str(plan.output).partition("#")[0] not in str(error):  # no output is at fault
             raise
         raise IncompleteError(f"{others[0]}, too, and changed what this run needs: {error}") from error
-    print_result(plan, samples, device, time.monotonic() - start, facts, finished, digest)
-    return 0 if finished else 130 if interrupt.requested else 3
+    print_result(plan, drawn, time.monotonic() - start, digest)
+    return 0 if drawn.is_complete else 130 if interrupt.requested else 3
 
 
 def draw_film(plan: ExportPlan) -> None:
@@ -91,8 +91,7 @@ def draw_film(plan: ExportPlan) -> None:
     """
     assert plan.numbers is not None
     with _claimed(plan.output, plan.options.force):
-        *_, finished = carry_out(plan, time.monotonic(), render.InterruptHandler())
-        if not finished:
+        if not carry_out(plan, time.monotonic(), render.InterruptHandler()).is_complete:
             left = len(FrameManifest(plan).missing(plan.numbers, overwrite=False))
             kept = f"{len(plan.numbers) - left} of {len(plan.numbers)} frames are kept in {plan.pattern.parent}"
             raise IncompleteError(f"{plan.output}: cancelled; {kept}, and the same call goes on with the next one")
@@ -102,8 +101,8 @@ def draw_film(plan: ExportPlan) -> None:
 
 def carry_out(
     plan: ExportPlan, start: float, interrupt: render.InterruptHandler, all_or_nothing: bool = False
-) -> tuple[int, str, Json, bool]:
-    """Draw and write the plan's still or frames; returns samples, device, the picture's report, True if done.
+) -> Drawn:
+    """Draw and write the plan's still or frames.
 
     `all_or_nothing`: write no still without all its samples, give no hints for other options, and end as soon as it
     will take longer than --time-limit.
@@ -113,7 +112,7 @@ def carry_out(
         from renderer.export.farm import chosen_farm, render_on_farm
 
         samples, device = render_on_farm(chosen_farm(options), plan)
-        return samples, device, {}, True
+        return Drawn(samples, device, True, {})
     picture = open_picture(plan.scene, open_context(options.device))
     settings, animation = plan.scene.settings, plan.scene.animation
     moves = settings.is_animated or bool(animation and animation.tracks) or picture.depends_on_time(settings)
@@ -125,11 +124,11 @@ def carry_out(
         samples *= NOISE_SAMPLES
     deadline = start + options.time_limit if options.time_limit else float("inf")
     if plan.numbers is None:
-        device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt, all_or_nothing)
+        device, samples, is_complete = _export_still(plan, picture, samples, deadline, interrupt, all_or_nothing)
     else:
-        device, finished = _export_frames(plan, picture, samples, deadline)
-    facts: Json = picture.report() | {"hints": picture.hints()} if options.json else {}
-    return samples, device, facts, finished
+        device, is_complete = _export_frames(plan, picture, samples, deadline)
+    report: Json = picture.report() | {"hints": picture.hints()} if options.json else {}
+    return Drawn(samples, device, is_complete, report)
 
 
 def export_light_field(options: ExportOptions) -> int:
@@ -311,19 +310,18 @@ def print_plan(plan: ExportPlan) -> int:
     return 0
 
 
-def print_result(
-    plan: ExportPlan, samples: int, device: str, seconds: float, facts: Json, finished: bool, digest: object
-) -> None:
-    """Print the paths, or one JSON object; statistics for people go to stderr."""
+def print_result(plan: ExportPlan, drawn: Drawn, seconds: float, digest: str | None) -> None:
+    """Print the paths, or one JSON object; statistics for people go to stderr. `digest` is that of a film's frames."""
+    samples, device, facts = drawn.samples, drawn.device, dict(drawn.report)
     if plan.numbers is None:
         written, count = [str(plan.written[-1] if plan.written else plan.output)], 1
-    elif plan.is_video and finished:
+    elif plan.is_video and drawn.is_complete:
         written, count = [str(plan.output)], len(plan.numbers)
     else:
         manifest = FrameManifest(plan)
-        done = [number for number in plan.numbers if finished or manifest.done(number)]
+        done = [number for number in plan.numbers if drawn.is_complete or manifest.done(number)]
         written, count = [str(frame_path(plan.pattern, number)) for number in done], len(done)
-        if not finished:
+        if not drawn.is_complete:
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
     digests = [read_digest(Path(path)) for path in written] if digest is None else [digest]

@@ -73,15 +73,15 @@ def verify(
         if shapes[0] != shapes[1]:  # nothing needs to be drawn
             answer = compare(samples, np.broadcast_to(samples[:1, :1], shapes[1]))
             return answer | {"intact": is_intact, "device": "none", "seconds": 0.0, "ignored": []}
-        _, drawn_on, _, is_finished = carry_out(plan, start, interrupt, all_or_nothing=True)
-        if interrupt.requested and not is_finished:
+        drawn = carry_out(plan, start, interrupt, all_or_nothing=True)
+        if interrupt.requested and not drawn.is_complete:
             raise KeyboardInterrupt
-        if not is_finished:
+        if not drawn.is_complete:
             allowed = f"--time-limit is {time_limit:g} s; a larger one allows more"
             raise IncompleteError(f"{path}: its {plan.samples} samples take longer to draw again; {allowed}")
         answer = compare(samples, read_samples(again))
         answer |= {"digest": found, "digest_again": read_digest(again)}
-    answer |= {"intact": is_intact, "device": drawn_on, "device_before": recipe.get("device")}
+    answer |= {"intact": is_intact, "device": drawn.device, "device_before": recipe.get("device")}
     answer["ignored"] = ignored_statements(plan.scene)
     return answer | {"seconds": time.monotonic() - start}
 

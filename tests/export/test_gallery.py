@@ -8,6 +8,7 @@ import numpy as np
 from renderer.cli import main
 from renderer.export import gallery as command
 from renderer.export.gallery import PRINT_SIDE, SCENES, WEB_SIDE
+from renderer.export.plan import Drawn
 from renderer.formats.images import read_recipe, read_samples, write_png
 from renderer.images import denoise
 from renderer.pictures import load, make_recipe
@@ -43,7 +44,7 @@ def test_what_has_guides_is_denoised_and_drawn_anew_where_it_was_not(tmp_path, m
         write_png(plan.output, np.zeros((1, 1, 3), "u1"), recipe)
         assert max(plan.size) == PRINT_SIDE
         drawn.append((plan.scene.path.stem, plan.job().denoise))
-        return 7, "none", {}, True
+        return Drawn(7, "none", True, {})
 
     monkeypatch.setattr(command, "carry_out", write)
     monkeypatch.setattr(denoise, "check_installed", lambda: None)
