@@ -1,6 +1,6 @@
 """Texts that stand for a file's own: what an editor shows and has not saved yet, and a copy of a file of the program.
 
-The window's code panel writes them; read_text() and the shaders' reader ask text_of().
+The window's code panel writes them; read_file() and the shaders' reader ask text_of().
 """
 
 from pathlib import Path

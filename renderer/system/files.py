@@ -96,7 +96,12 @@ def file_stamp(path: Path | str) -> tuple[int, int] | None:
 
 
 def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
-    """Returns the content of an input file; InputError if it cannot be read or exceeds `max_bytes`."""
+    """Returns the content of an input file; InputError if it cannot be read or exceeds `max_bytes`.
+
+    A text that is edited and not saved yet stands for its file; see renderer.system.drafts.
+    """
+    if (draft := drafts.text_of(path)) is not None:
+        return draft.encode()
     with open_input(path, max_bytes) as file, reading(path):
         size = min(file_size(file), max_bytes)
         data = file.read(size + 1)  # read(max_bytes) would allocate max_bytes, which may be a GiB
@@ -108,13 +113,9 @@ def read_file(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def read_text(path: Path | str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Returns the UTF-8 text of an input file, without a byte order mark; InputError for other encodings.
-
-    A text that is edited and not saved yet stands for its file; see renderer.system.drafts.
-    """
+    """Returns the UTF-8 text of an input file, without a byte order mark; InputError for other encodings."""
     try:
-        draft = drafts.text_of(path)
-        return read_file(path, max_bytes).decode("utf-8-sig") if draft is None else draft
+        return read_file(path, max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
 

@@ -1,19 +1,23 @@
 """The code panel: a text editor docked beside the picture, for its shader, C$ program, scene, flame, or GLSL passes.
 
-The picture is compiled from the text 0.3 s after the last key, and again when it is saved; an error is marked on its
-line, and the last good picture stays. Bundled files are never written: saving one asks where to put a copy. Hiding the
-panel keeps an unsaved text.
+A panel's own file has one state, which text and picture show: the picture is compiled from the text 0.3 s after the
+last key, and what is changed over the picture is taken into the text once the mouse rests. So a save from either side
+writes both. An error is marked on its line, and the last good picture stays; what is changed over it is taken into the
+text once that is right again. Where both changed the same setting meanwhile, the text's value stands. Bundled files are
+never written: saving one asks where to put a copy. Hiding the panel keeps an unsaved text.
 
 Two tables of system/drafts.py lead the readers of files here: `drafts.texts` has unsaved texts, which are read instead
 of their files, and `drafts.copies` has bundled files with the user's copies that are read in their stead.
 """
 
+import os
 import re
 from pathlib import Path
 
 from renderer.paths import SHADERS, is_bundled
 from renderer.pictures import picture_class
 from renderer.plain import printable
+from renderer.scene.scene import Scene
 from renderer.system import drafts
 from renderer.system.files import file_stamp, read_text
 from renderer.system.outputs import write_text
@@ -21,12 +25,12 @@ from renderer.toys.program import with_buffer
 from renderer.window.controls import imgui, imgui_color_text_edit, imgui_ctx, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.document import creation
+from renderer.window.document.scene_text import SceneText
 from renderer.window.panels.panel import Panel
 from renderer.window.state import AppState, main_loop, open_files, save_files, unsaved
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
-COMPILED_SUFFIXES = (".cb", ".toml", *open_files.SHADER_SUFFIXES)  # files whose readers take unsaved texts (drafts.py)
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
@@ -71,13 +75,15 @@ class CodeView:
         self._stamp: tuple[int, int] | None = None  # inode and time of change of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
-        app.save_code, app.revert_code = self.save, lambda: self.open(self.path)
+        self._is_typed = False  # the text has more than what was changed over the picture
+        self._followed: tuple[Scene | None, SceneText | None] = None, None  # scene and base that were last taken in
+        app.sync_code, app.save_code, app.revert_code = self.sync, self.save, self.revert
         self._marked = ""  # the error sentence whose line is marked
 
     @property
     def is_changed(self) -> bool:
-        """True if the text differs from the text of the file."""
-        return self.path is not None and self.editor.get_text() != self._saved
+        """True if typing has made the text differ from the text of the file."""
+        return self._is_typed and self.path is not None and self.editor.get_text() != self._saved
 
     def update(self) -> None:
         """Opens the active panel's file, and compiles a text that was typed; called in each frame."""
@@ -89,19 +95,77 @@ class CodeView:
                 self.open(first)
         if self.path is None:
             return
-        if self.app.code_changed is None and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
+        self._is_typed &= self.app.code_changed is not None  # else it was saved with its scene
+        if not self._is_typed and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
             self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
         if text != self._typed:
             if len(text) == len(self._typed) + 1:
                 self._indent_brace()
                 text = self.editor.get_text()
-            self._typed, self._typed_at = text, self.app.now()
+            self._typed, self._typed_at, self._is_typed = text, self.app.now(), True
             self.app.code_typed_at = self._typed_at
-        self.app.code_changed = self.path if text != self._saved else None
-        is_drawn = self.path.suffix in COMPILED_SUFFIXES
-        if is_drawn and text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
+        if text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
             self._compile(text)
+        panel = self._own_panel
+        if panel is not None and not panel.is_interacting(self.app.now()) and (self.app.overlays.code or self._is_typed):
+            self._follow(panel)
+        self.app.code_changed = self.path if self.is_changed else None
+
+    @property
+    def _own_panel(self) -> Panel | None:
+        """The panel whose own file is edited, the active one of several."""
+        panels = [self.app.panel, *self.app.panels]
+        return next((panel for panel in panels if panel.original.path == self.path), None)
+
+    def _follow(self, panel: Panel) -> None:
+        """Takes what was changed over a picture into its text, which draws without an error."""
+        scene, base, text = panel.scene, panel.base, self.editor.get_text()
+        if scene is self._followed[0] and base is self._followed[1]:
+            return
+        if text != self._compiled or panel.update_error or panel.error:
+            return
+        if not panel.has_unsaved_work and text == self._saved:
+            return
+        self._followed = scene, base
+        with self.app.errors_as_messages("showing the changes of the picture in its text", ValueError):
+            new = save_files.document_text(panel)
+            if new is None:
+                return
+            panel.file.in_text = panel.kept_scene
+            if new != text:
+                self._replace(text.split("\n"), new.split("\n"))
+                self._typed = self._compiled = self.editor.get_text()
+                if self.path in drafts.texts:
+                    drafts.texts[self.path] = self._typed
+
+    def _replace(self, old: list[str], new: list[str]) -> None:
+        """Replaces the lines that differ, as one step of the editor's undo; the cursor stays in its line."""
+        first = len(os.path.commonprefix([old, new]))
+        last = len(os.path.commonprefix([old[first:][::-1], new[first:][::-1]]))
+        if first + last == min(len(old), len(new)):  # lines come or go: a line that stays is replaced with them
+            first, last = (first - 1, last) if first else (first, last - 1)
+        position, end = imgui_color_text_edit.TextEditor.DocPos, len(old) - last - 1
+        lines = "\n".join(new[first : len(new) - last])
+        at = self.editor.get_main_cursor_position()
+        self.editor.replace_section_text(position(first, 0), position(end, len(old[end])), lines)
+        self.editor.set_cursor(position(at.line + (len(new) - len(old) if at.line > end else 0), at.index))
+
+    def sync(self) -> None:
+        """Compiles a typed text at once, and takes what was changed over the picture into it."""
+        text = self.editor.get_text()
+        if self.path is not None and text != self._compiled:
+            self._typed, self._is_typed = text, True
+            self._compile(text)
+        if (panel := self._own_panel) is not None:
+            self._follow(panel)
+
+    def revert(self) -> None:
+        """Shows the file again: its text, and its picture without what was changed there."""
+        panel = self._own_panel
+        self.open(self.path)
+        if panel is not None and panel.is_changed:
+            open_files.show_file(self.app, panel)
 
     def _indent_brace(self) -> None:
         """Gives a brace that was typed first in its line the indentation of the line that opens it."""
@@ -120,12 +184,12 @@ class CodeView:
     @property
     def waits_for_keys(self) -> bool:
         """True if a typed text will be compiled: the window must draw a frame then."""
-        return self.path is not None and self._typed != self._compiled and self.path.suffix in COMPILED_SUFFIXES
+        return self.path is not None and self._typed != self._compiled
 
     def open(self, path: Path | None) -> None:
         """Shows the text of a file; None shows an empty text."""
         self._drop_draft()
-        self.path, self._marked = path, ""
+        self.path, self._marked, self._is_typed, self._followed = path, "", False, (None, None)
         self._stamp = file_stamp(drafts.file_of(path)) if path is not None else None
         text = read_text(drafts.file_of(path), MAX_CHARACTERS) if path is not None else ""
         language = imgui_color_text_edit.TextEditor.Language
@@ -158,11 +222,13 @@ class CodeView:
         if self.path is None:
             return
         with self.app.errors_as_messages("saving the program"):
-            file = drafts.file_of(self.path)
+            self.sync()
+            file, panel = drafts.file_of(self.path), self._own_panel
             if copy is not None:
                 self._save_copy(copy)
             elif not is_bundled(file):
-                unsaved.write_over(self.app, file, self._stamp, lambda: self._write(file), lambda: self.open(self.path))
+                stamp = panel.file.stamp if panel is not None else self._stamp
+                unsaved.write_over(self.app, file, stamp, lambda: self._write(file), self.revert)
             elif self.path == creation.UNTITLED_SHADER == self.app.panel.original.path:
                 save_files.save_scene_as(self.app)
             else:
@@ -186,10 +252,14 @@ class CodeView:
         assert self.path is not None
         text = self.editor.get_text()
         write_text(path, text)
-        self._saved, self._compiled, self._stamp = text, text, file_stamp(path)
+        self._saved, self._stamp, self._is_typed = text, file_stamp(path), False
         drafts.texts.pop(self.path, None)
         self.app.file_watcher.accept(path)
-        open_files.reload(self.app, {self.path}, shaders=self._is_pass)
+        for panel in self.app.panels:
+            if panel.original.path == path:
+                open_files.take_saved(self.app, panel)
+        self.app.reloaded = f"saved {path.name}"
+        open_files.report_reload(self.app)
 
     def draw(self) -> None:
         """Draws into the current window."""
@@ -202,8 +272,8 @@ class CodeView:
         if imgui.button("Save (Ctrl+S)") or self.is_focused and is_save_pressed:
             self.save()
         imgui.same_line()
-        if theme.button("Revert", "the text as it was saved last"):
-            self.open(self.path)
+        if theme.button("Revert", "text and picture as they were saved last"):
+            self.revert()
         imgui.same_line()
         if imgui.button("Hide (Ctrl+J)"):
             self.app.overlays.code.is_on = False
@@ -222,7 +292,7 @@ class CodeView:
     def _choose_file(self, files: list[Path]) -> None:
         """A list of the panel's files; a changed text must be saved or reverted before another is opened."""
         assert self.path is not None
-        shown = f"{printable(self.path.name)}{' (changed)' if self.is_changed else ''}"
+        shown = f"{printable(self.path.name)}{' (not saved)' if self.editor.get_text() != self._saved else ''}"
         current = files.index(self.path) if self.path in files else -1
         imgui.set_next_item_width(-1)
         imgui.begin_disabled(self.is_changed)

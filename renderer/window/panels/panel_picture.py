@@ -132,7 +132,7 @@ class PanelPicture(PanelScene):
             return
         self.scene, self.tiles, texts = self._fallback
         self._fallback = self.drawn = None
-        self.update_error = sentence
+        self.update_error, self.file.in_text = sentence, self.scene
         restore_source_cache(texts)
 
     def fail(self, error: Exception, sentence: str) -> None:

@@ -34,6 +34,9 @@ class SceneFile:
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
         self.saved = base
         self.stamp = file_stamp(original.path)
+        # The scene as the file's text has it, or the code panel's text that is not saved: what differs from it was
+        # changed over the picture, and is not in that text.
+        self.in_text = original
         self.is_behind = False  # `original` is from a session, with edits that neither the file nor `base` holds
 
 
@@ -72,6 +75,12 @@ class PanelScene:
     def document(self) -> Document:
         """The scene as a document, from which commands make changed documents for put()."""
         return Document(self.scene, self.base, self.selection)
+
+    @property
+    def kept_scene(self) -> Scene:
+        """The scene without what its file does not hold: the window's input, and for a program's file the view."""
+        is_scene = self.original.path.suffix == ".toml" or self.scene.picture != "toy"
+        return _with(self.scene, INPUT if is_scene else VIEWING, self.original)
 
     @property
     def is_changed(self) -> bool:

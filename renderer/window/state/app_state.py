@@ -99,8 +99,9 @@ class AppState:
         self.reloaded = ""  # the message about edited files, until they are drawn
         self.code_typed_at = -1e9  # time of the last change of the code panel's text, in seconds of the clock
         self.code_changed: Path | None = None  # the file whose text in the code panel is not saved
+        self.sync_code: Callable[[], None] = lambda: None  # makes the code panel's text and its picture agree
         self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
-        self.revert_code: Callable[[], None] = lambda: None  # shows the code's saved text again
+        self.revert_code: Callable[[], None] = lambda: None  # shows the code's file again, and its picture
         self.kept_sessions: list[KeptSession] = []  # the sessions that the menu Open lists
         self._session_path = session_path
         self._opened_session = session

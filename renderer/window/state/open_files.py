@@ -128,7 +128,9 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
 def revert(app: AppState) -> None:
     """Shows the active panel's file as it was saved last, as one step of undo."""
     panel = app.panel
-    if not panel.is_changed:
+    if app.code_changed is not None and app.code_changed == panel.original.path:
+        app.revert_code()
+    elif not panel.is_changed:
         app.show_message("nothing to revert: the scene is as it was saved")
     elif panel.original.path.is_file():
         show_file(app, panel)
@@ -243,18 +245,49 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
     return False
 
 
-def _with_edits(loaded: Scene, before: Scene, shown: Scene) -> Scene:
+def _with_edits(loaded: Scene, before: Scene, shown: Scene, text_wins: bool = False) -> Scene:
     """The scene `loaded` of an edited program, with what the user had changed.
 
-    `before` is the scene of the file before its edit, `shown` the scene with the user's changes.
+    `before` is the scene of the file before its edit, `shown` the scene with the user's changes. With `text_wins` what
+    was changed in both is as in `loaded`.
     """
     if before.picture != loaded.picture or type(shown.settings) is not type(before.settings):
         return loaded
     kept = kept_values(shown.settings, type(loaded.settings))
-    changed = {name: value for name, value in kept.items() if value != getattr(before.settings, name)}
-    names = [name for name in ("title", "tone", "animation", "size") if getattr(shown, name) != getattr(before, name)]
+
+    def is_edit(old: Any, name: str, value: Any, new: Any) -> bool:
+        was = getattr(old, name)
+        return value != was and not (text_wins and getattr(new, name) != was)
+
+    changed = {k: value for k, value in kept.items() if is_edit(before.settings, k, value, loaded.settings)}
+    names = [k for k in ("title", "tone", "animation", "size") if is_edit(before, k, getattr(shown, k), loaded)]
     scene = replace(loaded, **{name: getattr(shown, name) for name in names})
     return replace(scene, settings=replace(loaded.settings, **changed))
+
+
+def reopen(panel: Panel, loaded: Scene, has_new_text: bool = True) -> None:
+    """Makes `loaded`, the scene of a panel's file or of its draft, the opened one; an old text stays with its edits."""
+    if has_new_text:
+        stamp = panel.file.stamp
+        panel.open(loaded)
+        panel.file.stamp = stamp if loaded.path in drafts.texts else panel.file.stamp
+        return
+    panel.file.original = panel.file.in_text = loaded
+    if panel.base is not None:  # its scene may have other settings by now: those of an edited program
+        panel.base = replace(panel.base)
+        panel.file.saved = replace(panel.file.saved or panel.base)
+
+
+def take_saved(app: AppState, panel: Panel) -> None:
+    """Notes that the code panel has written a panel's own file, which goes on with what is not in it."""
+    selection, path = panel.selection, panel.original.path
+    if panel.update_error or panel.error:
+        panel.file.stamp = file_stamp(path)
+    elif path.suffix in SHADER_SUFFIXES and panel.file.in_text is not panel.original:
+        reload(app, {path}, shaders=False, is_quiet=True)  # the values in its text are defaults of its settings now
+    else:
+        panel.open(panel.file.in_text)
+        panel.selection = selection
 
 
 def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
@@ -264,25 +297,26 @@ def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, is_quiet: bool = False) -> None:
     """Reloads shaders, and the scenes, meshes and other inputs that are in `files`; all of them for None.
 
-    If an edited file fails to load, its panel keeps the last good picture and shows the error. Unless `is_quiet`, as
-    for texts of this window, panels keep unsaved edits, and a message follows once the edited files are drawn.
+    If an edited file fails to load, its panel keeps the last good picture and shows the error. Panels keep unsaved
+    edits: in place of their file, or with `is_quiet`, for texts of the code panel, over a text that lacks them. Unless
+    `is_quiet`, a message follows once the edited files are drawn.
     """
     texts, unread = clear_source_cache(), set[str]()  # and the names of changed files that edits hide
     for panel in app.panels:
         path = panel.original.path
         edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
         referenced, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
-        keeps = not is_quiet and not is_program and panel.has_unsaved_work
+        keeps = not is_quiet and (path in drafts.texts or not is_program and panel.has_unsaved_work)
         is_hidden = keeps and file_stamp(path) not in (panel.file.stamp, None)
         has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited and not keeps or has_new_program and not is_hidden:
                 before, loaded = panel.original, load_again(panel.original)
-                stamp = panel.file.stamp
-                panel.open(loaded)
-                panel.file.stamp = stamp if path in drafts.texts else panel.file.stamp
-                shown = panel.scene if is_program or keeps else before
-                panel.reload(_with_edits(loaded, before, shown), texts)
+                by_code = is_quiet and edited
+                before = panel.file.in_text if by_code else before
+                shown = panel.scene if is_program or keeps or is_quiet else before
+                reopen(panel, loaded, edited)
+                panel.reload(_with_edits(loaded, before, shown, by_code), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)
             if is_hidden and edited:

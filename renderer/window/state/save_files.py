@@ -38,8 +38,24 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
                 save_scene_as(app, panel)
         return
     with app.errors_as_messages("saving the scene", ValueError):
+        if app.code_changed == path:  # its text has what was changed over the picture
+            app.save_code(None)
+            return
         load = partial(open_files.show_file, app, panel)
         unsaved.write_over(app, path, panel.file.stamp, partial(save_to, app, panel, path), load)
+
+
+def document_text(panel: Panel) -> str | None:
+    """The text of a panel's own file with all that was changed over the picture; None if its file cannot hold that.
+
+    Raises TextError for a text whose layout does not allow the edits, UserError for a flame that cannot be written.
+    """
+    path, scene = panel.original.path, panel.kept_scene
+    if _is_from(path, panel):
+        return _flame_file(panel, scene, path, False)[0].decode()
+    if path.suffix == ".toml":
+        return replace(panel.document, scene=scene).text().text
+    return _shader_text(panel)
 
 
 def _shader_text(panel: Panel) -> str | None:
@@ -62,10 +78,9 @@ def _save_uniforms(app: AppState, panel: Panel) -> bool:
     path = panel.original.path
     if is_bundled(path) or _shader_text(panel) is None:
         return False
-    if app.code_changed == path:
+    if app.code_changed == path:  # its text has the values
         app.save_code(None)
-        if app.overlays.question and app.overlays.question.write:
-            return True
+        return True
     write_text(path, _shader_text(panel) or read_text(path))
     open_files.reload(app, {path}, shaders=False, is_quiet=True)
     app.file_watcher.accept(path)
@@ -132,6 +147,7 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
     if path.suffix in open_files.SHADER_SUFFIXES:
         _save_shader(app, panel, path)
         return
+    app.sync_code()
     _save_programs(app, panel, path)
     document = panel.document
     if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):

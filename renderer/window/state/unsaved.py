@@ -58,7 +58,8 @@ def has_work(app: AppState, panel: Panel) -> bool:
 
 def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:
     """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about any code."""
-    lost: list[Panel | Path] = [panel for panel in panels if panel.has_unsaved_work]
+    in_code = app.code_changed  # the text of a panel's own file has the panel's changes too
+    lost: list[Panel | Path] = [p for p in panels if p.has_unsaved_work and in_code != p.original.path]
     with_code |= any(app.code_changed in (panel.original.path, *panel.scene.files) for panel in panels)
     if with_code and app.code_changed is not None:
         lost.append(app.code_changed)

@@ -106,11 +106,14 @@ def test_undo_names_what_it_undoes_and_asks_before_it_closes_a_document(screen, 
     typed(screen, scene_files[1].read_text() + "# a comment\n")
     unsaved.undo(app)
     assert app.message.endswith("text") and app.overlays.question is None
-    unsaved.undo(app)
-    assert app.overlays.question.lost == [panel, scene_files[1]] and panel.scene.path == scene_files[1]
     frames(screen)
-    for _ in range(2):
-        press(screen, "D")
+    code = screen.ui.main_window.overlays.code
+    assert code.editor.get_text() == scene_files[1].read_text() and app.code_changed is None
+    typed(screen, "picture = [")  # an error: no step of undo
+    unsaved.undo(app)
+    assert app.overlays.question.lost == [scene_files[1]] and panel.scene.path == scene_files[1]
+    frames(screen)
+    press(screen, "D")
     assert panel.scene.path == scene_files[0] and app.message == "undo: first.toml in place of second.toml"
     frames(screen, 2)
     assert app.code_changed is None and not drafts.texts

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from renderer.errors import UserError
-from renderer.paths import SCENES
+from renderer.paths import ASSETS, SCENES
 from renderer.pictures import load, toy
 from renderer.system import drafts
-from renderer.window.state import open_files, panel_actions, save_files
+from renderer.window.state import open_files, panel_actions, save_files, unsaved
 from tests.window.headless import finish, frames, press, seconds, window
 from tests.window.helpers import FRACTAL
 
@@ -73,8 +73,9 @@ def test_an_edited_shader_of_the_program_and_its_slider_are_saved_and_opened_aga
     frames(screen, 3)
     finish(screen)
     assert app.dialog is None and not panel.has_unsaved_work and app.code_changed is None
-    assert tomllib.loads((tmp_path / "lost.toml").read_text())["settings"] == {"image": "lost.glsl", "zoom": 5.901}
-    assert (tmp_path / "lost.glsl").read_text() == WAVE and (SCENES / "coral.glsl").read_bytes() == original
+    assert tomllib.loads((tmp_path / "lost.toml").read_text())["settings"] == {"image": "lost.glsl"}
+    assert (tmp_path / "lost.glsl").read_text() == WAVE.replace("3.0", "5.901")  # the text shows the slider's value
+    assert (SCENES / "coral.glsl").read_bytes() == original
     assert code.path == tmp_path / "lost.glsl" and not code.is_changed and not drafts.texts
     assert np.array_equal(panel.display.texture.read(), seen)
     open_files.open_path(app, SCENES / "globe.glsl")
@@ -152,3 +153,118 @@ def test_a_folder_of_the_program_takes_no_scene(screen):
     with pytest.raises(UserError, match="belongs to the program"):
         save_files.save_to(screen.app, screen.app.panel, SCENES / "mine.toml")
     assert not (SCENES / "mine.toml").exists()
+
+
+def drag_triangle(screen):
+    """What a drag of a flame's triangle does: an xform changes; then the mouse rests."""
+    panel = screen.app.panel
+    first, *others = panel.scene.settings.xforms
+    moved = replace(first, affine=(0.625, *first.affine[1:]))
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, xforms=(moved, *others))), moved=True)
+    seconds(screen, 0.5)
+
+
+def held(path):
+    """What a flame's file has: its size, and a coefficient of its first xform."""
+    scene = load(path, flame="0")
+    return scene.size, scene.settings.xforms[0].affine[0]
+
+
+@pytest.mark.parametrize("by_code", [True, False])
+def test_a_dragged_triangle_and_a_typed_size_are_saved_from_either_side(opened, tmp_path, by_code):
+    """The first meeting's loss of work: the code panel wrote the file without the triangle."""
+    path = tmp_path / "three.flame"
+    path.write_bytes((ASSETS / "untitled.flame").read_bytes().replace(b"<flame ", b"<!-- kept --><flame ", 1))
+    screen = opened(path)
+    app, code = screen.app, typed(screen, path.read_text())
+    drag_triangle(screen)
+    assert 'coefs="0.625 0' in code.editor.get_text() and "(not saved)" not in app.message
+    assert app.panel.has_unsaved_work and not code.is_changed and app.code_changed is None
+    typed(screen, code.editor.get_text().replace('size="1000 900"', 'size="640 800"'))
+    assert app.panel.scene.size == (640, 800) and app.panel.scene.settings.xforms[0].affine[0] == 0.625
+    assert held(path) == ((640, 800), 0.625) and unsaved.has_work(app, app.panel)  # by the draft
+    code.save() if by_code else save_files.save_scene(app)
+    frames(screen, 3)
+    assert app.overlays.question is None and app.message == "saved three.flame" and not drafts.texts
+    assert held(path) == ((640, 800), 0.625) and "<!-- kept -->" in path.read_text()
+    assert not unsaved.has_work(app, app.panel) and code.editor.get_text() == path.read_text()
+    drag_triangle(screen)
+    save_files.save_scene(app)  # the same value again: no question about another program
+    assert app.overlays.question is None
+
+
+def test_a_scene_moved_while_its_text_has_an_error_keeps_both_edits(opened, tmp_path):
+    path = tmp_path / "first.toml"
+    path.write_text(FRACTAL.format(title="first"))
+    screen = opened(path)
+    app, code = screen.app, typed(screen, path.read_text().replace("samples = 3", "samples = "))
+    assert app.panel.update_error
+    slide(screen, max_iterations=50)
+    code.save()
+    frames(screen, 3)
+    assert app.panel.has_unsaved_work and "samples = ," in path.read_text(), "the text as typed, the picture's edit waits"
+    text = typed(screen, path.read_text().replace("samples = ", "samples = 5")).editor.get_text()
+    assert not app.panel.update_error and "samples = 5" in text and "max_iterations = 50" in text
+    save_files.save_scene(app)
+    settings = load(path).settings
+    assert (settings.samples, settings.max_iterations) == (5, 50) and app.overlays.question is None
+    typed(screen, text.replace("samples = 5", "samples = 7"))
+    slide(screen, max_iterations=60)
+    open_files.revert(app)
+    finish(screen)
+    settings = app.panel.scene.settings
+    assert (settings.samples, settings.max_iterations) == (5, 50) and code.editor.get_text() == path.read_text()
+
+
+def test_undo_over_the_picture_takes_the_typed_text_back_and_the_cursor_stays(opened, tmp_path):
+    path = tmp_path / "first.toml"
+    path.write_text(FRACTAL.format(title="first"))
+    screen = opened(path)
+    code = typed(screen, path.read_text() + "# mine\n")
+    code.editor.set_cursor(type(code.editor).DocPos(1, 4))
+    slide(screen, max_iterations=50)
+    at = code.editor.get_main_cursor_position()
+    assert "max_iterations = 50" in code.editor.get_text() and "# mine" in code.editor.get_text()
+    assert (at.line, at.index) == (1, 4)
+    for _ in range(2):
+        screen.app.undo()
+        seconds(screen, 0.5)
+    assert code.editor.get_text() == path.read_text() and screen.app.code_changed is None
+    code.editor.undo()
+    seconds(screen, 0.5)
+    assert "# mine" in code.editor.get_text()
+
+
+def test_a_toys_scene_keeps_its_values_while_its_shader_is_typed(opened, tmp_path):
+    """The scene's file and the shader's are two: both keep what is not saved."""
+    (tmp_path / "wave.glsl").write_text(WAVE)
+    path = tmp_path / "toy.toml"
+    path.write_text('# of mine\ntitle = "toy"\npicture = "toy"\nsettings = { image = "wave.glsl", zoom = 2.0 }\n')
+    screen = opened(path)
+    app = screen.app
+    slide(screen, zoom=7.0)
+    code = typed(screen, WAVE.replace("0.5", "0.25"))
+    assert code.path == tmp_path / "wave.glsl" and app.panel.scene.settings.zoom == 7.0
+    assert app.panel.has_unsaved_work and "zoom = 2.0" in path.read_text()
+    code.save()
+    frames(screen, 3)
+    assert app.panel.scene.settings.zoom == 7.0 and app.panel.has_unsaved_work
+    save_files.save_scene(app)
+    assert "zoom = 7.0" in path.read_text() and path.read_text().startswith("# of mine")
+    assert "0.25" in (tmp_path / "wave.glsl").read_text() and not unsaved.has_work(app, app.panel)
+
+
+@pytest.mark.parametrize("by_code", [True, False])
+def test_a_slider_and_a_typed_default_of_a_shader_are_saved_from_either_side(opened, tmp_path, by_code):
+    path = tmp_path / "wave.glsl"
+    path.write_text(WAVE)
+    screen = opened(path)
+    app, code = screen.app, typed(screen, WAVE.replace("0.5", "0.25"))
+    slide(screen, zoom=7.0)
+    assert "zoom = 7.0" in code.editor.get_text()
+    code.save() if by_code else save_files.save_scene(app)
+    finish(screen)
+    assert path.read_text() == WAVE.replace("0.5", "0.25").replace("3.0", "7.0") == code.editor.get_text()
+    assert app.panel.scene.settings.zoom == 7.0 and not unsaved.has_work(app, app.panel)
+    typed(screen, path.read_text().replace("7.0", "4.0"))
+    assert app.panel.scene.settings.zoom == 4.0

@@ -78,7 +78,7 @@ def test_a_shader_is_compiled_while_one_types_and_saved_by_key(opened):
     typed(screen, FLAT.replace("1, 0, 0", "0, 0, 1"))
     code.save()
     finish(screen)
-    assert screen.app.message == "reloaded: flat.glsl" and shown(screen).tolist() == [0, 0, 255]
+    assert screen.app.message == "saved flat.glsl" and shown(screen).tolist() == [0, 0, 255]
     assert not code.is_changed and not drafts.texts
 
 
