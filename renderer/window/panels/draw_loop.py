@@ -22,7 +22,7 @@ from renderer.pictures.picture import Size
 from renderer.scene.animation import settings_at
 from renderer.scene.schema import PictureSettings
 from renderer.window.boundary import contained
-from renderer.window.panels import frame_budget
+from renderer.window.panels import frame_budget, last_pictures
 from renderer.window.panels.frame_budget import FRAME_SECONDS, sample_budget, tile_budget
 from renderer.window.panels.panel_picture import PanelPicture
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
@@ -34,6 +34,7 @@ MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes 
 MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
+KEEP_SECONDS = 5.0  # of drawing, after which a picture is kept although its panel stays open
 
 
 class Draw(NamedTuple):
@@ -81,6 +82,7 @@ class DrawLoop:
         self._first_at = self._show_at = 0.0
         self._display_interval = FRAME_SECONDS  # longest time between two displays, in seconds; see draw()
         self._is_shown = True  # the sample that is being drawn will be displayed
+        self._kept: DrawKey | None = None  # of the picture that was kept last while it was drawn
         self._is_partial = False  # the displayed picture has tiles of two samples, new ones above old ones
 
     # State
@@ -401,6 +403,16 @@ class DrawLoop:
         later = 2 * self._display_interval if panel.measured.samples else 0.0
         interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
         panel.display.show(picture, panel.scene.tone, now, interval)
+        is_new = self._kept != panel.drawn or self.displayed_samples == panel.measured.target_samples
+        if is_complete and is_new and now - self._first_at > KEEP_SECONDS and not panel.is_playing:
+            self._kept = panel.drawn
+            self.keep_picture()
+
+    def keep_picture(self) -> None:
+        """Keeps the displayed picture of a saved scene, as the preview of the next start."""
+        panel, host, texture = self.panel, self.panel.host, self.panel.display.texture
+        if host.pictures and texture is not None and self.shows_full_sample and not panel.has_unsaved_work:
+            host.completion_thread.submit(last_pictures.keep, host.pictures, panel.scene, texture.read())
 
     def _complete_sample(self, draw: Draw) -> None:
         """Records complete samples."""

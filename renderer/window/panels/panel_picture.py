@@ -23,6 +23,7 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings
 from renderer.window.boundary import contained
 from renderer.window.document.scene_text import SceneText
+from renderer.window.panels import last_pictures
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.completion import Clock, SuspendableWork, responds
 from renderer.window.panels.display import Denoiser, Display
@@ -47,13 +48,15 @@ class Fallback(NamedTuple):
 class PanelHost(NamedTuple):
     """The objects that all panels of a window share.
 
-    `wake` ends the window's wait for events; it is called on other threads. `now` is the clock, in seconds.
+    `wake` ends the window's wait for events; it is called on other threads. `now` is the clock, in seconds. `pictures`
+    is the folder of last_pictures.py; None keeps none.
     """
 
     gpu: DeviceContext
     completion_thread: ThreadPoolExecutor  # waits for compute devices
     wake: Callable[[], None]
     now: Clock
+    pictures: Path | None = None
 
 
 class PanelPicture(PanelScene):
@@ -76,7 +79,7 @@ class PanelPicture(PanelScene):
         self.last_frame: Frame | None = None  # the frame of the last draw, whose device later draws use
         # the display
         self.display = Display(gl)
-        self._preview: tuple[Path, Texture | None] | None = None  # the file of `preview`, and its texture
+        self._preview: tuple[Path, tuple[Texture, str] | None] | None = None  # the scene's file, and its `preview`
         self.comparison = Comparison(gl)
         self.inspection = Inspection(gl, scene.inspect)
         self.zoom = PixelZoom()
@@ -92,12 +95,17 @@ class PanelPicture(PanelScene):
         return self.tiles.picture if self.tiles is not None else None
 
     @property
-    def preview(self) -> Texture | None:
-        """The bundled picture of the program's scene, to be seen until its own is drawn; None if there is none."""
-        path = ASSETS / "gallery" / f"{self.original.path.stem}.png"
+    def preview(self) -> tuple[Texture, str] | None:
+        """A picture to be seen until the scene's own is drawn, and its name; None if there is none.
+
+        It is the last one of this file and view, or the bundled one of the program's scene.
+        """
+        path, folder = self.original.path, self.host.pictures
         if self._preview is None or self._preview[0] != path:
-            is_known = is_bundled(self.original.path) and path.is_file()
-            self._preview = path, to_texture(self.gpu.gl, read_pixels(path)[..., :3]) if is_known else None
+            found, bundled = folder and last_pictures.find(folder, self.scene), ASSETS / "gallery" / f"{path.stem}.png"
+            if not found and is_bundled(path) and bundled.is_file():
+                found = read_pixels(bundled), "preview"
+            self._preview = path, (to_texture(self.gpu.gl, found[0][..., :3]), found[1]) if found else None
         return self._preview[1]
 
     def open_picture(self) -> None:

@@ -45,13 +45,13 @@ class PanelView:
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
         preview = panel.preview if panel.display.texture is None and not panel.error else None
         if preview is not None:
-            self._preview(preview, image_rect)
+            self._preview(preview[0], image_rect)
         if overlay and (panel.display.texture is not None or not panel.error):
             draw.push_clip_rect(*theme.corners(image_rect), True)
             overlay()
             draw.pop_clip_rect()
         if panel.display.texture is None and not panel.error:
-            self._preparing(preview is not None, image_rect)
+            self._preparing(preview[1] if preview else "", image_rect)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
@@ -68,12 +68,12 @@ class PanelView:
         corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
         imgui.get_window_draw_list().add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
 
-    def _preparing(self, has_preview: bool, rect: Rect) -> None:
-        """A line over what is shown before the first picture."""
+    def _preparing(self, preview: str, rect: Rect) -> None:
+        """A line over what is shown before the first picture, with the name of a preview."""
         draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
-        text = f"preview: {PREPARING}" if has_preview else PREPARING
+        text = f"{preview}: {PREPARING}" if preview else PREPARING
         size, font = imgui.calc_text_size(text), theme.FONT_SIZE * self.scale
-        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if has_preview else 0.5)
+        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if preview else 0.5)
         theme.caption(draw, self.fonts.text, font, left, top, text, width)
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> float:

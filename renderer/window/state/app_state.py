@@ -14,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from renderer.gpu import DeviceContext
+from renderer.gpu.cache import cache_folder
 from renderer.records import dataclass, field
 from renderer.scene.scene import Scene
 from renderer.system.process import unfinished_work
@@ -76,7 +77,7 @@ class AppState:
     def __init__(
         self, session: Session, gpu: DeviceContext, session_path: Path | None = None, clock: Clock = time.perf_counter
     ):
-        self.gpu, self.now = gpu, clock
+        self.gpu, self.now, self._session_path = gpu, clock, session_path
         self.device = "auto"  # the device of exports, by its name for --device
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
@@ -103,7 +104,6 @@ class AppState:
         self.save_code: Callable[[Path | None], None] = lambda copy: None  # saves the code panel's text, or a copy
         self.revert_code: Callable[[], None] = lambda: None  # shows the code's file again, and its picture
         self.kept_sessions: list[KeptSession] = []  # the sessions that the menu Open lists
-        self._session_path = session_path
         self._opened_session = session
         self._saved_session: Session | None = None
         self._save_failure = ""
@@ -116,7 +116,8 @@ class AppState:
         `bases` are the scenes' TOML texts, as the user edited them. A panel whose base is None takes the text of its
         file, and so do all panels of a session without bases.
         """
-        host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now)
+        folder = cache_folder() / "pictures" if self._session_path else None
+        host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now, folder)
         pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
         panels = [Panel(scene, host, base) for scene, base in pairs]
         facts = zip_longest(panels, session.paused, session.stamps, session.errors, session.unsaved)
@@ -296,6 +297,7 @@ class AppState:
         for panel in self.panels:
             if panel not in panels:
                 with self.errors_as_messages("closing a panel"):
+                    panel.draw_loop.keep_picture()
                     panel.shelve()
         self.panels.replace(panels, active, arranged)
 
@@ -357,6 +359,7 @@ class AppState:
         if wait([idle], CLOSE_SECONDS).done:
             for panel in self.panels.with_material_ball():
                 with self.errors_as_messages("closing a panel"):
+                    panel.draw_loop.keep_picture()
                     panel.close()
         else:
             unfinished_work.add(idle)

@@ -111,6 +111,7 @@ def open_in_active_panel(app: AppState, scene: Scene, message: str = "") -> None
 def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "") -> None:
     """Shows a scene in a panel, which stays paused; a scene with a time starts paused there."""
     with app.undo_step():
+        panel.draw_loop.keep_picture()
         panel.open(scene)
         panel.inspection.show(scene.inspect)
         if scene.path != panel.scene.path:
