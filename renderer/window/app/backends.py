@@ -35,6 +35,7 @@ MAX_FAILED_FRAMES = 3  # consecutive failed frames that end the window
 # release is added: for the motion to the control, the press and the drag.
 MAX_QUEUED_FRAMES = 3
 CHORD_KEYS = {getattr(glfw, f"KEY_{side}_{name}") for side in ("LEFT", "RIGHT") for name in ("CONTROL", "ALT", "SUPER")}
+EDITING_KEYS = range(glfw.KEY_ENTER, glfw.KEY_END + 1)  # and Tab, Backspace, Insert, Delete, arrows, Page Up, Home
 MAX_TICK_SECONDS = 0.25  # a frame advances scene times by at most this
 
 # GLFW's key number -> Dear ImGui's key, by the name. The names of arrows and digits are adapted. Keys whose names
@@ -203,6 +204,7 @@ class Window:
         self._windowed_rect: tuple[int, int, int, int] | None = None  # position and size to restore after full screen
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
         self._chord = (False, False)  # Ctrl and Alt at the last press of a key
+        self._editing_key = 0  # the last of EDITING_KEYS that was pressed, while it is held
         self._is_damaged = True  # the window system asks for a new frame
         self._reports: list[str] = []  # errors of GLFW since the last frame
         self._reported: set[str] = set()  # errors of GLFW that were printed
@@ -300,15 +302,19 @@ class Window:
     def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
         """Draws the frames of a chord before its Ctrl or Alt is released: in one frame with that, it is the key alone.
 
-        So is the frame of that release before the next key is pressed, which has no effect in it.
+        So is the frame of that release before the next key is pressed, which has no effect in it, and that of an editing
+        key before the next is pressed while it is held: of two in one frame, text editors take one.
         """
         if action == glfw.RELEASE and key in CHORD_KEYS:
             self._draw_queued()
+        if action == glfw.RELEASE and key == self._editing_key:
+            self._editing_key = 0
         if action == glfw.PRESS and key in KEYS:
             control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
             held = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
-            if (held[0], held[2]) != self._chord:
+            if (held[0], held[2]) != self._chord or key in EDITING_KEYS and self._editing_key:
                 self._draw_queued()
+            self._editing_key = key if key in EDITING_KEYS else self._editing_key
             self._modifiers_at_press[KEYS[key]], self._chord = held, (held[0], held[2])
 
     def _on_button(self, handle: object, button: int, action: int, mods: int) -> None:

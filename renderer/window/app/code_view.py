@@ -32,6 +32,16 @@ from renderer.window.state import AppState, main_loop, open_files, save_files, u
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
+# The editor asks for its chords up to the first that is pressed, and Dear ImGui routes a chord to who asked for it in the
+# frame before: of two keys in successive frames, the second had no effect. So all are asked for in each frame.
+ROUTED_CHORDS = [
+    modifiers | key
+    for modifiers in (0, imgui.Key.mod_shift, imgui.Key.mod_ctrl, imgui.Key.mod_ctrl | imgui.Key.mod_shift)
+    for key in (
+        *map(imgui.Key, range(imgui.Key.tab, imgui.Key.delete + 1)),
+        *(imgui.Key.backspace, imgui.Key.enter, imgui.Key.keypad_enter),
+    )
+]
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
 
@@ -287,6 +297,9 @@ class CodeView:
         self._mark(panel.short_error)  # the picture shows its text
         self._limit_paste()
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            with imgui_ctx.begin_child("##text"):
+                for chord in ROUTED_CHORDS:
+                    imgui.shortcut(chord)
             self.editor.render("##text", imgui.ImVec2(0, 0))
 
     def _choose_file(self, files: list[Path]) -> None:
