@@ -224,13 +224,15 @@ def main() -> None:
     rows = [json.loads(line) for path in args.table or () for line in Path(path).read_text().splitlines()]
     args.cores = os.sched_getaffinity(0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the busy loops
-    for load in () if args.table else args.loads.split(","):
-        for row in judge_all(args, load):
-            rows.append(row)
-            if args.output:
-                with open(args.output, "a") as file:
-                    print(json.dumps(row), file=file)
-    print(table(rows))
+    try:
+        for load in () if args.table else args.loads.split(","):
+            for row in judge_all(args, load):
+                rows.append(row)
+                if args.output:
+                    with open(args.output, "a") as file:
+                        print(json.dumps(row), file=file)
+    finally:
+        print(table(rows))
 
 
 if __name__ == "__main__":
