@@ -48,16 +48,16 @@ def print_verdicts(
 ) -> int:
     """Prints the verdicts, with the further keys `extra`, and appends them to the file; returns the exit code.
 
-    1: a case is slower, by its instructions where its time is undecided, a counter increased, the head's picture
-    differs, the head's check fails, the base crashes, or a command fails in one arm. 70: the head's case crashes. 3: a
-    case is undecided (1 with `fail_on_undecided`). 0: otherwise.
+    1: a case is slower, a counter increased, the head's picture differs, the head's check fails, the base crashes, or
+    a command fails in one arm. 70: the head's case crashes. 3: a case is undecided (1 with `fail_on_undecided`). 0:
+    otherwise. Where the time of a case is undecided its instructions decide, see deciding_label().
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
     answer = {
         "verdicts": {name: verdict.label for name, verdict in verdicts.items()},
         "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
-        "interval": {name: _interval(verdict) for name, verdict in verdicts.items()},
+        "interval": {name: interval(verdict) for name, verdict in verdicts.items()},
         "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
         "by": experiment.by,
         "counts": count_facts(experiment, list(verdicts), rule),
@@ -69,26 +69,23 @@ def print_verdicts(
         **({"counter": experiment.header["counter"]} if "counter" in experiment.header else {}),
         **(extra or {}),
     }
+    deciding = {name: deciding_label(verdict, answer["counts"][name]) for name, verdict in verdicts.items()}
+    answer["deciding"] = deciding
     experiment.file.add({"verdict": answer})
     if as_json:
         print(json.dumps(answer))
     else:
         _print(answer, verdicts, experiment, rule)
-    return _exit_code(experiment, answer, fail_on_undecided)
+    return _exit_code(experiment, answer, set(deciding.values()), fail_on_undecided)
 
 
-def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) -> int:
+def _exit_code(experiment: Experiment, answer: Json, labels: set[str], fail_on_undecided: bool) -> int:
     """1 if the head is slower or wrong, INTERNAL_ERROR if it crashed, 3 if a case is undecided, 0 otherwise.
 
-    Counters that increased also give 1, and so do undecided cases with `fail_on_undecided`. The instructions decide
-    that a case is slower where its time does not.
-    An INVALID case gives 1, since CI must not pass what was not judged; but INTERNAL_ERROR if the head's case crashed.
-    A command is not this program, so that its failure is never an internal error.
+    `labels` are those that decide. Counters that increased also give 1, and so do undecided cases with
+    `fail_on_undecided`. An INVALID case gives 1, since CI must not pass what was not judged; but INTERNAL_ERROR if the
+    head's case crashed. A command is not this program, so that its failure is never an internal error.
     """
-    labels = set(answer["verdicts"].values())
-    for name, label in answer["verdicts"].items():
-        if label == "UNDECIDED":
-            labels.add(answer["counts"].get(name, {}).get("instructions", {}).get("verdict", label))
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]
     differs = any(experiment.invalid(name) and not experiment.crash(name) for name in invalid)
@@ -103,19 +100,29 @@ def _exit_code(experiment: Experiment, answer: Json, fail_on_undecided: bool) ->
     return 0
 
 
+def deciding_label(verdict: Verdict, counts: Json) -> str:
+    """The label of a case for the exit code: that of its instructions where its time is UNDECIDED.
+
+    A program that waits becomes slower by the clock alone: where the time's whole interval is above 0, instructions
+    that are not more decide nothing. `counts` is the case's part of count_facts().
+    """
+    counted: str = counts.get("instructions", {}).get("verdict", verdict.label)
+    return counted if verdict.label == "UNDECIDED" and (counted == "SLOWER" or verdict.low <= 0) else verdict.label
+
+
 def count_facts(experiment: Experiment, names: list[str], rule: DecisionRule) -> Json:
     """The verdicts of counts that were measured, as JSON: case -> quantity -> verdict, percent, interval, pairs."""
     counted = judge_counts(experiment, names, rule, lambda stage, names, pairs: None)
     return {
         name: {
-            quantity: {"verdict": v.label, "percent": round(v.percent, 3), "interval": _interval(v), "pairs": v.pairs}
+            quantity: {"verdict": v.label, "percent": round(v.percent, 3), "interval": interval(v), "pairs": v.pairs}
             for quantity, v in quantities.items()
         }
         for name, quantities in counted.items()
     }
 
 
-def _interval(verdict: Verdict) -> list[float | None]:
+def interval(verdict: Verdict) -> list[float | None]:
     """The bounds of the verdict's interval in percent of the base's time; None for an infinite bound."""
     return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
 
@@ -130,7 +137,7 @@ def ways_to_decide(experiment: Experiment, rule: DecisionRule, kept: str) -> str
 
 def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, rule: DecisionRule) -> None:
     """Prints the verdict of each case, then its other quantities, outliers and counters that rose."""
-    refs = answer["refs"]
+    refs, deciding = answer["refs"], answer["deciding"]
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs.get('base', '')[:12]}, head {refs.get('head', '')[:12]}{dirty}")
     for name, verdict in verdicts.items():
@@ -141,6 +148,8 @@ def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, r
             if quantity != answer["by"]:
                 change = f"{judged['percent']:+6.2f}% of the {quantity} ({_bounds(judged['interval'])})"
                 print(f"  {shown_label(quantity, judged['verdict']):10s} {change}, {judged['pairs']} pairs")
+        if deciding[name] != verdict.label:
+            print(f"           the instructions decide: {deciding[name]}")
         if answer["outliers"][name]:
             print(f"           {answer['outliers'][name]} pairs are outliers: other work on the machine disturbed them")
         for counter, (base, head) in answer["counter_increases"].get(name, {}).items():
@@ -149,7 +158,7 @@ def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, r
         print(f"skipped    {name:38s} {reason}")
     if not any("instructions" in judged for judged in answer["counts"].values()) and answer.get("counter"):
         print(f"no instructions were counted: {answer['counter']}")
-    if "UNDECIDED" in answer["verdicts"].values():
+    if "UNDECIDED" in deciding.values():
         path = experiment.file.path
         kept = f"-o {path} keeps these" if path else "-o F.jsonl keeps pairs"
         print(f"undecided: {ways_to_decide(experiment, rule, kept)}")
@@ -162,7 +171,7 @@ def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, r
 
 def shown_interval(verdict: Verdict) -> str:
     """The bounds of the verdict's interval in percent of the base's time, in words."""
-    return _bounds(_interval(verdict)).replace("%", " %")
+    return _bounds(interval(verdict))
 
 
 def _bounds(interval: list[float | None]) -> str:

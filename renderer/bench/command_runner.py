@@ -15,7 +15,7 @@ from pathlib import Path
 
 from renderer.bench import counting
 from renderer.bench.counting import NO_COUNTER, Counter, launch
-from renderer.bench.experiment import ARMS
+from renderer.bench.experiment import ARMS, case_of_command
 from renderer.bench.machine import machine_state
 from renderer.bench.records import MAX_NAME
 from renderer.bench.runner import ROUNDS, ExperimentOptions, Runner
@@ -65,7 +65,7 @@ class CommandRunner(Runner):
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
                 self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
-            cases = cases or {printable(line, MAX_NAME): (words, "")}
+            cases = cases or {printable(line, MAX_NAME) if more else case_of_command(line): (words, "")}
             if self._commands.keys() & cases.keys():
                 raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
             self._commands |= cases

@@ -5,19 +5,22 @@ For the top of the page of `bench report`, as Markdown for a pull request (`benc
 
 import json
 import shlex
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from renderer.bench import MAX_PAIRS
-from renderer.bench.answer import compute_verdicts, count_facts, shown_interval, ways_to_decide
-from renderer.bench.experiment import Experiment, shown_label
-from renderer.bench.records import MAX_NAME
-from renderer.bench.verdict import DecisionRule, Verdict
+from renderer.bench.answer import compute_verdicts, count_facts, deciding_label, shown_interval, ways_to_decide
+from renderer.bench.experiment import Experiment, case_of_command, shown_label
+from renderer.bench.verdict import DecisionRule, Verdict, minimum_detectable_effect
 from renderer.pages.markdown import escape
 from renderer.pages.page import table
 from renderer.plain import printable
 
 LABELS = ("SLOWER", "INVALID", "UNDECIDED", "FASTER", "SAME")  # worst first
 LIMITS = DecisionRule()
+MAX_SIMULATED = 100  # --max-pairs up to which the power of a test is simulated, in 0.2 s for a case
 COLUMNS = ("verdict", "case", "change", "99 % interval", "pairs", "counts", "counters of a run", "what to do next")
 COLORS = {"SLOWER": "#c0392b", "INVALID": "#c0392b", "UNDECIDED": "#7f7f7f"}  # badges of other verdicts are green
 BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="bench: {message}">
@@ -48,9 +51,9 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
     counts = count_facts(experiment, list(verdicts), rule)
     out = []
     for name, verdict in verdicts.items():
-        change = interval = ""
+        change = bounds = ""
         if verdict.label != "INVALID":
-            change, interval = f"{verdict.percent:+.2f} % of the {experiment.by}", shown_interval(verdict)
+            change, bounds = f"{verdict.percent:+.2f} % of the {experiment.by}", shown_interval(verdict)
         increases = experiment.counter_increases(name)
         rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
         has_counters = any(row.get("counters") for row in experiment.processes(name))
@@ -60,10 +63,12 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
             advice = f"a counter rose, which fails the experiment whatever the time; {advice}"
         texts = [f"{quantity} {shown_label(quantity, fact['verdict'])} {fact['percent']:+.2f} %"
                  for quantity, fact in counts[name].items() if quantity != experiment.by]  # fmt: skip
-        if verdict.label == "UNDECIDED" and counts[name].get("instructions", {}).get("verdict") == "SLOWER":
-            advice = f"its instructions decide, and fail the experiment; {advice}"
-        counted = ", ".join(texts)
-        out.append(Conclusion(verdict.label, name, change, interval, str(verdict.pairs), counted, counters, advice))
+        if (decided := deciding_label(verdict, counts[name])) != verdict.label:
+            what = "fail" if decided == "SLOWER" else "pass"
+            advice = f"its instructions decide, and {what} the experiment; {advice}"
+        counted, shown = ", ".join(texts), bounds.replace("%", " %")
+        case = f"{str(experiment.header['refs'].get('head'))[:12]}: {name}" if _is_step(experiment) else name
+        out.append(Conclusion(verdict.label, case, change, shown, str(verdict.pairs), counted, counters, advice))
     return sorted(out, key=lambda row: LABELS.index(row.label))
 
 
@@ -83,23 +88,35 @@ def _rule(experiment: Experiment) -> DecisionRule:
     )  # fmt: skip
 
 
+def _is_step(experiment: Experiment) -> bool:
+    """True for a step of `bench find`."""
+    return bool(experiment.header.get("settings", {}).get("action") == "find")
+
+
 def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionRule) -> str:
     """A sentence that says what to do after the verdict of a case."""
     base, smallest = str(experiment.header["refs"].get("base", ""))[:12], f"{100 * rule.min_effect:g} %"
     settings, case = experiment.header.get("settings", {}), f"--case {shlex.quote(name)}"
     program = settings.get("program")
     if program:
-        is_whole = name == printable(str(program), MAX_NAME)
+        is_whole = name == case_of_command(str(program))
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
-        for option in ("setup", "clock"):
+        for option in ("setup", "clock", "counts"):
             value = printable(str(settings.get(option) or ""))
-            case += f" --{option} {shlex.quote(value)}" if value and value != "wall" else ""
+            case += f" --{option} {shlex.quote(value)}" if value not in ("", "wall", "auto") else ""
     by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
     same = f"a change of {smallest} or more is ruled out"
     reason = f"{verdict.reason}: " if verdict.reason else ""
     ways = ways_to_decide(experiment, rule, "the same -o keeps these")
+    if verdict.label == "UNDECIDED" and experiment.by == "time" and rule.max_pairs <= MAX_SIMULATED:
+        differences = experiment.differences(name, "screen")
+        effect = minimum_detectable_effect(differences - np.median(differences), rule) if len(differences) else None
+        ways = f"a slowdown of {100 * effect:g} % is seen with 80 % power; {ways}" if effect else ways
+    find = f"`rayfold bench find --base {base} {case}{by}` names the commit"
+    if _is_step(experiment):
+        find = "at least half of the slowdown that was searched for" if rule.midpoint else experiment.found or find
     return {
-        "SLOWER": f"`rayfold bench find --base {base} {case}{by}` names the commit",
+        "SLOWER": find,
         "FASTER": "keep the change, and name this case and device where the speed is claimed",
         "SAME": f"nothing: {'less than half of the slowdown that was searched for' if rule.midpoint else same}",
         "UNDECIDED": f"{reason}{ways}, or a larger --min-effect than {smallest}",
@@ -130,21 +147,31 @@ def badge(experiments: list[Experiment], as_json: bool) -> str:
     return BADGE.format(width=length + 58, right=length + 12, length=length, message=message, color=color)
 
 
+def _sections(experiments: list[Experiment]) -> Iterator[tuple[str, list[Conclusion]]]:
+    """A sentence and the conclusions of each experiment; the steps of a `bench find` follow its head in one table."""
+    groups: dict[str, list[Experiment]] = {}
+    for number, experiment in enumerate(experiments):
+        base = experiment.header["refs"].get("base")
+        groups.setdefault(f"find from {base}" if _is_step(experiment) else str(number), []).append(experiment)
+    for members in groups.values():
+        members.sort(key=lambda experiment: not experiment.found)
+        rows = [conclude(experiment) for experiment in members]
+        found = f"; {members[0].found}" if members[0].found else ""
+        yield summary(members[0], rows[0]) + found, [row for group in rows for row in group]
+
+
 def as_text(experiments: list[Experiment]) -> str:
     """The conclusions as Markdown: a sentence and a table for each experiment."""
     parts = []
-    for experiment in experiments:
-        rows = conclude(experiment)
+    for sentence, rows in _sections(experiments):
         cells = [COLUMNS, ["---"] * len(COLUMNS), *rows]
         lines = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in cells]
-        parts.append(f"**{summary(experiment, rows)}**\n\n" + "\n".join(f"| {line} |" for line in lines))
+        parts.append(f"**{sentence}**\n\n" + "\n".join(f"| {line} |" for line in lines))
     return "\n\n".join(parts) + "\n"
 
 
 def as_html(experiments: list[Experiment]) -> str:
     """The conclusions as HTML: a sentence and a table for each experiment."""
-    parts = []
-    for experiment in experiments:
-        rows = conclude(experiment)
-        parts.append(f'<p class="headline">{escape(summary(experiment, rows))}</p>{table([COLUMNS, *rows])}')
+    parts = [f'<p class="headline">{escape(sentence)}</p>{table([COLUMNS, *rows])}'
+             for sentence, rows in _sections(experiments)]  # fmt: skip
     return "".join(parts)

@@ -7,6 +7,7 @@ verdicts. Another header begins another experiment (a step of `bench find`), or 
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from renderer.bench.machine import machine_fault
-from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, is_count, is_name
+from renderer.bench.records import MAX_NAME, SCHEMA, RecordFile, are_positive_integers, is_count, is_name
 from renderer.bench.verdict import outliers
 from renderer.errors import InputError, UserError
-from renderer.plain import Json
+from renderer.plain import Json, printable
 from renderer.records import dataclass, field
 from renderer.system.files import read_json_lines
 
@@ -36,6 +37,7 @@ class Experiment:
     rows: list[Json] = field(default_factory=list)
     file: RecordFile = field(default_factory=lambda: RecordFile(None))
     answer: Json = field(default_factory=dict)  # the last verdicts that the file holds, unchecked
+    found: str = ""  # what `bench find` found, if this is its head
 
     def add(self, row: Json) -> None:
         """Appends a row to `rows` and to the file."""
@@ -127,6 +129,11 @@ class Experiment:
         return {k: [max(base[k]), min(head[k])] for k in base if k in head and min(head[k]) > max(base[k])}
 
 
+def case_of_command(line: str) -> str:
+    """The name of the case that times a command: its line, without the folder of a program with an absolute path."""
+    return printable(re.sub(r"^/\S*/(?=\S)", "", line), MAX_NAME)
+
+
 def shown_label(quantity: str, label: str) -> str:
     """The label in words: memory is LARGER, not SLOWER."""
     words = {"SLOWER": "LARGER", "FASTER": "SMALLER"} if quantity.endswith("memory") else {}
@@ -206,6 +213,9 @@ def read_experiments(path: Path) -> list[Experiment]:
             last.rows.append(row)
         if found and isinstance(row.get("verdict"), dict):
             last.answer = row["verdict"]
+        for experiment in found.values():
+            if is_name(row.get("found")) and experiment.header["refs"].get("head") == row.get("head"):
+                experiment.found = row["found"]
     if not found:
         raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
     return [*found.values()]

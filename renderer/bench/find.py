@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from renderer.bench import MAX_PAIRS
 from renderer.bench.ab import commit_hash, open_runner, worktree
+from renderer.bench.answer import interval, shown_interval
 from renderer.bench.machine import git
+from renderer.bench.records import MAX_NAME, RecordFile
 from renderer.bench.runner import ExperimentOptions
 from renderer.bench.verdict import Verdict
 from renderer.errors import UserError
+from renderer.plain import printable
 
 MOST_SHOWN = 20  # commits that are left
 
@@ -43,7 +46,9 @@ def find(args: argparse.Namespace) -> int:
                 raise UserError(f"bench find: {args.case} names {len(verdicts)} cases of both commits; wanted is one")
             return next(iter(verdicts.values()))
 
-        return print_answer(args, *bisect(commits, judge))
+        left, verdicts = bisect(commits, judge)
+        RecordFile(args.output).add({"head": commits[-1], "found": _found(args, left, verdicts)})  # for bench report
+        return print_answer(args, left, verdicts)
 
 
 def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
@@ -69,26 +74,41 @@ def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[
     return commits[fast + 1 : slow + 1], verdicts
 
 
+def _found(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> str:
+    """The commit that was found, or what is left, as a line of text."""
+    if len(left) == 1 and verdicts[left[0]].label == "SLOWER":
+        return printable(f"first slower commit: {_title(args, left[0])}", MAX_NAME)
+    return f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower"
+
+
+def _title(args: argparse.Namespace, sha: str) -> str:
+    return git("log", "-1", "--format=%h %an: %s", sha, tree=args.repo)
+
+
 def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
     """Prints the commits that are left and the verdicts of the steps; returns the exit code."""
     is_found = len(left) == 1 and verdicts[left[0]].label == "SLOWER"
     steps = {
-        sha: {"verdict": v.label, "percent": round(v.percent, 3), "pairs": v.pairs, "reason": v.reason}
+        sha: {
+            "verdict": v.label,
+            "percent": round(v.percent, 3),
+            "interval": interval(v),
+            "pairs": v.pairs,
+            "reason": v.reason,
+        }
         for sha, v in verdicts.items()
     }
     if args.json:
         print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
     else:
         for sha, v in verdicts.items():
-            print(f"{sha[:12]} {v.label:10s} {v.percent:+6.2f}% of the {args.by}, {v.pairs} pairs {v.reason}")
-        if is_found:
-            print(f"first slower commit: {git('log', '-1', '--format=%h %an: %s', left[0], tree=args.repo)}")
-        else:
-            print(f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower")
+            change = f"{v.percent:+6.2f}% of the {args.by} ({shown_interval(v)})"
+            print(f"{sha[:12]} {v.label:10s} {change}, {v.pairs} pairs {v.reason}")
+        print(_found(args, left, verdicts))
+        if left and not is_found:
             for sha in left[:MOST_SHOWN]:
-                print(f"  {git('log', '-1', '--format=%h %an: %s', sha, tree=args.repo)}")
-            if left:
-                print(_advice(args, *list(verdicts.items())[-1]))
+                print(f"  {_title(args, sha)}")
+            print(_advice(args, *list(verdicts.items())[-1]))
     return 0 if is_found else 3 if left else 1
 
 

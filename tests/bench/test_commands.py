@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from renderer.bench import find
+from renderer.bench import answer, experiment, find
 from renderer.bench.answer import print_verdicts
 from renderer.bench.command_runner import expand_parameters
 from renderer.bench.conclusions import _advice, as_text, conclude
@@ -26,6 +26,7 @@ for k in range(int(open("count.txt").read())):
 print(x, file=sys.stderr)
 """
 PYTHON = f"{sys.executable} -I -S work.py"
+NAME = PYTHON.rpartition("/")[2]  # of the case: without the folder of the interpreter
 
 
 def foreign(folder, count):
@@ -59,13 +60,13 @@ def test_a_command_is_timed_in_worktrees_of_both_commits(tmp_path):
         "--json",
     ]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, "-o", path, code=3).stdout)
-    assert facts["verdicts"] == {PYTHON: "UNDECIDED"} and facts["refs"]["dirty"]
+    assert facts["verdicts"] == {NAME: "UNDECIDED"} and facts["refs"]["dirty"]
     rows = [row for row in map(json.loads, path.read_text().splitlines()) if "arm" in row]
     assert len(rows) == 2 and all(row["wall_ns"][0] > 1e6 and row["cpu_ns"][0] > 1e6 for row in rows)
     assert not list((tree / ".bench").glob("*")) and git("worktree", "list", tree=tree).count("\n") == 0
     slow_down(tree, "ten")
     answer = bench("ab", "--command", PYTHON, *options, code=1)
-    assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][PYTHON]
+    assert "invalid literal for int" in json.loads(answer.stdout)["reasons"][NAME]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,8 @@ def test_a_command_is_compared_with_itself(tmp_path, capfd, monkeypatch):
     assert main(["bench", "aa", "--command", f"{path} -I -S work.py", "--repo", str(tree), *words]) == 3
     out, err = capfd.readouterr()
     facts = json.loads(out)
-    assert (
-        facts["verdicts"] == {f"{path} -I -S work.py": "UNDECIDED"} and facts["refs"]["base"] == facts["refs"]["head"]
-    )
+    assert facts["verdicts"] == {"python3 -I -S work.py": "UNDECIDED"}
+    assert facts["refs"]["base"] == facts["refs"]["head"]
     assert facts["detectable_percent"] and f"it starts {sys.executable}" in err
     assert not list((tree / ".bench").glob("*"))
 
@@ -140,8 +140,32 @@ def test_what_decides_an_undecided_command_is_said(tmp_path, capsys):
 def test_the_command_of_a_report_finds_by_what_decided(tmp_path):
     settings = {"program": "/opt/bin/python work.py", "clock": "cpu", "setup": "make x", "by": "time"}
     experiment = Experiment({"settings": settings, "refs": {"base": "a" * 40}})
-    advice = _advice(experiment, "/opt/bin/python work.py", verdict("SLOWER"), DecisionRule())
+    advice = _advice(experiment, "python work.py", verdict("SLOWER"), DecisionRule())
     assert "--command '/opt/bin/python work.py' --setup 'make x' --clock cpu` names" in advice
+    settings["counts"] = "none"
+    advice = _advice(experiment, "fit", verdict("SLOWER"), DecisionRule())
+    assert "--command '/opt/bin/python work.py' --case fit --setup 'make x' --clock cpu --counts none`" in advice
+
+
+def test_a_case_has_the_name_of_its_program():
+    names = {"/a b/python x": "/a b/python x", "/opt/b/python x/y.py": "python x/y.py", "./run /x": "./run /x"}
+    assert {line: experiment.case_of_command(line) for line in names} == names
+
+
+@pytest.mark.parametrize(
+    ("low", "counted", "label", "code"),
+    [(-0.01, "SAME", "SAME", 0), (-0.01, "SLOWER", "SLOWER", 1), (0.01, "SAME", "UNDECIDED", 3),
+     (0.01, "SLOWER", "SLOWER", 1), (-0.01, "UNDECIDED", "UNDECIDED", 3), (-0.01, None, "UNDECIDED", 3)],
+)  # fmt: skip
+def test_instructions_decide_where_the_time_is_undecided(monkeypatch, capsys, low, counted, label, code):
+    """But not that a program is no slower whose time is certainly longer: it may wait."""
+    fact = {"verdict": counted, "percent": 0.0, "interval": [0.0, 0.0], "pairs": 8}
+    monkeypatch.setattr(answer, "count_facts", lambda *_: {"x": {"instructions": fact} if counted else {}})
+    experiment = Experiment({"settings": {"program": "x"}, "refs": {"base": "a", "head": "b"}})
+    time = Verdict("UNDECIDED", 0.0, low, 0.02, 1.0, 1.0, 40)
+    assert print_verdicts(experiment, {"x": time}, DecisionRule(), False, False) == code
+    out = capsys.readouterr().out
+    assert (f"the instructions decide: {label}" in out) == (label != "UNDECIDED") == ("--max-pairs" not in out)
 
 
 def verdict(label):
@@ -183,12 +207,13 @@ def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_js
         assert facts["commit"] == ("c1" if code == 0 else None) and len(facts["range"]) == {1: 0, 0: 1}.get(
             code, labels.count("UNDECIDED") + 1
         )
-        assert facts["steps"][commits[-1]] == {"verdict": labels[-1], "percent": 0.0, "pairs": 10, "reason": ""}
+        step = {"verdict": labels[-1], "percent": 0.0, "interval": [0.0, 0.0], "pairs": 10, "reason": ""}
+        assert facts["steps"][commits[-1]] == step
     else:
         assert words in out and ("c1 tree" in out) == (code == 0 or "UNDECIDED" in labels)
         advice = "idle machine, or with --by instructions" if "UNDECIDED" in labels else "c0 cannot be judged"
         assert (advice in out) == (code == 3)
-        assert f"{labels[-1]:10s}  +0.00% of the time, 10 pairs" in out
+        assert f"{labels[-1]:10s}  +0.00% of the time (+0.00% to +0.00%), 10 pairs" in out
 
 
 def experiment_of(path, ratio, crash=None, counters=(3, 3)):
@@ -275,7 +300,7 @@ def test_a_slowdown_planted_in_a_foreign_project_is_seen(tmp_path, percent, allo
     options = ["--repo", tree, "--base", "v1", "--clock", "cpu", "--counts", "none", "--json"]
     facts = json.loads(bench("ab", "--command", PYTHON, *options, code=None, timeout=600).stdout)
     print(percent, facts["verdicts"], facts["percent"], facts["interval"], facts["pairs"])
-    assert facts["verdicts"][PYTHON] in allowed
+    assert facts["verdicts"][NAME] in allowed
 
 
 @pytest.mark.slow
@@ -356,7 +381,10 @@ def test_find_keeps_its_steps_in_one_file_and_goes_on_with_other_limits(tmp_path
     assert [row.header["refs"]["head"] for row in read_experiments(path)] == list(facts["steps"])
     assert main(["bench", "report", str(path), "--text"]) == 0
     text = capsys.readouterr().out
-    assert ": 1 SLOWER" in text and ": 1 SAME" in text and "less than half of the slowdown" in text
+    title = f"first slower commit: {git('rev-parse', '--short', 'HEAD', tree=tree)} a: x"
+    assert text.startswith(f"**head {facts['commit'][:12]} against base ") and f": 1 SLOWER; {title}**" in text
+    assert text.count("| verdict |") == 1 and f"; {title} |" in text and "less than half of the slowdown" in text
+    assert "bench find" not in text and all(f"| {sha[:12]}: fit |" in text for sha in facts["steps"])
 
 
 def test_parameters_make_a_case_each(tmp_path):
