@@ -19,7 +19,7 @@ from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.arrow_sums import batches_total, columns_of, grouped_sums, is_arrow, parquet_total
 from renderer.numerics.sums.device_sums import MODES, array_sum
-from renderer.numerics.sums.exact_sum import total_value
+from renderer.numerics.sums.exact_sum import decimal_total, total_value
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 from renderer.system.progress import OnProgress, Progress, checked_progress
@@ -34,9 +34,10 @@ def sum(
 
     `numbers` is an array of NumPy, Dask or a library with DLPack, a list, or one or several paths of .npy and .npz
     files, which are read in chunks. A .parquet file, and a table of Arrow, DuckDB or Polars with several columns, need
-    the name of one `column`; its nulls are left out. `mode` is "exact", "reproducible" or "fast". Sums of integers are
-    Python integers, of any size; sums of DECIMAL columns are decimal.Decimal, with all digits. With `by`, the name of
-    another column of the table, a dict has the sum for each of its values.
+    the name of one `column`; its nulls are left out, and the sum of nothing is 0. `mode` is "exact", "reproducible" or
+    "fast". Sums of integers are Python integers, of any size; sums of DECIMAL columns and of lists of Decimals are
+    decimal.Decimal, with all digits. With `by`, the name of another column of the table, a dict has the sum for each of
+    its values, in the order of their first rows, and None where all numbers are null.
 
     Raises:
         UserError, InputError: numbers that cannot be added, a column that is not there, or a bad file.
@@ -62,7 +63,7 @@ def sum(
             else:
                 batches, name = columns_of(numbers, column)
                 total = batches_total(devices, batches, name) if by is None else grouped_sums(batches, name, by)
-        return total if by is not None else total_value(total)
+        return total_value(total) if by is None else total[0]
     for option, given in (("column", column), ("by", by)):
         if given is not None:
             kind = f"{paths[0]}" if paths else f"a {type(numbers).__name__}"
@@ -74,6 +75,8 @@ def sum(
         value: int | float | complex = sum_files(SumRequest(paths, mode, devices=(device,)))["value"]
         return value
     array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
+    if getattr(array, "dtype", None) == np.dtype("O"):
+        return decimal_total(array.ravel().tolist())
     return total_value(array_sum(open_context(device).devices, array, mode))
 
 

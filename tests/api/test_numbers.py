@@ -66,7 +66,7 @@ def test_columns_of_arrow_and_parquet_are_added_alone_and_exactly(tmp_path):
             found = renderer.sum(source() if callable(source) else source, column=column)
             assert found == wanted and type(found) is type(wanted), (source, column)
         for column, sentence in (("nope", "'nope' is not there; the columns are v, k"), ("name", "holds string")):
-            with pytest.raises(renderer.InputError, match=sentence):
+            with pytest.raises(renderer.UserError, match=sentence):
                 renderer.sum(source() if callable(source) else source, column=column)
     assert renderer.sum(table["k"]) == renderer.sum(arrow.array(columns["k"])) == 2**63 + 1
     assert renderer.sum(table.select(["v"])) == 3.5
@@ -86,7 +86,8 @@ def test_columns_are_added_by_the_values_of_another_one(tmp_path, capsys, rng):
     """Against fsum and Python's integers and decimals for each key; nulls are left out, and a key of their own."""
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     n, path = 3000, tmp_path / "t.parquet"
-    mask, k = rng.random(n) < 0.2, rng.integers(-3, 4, n)
+    k = rng.integers(-3, 5, n)
+    mask = (rng.random(n) < 0.2) | (k == 4)  # a key that has nulls alone
     columns = {
         "v": (rng.standard_normal(n) * 10.0 ** rng.integers(-30, 30, n)).tolist(),
         "i": rng.integers(-(2**62), 2**62, n).tolist(),
@@ -94,26 +95,44 @@ def test_columns_are_added_by_the_values_of_another_one(tmp_path, capsys, rng):
     }
     keys = {"k": k.tolist(), "s": [None if x == 2 else f"k{x}" for x in k]}
     table = arrow.table(keys | {name: arrow.array(values, mask=mask) for name, values in columns.items()})
-    table = table.append_column("c", table["s"].dictionary_encode())
+    coded = arrow.array([*keys["s"], "unused"]).dictionary_encode()[:n]
+    table = table.append_column("c", coded)
     parquet.write_table(table, path, row_group_size=700)
     for by, column in [("k", "v"), ("s", "i"), ("c", "d"), ("s", "v")]:
         wanted = {}
         for key, value, is_null in zip(keys["s" if by == "c" else by], columns[column], mask, strict=True):
             wanted.setdefault(key, []).extend([] if is_null else [value])
-        wanted = {key: math.fsum(values) if column == "v" else sum(values) for key, values in wanted.items()}
+        wanted = {key: (math.fsum if column == "v" else sum)(values) if values else None
+                  for key, values in wanted.items()}  # fmt: skip
         for source in (path, table):
-            assert renderer.sum(source, column=column, by=by) == wanted
+            sums = renderer.sum(source, column=column, by=by)
+            assert sums == wanted and [*sums] == [*wanted]
     words = ["sum", str(path), "--column", "d", "--by", "s"]
     capsys.readouterr()
     assert main(words) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    sums = {str(key): str(value) for key, value in renderer.sum(table, column="d", by="s").items()}
-    assert rows[0] == ["keys", "sums"] and dict(rows[1:]) == sums
+    counts = {key: sum(x == key and not null for x, null in zip(keys["s"], mask, strict=True)) for key in keys["s"]}
+    sums = renderer.sum(table, column="d", by="s")
+    assert rows == [["keys", "counts", "sums"], *([str(key), str(counts[key]), str(sums[key])] for key in sums)]
     assert main([*words[:4], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["value"] == str(renderer.sum(table, column="d"))
-    for by, sentence in (("v", "keys are integers, texts"), ("x", "'x' is not there")):
-        with pytest.raises(renderer.InputError, match=sentence):
+    for by, sentence, code in (("v", "keys are integers, texts", 5), ("x", "t.parquet: column 'x' is not there", 2)):
+        with pytest.raises(renderer.UserError, match=sentence) as caught:
             renderer.sum(path, column="i", by=by)
+        assert caught.value.exit_code == code  # a bad file, or a word of the command line
+
+
+def test_decimals_of_a_list_are_added_exactly():
+    numbers = [Decimal(10) ** 30, Decimal("0.1"), Decimal("-1e-40"), -(Decimal(10) ** 30)]
+    total = renderer.sum(numbers)
+    assert isinstance(total, Decimal) and Fraction(total) == sum(map(Fraction, numbers))
+    for wrong, words in (
+        ([1.5, None], "such as NoneType; nulls are left out first"),
+        ([Decimal(1), None], "such as NoneType"),
+        ([Decimal("1e9000"), Decimal("1e-9000")], "more than 10000 digits"),
+    ):
+        with pytest.raises(renderer.InputError, match=words):
+            renderer.sum(wrong)
 
 
 def test_a_parquet_file_goes_with_few_options(tmp_path, capsys):
@@ -133,7 +152,9 @@ def test_a_result_of_duckdb_is_added():
     relation = duckdb.sql("select range * 3 as k, 1.5::double as v from range(5)")
     assert renderer.sum(relation, column="k") == 30 and renderer.sum(relation, column="v") == 7.5
     connection = duckdb.connect()  # as the guide says
-    connection.create_function("exact_sum", renderer.sum, ["DOUBLE[]"], "DOUBLE")
+    connection.create_function("exact_sum", lambda values: renderer.sum(values), ["DOUBLE[]"], "DOUBLE")
+    connection.create_function("exact", lambda values: renderer.sum(values), ["DECIMAL(38,6)[]"], "DECIMAL(38,6)")
+    assert connection.sql("select exact([0.1::decimal(38,6), 0.2::decimal(38,6)])").fetchall() == [(Decimal("0.3"),)]
     connection.sql(
         "create table t as select range % 2 as k, [1e100, 2.0, -1e100, null][1 + range // 2] as v from range(8)"
     )
@@ -141,7 +162,7 @@ def test_a_result_of_duckdb_is_added():
     assert (
         dict(connection.sql(query).fetchall())
         == {0: 2.0, 1: 2.0}
-        == renderer.sum(relation.query("t", "from t"), column="v", by="k")
+        == renderer.sum(connection.table("t"), column="v", by="k")
     )
 
 

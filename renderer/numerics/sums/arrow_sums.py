@@ -22,9 +22,11 @@ from renderer.gpu import Device
 from renderer.numerics.sums.by_key import KeyedAggregates, aggregate, push
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import DecimalSum, ExactSum
+from renderer.system.install import pip_install
 from renderer.system.progress import Progress
 
 MAX_ROWS = 1 << 22  # rows of a batch whose keys are sorted together
+NEED = f"Arrow tables and Parquet files need PyArrow: {pip_install('pyarrow')}"
 
 
 def is_arrow(numbers: object) -> bool:
@@ -42,7 +44,7 @@ def columns_of(numbers: Any, column: str | None) -> tuple[Iterable[Any], str]:
 
     UserError if `column` is missing in a table of several, or given for an array.
     """
-    arrow = import_optional("pyarrow", "Arrow tables need PyArrow")
+    arrow = import_optional("pyarrow", NEED)
     if _has(numbers, "schema", "columns"):
         reader = arrow.RecordBatchReader.from_stream(numbers)
         names = reader.schema.names
@@ -66,14 +68,14 @@ def parquet_total(
 
     InputError for a file that is none.
     """
-    arrow, parquet = (import_optional(name, "Parquet files need PyArrow") for name in ("pyarrow", "pyarrow.parquet"))
+    arrow, parquet = (import_optional(name, NEED) for name in ("pyarrow", "pyarrow.parquet"))
     try:
         with reading(path), parquet.ParquetFile(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             column = _only_column(schema.names, column)
             names = [name for name in dict.fromkeys((column, by)) if name is not None]
             for name in names:
-                _check_column(schema, name)
+                _check_column(schema, name, UserError, f"{path}: ")  # a word of the command line
             with Progress(rows, f"rows of {path.name}") as progress:
                 count = 0  # of numbers: nulls are left out
 
@@ -85,7 +87,7 @@ def parquet_total(
                         progress.advance(len(batch))
 
                 reader = arrow.RecordBatchReader.from_batches(arrow.schema(map(schema.field, names)), batches())
-                total = batches_total(devices, reader, column) if by is None else grouped_sums(reader, column, by)
+                total: Any = batches_total(devices, reader, column) if by is None else grouped_sums(reader, column, by)
             return total, {"count": count, "dtype": str(schema.field(column).type)}
     except (InputError, arrow.ArrowException) as error:
         known = str(error).startswith(f"{path}: ")
@@ -118,13 +120,14 @@ def batches_total(
     return ExactSum() if total is None else total
 
 
-def grouped_sums(batches: Any, column: str, by: str) -> dict[Any, int | float | Decimal]:
+def grouped_sums(batches: Any, column: str, by: str) -> tuple[dict[Any, int | float | Decimal | None], list[int]]:
     """The exact sum of a column of a reader of Arrow record batches for each value of the column `by`, in one pass.
 
     Keys are integers, texts, dates, booleans or decimals in the order of their first rows, and None for null; rows with
-    a null in `column` are left out. Sums are as by_key.py makes them, on the host. InputError for other columns.
+    a null in `column` are left out, and a key that has no others has the sum None, as SQL's NULL. The list has the
+    numbers added for each key. Sums are as by_key.py makes them, on the host. InputError for other columns.
     """
-    arrow = import_optional("pyarrow", "Arrow tables need PyArrow")
+    arrow = import_optional("pyarrow", NEED)
     for name in (column, by):
         _check_column(batches.schema, name)
     type_of_keys, scale = batches.schema.field(by).type, getattr(batches.schema.field(column).type, "scale", None)
@@ -132,25 +135,31 @@ def grouped_sums(batches: Any, column: str, by: str) -> dict[Any, int | float | 
     if is_nested or arrow.types.is_floating(type_of_keys):
         raise InputError(f"column {by!r} holds {type_of_keys}; keys are integers, texts, dates, booleans or decimals")
     codes: dict[Any, int] = {}
+    seen: dict[int, None] = {}  # codes by their first rows: an Arrow dictionary may hold values of no row
     planes: list[list[KeyedAggregates]] = []  # of numbers one; of decimals one for each word, of weight 2^(32 k)
     for whole in batches:
         for batch in (whole.slice(start, MAX_ROWS) for start in range(0, len(whole), MAX_ROWS)):
-            batch = batch.filter(batch.column(column).is_valid())
             encoded = batch.column(by).dictionary_encode()
             values = [*encoded.dictionary.to_pylist(), None]
             code_of = np.array([codes.setdefault(value, len(codes)) for value in values])
-            keys = code_of[np.asarray(encoded.indices.fill_null(len(values) - 1))]
+            indices, first = np.asarray(encoded.indices.fill_null(len(values) - 1)), np.full(len(values), len(batch))
+            first[indices[::-1]] = np.arange(len(batch))[::-1]  # the last assignment stays
+            keys = code_of[indices]
+            seen |= dict.fromkeys(code_of[np.argsort(first)[: (first < len(batch)).sum()]].tolist())
+            is_valid = batch.column(column).is_valid()
+            batch, keys = batch.filter(is_valid), keys[np.asarray(is_valid)]
             arrays = [_numbers(batch, column).data] if scale is None else _decimal_words(batch.column(column))
             planes = planes or [[] for _ in arrays]
             for parts, array in zip(planes, arrays if len(keys) else (), strict=False):
                 push(parts, aggregate(keys, array))
     merged = [reduce(KeyedAggregates.merge, reversed(parts)) for parts in planes if parts]
-    names = [*codes]
-    if not merged or scale is None:
-        return {names[key]: value for group in merged for key, value in zip(group.keys, group.sums(), strict=True)}
-    rows = zip(merged[0].keys, *(group.sums() for group in merged), strict=True)
-    units = {names[key]: sum(word << 32 * k for k, word in enumerate(words)) for key, *words in rows}
-    return {key: DecimalSum(unit, scale, 1).decimal() for key, unit in units.items()}
+    names, sums, counts = [*codes], dict[int, int | float | Decimal](), dict[int, int]()
+    if merged:
+        counts = dict(zip(merged[0].keys.tolist(), merged[0].counts.tolist(), strict=True))
+        for key, *words in zip(counts, *(group.sums() for group in merged), strict=True):
+            units = 0 if scale is None else sum(word << 32 * k for k, word in enumerate(words))
+            sums[key] = words[0] if scale is None else DecimalSum(units, scale, 1).decimal()
+    return {names[key]: sums.get(key) for key in seen}, [counts.get(key, 0) for key in seen]
 
 
 def _decimal_sum(column: Any) -> DecimalSum:
@@ -190,9 +199,9 @@ def _with_common_dtype(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
     return x.astype("f8"), y.astype("f8")
 
 
-def _check_column(schema: Any, name: str) -> None:
+def _check_column(schema: Any, name: str, kind: type[UserError] = InputError, where: str = "") -> None:
     if name not in schema.names:
-        raise InputError(f"column {name!r} is not there; the columns are {', '.join(schema.names)}")
+        raise kind(f"{where}column {name!r} is not there; the columns are {', '.join(schema.names)}")
 
 
 def _numbers(batch: Any, name: str) -> np.ma.MaskedArray:

@@ -47,15 +47,15 @@ READ_ONCE = ("sum", "mean", "min", "max")  # statistics that read every number o
 TASK_BYTES = 1 << 28  # bytes of the numbers of one task on a farm
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "files": dict(nargs="+", metavar="FILE.npy", help="read in chunks, never at once; all arrays of a .npz; - is a "
-                  ".npy on stdin; sums run over all of them"),
+    "files": dict(nargs="+", metavar="FILE", help=".npy, read in chunks, never at once; .npz, all arrays of it; "
+                  ".parquet; - is a .npy on stdin; sums run over all of them"),
     "--mode": dict(choices=MODES, default="exact", help="default: exact"),
     "--device": dict(action="append", help="repeatable: several devices share the chunks; gl: by OpenGL "
                      "fragment passes"),
     "--statistic": dict(choices=STATISTICS, default="sum", help="made from exact sums, rounded once"),
     "--ddof": dict(type=arguments.count, default=0, metavar="N", help="of --statistic variance: divides by count - N"),
-    "--by": dict(metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers; of a .parquet "
-                 "file the name of a column, for whose values there is a sum each"),
+    "--by": dict(metavar="KEYS", help="aggregates by key: a .npy of integers, as many as there are numbers; of a "
+                 ".parquet file the name of a column, for whose values there is a sum each"),
     "--column": dict(metavar="NAME", help="of a .parquet file: the column that is added"),
     "--farm": dict(metavar="WHERE", help="local:N processes, or a scheduler at tls://HOST:PORT or tcp://HOST:PORT"),
 }  # fmt: skip
@@ -201,7 +201,7 @@ def _table_sum(gpu: DeviceContext, request: SumRequest) -> dict[str, Any]:
     """The report of a column of a .parquet file, or of its sums by another column."""
     total, facts = parquet_total(gpu.devices, Path(request.paths[0]), request.column, request.by)
     if request.by is not None:
-        columns = {"keys": [*total], "sums": [*total.values()]}
+        columns = {"keys": [*total[0]], "counts": total[1], "sums": [*total[0].values()]}
         return facts | {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
     return facts | {"value": total_value(total), "count": total.count}
 

@@ -5,17 +5,19 @@ that tests compare kernels with. Correct rounding after J.-M. Muller et al., Han
 """
 
 import math
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from renderer.errors import InputError
 from renderer.records import dataclass
 
 # Bits of ExactSum.flags, numbered as in shaders/numerics/superaccumulator.h.
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NOT_NEGATIVE_ZERO = 1, 2, 4, 8
+MAX_DIGITS = 10_000  # of a sum of decimal.Decimal
 # Precision in bits, exponent of the smallest subnormal number, exponent of the power of two beyond the largest number.
 FORMATS = {np.float64: (53, -1074, 1024), np.float32: (24, -149, 128), np.float16: (11, -24, 16)}
 
@@ -114,6 +116,18 @@ class DecimalSum:
     def rounded(self, dtype: DTypeLike = np.float64) -> float:
         """The sum rounded once to a floating-point format, ties to even."""
         return rounded_fraction(self.fraction(), dtype)
+
+
+def decimal_total(numbers: list[Any]) -> Decimal:
+    """The sum of decimal.Decimal numbers, with all digits; InputError for other objects, and beyond MAX_DIGITS."""
+    if others := {type(number).__name__ for number in numbers if not isinstance(number, Decimal)}:
+        cure = "nulls are left out first (DuckDB: list(x) filter (x is not null)), and Decimals are added alone"
+        raise InputError(f"array: holds Python objects, such as {min(others)}; {cure}")
+    try:
+        with localcontext(Context(MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])):
+            return sum(numbers, Decimal())
+    except Inexact:
+        raise InputError(f"array: the sum of its decimals has more than {MAX_DIGITS} digits") from None
 
 
 def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float64, sticky: bool = False) -> float:
