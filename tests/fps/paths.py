@@ -6,7 +6,7 @@ which compiles, is not timed.
 
 import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def cases(gpu) -> list[Case]:
         means = [draw(8, **c).read()[..., :3].mean((0, 1)) for c in ({}, {"sampler": "random"}, {"rr_depth": 16})]
         assert np.isfinite(means).all() and np.allclose(means, means[0], rtol=0.01), means
 
-    peer = mitsuba_seconds(side) if has_mitsuba(gpu) else None
+    peer = mitsuba_seconds(partial(mitsuba_box, side), SAMPLES) if has_mitsuba(gpu) else None
     work = side * side * SAMPLES / 1e6
     facts = {"samples": SAMPLES, "depth": DEPTH, "side": side}
     name = "Mitsuba 3, cuda_ad_rgb" if peer else ""
@@ -51,18 +51,25 @@ def has_mitsuba(gpu) -> bool:
     return not gpu.device.properties.scalar_threads and "cuda_ad_rgb" in mitsuba.variants()
 
 
-def mitsuba_seconds(side: int):
-    """A function that draws Mitsuba's box and returns its seconds."""
+def mitsuba_box(side: int) -> dict[str, object]:
+    """Mitsuba's Cornell box."""
+    import mitsuba
+
+    box = mitsuba.cornell_box()
+    box["sensor"]["film"] |= {"width": side, "height": side, "rfilter": {"type": "box"}}
+    box["integrator"] = {"type": "path", "max_depth": DEPTH}
+    return box
+
+
+def mitsuba_seconds(make, samples: int):
+    """A function that draws the scene of the dict make() by Mitsuba and returns the seconds."""
 
     @cache
     def scene():
         import mitsuba
 
         mitsuba.set_variant("cuda_ad_rgb")
-        box = mitsuba.cornell_box()
-        box["sensor"]["film"] |= {"width": side, "height": side, "rfilter": {"type": "box"}}
-        box["integrator"] = {"type": "path", "max_depth": DEPTH}
-        return mitsuba.load_dict(box)
+        return mitsuba.load_dict(make())
 
     def seconds() -> float:
         import drjit
@@ -71,7 +78,7 @@ def mitsuba_seconds(side: int):
         times = []
         for seed in range(6):
             start = time.perf_counter()
-            drjit.eval(mitsuba.render(scene(), spp=SAMPLES, seed=seed))
+            drjit.eval(mitsuba.render(scene(), spp=samples, seed=seed))
             drjit.sync_thread()
             times.append(time.perf_counter() - start)
         return float(np.median(times[1:]))

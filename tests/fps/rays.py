@@ -1,7 +1,8 @@
 """Rays a second of closest and any hit, in the BVH and by the traversal that pictures use, beside a baseline.
 
 Camera, ray sets and size are those of the Mitsuba peer script. The baseline, in the same run, is a textbook BVH2
-traversal: host SAH, leaves of up to four, boxes by min and max corners, nearer child first, one ray a thread.
+traversal: host SAH, leaves of up to four, boxes by min and max corners, nearer child first, one ray a thread. Meshes
+are the files of the folder RAYFOLD_BENCH_MESHES, beside shapes that this file makes.
 `build/` times H-PLOC on the device, from primitives that are there.
 
 Records made before pictures and this bench had one traversal name their kernel as "walk". Their figures of packets and
@@ -10,6 +11,7 @@ quantized BVH2, if-if, in groups of 128; on CPUs "closest_beam" is closest_packe
 which pictures trace only when a packet is incoherent.
 """
 
+import os
 from functools import cache, partial
 from pathlib import Path
 
@@ -22,12 +24,12 @@ from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
 from renderer.formats.mesh import load_mesh
-from renderer.paths import ASSETS
 from renderer.raytracing import procedural
 from tests.bvh.ray_queries import RayQuery, query_kernel
 
 TO_CAMERA = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
 RAY_SETS = "primary", "incoherent", "primary-shadow", "incoherent-shadow"
+MESH_SUFFIXES = ".obj", ".ply", ".stl"
 
 
 def cases(gpu) -> list[Case]:
@@ -42,7 +44,7 @@ def cases(gpu) -> list[Case]:
         "terrain": lambda: terrain(100 if small else 1_000),
         "stadium": lambda: stadium(1 if small else 3),
     }
-    for path in sorted(ASSETS.glob("*.obj")):
+    for path in mesh_files():
         shapes[path.stem] = partial(_mesh, path)
     size = 1024 if small else 2048
     found = []
@@ -50,6 +52,12 @@ def cases(gpu) -> list[Case]:
         bvhs = cache(partial(Bvhs, gpu.device, cache(partial(_baseline_bvh, make))))
         found += [ray_case(gpu.device, name, bvhs, rays, size) for rays in RAY_SETS]
     return found + [build_case(gpu.device, level) for level in ((2, 3) if small else (4, 5))]
+
+
+def mesh_files() -> list[Path]:
+    """The files of the folder RAYFOLD_BENCH_MESHES; none if it is not set."""
+    folder = os.environ.get("RAYFOLD_BENCH_MESHES")
+    return sorted(path for path in Path(folder).iterdir() if path.suffix in MESH_SUFFIXES) if folder else []
 
 
 def hair(count: int) -> np.ndarray:
