@@ -68,6 +68,6 @@ def test_a_call_that_is_silent_says_so(monkeypatch, is_terminal, reported):
     text = stderr.getvalue()
     assert calls == ([(1, 9), (3, 9)] if reported else []) and len(stops) == reported
     if reported:
-        assert text == "rayfold: box: 0 of 9 in 0 s; kernels may compile first\n"
+        assert text == "rayfold: box: 0 of 9 in 0 s; kernels may compile first (`rayfold warm` compiles ahead)\n"
     else:
         assert ("box: kernels may compile" in text and "3/9" in text) if is_terminal else not text

@@ -25,6 +25,7 @@ from renderer.system import arguments
 from renderer.system.trial import run_trial
 
 SIZES = (96, 64), (640, 480)  # PoCL compiles another function for launches of more than 65,534 work-items
+GPU_SIZES = (*SIZES, (1920, 1080))  # GPUs draw large pictures by another schedule
 SUFFIXES = ".toml", ".flame"  # most .cb programs are no pictures
 MESHES = {"mesh, 2,000 triangles": 23, "mesh, 200,000 triangles": 224}  # rows of a sphere
 MAX_SECONDS = 900.0  # time limit of one input
@@ -118,14 +119,14 @@ def _draw_all(inputs: dict[str, str], device: str, jobs: int, quiet: bool) -> li
 
 
 def draw_once(path: str, device: str) -> None:
-    """The work of a child process: draws one sample of an input at each of SIZES, and tone maps it."""
+    """The work of a child process: draws one sample of an input at each size, and tone maps it."""
     from renderer.export.render import RenderJob, render, tonemapped_blocks
     from renderer.pictures import load, open_picture
     from renderer.system.progress import Progress
 
-    scene = load(Path(path))
-    picture = open_picture(scene, open_context(device))
-    for size in SIZES:
+    scene, gpu = load(Path(path)), open_context(device)
+    picture = open_picture(scene, gpu)
+    for size in SIZES if gpu.device.properties.scalar_threads else GPU_SIZES:
         rendered = render(picture, RenderJob(scene, size, 1), Progress(1, scene.title))
         for _ in tonemapped_blocks(rendered, scene):
             pass

@@ -140,11 +140,11 @@ class Schedule:
         """Returns group size and compile-time constants of each kernel that draws samples, by entry point."""
         name = cls.__name__.lower()
         entries = (*STAGES[name], *((BEGIN_SAMPLE,) if device.has_graphs else ()))
-        if device.properties.scalar_threads:
-            size = SCALAR_GROUP_SIZE if name == "megakernel" else GROUP_SIZES.get(name, GROUP_SIZE)
-        else:
-            size = GROUP_SIZES.get(name, GROUP_SIZE)
+        size = GROUP_SIZES.get(name, GROUP_SIZE)
+        if not device.properties.scalar_threads:
             constants = constants | {"MIN_GROUPS_PER_SM": RESIDENT_THREADS // size}
+        elif name == "megakernel":
+            size = SCALAR_GROUP_SIZE
         return dict.fromkeys(entries, (size, constants))
 
     def draw_sample(
