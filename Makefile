@@ -12,7 +12,8 @@ TEST_PACKAGES := xvfb xdotool flam3-utils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo -n; })
 MAY_INSTALL := $(shell command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } && echo yes)
 APT_INSTALL = $(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq
-PIP_INSTALL = $(PY) -m pip install --disable-pip-version-check --no-input
+# Packages are compiled as they are imported: most of their modules never are.
+PIP_INSTALL = $(PY) -m pip install --disable-pip-version-check --no-input --no-compile
 # On a terminal one line that names the package at hand, in place of pip's hundreds; elsewhere errors alone.
 SHOW_PROGRESS = awk -v live=$$([ -t 1 ] && echo 1) '/^Collecting|^Downloading|^Installing|^Building/ { n++; \
   if (live) { printf "\r\033[K  %3d  %s", n, substr($$0, 1, 70); fflush() } } /^ERROR|^error/ { print } \

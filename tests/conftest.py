@@ -109,7 +109,7 @@ def compile_for_cuda_too(tmp_path_factory):
         program = build(device, text, name, strict, key)
         if is_chosen(name, folder):
             scalar = re.sub(r"#define LANES \d+", "#define LANES 1", text)  # points per work-item on CPUs; 1 on GPUs
-            nvrtc.compile_cubin(scalar, "sm_90", name, strict=strict)
+            drivers.check_for_cuda(scalar, name, strict)
         return program
 
     opencl.OpenclDevice._build = build_both

@@ -10,8 +10,10 @@ from typing import NoReturn
 
 import pytest
 
+from renderer.gpu.cuda import nvrtc
 from renderer.gpu.nvidia import has_nvidia_driver
 from renderer.gpu.opencl.icd import icd_files
+from tests.seeds import FRESH
 
 VENDOR_FOLDERS = "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d"
 MESA_FOLDERS = "/usr/lib/dri", "/usr/lib64/dri", f"/usr/lib/{platform.machine()}-linux-gnu/dri"
@@ -38,3 +40,16 @@ def skip_without(drivers: list[str], reason: str) -> NoReturn:
     if drivers:
         pytest.fail(f"installed but not working: {', '.join(drivers)}: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+def check_for_cuda(text: str, name: str = "kernel.cu", strict: bool = False) -> None:
+    """NVRTC takes a text for sm_90, with no GPU needed; KernelError with its log if it does not.
+
+    A quick run asks its front end alone (syntax, names, types): machine code, which `make test-all` makes, takes about
+    ten times as long. Texts whose machine code a quick run makes: test_headers.py, test_matmul.py, test_band_lu_*.py.
+    """
+    if FRESH:
+        nvrtc.compile_cubin(text, "sm_90", name, strict)
+        return
+    options = [*nvrtc._options("sm_90", strict), "-fdevice-syntax-only"]
+    nvrtc._compile(nvrtc._binding(), text, options, name)

@@ -53,10 +53,16 @@ MODULES = {module_of(path): path for path in FILES}
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Every node of a module's syntax tree, breadth first."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports_of(module: str) -> set[str]:
     """The modules that one imports, at its top or inside a function."""
     path, names = MODULES[module], set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -168,12 +174,13 @@ BELOW = ("scene", "formats", "flames", "lightfields", "images", "cdollar", "rayt
 
 def joins_of(module: str) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+    for node in nodes_of(MODULES[module]):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
             if re.search(r"(folder|parent|path|Path\(.*\)|SCENES|ASSETS|SHADERS|LESSONS)$", ast.unparse(node.left)):
                 found.add(ast.unparse(node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("joinpath", "is_relative_to") or ast.unparse(node.func) == "os.path.join":
+            name = node.func.attr
+            if name in ("joinpath", "is_relative_to") or name == "join" and ast.unparse(node.func) == "os.path.join":
                 found.add(ast.unparse(node.func))
     return found
 

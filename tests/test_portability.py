@@ -14,6 +14,7 @@ import pytest
 
 from renderer.paths import ROOT
 from tests.children import python_path
+from tests.test_architecture import nodes_of
 
 FILES = sorted(ROOT.glob("renderer/**/*.py"))
 POSIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
@@ -43,7 +44,7 @@ POSIX_NAMES = {  # of modules that all systems have
 def posix_names_of(path):
     """Uses of what only POSIX has, as "module.name"."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names} & POSIX_MODULES
         elif isinstance(node, ast.ImportFrom):

@@ -4,6 +4,7 @@ The left side is what is looked for in code, shaders, scenes and tests (whole wo
 """
 
 import re
+from functools import cache
 from subprocess import run
 
 import pytest
@@ -87,6 +88,7 @@ HERE = "tests/test_words.py"
 SUFFIXES = (".py", ".cu", ".h", ".frag", ".cb", ".toml", ".md", ".html", ".yml")
 
 
+@cache
 def texts() -> dict[str, str]:
     """The text of every file of the project that people read, by its path."""
     listed = run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -100,15 +102,25 @@ SPELLED = re.compile(rf"(?<![A-Za-z])({'|'.join(SPELLING)})(?![A-Za-z])", re.IGN
 NAMED = re.compile(rf"\b({'|'.join(NAMES)})\b")
 
 
-@pytest.mark.parametrize("words, pattern", [(SPELLING, SPELLED), (NAMES, NAMED)], ids=["spelling", "names"])
-def test_no_retired_word_returns(words, pattern):
+@pytest.mark.parametrize(
+    "words, pattern, every", [(SPELLING, SPELLED, r"[a-z]+"), (NAMES, NAMED, r"\w+")], ids=["spelling", "names"]
+)
+def test_no_retired_word_returns(words, pattern, every):
     found = []
     for name, text in texts().items():
         text = FOREIGN.sub("", text)
+        if words.keys().isdisjoint(re.findall(every, text if words is NAMES else text.lower())):
+            continue  # ten times as fast as the pattern, which tells the lines
         for number, line in enumerate(text.splitlines(), 1):
             for match in pattern.finditer(line):
                 found.append(f"{name}:{number}: {match[1]} -> {words.get(match[1]) or words[match[1].lower()]}")
     assert not found, "\n".join(found[:40])
+
+
+def test_retired_words_are_single_words():
+    """So that the words of a text tell whether the patterns can match."""
+    assert all(re.fullmatch("[a-z]+", word) for word in SPELLING) and all(re.fullmatch(r"\w+", word) for word in NAMES)
+    assert SPELLED.search("my_colour2") and NAMED.search("a weave b") and not NAMED.search("weaves")
 
 
 # Pronouns in the place of nouns, which a reader has to resolve. The cap falls with every file that is rewritten.

@@ -48,7 +48,7 @@ class Target:
     modules: tuple[str, ...] = ()
     one_line: bool = True  # an error is one line; C$ shows the source line and a caret too
     weight: float = 1.0  # of the inputs of a quick run, 1 for 1,000 inputs a second
-    least: int = 20  # inputs of a run over all targets
+    least: int = 8  # inputs of a run over all targets
     generate: Callable[[Random], bytes] | None = None  # makes inputs instead of mutations; their suffix is `suffix`
     suffix: str = ""
 
@@ -833,7 +833,7 @@ def compressed_model(draco: bytes, ktx2: bytes) -> bytes:
     "renderer.formats.codecs",
     "renderer.formats.gltf",
     weight=0.01,
-    least=4,
+    least=2,
 )
 def read_native(path: Path) -> None:
     from renderer.formats import gltf
@@ -1058,7 +1058,7 @@ def lesson_seeds() -> dict[str, bytes]:
     return out
 
 
-@target("lesson", lesson_seeds, nested(TEXT), "renderer.lessons.page", *SCENE_MODULES, weight=0.05, least=12)
+@target("lesson", lesson_seeds, nested(TEXT), "renderer.lessons.page", *SCENE_MODULES, weight=0.05, least=6)
 def read_lesson(path: Path) -> None:
     """Reads a lesson, and writes its page without what devices draw and measure."""
     from renderer.lessons.lesson import read_lesson
@@ -1114,7 +1114,7 @@ def read_records(path: Path) -> None:
         ab.reanalyze(args)  # type: ignore[arg-type]
 
 
-@target("bench_report", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.005, least=6)
+@target("bench_report", record_seeds, RECORD_MUTATORS, *BENCH_MODULES, weight=0.005, least=3)
 def read_report(path: Path) -> None:
     from renderer.bench import report
 
@@ -1289,7 +1289,7 @@ def good_files() -> Path:
 
 
 def structured_target(
-    name: str, suffix: str, generate: Callable[[Random], bytes], *modules: str, least: int = 3, **more
+    name: str, suffix: str, generate: Callable[[Random], bytes], *modules: str, least: int = 2, **more
 ):
     """Enters a reader of generated inputs, which are read beside the files that they name, and drawn."""
 
@@ -1319,7 +1319,7 @@ DRAWN = ("band_lu", "flame", "flame3d", "flame_sheet", "focus", "fractal", "lapl
 for kind in DRAWN:
     structured_target(
         f"draw_{kind}", ".toml", lambda rng, kind=kind: structured.scene_text(kind, rng, good_files()),
-        f"renderer.pictures.{kind}", least=0 if kind == "ink" else 3,  # whose matrix takes 2 CPU-s
+        f"renderer.pictures.{kind}", least=0 if kind == "ink" else 2,  # whose matrix takes 2 CPU-s
     )(read_and_draw)  # fmt: skip
 structured_target("draw_flames", ".flame", structured.flame_text, "renderer.pictures.flame")(read_and_draw)
 structured_target("draw_toys", ".glsl", structured.toy_text, "renderer.pictures.toy", one_line=False)(read_and_draw)

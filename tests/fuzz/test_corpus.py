@@ -15,7 +15,7 @@ from tests.fuzz.run import CORPUS, corpus_names
 from tests.fuzz.targets import TARGETS
 from tests.seeds import seed_of
 
-QUICK_INPUTS, SLOW_INPUTS = 15, 20_000
+QUICK_INPUTS, SLOW_INPUTS = 8, 20_000
 CASES = [f"{target}/{name}" for target in TARGETS for name in corpus_names(target)]
 SLOW = {f"{target}/{name}" for target, names in LARGE.items() for name in names}
 

@@ -12,6 +12,7 @@ from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.material_files import SIMD8_KINDS
 from renderer.raytracing.settings import Material, Settings
 from renderer.raytracing.textures import TextureArrays
+from tests.drivers import check_for_cuda
 
 # parts of another text: the schedules in raytrace.cu, and texture.h, which is compiled again for eight lanes
 PARTS = {"fused_scalar.h", "first_bounce.h", "bounces.h", "wavefront.h", "surface_textures.h"}
@@ -58,7 +59,7 @@ def test_a_header_compiles_alone(header):
         before = numbers + microfacet.table_source()
     source = GeneratedSource("alone", f'{before}#include "{header}"\n')
     textured = header in ("raytracing/textures/texture.h", "raytracing/textures/alpha_test.h")
-    nvrtc.compile_cubin(preprocess(source, **constants(textured)), "sm_90", strict=True)
+    check_for_cuda(preprocess(source, **constants(textured)), strict=True)
 
 
 def test_bounces_of_a_plain_scene_compile_for_cuda():
