@@ -5,9 +5,13 @@ points where the formula is well conditioned, or, of variations that draw random
 two points: x, y, 0.6 x + 0.8 y, 0.8 x - 0.6 y, z, color, and red, green and blue over 64, -1 where there is none. They
 were measured with JWildfire (in double precision, z not preserved) and contain no text of it. fractorium_numbers.npz
 holds the same of Fractorium's functions, with 20,000 draws too; colors were not measured.
+
+kept_numbers.npz holds our own results at drawn points with drawn parameters, after these numbers agreed: branches that
+no measured case takes do not change unseen. `python -m tests.flames.test_origin_numbers` writes it anew.
 """
 
 import json
+import zlib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -16,11 +20,12 @@ import numpy as np
 import pytest
 
 from renderer.flames.variations.catalog import variation_table
+from renderer.gpu import open_context
 from tests.flames.test_formulas import FORMULAS as WRITTEN_AS_FORMULAS
 from tests.flames.test_patterns import FORMULAS as PATTERNS
 from tests.flames.variations.test_rare_variations import DISTANCES
 from tests.flames.variations.test_rare_variations import FORMULAS as RARE
-from tests.flames.variations.variation_kernel import apply_cases
+from tests.flames.variations.variation_kernel import PROGRAMS, apply_cases
 from tests.seeds import seed_of
 
 FILES = [
@@ -28,10 +33,12 @@ FILES = [
     for name in ("origin", "fractorium")
 ]
 NUMBERS = FILES[0]
+KEPT = Path(__file__).with_name("numbers") / "kept_numbers.npz"
+KEPT_POINTS, KEPT_CASES = 16, 3  # of a variation; the first case has its default parameters
 DRAWS = 8192
 PROJECTIONS = np.array([[1, 0, 0], [0, 1, 0], [0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 1]])
 START_POINTS = np.array([[0.6, 0.35, -0.3, 0.4], [-0.4, 0.9, 0.5, 0.8]])
-PARTS = 48
+PARTS = PROGRAMS
 QUICK_PART = -1  # a sample in place of one of PARTS parts: of every group one variation of each origin
 # Witnessed by test_figures.py and test_clusters.py: they depend on random numbers, fonts, files or threads.
 WITNESSED_ELSEWHERE = {
@@ -109,13 +116,53 @@ def check_distribution(rng, name, said, found, quantiles, hidden, finite):
             assert apart < bound or finite[k] < 0.01, (name, said, k, apart)
 
 
+def drawn_cases(variation):
+    """Cases for apply_cases() whose points and parameters depend on the variation's name alone."""
+    rng = np.random.default_rng(zlib.crc32(variation.name.encode()))
+    cases = []
+    for k in range(KEPT_CASES):
+        said = {}
+        for name, value in variation.parameters.items() if k else ():
+            whole = float(value).is_integer()
+            drawn = float(rng.choice((value, value + 1, 0, 1, 2))) if whole else value * rng.uniform(0.5, 1.5)
+            said[name.removeprefix(f"{variation.name}_")] = drawn
+        points = rng.uniform(-1.5, 1.5, (KEPT_POINTS, 4)).astype("f4")
+        points[:, 3] = np.abs(points[:, 3]) / 1.5  # a color
+        cases.append((variation, 0.8, said, points))
+    return cases
+
+
+def short(values):
+    """Floats of 12 bits: what kept numbers are written as, so that their file stays small."""
+    return (np.ascontiguousarray(values, "f4").view("u4") + 0x800 & 0xFFFFF000).view("f4")
+
+
+@cache
+def kept_numbers():
+    return dict(np.load(KEPT))
+
+
+def check_kept(variation, found):
+    """One point of a case may lie where a formula jumps, and fall on its other side on another device."""
+    wanted = kept_numbers()[f"v{variation.index}"]
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(found.astype("f8") - wanted) <= 1e-3 * (1 + np.abs(wanted))
+    near |= np.isnan(found) & np.isnan(wanted) | (found == wanted)
+    assert (near.all(2).sum(1) >= KEPT_POINTS - 1).all(), (variation.name, found[~near], wanted[~near])
+
+
+def variations_of(part):
+    """The variations of a part, but for those whose tables take seconds."""
+    names = chosen_names(part) - WITNESSED_ELSEWHERE
+    return [v for v in variation_table().values() if v.name in names]
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_variations_give_the_numbers_of_their_origin(device, part):
     rng = np.random.default_rng(17)
     table = variation_table()
-    names = chosen_names(part)
+    names, variations = chosen_names(part), variations_of(part)
     mine = [case for case in recorded() if case[0] in names]
-    variations = list({case[0]: table[case[0]] for case in mine}.values())
     cases = []
     for name, weight, said, expected in mine:
         points = expected[0] if len(expected) == 2 else np.repeat(START_POINTS, DRAWS, 0)
@@ -128,6 +175,9 @@ def test_variations_give_the_numbers_of_their_origin(device, part):
             check_points(name, said, found, expected[1])
         else:
             check_distribution(rng, name, said, found, *expected)
+    results = apply_cases(device, variations, sum(map(drawn_cases, variations), []), NUMBERS["affine"])
+    for k, variation in enumerate(variations):
+        check_kept(variation, np.stack(results[k * KEPT_CASES : (k + 1) * KEPT_CASES]))
 
 
 def test_every_variation_has_numbers_or_a_formula():
@@ -148,3 +198,18 @@ def test_vectors_of_points_give_the_bits_of_single_ones(device, part):
     together = apply_cases(device, variations, cases, NUMBERS["affine"], device.simd_width)
     for v, one, many in zip(variations, alone, together, strict=True):
         assert np.array_equal(one, many, equal_nan=True), v.name
+
+
+def write_kept_numbers():
+    """Writes kept_numbers.npz by the first device."""
+    device, kept = open_context().device, {}
+    for part in range(PARTS):
+        variations = variations_of(part)
+        results = apply_cases(device, variations, sum(map(drawn_cases, variations), []), NUMBERS["affine"])
+        for k, v in enumerate(variations):
+            kept[f"v{v.index}"] = short(np.stack(results[k * KEPT_CASES : (k + 1) * KEPT_CASES]))
+    np.savez_compressed(KEPT, **kept)
+
+
+if __name__ == "__main__":
+    write_kept_numbers()

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from renderer.flames.variations.catalog import Variation, header_source, sources
+from renderer.flames.variations.catalog import Variation, header_source, sources, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 
 MAX_PARAMETERS = 72
+PROGRAMS = 12  # that hold all variations
 PADDING = 16  # points of a case are a multiple of this: the most that a work-item carries
 KERNEL = """
 KERNEL apply(GLOBAL const float *points, GLOBAL const int *cases, GLOBAL const int *variations,
@@ -95,12 +96,21 @@ def kernel_source(variations: list[Variation]) -> GeneratedSource:
     return GeneratedSource("variations", text)
 
 
+def program_of(variation: Variation) -> list[Variation]:
+    """All variations of the program that holds one. A program for each would take a fifth of the time of 60."""
+    program = variation.index % PROGRAMS
+    return [v for v in variation_table().values() if v.index % PROGRAMS == program and not v.is_user_defined]
+
+
 def apply_cases(device, variations, cases, affine, lanes=1) -> list[np.ndarray]:
     """The results (n, 6) of each case: x, y, z, color, hidden, packed color or -1.
 
     A case is a variation of the list, its weight, its parameters without the variation's name, and points (n, 4) of
-    x, y, z, color.
+    x, y, z, color. Variations of one of the shared programs are applied by it.
     """
+    shared = program_of(variations[0])
+    if lanes == 1 and all(v in shared for v in variations):
+        variations = shared
     kernel = device.kernel(kernel_source(variations), "apply", group_size=64 // lanes, STRICT=1, LANES=lanes)
     lengths = [len(case[3]) for case in cases]
     padded = [-(-length // PADDING) * PADDING for length in lengths]
