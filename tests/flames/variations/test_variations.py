@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import ks_2samp
 
 from renderer.errors import UserError
-from renderer.flames.variations.catalog import FOLDER, ORDER, header_source, parse_variations, sources, variation_table
+from renderer.flames.variations.catalog import FOLDER, ORDER, parse_variations, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
 from tests.flames.variations.reference_variations import FORMULAS
+from tests.flames.variations.variation_kernel import apply_cases
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
 SETS = {  # parameters away from their defaults, for those whose defaults do nothing
@@ -39,59 +40,18 @@ SETS = {  # parameters away from their defaults, for those whose defaults do not
 FLAM3 = [v for v in variation_table().values() if v.origin == "flam3"]
 DETERMINISTIC = [v.name for v in FLAM3 if v.random_count == 0]
 RANDOM = [v.name for v in FLAM3 if v.random_count > 0]
-# Eight variations share a kernel, since a compiler spends most of its time on what surrounds them.
+# Whose lanes one kernel tests.
 GROUPS = [names[k : k + 8] for names in (DETERMINISTIC, RANDOM) for k in range(0, len(names), 8)]
-HARNESS = """
-KERNEL apply(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL const float *affine, GLOBAL float *us,
-             GLOBAL float *vs, GLOBAL const float *p, float weight, int which, int count) {
-    uint i = thread_index() * LANES;
-    if (i < (uint)count) {
-        Random random;
-#if LANES == 1
-        random.position = mixed(i);
-        random.gamma = mixed(i + 0x9e3779b9u) | 1u;
-        real x = xs[i], y = ys[i];
-#else
-        bits lanes = bits_of_whole(LANE_NUMBERS) + i;
-        random.position = mixed(lanes);
-        random.gamma = mixed(lanes + 0x9e3779b9u) | 1u;
-        real x = LOAD_LANES(xs + i), y = LOAD_LANES(ys + i);
-#endif
-        Pair q;
-        switch (which) {
-        CASES
-        }
-#if LANES == 1
-        us[i] = q.x;
-        vs[i] = q.y;
-#else
-        STORE_LANES(q.x, us + i);
-        STORE_LANES(q.y, vs + i);
-#endif
-    }
-}
-"""
-CASE = "case {}: q = variation_{}(x, y, weight, affine, &random{}); break;"
 
 
 def applied(device, name, x, y, weight, said, lanes=1):
     """The variation of the points on the device: (n,) and (n,) float32."""
     (group,) = (names for names in GROUPS if name in names)
-    variations = [variation_table()[each] for each in group]
-    cases = (
-        CASE.format(k, v.name, "".join(f", p[{n}]" for n in range(len(v.parameters)))) for k, v in enumerate(variations)
-    )
-    text = header_source() + "".join(sources(variations)) + HARNESS.replace("CASES", "\n".join(cases))
-    kernel = device.kernel(GeneratedSource(group[0], text), "apply", group_size=64, STRICT=1, LANES=lanes, IS_3D=0)
-    count = len(x)
-    assert count % (64 * lanes) == 0
-    buffers = [device.buffer(count).write(np.asarray(a, "f4")) for a in (x, y)]
-    out = [device.buffer(count) for _ in "uv"]
-    values = list(parameters(name, said).values())
-    p = device.buffer(max(len(values), 1)).write(np.array(values or [0.0], "f4"))
-    where = device.buffer(6).write(AFFINE)
-    kernel(count // lanes, *buffers, where, *out, p, float(weight), group.index(name), count)
-    return [buffer.read() for buffer in out]
+    table = variation_table()
+    points = np.stack([x, y, np.zeros_like(x), np.zeros_like(x)], 1)
+    variations = [table[each] for each in group] if lanes > 1 else [table[name]]  # whose program holds others too
+    (found,) = apply_cases(device, variations, [(table[name], weight, said, points)], AFFINE, lanes)
+    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def parameters(name, said):
