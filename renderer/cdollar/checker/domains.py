@@ -4,6 +4,9 @@ A union is a list of disjoint boxes. Inference (after Tensor Comprehensions) run
 ranges of bound variables. Each full expression has an inference context, which collects its bound variables and one
 constraint for each index. When the expression is lowered, its variables are solved; constraints on variables of an
 outer expression move to the context of that expression.
+
+Example: `var c(i) = a(i) + b(i + 1)`, with a over 0..10 and b over 0..8, has the constraints `i in 0..10` and
+`i + 1 in 0..8`. They give i the range 0..7, and so c its domain.
 """
 
 import math
@@ -98,8 +101,8 @@ def _difference(a: Box, b: Box) -> list[Box]:
 class IndexConstraint:
     """The constraint that `index` stays in `range`.
 
-    A guarded constraint (of an index under conditions: their number) is used only for variables that no other
-    constraint solves.
+    `guarded` is the number of conditions around the index. A guarded constraint is used only for variables that no
+    unguarded constraint solves.
     """
 
     index: Node
@@ -112,10 +115,10 @@ class IndexConstraint:
 
 @dataclass(frozen=True)
 class DataRange:
-    """The range of a bound variable by ends that arrays hold, `low..high`.
+    """The range of a bound variable whose ends arrays hold, as of j in `sum(a(j), j : p(i)..p(i + 1))`.
 
-    `guarded`: the conditions around its uses, this range included. `box` is the least box of its values for all other
-    variables; None while their ranges are not known.
+    `guarded`: the number of conditions around its uses; this range is one of them. box() is the range from the least
+    low end to the greatest high end that the arrays hold; None while the ranges of the other variables are not known.
     """
 
     guarded: int
@@ -217,9 +220,10 @@ class Inference:
         self._keep_borders()
 
     def _solve_data_ranges(self) -> bool:
-        """Solves variables whose ends arrays hold, by indices that are read at every point, which the ends may leave.
+        """Solves the variables of `data_ranges`; True if one was solved.
 
-        Where there are none, border modes and conditions decide what is read: then the range is all that the ends give.
+        An index that is read at every point gives the variable's range, and a RangeCheck tests at run time that the
+        ends stay in it. If every read has a border mode or a further condition, box() is the range.
         """
         for variable in self.context.variables:
             data = self.data_ranges.get(variable)
@@ -235,7 +239,7 @@ class Inference:
         return False
 
     def _keep_borders(self) -> None:
-        """Lets a variable have any value if border modes alone have given its range."""
+        """Clears `extends` of variables that some index reads without a border mode; others may have any value."""
         read = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
         read |= self.data_ranges.keys()
         for variable in self.context.variables:
@@ -288,11 +292,11 @@ class Inference:
         if result is None:
             return False
         variable.range = result
-        self._warn_of_dropped(variable, result, uses)
+        self._warn_of_unread_elements(variable, result, uses)
         self.log.append(f"{variable.name} is {result} from {result.provenance}")
         return True
 
-    def _warn_of_dropped(
+    def _warn_of_unread_elements(
         self, variable: BoundVariable, result: Range, uses: list[tuple[IndexConstraint, Affine]]
     ) -> None:
         """Warns where a(i) is not read as a whole because of another function; shifts of a itself are a stencil."""
@@ -302,7 +306,8 @@ class Inference:
                 continue
             if any(u.function is use.function and not f == form for u, f in uses):
                 continue
-            self.warn(*dropped(f"`{variable.name}` is {result}", result.provenance, use.span, use.range))
+            shown = f"`{variable.name}` is {result}"
+            self.warn(*unread_elements_warning(shown, result.provenance, use.span, use.range))
 
     def _violations(self) -> Iterator[tuple[IndexConstraint, Affine, Range, tuple[int, int]]]:
         """The constraints whose index can leave its range, with the index's least and greatest value."""
@@ -322,10 +327,8 @@ class Inference:
         for _ in range(4):
             changed = False
             for use, form, range_, _ in self._violations():
-                candidates = [
-                    v for v, _ in form.terms
-                    if v in self.context.variables and v not in self.context.restricted and not v.reduced
-                ]  # fmt: skip
+                inferred = self.context.variables.keys() - self.context.restricted
+                candidates = [v for v, _ in form.terms if v in inferred and not v.reduced]
                 if len(candidates) != 1 or form == Affine(((candidates[0], 1),), 0):
                     continue
                 bounds = solve_bounds(form, candidates[0], range_)
@@ -343,9 +346,8 @@ class Inference:
                 message = f"the index {form.constant} is outside of {range_} in {use.span.excerpt}"
                 hint = "use an index of the domain, or a border mode: `f.clamp(...)`"
                 if form.constant < 0 <= range_.low:
-                    hint = (
-                        f"only slices count from the end, `a[{form.constant}:]`; it is `size(a, 0) - {-form.constant}`"
-                    )
+                    from_end = f"`size(a, 0) - {-form.constant}`"
+                    hint = f"only slices count from the end, `a[{form.constant}:]`; it is {from_end}"
                 raise ProgramError("CS0303", use.span, message, hint)
             origins = [(v, f" from {v.range.provenance}" if v.range.provenance else "") for v, _ in form.terms]
             names = " and ".join(f"`{v.name}` is {v.range}{origin}" for v, origin in origins)
@@ -361,9 +363,9 @@ def intersect(a: Range, b: Range) -> Range:
     return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance, a.extends and b.extends)
 
 
-def dropped(range_: str, origin: str, span: Span, whole: Range) -> tuple[str, Span, str, str]:
-    """The warning CS0703 of a range that leaves elements out."""
-    message = f"{range_}, the range of {origin}, so {span.excerpt} leaves out a part of {whole}"
+def unread_elements_warning(range_: str, origin: str, span: Span, domain: Range) -> tuple[str, Span, str, str]:
+    """The arguments of Dag.warn() for CS0703: the range inferred from `origin` leaves out elements of `domain`."""
+    message = f"{range_}, the range of {origin}, so {span.excerpt} leaves out a part of {domain}"
     return "CS0703", span, message, "write the range, `var c(i : 0..n) = ...`, if it is meant, or use a border mode"
 
 

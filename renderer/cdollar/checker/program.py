@@ -96,7 +96,11 @@ class HostEvaluator:
             variable.value = self.materialized(variable.value, arrays)
 
     def to_evaluate(self, value: Value) -> FunctionValue | None:
-        """The function whose evaluation gives a value: of one index, 0, for numbers; None for what stays as it is."""
+        """The function to evaluate in place of a value; None for a value that stays as it is.
+
+        For numbers it is a function of one index, 0. Reads of arrays, cheap expressions, and functions with free
+        variables or an infinite domain stay.
+        """
         if isinstance(value, DataValue):
             node = value.node.inputs[0] if isinstance(value.node.attribute, ir.Component) else value.node
             is_read = isinstance(node.attribute, ir.Access) and isinstance(node.inputs[0].attribute, ir.ArraySource)
@@ -111,7 +115,7 @@ class HostEvaluator:
         return value if is_computed else None
 
     def materialized(self, value: Value, arrays: dict[Value, FunctionValue]) -> Value:
-        """A value with its evaluated parts."""
+        """A value, or each field of a tuple, replaced by its array in `arrays` if it has one."""
         if isinstance(value, TupleValue):
             return TupleValue(value.type, tuple(self.materialized(field, arrays) for field in value.fields))
         array = arrays.get(value)
@@ -136,7 +140,8 @@ def has_unknown(node: ir.Node) -> bool:
 
 # State of a compilation
 
-EXPANSIONS_PER_FUNCTION = 200  # the part of MAX_EXPANSIONS that a function gets back
+# The budget of MAX_EXPANSIONS lowered bodies grows by this number for each function that a program declares.
+EXPANSIONS_PER_FUNCTION = 200
 
 
 class NotDeviceCode(Exception):
@@ -165,7 +170,8 @@ class Program:
         self.tangents = TangentFunctions(self.dag)
         self.call_stack: list[UserFunction] = []  # the functions whose bodies are being lowered
         self.called: dict[Hashable, Value] = {}  # the values of calls since start(), by function, arguments and context
-        self.tests: dict[ir.BoundVariable, ir.Node] = {}  # by a variable of a domain that is no box: true at its points
+        # By a variable of a domain that is not a box (`j : 0..i`): the bool node that is true at the domain's points.
+        self.tests: dict[ir.BoundVariable, ir.Node] = {}
         self.folder = folder
         self.opened_files: dict[str, FunctionValue] = {}
         self.noted: dict[Span, Value] | None = None  # for editors: see note()

@@ -24,7 +24,7 @@ class Variable:
     type: Type | None = None
     read_only_reason: str = "a parameter"
     is_mutable: bool = False  # True if fields and elements may be assigned
-    is_faulty: bool = False  # True if its declaration has an error, which is known
+    is_faulty: bool = False  # True if its declaration has an error, which is reported already
     arrays: tuple[LocalArray, ...] = ()  # the components of a local array of device code, which has no `value`
 
 

@@ -9,9 +9,10 @@ from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Borders, Box, Node, Nodes
 from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Tuple, component_types, fields
 from renderer.records import dataclass
 
-# Nodes of the largest body that is lowered again at each read of a function that `extends`, where the index may be
-# outside of the domain; reads of a larger body are reads of its values over the domain.
+# A read of a function that `extends`, at an index outside of its domain, is lowered as a copy of the function's body if
+# the body has at most this many nodes; a read of a larger body takes the function's values over its domain.
 MAX_REPEATED_NODES = 300
+EVALUATED_ONCE = ("reduce", "let", "primitive", "function")  # the ops of nodes that are arrays or numbers of their own
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,14 @@ class FunctionValue:
         extends = tuple(isinstance(r, Range) and r.extends for r in self.domain)
         if not any(extends) or self.fixed_domain is not None:
             return (False,) * len(extends)
-        whole = ("reduce", "let", "primitive", "function")  # without free variables, they are evaluated once
 
-        def repeated(node: Node) -> Nodes:
-            return () if node.op in whole and node is not self.node and not node.free_variables else node.inputs
+        def repeated_inputs(node: Node) -> Nodes:
+            is_closed = node is not self.node and not node.free_variables
+            return () if node.op in EVALUATED_ONCE and is_closed else node.inputs
 
-        nodes = topological_order([self.node], repeated)
-        is_small = len(nodes) <= MAX_REPEATED_NODES and not any(n.op in whole[:3] and n.free_variables for n in nodes)
+        nodes = topological_order([self.node], repeated_inputs)
+        reduces = any(n.op in EVALUATED_ONCE and n.op != "function" and n.free_variables for n in nodes)
+        is_small = len(nodes) <= MAX_REPEATED_NODES and not reduces
         return tuple(is_small and e for e in extends)
 
     @property
@@ -100,15 +102,15 @@ class OverloadSet:
 
 @dataclass(frozen=True)
 class DomainValue:
-    """A range or the domain of a function; a union has `more` boxes, all of them disjoint."""
+    """A range or the domain of a function: one box, `ranges`; a union has `further_boxes`, all of them disjoint."""
 
     ranges: Box
-    more: tuple[Box, ...] = ()
+    further_boxes: tuple[Box, ...] = ()
 
     @property
     def boxes(self) -> tuple[Box, ...]:
         """All boxes."""
-        return (self.ranges, *self.more)
+        return (self.ranges, *self.further_boxes)
 
     @property
     def type(self) -> DomainType:
@@ -141,7 +143,7 @@ class SliceArgument(Omitted):
     Index k of the result reads index low + k * step of the sliced dimension.
     """
 
-    low: int | None  # None, as is `size`, while an end or the dimension is not inferred yet
+    low: int | None  # `low` and `size` are None while an end or the dimension is not inferred yet
     step: int
     size: int | None
 

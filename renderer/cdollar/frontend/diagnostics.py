@@ -102,7 +102,7 @@ class ProgramError(InputError):
 
 
 class FollowingError(ProgramError):
-    """An error that follows from another one, which is known: it is never shown."""
+    """An error that is a consequence of a reported one, such as the use of a faulty variable: it is never shown."""
 
 
 class ProgramWarning(ProgramError):

@@ -55,7 +55,7 @@ class ExpressionParser(TokenStream):
         is_call = self.token.text == "domain" and self.peek().text == "("  # `domain(f)` is the domain of the function f
         if not self.token.is_identifier or self.token.text not in self.type_names or is_call:
             return None
-        state = self.position, self.depth
+        state = self.state
         try:
             return self.type()
         except ProgramError:
@@ -155,7 +155,7 @@ class ExpressionParser(TokenStream):
         return ast.RangeExpression(low.span.to(high.span), low, high)
 
     def binary(self, precedence: int) -> ast.AstNode:
-        """Binary operators of at least this precedence."""
+        """A chain of binary operators of at least this precedence (precedence climbing)."""
         left, count = self.unary(), 0
         while PRECEDENCE.get(self.token.text, 0) >= precedence:
             operator = self.advance()
@@ -195,7 +195,7 @@ class ExpressionParser(TokenStream):
 
     def cast(self) -> ast.AstNode | None:
         """`(type) operand`, or None if something else is next."""
-        state, start = (self.position, self.depth), self.token.span
+        state, start = self.state, self.token.span
         if not self.accept("("):
             return None
         type_ = self.try_type()
@@ -227,7 +227,7 @@ class ExpressionParser(TokenStream):
         return result
 
     def arguments(self, close: str) -> tuple[list[ast.AstNode], list[ast.Restriction]]:
-        """Arguments, which may be blank, then restrictions."""
+        """The arguments up to `close`, a Blank for each missing one, then the restrictions of a reduction."""
         arguments: list[ast.AstNode] = []
         restrictions: list[ast.Restriction] = []
         if self.accept(close):

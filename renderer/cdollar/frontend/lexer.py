@@ -10,8 +10,8 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.hints import TEXTS, WORDS, hint_for_character, hint_for_unexpected
 
 MAX_SOURCE_CHARS = 1 << 20
-MAX_NESTING = 120
-MAX_CHAIN = 400
+MAX_NESTING = 120  # levels of brackets, blocks and operands inside one another
+MAX_CHAIN = 400  # operators, calls and members of one chain, such as a + b + c or a.b(1)[2]
 KEYWORDS = frozenset(TEXTS["prompt"]["keywords"].split())
 
 TOKEN = re.compile(
@@ -162,18 +162,23 @@ class TokenStream:
         """From the start of a span to the end of the token before the next one."""
         return Span(self.source, start.start, max(start.end, self.previous.span.end))
 
+    @property
+    def state(self) -> tuple[int, int]:
+        """The position and the depth of nesting, for rewind()."""
+        return self.position, self.depth
+
     def rewind(self, state: tuple[int, int]) -> None:
-        """Goes back to `(position, depth)`."""
+        """Goes back to an earlier `state`."""
         self.position, self.depth = state
 
     def separated(self) -> Iterator[None]:
-        """Stops before each item of a list with commas between."""
+        """Yields before each item of a comma-separated list: the caller parses the item in the loop's body."""
         yield
         while self.accept(","):
             yield
 
     def items(self, close: str, where: str) -> Iterator[None]:
-        """Stops before each item of a list with commas between (`where`), then takes `close`."""
+        """Yields before each item of a list as separated() does, then takes `close`; `where` ends error messages."""
         while not self.accept(close):
             yield
             if not self.at(close):

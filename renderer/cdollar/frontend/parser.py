@@ -318,7 +318,7 @@ class Parser(ExpressionParser):
             return self.variable_declarations("type", self.type(), start, is_mutable)
         if self.text_after_names() == ":":
             return [self.restriction()]
-        state = self.position, self.depth
+        state = self.state
         type_ = self.try_type()
         if type_ is None and self.token.is_name and self.peek().is_identifier:
             self.fail_unknown_type()
@@ -331,7 +331,10 @@ class Parser(ExpressionParser):
         return [self.assignment(start)]
 
     def deconstruction(self, start: Span, is_mutable: bool) -> list[ast.AstNode]:
-        """`var (x, y) = f(a)`: a variable that nobody can name holds the tuple, the others its values."""
+        """`var (x, y) = f(a)`: a variable with the name `(x, y)`, which no program can write, holds the tuple.
+
+        Each of x and y is declared as an element of it.
+        """
         self.advance()
         first = self.advance().span
         names = [self.variable_name("var") for _ in self.separated()]

@@ -64,7 +64,10 @@ class FoldGradient:
         return starts, elements
 
     def weighted_sum(self, adjoints: Nodes, derivatives: Nodes, column: int, columns: int, type_: str) -> ir.Node:
-        """The sum of the adjoints of the results times their derivatives by one argument."""
+        """The sum of the adjoints of the results times their derivatives by the argument `column`.
+
+        `derivatives` holds the derivatives by all `columns` arguments of the first result, then of the second, ...
+        """
         a, pairs = self.algebra, zip(adjoints, derivatives[column::columns], strict=True)
         products = (a.convert(a.op("*", a.convert(adjoint, d.type), d), type_) for adjoint, d in pairs)
         return a.sum(products) or a.number(0, type_)
@@ -81,9 +84,9 @@ class FoldGradient:
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
 
     def adjoints_after(self, here: Context, last: list[ir.Node], states: Nodes) -> Nodes:
-        """The adjoints of the state after the element `here`: a fold from the last element down.
+        """The adjoints of the state after the element `here`, or of the start if `here` is ().
 
-        Without `here`, the adjoints of the start.
+        They are a fold from the last element down: its elements are read at mirrored indices, low + high - 1 - i.
         """
         names, values = self.over_new_variables((*states, *self.elements))
         mask = self.precedes(here, names) if here else self.dag.constant(True, "bool")

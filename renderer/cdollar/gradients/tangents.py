@@ -86,7 +86,7 @@ class _TangentBuilder:
                 nodes += self.tangents_with_zeros(node) if new else ()
             return device.StoreOp(tuple(targets), tuple(nodes))
         if isinstance(statement, device.ClearOp):
-            return device.ClearOp((*statement.arrays, *(t for a in statement.arrays for t in self.of_array(a))))
+            return device.ClearOp((*statement.arrays, *(t for a in statement.arrays for t in self.array_tangents(a))))
         if isinstance(statement, device.BranchOp):
             return device.BranchOp(statement.condition, self.block(statement.if_true), self.block(statement.if_false))
         if isinstance(statement, device.LoopOp):
@@ -96,7 +96,7 @@ class _TangentBuilder:
             return device.ReturnOp(tuple(t for o in self.outputs for t in self.tangents_with_zeros(statement.nodes[o])))
         return statement
 
-    def of_array(self, array: device.LocalArray) -> tuple[device.LocalArray, ...]:
+    def array_tangents(self, array: device.LocalArray) -> tuple[device.LocalArray, ...]:
         """The tangents of a local array, one for each differentiated parameter; () for integers."""
         if array not in self.arrays:
             type_ = promoted_type(array.type)
@@ -106,7 +106,7 @@ class _TangentBuilder:
 
     def element_tangents(self, node: ir.Node) -> Nodes:
         """The tangents of an element of a local array."""
-        tangents = [self.dag.intern("element", t.type, node.inputs, t) for t in self.of_array(node.attribute)]
+        tangents = [self.dag.intern("element", t.type, node.inputs, t) for t in self.array_tangents(node.attribute)]
         for tangent in tangents:
             self.dag.spans.setdefault(tangent, self.dag.spans[node])
         return tuple(tangents)

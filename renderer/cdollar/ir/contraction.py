@@ -1,6 +1,8 @@
-"""Recognizes sums of products (contractions, as in einsum) among reductions, and ranges by tests of each element.
+"""Recognizes two forms of reductions: sums of products, and sums whose elements test the ends of a range.
 
-The NumPy target runs them as einsum; targets/matmul_kernels.py plans contractions that are matrix products.
+The NumPy target runs sums of products (contractions) as einsum; targets/matmul_kernels.py plans those that are matrix
+products. `sum(a(j), j : p(i)..p(i + 1))` is lowered to a sum over all j of `j >= p(i) && j < p(i + 1) ? a(j) : 0`;
+tested_ends() finds p(i) and p(i + 1) again, so that a kernel's loop runs from one to the other.
 """
 
 from typing import NamedTuple
@@ -39,14 +41,14 @@ class TestedEnds(NamedTuple):
     """The ends of ranges that a reduction tests at each element, so that no loop needs to go beyond them.
 
     `ends`: for a reduced variable the nodes after `>=` and `<`, which depend on no reduced variable. `checks` are the
-    RangeChecks of ends that arrays hold: their poison belongs to the result even if no element is visited.
+    RangeChecks of ends that arrays hold: a failed one is an error of the result even if the loop visits no element.
     """
 
     ends: dict[BoundVariable, dict[str, list[Node]]]
     checks: list[Node]
 
     @property
-    def of_data(self) -> bool:
+    def has_data_ends(self) -> bool:
         """True if arrays hold an end, as in `p(i)..p(i + 1)`."""
         return bool(self.ends and self.checks)
 
@@ -54,24 +56,24 @@ class TestedEnds(NamedTuple):
 def tested_ends(node: Node) -> TestedEnds:
     """The ends that a "reduce" node tests: the elements of an operator are `v >= low && v < high ? value : neutral`."""
     (reduction, variables), body = node.attribute, node.inputs[0]
-    found = TestedEnds({}, [])
+    tested = TestedEnds({}, [])
     if not reduction.is_operator or body.op != "apply" or body.attribute != "select":
-        return found
+        return tested
     test, _, other = body.inputs
     is_constant = other.op == "scalar" and not isinstance(other.attribute, RuntimeScalar)
     if not is_constant or other.attribute.number != neutral_element(reduction.name, node.type):
-        return found
+        return tested
     tests = [test]
     for test in tests:  # the operands of `&&` are appended
         if test.attribute == "&&":
             tests += test.inputs
         elif isinstance(test.attribute, RangeCheck) and not test.free_variables & frozenset(variables):
-            found.checks.append(test)
-    checked = [end for check in found.checks for end in check.inputs]
+            tested.checks.append(test)
+    checked = [end for check in tested.checks for end in check.inputs]
     for test in tests:
         if test.attribute in (">=", "<") and test.inputs[0].op == "variable" and test.inputs[0].attribute in variables:
             variable, end = test.inputs[0].attribute, test.inputs[1]
             may_fail = any(isinstance(n.attribute, (Access, UserCall)) for n in topological_order([end]))
             if not end.free_variables & frozenset(variables) and (end in checked or not may_fail):
-                found.ends.setdefault(variable, {">=": [], "<": []})[test.attribute].append(end)
-    return found
+                tested.ends.setdefault(variable, {">=": [], "<": []})[test.attribute].append(end)
+    return tested

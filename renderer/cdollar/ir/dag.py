@@ -140,7 +140,10 @@ class Component:
 
 @dataclass(frozen=True)
 class RangeCheck:
-    """True; an error if the range of its two inputs, which is not empty, leaves the inferred range of a variable."""
+    """A bool that is always true, with two inputs, low and high.
+
+    It is an error at run time if low < high and the range low..high leaves the inferred range of the variable.
+    """
 
     variable: BoundVariable
 
@@ -225,7 +228,7 @@ def without_lets(node: Node) -> Node:
 
 
 def without_plain_lets(node: Node) -> Node:
-    """The node inside lets, up to a let with an attribute, which marks a value with respect to which a gradient is."""
+    """The node inside lets; a let with an attribute stays: it marks a leaf of a gradient (gradients/reverse.py)."""
     while node.op == "let" and node.attribute is None:
         node = node.inputs[0]
     return node

@@ -1,9 +1,8 @@
 """Device functions: functions of a program with loops and branches, which kernels call at every point.
 
 Expressions are DAG nodes over locals (nodes of op "local") and elements of local arrays ("element", whose input is the
-index); statements are the classes below, structured as in MLIR's
-scf dialect. lowering/statements.py and gradients/ make device functions; targets/device_functions.py emits them as C or
-GLSL, and targets/numpy/simt.py interprets them.
+index); statements are the classes below, structured as in MLIR's scf dialect. lowering/statements.py and gradients/
+make device functions; targets/device_functions.py emits them as C or GLSL, and targets/numpy/simt.py interprets them.
 """
 
 from math import prod

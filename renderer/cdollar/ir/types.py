@@ -156,7 +156,7 @@ def data_type(types: tuple[str, ...]) -> Data:
 
 
 def element_type(type_: Type) -> Data:
-    """The type of an array's elements, or of a number itself; a text, a result domain's type, fails as a domain."""
+    """The type of an array's elements; a data type itself. The type is neither a domain nor a tuple."""
     data = type_.result if isinstance(type_, FunctionType) else type_
     assert not isinstance(data, DomainType | Tuple), "domains and tuples have no elements"
     return data

@@ -2,8 +2,9 @@
 
 An unknown name in an index, as `i` in `a(i)`, is a bound variable. `assign_binders` finds the reduction that binds it.
 The inference of checker/domains.py then finds its range. A full expression is one that is no operand of another: the
-right side of a statement or a condition, for example; bound variables never leave it. `tree` is a node of
-the syntax tree; a box is a tuple of ranges, one for each dimension.
+right side of a statement or a condition, for example; bound variables never leave it. `tree` is a node of the syntax
+tree; a box is a tuple of ranges, one for each dimension. Most functions return the Value of a tree in a Body: its type
+and its DAG nodes.
 """
 
 from collections.abc import Callable, Iterator
@@ -175,10 +176,10 @@ def name_occurrences(
 
 def check_own_names(restriction: ast.Restriction, domain: ast.AstNode, hidden: frozenset[str]) -> None:
     """Raises CS0202 for `k : h(k) > 0`, a domain that is written as a condition on its own variable."""
-    own = {name for name, _ in restriction.names} & hidden
+    restricted = {name for name, _ in restriction.names} & hidden
     uses = [] if isinstance(domain, ast.Lambda) else [n for n in ast.walk(domain) if isinstance(n, ast.Name)]
     for use in uses:
-        if use.name in own:
+        if use.name in restricted:
             hint = f"a condition is a function with a name: `{use.name} : j => ... j ...`"
             raise ProgramError("CS0202", use.span, f"`{use.name}` has no value in its own domain", hint)
 
@@ -300,7 +301,7 @@ def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: ir.Box | N
     if len(value.ranges) != rank:
         message = f"{span.excerpt} has {len(value.ranges)} dimensions, but restricts {rank}"
         raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
-    if value.more:
+    if value.further_boxes:
         message = f"{span.excerpt} is a union of {len(value.boxes)} boxes, but a function's domain is one box"
         raise ProgramError("CS0323", span, message, "unions restrict reductions: `sum(a(i), i : (0..3) | (5..9))`")
     if ir.INFINITE in value.ranges:
@@ -350,24 +351,25 @@ def reduced_variables(body: Body, restriction: ast.Restriction) -> list[ir.Bound
             raise ProgramError("CS0312", span, message, "use another name")
         variables.append(new_bound_variable(body, name, restriction.span, True, declaration))
     if test is not None:
-        body.program.tests[variables[0]] = test.of(variables)
+        body.program.tests[variables[0]] = test.condition(variables)
     return variables
 
 
 class RestrictionTest(NamedTuple):
-    """A domain that is no box: the points of a box at which `of`, a bool of its variables, is true.
+    """A domain that is not a box, such as `j : 0..i`: the points of a box at which a condition is true.
 
-    `box` is the range of a variable; None if its uses give it.
+    `box` is the range of each variable; None if the indices that use the variable give it. condition(variables) makes
+    the bool node.
     """
 
     box: ir.Dimension | None
-    of: Callable[[list[ir.BoundVariable]], ir.Node]
+    condition: Callable[[list[ir.BoundVariable]], ir.Node]
 
 
 def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest | None:
     """The test of `low..high` with an end that depends on bound variables, or of a function that yields bool.
 
-    None for a box. The function's own domain is infinite: `i : d` of a finite one is its domain.
+    None for a box. A function is a condition only if its domain is infinite; `i : d` with a finite d is d's domain.
     """
     if domain is None:
         return None
@@ -465,7 +467,7 @@ def lower_bound_function(
             declared = declared._replace(type=type_ or type_from_first_use(body, parameter.name, tree))
             variables.append(new_bound_variable(body, parameter.name, parameter.span, False, declared))
             if test is not None:
-                body.program.tests[variables[-1]] = test.of(variables[-1:])
+                body.program.tests[variables[-1]] = test.condition(variables[-1:])
         tests = [body.program.tests[v] for v in variables if v in body.program.tests]
         with body.guarded(bool(tests)):
             value = lower_operand(body, tree)
@@ -519,7 +521,7 @@ def domain_number(body: Body, domain: DomainValue, name: str, span: Span) -> Dat
 
 def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) -> DomainValue:
     """The range of one dimension of a domain; raises CS0316, or CS0323 for a union."""
-    if domain.more:
+    if domain.further_boxes:
         raise ProgramError("CS0323", dimension.span, "a union of boxes has no dimensions of its own")
     number = host_int(body, dimension)
     if number is not None and not 0 <= number < len(domain.ranges):
@@ -535,7 +537,7 @@ def runtime_int(body: Body, number: int | None, name: str) -> DataValue:
 def domain_member(body: Body, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
     """`domain(f)[0].low` and the like."""
     name = DOMAIN_MEMBERS.get(tree.name, "")
-    if not name or name in ENDS and (len(domain.ranges) != 1 or domain.more):
+    if not name or name in ENDS and (len(domain.ranges) != 1 or domain.further_boxes):
         message = f"a {domain.type} has no member `{tree.name}`"
         raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
     return domain_number(body, domain, name, tree.span)

@@ -226,12 +226,12 @@ def lower_member(body: Body, value: Value, tree: ast.MemberAccess) -> Value:
 
 def lower_with_field(body: Body, tree: ast.WithField) -> Value:
     """A record or vector, or a function of them, with a new value of one field."""
-    whole, value = lower(body, tree.subject), lower(body, tree.value)
-    if isinstance(whole, TupleValue) and tree.name in whole.items:
-        type_ = dict(whole.type.fields)[tree.name]
-        new = whole.items | {tree.name: conversions.convert(body, value, type_, tree.value.span)}
-        return TupleValue(whole.type, tuple(new.values()))
-    operands = [conversions.resolve(body, v, t.span) for v, t in ((whole, tree.subject), (value, tree.value))]
+    old, value = lower(body, tree.subject), lower(body, tree.value)
+    if isinstance(old, TupleValue) and tree.name in old.items:
+        type_ = dict(old.type.fields)[tree.name]
+        new = old.items | {tree.name: conversions.convert(body, value, type_, tree.value.span)}
+        return TupleValue(old.type, tuple(new.values()))
+    operands = [conversions.resolve(body, v, t.span) for v, t in ((old, tree.subject), (value, tree.value))]
     return promote(body, operands, lambda v: with_field(body, tree, *v), tree.span)
 
 

@@ -6,7 +6,7 @@ Promotion applies an operation on data to functions, point by point: `a + b` of 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from renderer.cdollar.checker.domains import IndexConstraint, dropped, unify_ranges
+from renderer.cdollar.checker.domains import IndexConstraint, unify_ranges, unread_elements_warning
 from renderer.cdollar.checker.program import Body
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend import ast
@@ -148,9 +148,10 @@ def promote(body: Body, values: Sequence[Operand], operation: PointOperation, sp
     data = [eta_expand_shared(body, v, shared, span) if isinstance(v, FunctionValue) else v for v in values]
     for (_, position), (variable, dimensions) in shared.items():
         variable.range = result = unify_ranges(position, dimensions, span)
-        whole = [d for d in dimensions if isinstance(d, ir.Range) and not d.narrowed]
-        if isinstance(result, ir.Range) and any(d.size > result.size for d in whole):
-            body.program.inference.warn(*dropped(str(result), "the shorter operand", span, whole[0]))
+        declared = [d for d in dimensions if isinstance(d, ir.Range) and not d.narrowed]
+        if isinstance(result, ir.Range) and any(d.size > result.size for d in declared):
+            warning = unread_elements_warning(str(result), "the shorter operand", span, declared[0])
+            body.program.inference.warn(*warning)
     return make_function(body.dag, [variable for variable, _ in shared.values()], operation(data))
 
 

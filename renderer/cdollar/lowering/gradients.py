@@ -24,19 +24,19 @@ HINT = "grad takes a function that returns float or double: `grad(loss)(a)`, `gr
 
 @dataclass(eq=False)
 class GradientFunction(UserFunction):
-    """The derivatives of the function `of` by its parameters at `positions`; both functions have the same parameters.
+    """The derivatives of `function` by its parameters at `positions`; both functions have the same parameters.
 
     With `with_value` the value of the function comes first.
     """
 
-    of: UserFunction | None = None
+    function: UserFunction | None = None
     positions: tuple[int, ...] = ()
     with_value: bool = False
 
     @property
     def key(self) -> tuple[UserFunction | None, tuple[int, ...], bool]:
         """Equal for two gradients that yield the same."""
-        return self.of, self.positions, self.with_value
+        return self.function, self.positions, self.with_value
 
 
 def lower_gradient(body: Body, called: str, tree: ast.Call) -> Value:
@@ -101,7 +101,7 @@ def gradient_function(
     return GradientFunction(
         function.declaration, f"{called}({', '.join([function.name, *parameters])})", function.parameter_types,
         tuple_type(tuple(fields)) if len(fields) > 1 else fields[0][1], function.parameter_names,
-        is_host_only=True, of=function, positions=positions, with_value=with_value,
+        is_host_only=True, function=function, positions=positions, with_value=with_value,
     )  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def marked_argument(program: Program, name: str, argument: Value, span: Span) ->
 
 def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value], span: Span) -> Value:
     """The value of a gradient: calls the function with marked arguments, and differentiates its result."""
-    program, inner = body.program, function.of
+    program, inner = body.program, function.function
     assert inner is not None and isinstance(inner.result_type, Data), "gradient_function sees to it"
     if program.host.abstract_depth and not body.in_device_code:
         return program.abstract_value(function.name, function.result_type)

@@ -84,7 +84,7 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
             value = lower(body, restriction.domain)
             if isinstance(value, OverloadSet):
                 value = resolve(body, value, restriction.domain.span)
-            if isinstance(value, DomainValue) and value.more:
+            if isinstance(value, DomainValue) and value.further_boxes:
                 return restriction, value
             body.domains[id(restriction.domain)] = value
     return None

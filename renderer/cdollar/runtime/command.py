@@ -56,10 +56,12 @@ def run(options: argparse.Namespace) -> int:
             from renderer.cdollar.runtime.repl import run_repl
 
             return run_repl(target_factory(options.target, None, options.strict))
-        actions = (options.strict, options.tune, options.explain, options.json, options.graph)
         with own_outputs(options.output, options.graph, force=options.force):
-            given = options.inputs, options.set, options.target, options.output
-            return run_program(find_input(name, (".cb",)), *given, *actions)
+            return run_program(
+                find_input(name, (".cb",)), options.inputs, options.set, options.target, options.output,
+                strict=options.strict, tune=options.tune, explained=options.explain, as_json=options.json,
+                drawn=options.graph,
+            )  # fmt: skip
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

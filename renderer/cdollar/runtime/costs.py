@@ -14,7 +14,6 @@ import numpy as np
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.types import DTYPES, component_types
-from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.graph_target import GraphTarget, accessed_region
 from renderer.cdollar.targets.kernel_plan import output_types
 from renderer.gpu import Device
@@ -190,8 +189,3 @@ def count_text(number: float) -> str:
 def time_text(seconds: float) -> str:
     """A time in a unit that suits it."""
     return f"{seconds * 1e6:.3g} us" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
-
-
-def device_ceilings(target: Target) -> Ceilings | None:
-    """The ceilings of a target's compute device; None for targets that have none."""
-    return measure_ceilings(target.device) if isinstance(target, DeviceTarget) else None

@@ -97,9 +97,9 @@ def vector_product(function: "Function") -> str:
     value = f"{VJP}_result * {VJP}_vector"
     if isinstance(result, FunctionType):  # indices of the vector start at 0, also where indices of the result do not
         indices = [f"{VJP}_{k}" for k in range(len(result.parameters))]
-        places = ", ".join(f"{index} - low({VJP}_result, {k})" for k, index in enumerate(indices))
+        vector_indices = ", ".join(f"{index} - low({VJP}_result, {k})" for k, index in enumerate(indices))
         each = ", ".join(indices)
-        value = f"sum({VJP}_result({each}) * {VJP}_vector({places}), ({each}) : {VJP}_result)"
+        value = f"sum({VJP}_result({each}) * {VJP}_vector({vector_indices}), ({each}) : {VJP}_result)"
     call = f"var {VJP}_result = {declared.name}({', '.join(function.names)});"
     return f"\n{element_type(result)} {VJP}({heads}) {{ {call} return {value}; }}"
 

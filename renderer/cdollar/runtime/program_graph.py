@@ -1,6 +1,6 @@
 """The DAG of a run as plain data: nodes before and after the passes, and the nodes that each kernel computes.
 
-The window's algorithm view of a C$ picture draws it (images/graph_picture.py).
+The window's algorithm view of a C$ picture draws it (renderer/images/graph_picture.py).
 """
 
 from collections.abc import Callable, Sequence

@@ -38,6 +38,7 @@ def run_program(
     numbers: Sequence[str] = (),
     target: str | None = None,
     output: str | None = None,
+    *,
     strict: bool = False,
     tune: bool = False,
     explained: bool = False,
@@ -76,15 +77,16 @@ def run_program(
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no file holds")
         write_result(Path(output), result)
     if explained or drawn:
-        from renderer.cdollar.runtime.costs import device_ceilings
+        from renderer.cdollar.runtime.costs import measure_ceilings
         from renderer.cdollar.runtime.explain import explain
+        from renderer.cdollar.targets.device_target import DeviceTarget
 
-        roots = roots_of(value)
-        ceilings = device_ceilings(compilation.target)
+        used, roots = compilation.target, roots_of(value)
+        ceilings = measure_ceilings(used.device) if isinstance(used, DeviceTarget) else None
         if explained:
             print(explain(compilation, roots, ceilings), file=sys.stderr if as_json else sys.stdout)
         if drawn:
-            write_graph(Path(drawn), compilation.target, roots, program.name, ceilings)
+            write_graph(Path(drawn), used, roots, program.name, ceilings)
     if as_json:
         target_facts = {"target": compilation.target.name, "device": compilation.target.device_name}
         facts = result_facts(result, with_value=not output) | target_facts

@@ -24,7 +24,7 @@ MAX_REDUCTION_OUTPUTS = 4096  # several threads share a column that a function r
 MIN_REDUCTION_LENGTH = 512  # the fewest elements of a long reduction
 MIN_GROUP_ROW_LENGTH = 32  # the fewest elements of a row that several threads share for any number of rows
 THREADS_PER_UNIT = 1024  # several threads share a column if a compute unit has fewer outputs than this
-RAGGED_OUTPUTS = 16  # outputs of a compute unit from which a thread computes each that reduces a range of data
+RAGGED_OUTPUTS = 16  # outputs of a compute unit from which a thread computes an output with a range held by arrays
 MIN_ROW_LENGTH = 64  # the fewest elements of a row that a work-item of a CPU reduces with vectors
 
 
@@ -48,10 +48,11 @@ def plan_kernel(
 def plan_shared_reductions(node: ir.Node, reduction: ir.Node, context: PlanContext) -> KernelPlan | None:
     """Plan a function whose elements are reductions; None if one thread, or a map on a CPU, should compute each.
 
-    One thread visits no more elements than ranges of data give, threads that share an output all of them.
+    A range whose ends arrays hold (`j : p(i)..p(i + 1)`) favors one thread: it visits that range alone, while threads
+    that share an output visit all elements.
     """
     many = volume(node.attribute) >= RAGGED_OUTPUTS * context.properties.compute_units
-    if many and not context.strict and tested_ends(reduction).of_data:
+    if many and not context.strict and tested_ends(reduction).has_data_ends:
         return None
     plan = plan_cpu_columns(node, reduction, context) if context.is_cpu else None
     if plan is not None or reduction.attribute[0].ordered or index_type(volume(node.attribute)) == "long":

@@ -99,9 +99,9 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
     kernel, `combine`, if an output has several partial results.
     """
     outer = node.attribute if node is not reduction else ()  # the variables of the outputs
-    (operator, variables), schedule = reduction.attribute, context.schedule
+    operator, variables = reduction.attribute
     outputs, elements, is_cpu = volume(outer), volume(variables), context.is_cpu
-    shape = shape or GroupShape(schedule.group_size)
+    shape = shape or GroupShape(context.schedule.group_size)
     split = split_elements(reduction, outputs, context, shape)
     is_serial = is_cpu or split.in_blocks or takes_one_thread(operator, context.strict)
     keeps_order = is_serial or not operator.is_operator
@@ -117,14 +117,9 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
     results, group_size = outputs * split.partials, 1 if is_cpu else SERIAL_GROUP_SIZE if is_serial else shape.size
     per_thread = -(-results // (CPU_THREADS_PER_UNIT * context.properties.compute_units)) if is_cpu else 1
     index = index_type(max(elements, results + per_thread))
-    # The loops over a chunk. In the text `output` and `partial` are the indices of the thread's output and of its
-    # chunk, `place` is the index of the partial result.
-    if is_cpu and not split.in_blocks and operator.is_operator:
-        loops = lane_loops(emitter, accumulator, split.chunk, index)
-    elif keeps_order:
-        loops = contiguous_loop(emitter, accumulator, split.threads, index)
-    else:
-        loops = strided_loops(emitter, accumulator, schedule.items_per_thread, split.threads, index)
+    # In the text `output` and `partial` are the indices of the thread's output and of its chunk, `place` is the index
+    # of the partial result.
+    loops = chunk_loops(emitter, accumulator, split, context, keeps_order, index)
     if is_serial:
         # Threads that differ by 1 have neighboring outputs in columns, else neighboring chunks of an output.
         output, chunk = ("% outputs", "/ outputs") if shape.stride > 1 else ("/ partials", "% partials")
@@ -153,6 +148,17 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
     else:
         plan.combine = plan_combine(node, reduction, outputs, split.partials)
     return plan
+
+
+def chunk_loops(
+    emitter: Emitter, accumulator: Accumulator, split: Split, context: PlanContext, keeps_order: bool, index: str
+) -> list[str]:
+    """The loops of a thread over the elements of its chunk; `index` is the C type of indices."""
+    if context.is_cpu and not split.in_blocks and accumulator.reduction.is_operator:
+        return lane_loops(emitter, accumulator, split.chunk, index)
+    if keeps_order:
+        return contiguous_loop(emitter, accumulator, split.threads, index)
+    return strided_loops(emitter, accumulator, context.schedule.items_per_thread, split.threads, index)
 
 
 def serial_loop(index: str) -> list[str]:

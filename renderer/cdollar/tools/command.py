@@ -1,4 +1,7 @@
-"""`rayfold cdollar`: formats programs, or serves an editor; what it imports at the top is light."""
+"""`rayfold cdollar`: formats programs, or serves an editor.
+
+Compilers are imported inside of functions only, so that `rayfold --help` starts fast.
+"""
 
 import argparse
 import json
@@ -14,7 +17,8 @@ from renderer.system.files import resolve
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `cdollar`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    format_ = actions.add_parser("format", help="one way of spaces and indentation; comments and line breaks stay")
+    about = "formats programs: spaces and indentation; comments and line breaks stay"
+    format_ = actions.add_parser("format", help=about)
     format_.add_argument("files", nargs="+", metavar="FILE.cb", help="rewritten in place; - is stdin, to stdout")
     format_.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file would change")
     format_.add_argument("--json", action="store_true", help="print exactly one JSON object")

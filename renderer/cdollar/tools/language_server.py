@@ -161,9 +161,9 @@ class Server:
         last = self.analyses.get(uri)
         if last is None or last.source.text != text:
             path = Path(unquote(urlparse(uri).path))
-            found = self.analyses[uri] = Analysis(text, path.name or "program", path.parent)
-            if not found.is_whole and last is not None:
-                found.index = last.index.moved(found.source)
+            new = self.analyses[uri] = Analysis(text, path.name or "program", path.parent)
+            if not new.is_whole and last is not None:
+                new.index = last.index.moved(new.source)
         return self.analyses[uri]
 
     def protocol_range(self, span: Span) -> Any:
@@ -172,7 +172,7 @@ class Server:
         start, end = (self.types.Position(line=line, character=column) for line, column in positions)
         return self.types.Range(start=start, end=end)
 
-    def diagnostics(self, found: Analysis) -> list[Any]:
+    def diagnostics(self, analysis: Analysis) -> list[Any]:
         """The errors and warnings of a program."""
         return [
             self.types.Diagnostic(
@@ -182,73 +182,74 @@ class Server:
                 code=error.code,
                 source="C$",
             )
-            for error in found.errors
+            for error in analysis.errors
         ]
 
-    def hover(self, found: Analysis, offset: int, parameters: Any) -> Any:
+    def hover(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
         """The type and domain of the name at a position, or None."""
-        symbol, span = found.index.find(offset) or (None, None)
+        symbol, span = analysis.index.find(offset) or (None, None)
         if symbol is None or span is None or not symbol.text:
             return None
         value = self.types.MarkupContent(kind=self.types.MarkupKind.Markdown, value=f"```cb\n{symbol.text}\n```")
         return self.types.Hover(contents=value, range=self.protocol_range(span))
 
-    def completions(self, found: Analysis, offset: int, parameters: Any) -> Any:
+    def completions(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
         """The completions at a position."""
         item, kinds = self.types.CompletionItem, self.types.CompletionItemKind
-        symbols = found.completions(offset)
+        symbols = analysis.completions(offset)
         items = [item(label=s.name, kind=kinds[s.kind.capitalize()], detail=s.text or None) for s in symbols]
         return self.types.CompletionList(is_incomplete=False, items=items)
 
-    def definition(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def definition(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
         """The declarations of the name at a position, which may be in the prelude."""
-        spans = found.index.spans(offset)
-        return self.locations(found, parameters, [span for span in spans if span in found.index.declared])
+        spans = analysis.index.spans(offset)
+        return self.locations(analysis, parameters, [span for span in spans if span in analysis.index.declared])
 
-    def references(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def references(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
         """The uses of the name at a position, and its declarations if they are asked for."""
-        hidden = {} if parameters.context.include_declaration else found.index.declared
-        return self.locations(found, parameters, [span for span in found.index.spans(offset) if span not in hidden])
+        hidden = {} if parameters.context.include_declaration else analysis.index.declared
+        spans = [span for span in analysis.index.spans(offset) if span not in hidden]
+        return self.locations(analysis, parameters, spans)
 
-    def locations(self, found: Analysis, parameters: Any, spans: list[Span]) -> list[Any]:
+    def locations(self, analysis: Analysis, parameters: Any, spans: list[Span]) -> list[Any]:
         """Spans of the program and of the prelude."""
-        uris = (parameters.text_document.uri if s.source is found.source else PRELUDE.as_uri() for s in spans)
+        uris = (parameters.text_document.uri if s.source is analysis.source else PRELUDE.as_uri() for s in spans)
         return [self.types.Location(uri, self.protocol_range(span)) for uri, span in zip(uris, spans, strict=True)]
 
-    def rename(self, found: Analysis, offset: int, parameters: Any) -> Any:
+    def rename(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
         """The edits that rename the name at a position; raises JsonRpcException with a sentence for the user."""
-        spans = found.index.spans(offset)
-        if refusal := found.rename_refusal(spans, parameters.new_name):
+        spans = analysis.index.spans(offset)
+        if refusal := analysis.rename_refusal(spans, parameters.new_name):
             raise import_optional("pygls.exceptions", _need()).JsonRpcException(refusal, REQUEST_FAILED)
         edits = [self.types.TextEdit(self.protocol_range(span), parameters.new_name) for span in spans]
         return self.types.WorkspaceEdit(changes={parameters.text_document.uri: edits})
 
-    def symbols(self, found: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def symbols(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
         """The functions, classes, aliases and constants of a file; members are children of their class."""
         tops: list[Any] = []
-        for span, whole in sorted(found.index.declared.items(), key=lambda item: item[0].start):
-            symbol = found.index.at[span]
-            if span.source is found.source and symbol in found.index.known.values():
+        for span, whole in sorted(analysis.index.declared.items(), key=lambda item: item[0].start):
+            symbol = analysis.index.at[span]
+            if span.source is analysis.source and symbol in analysis.index.known.values():
                 ranges, kind = map(self.protocol_range, (whole, span)), self.types.SymbolKind[symbol.kind.capitalize()]
                 item = self.types.DocumentSymbol(span.text, kind, *ranges, detail=symbol.text, children=[])
                 (tops[-1].children if symbol.kind in ("field", "method") else tops).append(item)
         return tops
 
-    def signature(self, found: Analysis, offset: int, parameters: Any) -> Any:
+    def signature(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
         """The signatures of the function whose arguments a position is in, with the types of parameters."""
-        symbol = found.called(offset)
+        symbol = analysis.called(offset)
         if symbol is None or symbol.kind not in ("function", "method"):
             return None
         return self.types.SignatureHelp([self.types.SignatureInformation(label) for label in symbol.text.split("\n")])
 
-    def formatting(self, found: Analysis, offset: int, parameters: Any) -> list[Any] | None:
+    def formatting(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any] | None:
         """The edit that formats a text; None for one that has characters without a meaning."""
-        text = found.source.text
+        text = analysis.source.text
         try:
             new = format_text(text)
         except ProgramError:
             return None
-        edit = self.types.TextEdit(range=self.protocol_range(Span(found.source, 0, len(text))), new_text=new)
+        edit = self.types.TextEdit(range=self.protocol_range(Span(analysis.source, 0, len(text))), new_text=new)
         return [] if new == text else [edit]
 
 
@@ -266,8 +267,8 @@ def build() -> Any:
 
         return handle
 
-    def publish(found: Analysis, offset: int, parameters: Any) -> None:
-        errors = types.PublishDiagnosticsParams(parameters.text_document.uri, answers.diagnostics(found))
+    def publish(analysis: Analysis, offset: int, parameters: Any) -> None:
+        errors = types.PublishDiagnosticsParams(parameters.text_document.uri, answers.diagnostics(analysis))
         server.text_document_publish_diagnostics(errors)
 
     close = types.TEXT_DOCUMENT_DID_CLOSE

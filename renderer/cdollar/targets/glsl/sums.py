@@ -5,6 +5,8 @@ result of a key reads all keys, in order, and combines the values whose key is e
 runs of 16 elements, of 16 runs, and so on.
 """
 
+from collections.abc import Sequence
+
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.device_function import DeviceFunction, Local, ReturnOp
@@ -104,48 +106,64 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
         0 1 2 | 3 4 5 | 6 7 8 || 9 10 11 | 12 13 14 | 15 16 17
         ------ outer --------    -------- middle ---  inner (15, 16)
     """
-    (scalar,), row = component_types(function.type.result), ranges[-1]
-    zero = dag.constant(0.0 if scalar in FLOATS else 0, scalar)
-
-    def op(name: str, a: ir.Node, b: ir.Node | int, type_: str = "int") -> ir.Node:
-        return dag.apply(name, type_, a, dag.constant(b, "int") if isinstance(b, int) else b)
-
-    def new_variables(last: ir.Range) -> tuple[ir.Variables, ir.Nodes]:
-        made = ir.new_variables((*ranges[:-1], last))
-        return made, tuple(map(dag.bound_variable, made))
-
-    def run_sum(batch: ir.Nodes, source: ir.Node, bounds: ir.Range, start: ir.Node, count: ir.Node | int) -> ir.Node:
-        """The sum of `count` elements of a row from `start` on, from the left to the right."""
-        variable = ir.BoundVariable("q", "int", ir.Range(0, RUN), True)
-        offset = dag.bound_variable(variable)
-        index = op("+", start, offset)
-        is_added = op("&&", op("<", offset, count, "bool"), op("<", index, bounds.high, "bool"), "bool")
-        element = dag.apply("select", scalar, is_added, dag.access(source, (*batch, index)), zero)
-        if scalar in FLOATS:
-            return dag.intern("reduce", scalar, (zero, element), (ir.Reduction("fold", add, True), (variable,)))
-        return dag.intern("reduce", scalar, (element,), (ir.Reduction("+"), (variable,)))
-
-    # `source` has the sums of `span` elements each; `part` is the index of the element's own among them.
-    variables, (*batch, index) = new_variables(row)
-    position, span, source, bounds = op("-", index, row.low), 1, function, row
-    total = run_sum(
-        (*batch,), function, row, op("-", index, op("%", position, RUN)), op("+", op("%", position, RUN), 1)
-    )
+    sums, row = _RowSums(dag, add), ranges[-1]
+    op, scalar = sums.op, sums.scalar
+    variables = ir.new_variables(ranges)
+    *batch, index = map(dag.bound_variable, variables)
+    position = op("-", index, row.low)
+    in_run = op("%", position, RUN)
+    total = sums.run_sum(function, row, batch, op("-", index, in_run), op("+", in_run, 1))
+    # `source` has the sums of `span` elements each, over the indices `bounds`; `own` is the index of the sum that
+    # contains the element.
+    source, span, bounds = function, 1, row
     for _ in range(3):
         if bounds.size <= RUN:
             return dag.abstraction(variables, (total,), is_array=True)
-        runs, (*outer, run) = new_variables(ir.Range(0, -(-bounds.size // RUN)))
-        sums = run_sum((*outer,), source, bounds, op("+", op("*", run, RUN), bounds.low), RUN)
-        span, source, bounds = (
-            span * RUN,
-            dag.abstraction(runs, (sums,), is_array=True),
-            ir.Range(0, -(-bounds.size // RUN)),
-        )
-        part = op("/", position, span)
+        runs = ir.Range(0, -(-bounds.size // RUN))
+        source, span, bounds = sums.run_sums(source, bounds, (*ranges[:-1], runs)), span * RUN, runs
+        own = op("/", position, span)
         if span < RUN**3:
-            before = run_sum((*batch,), source, bounds, op("-", part, op("%", part, RUN)), op("%", part, RUN))
+            in_run = op("%", own, RUN)
+            before = sums.run_sum(source, bounds, batch, op("-", own, in_run), in_run)
             total = op("+", before, total, scalar)
     blocks = prefix_sums(dag, source, (*ranges[:-1], bounds), add)
-    base = dag.access(blocks, (*batch, op("-", part, 1)))
-    base = dag.apply("select", scalar, op(">", part, 0, "bool"), base, zero)
+    base = dag.access(blocks, (*batch, op("-", own, 1)))
+    base = dag.apply("select", scalar, op(">", own, 0, "bool"), base, sums.zero)
     return dag.abstraction(variables, (op("+", base, total, scalar),), is_array=True)
+
+
+class _RowSums:
+    """Nodes of sums of at most RUN neighboring elements of a row; `add` is the function that adds two floats."""
+
+    def __init__(self, dag: ir.Dag, add: DeviceFunction) -> None:
+        self.dag, self.add = dag, add
+        (self.scalar,) = component_types(add.result_type)
+        self.zero = dag.constant(0.0 if self.scalar in FLOATS else 0, self.scalar)
+
+    def op(self, name: str, a: ir.Node, b: ir.Node | int, type_: str = "int") -> ir.Node:
+        """An operation on two nodes, or on a node and an integer."""
+        return self.dag.apply(name, type_, a, self.dag.constant(b, "int") if isinstance(b, int) else b)
+
+    def run_sum(
+        self, source: ir.Node, bounds: ir.Range, batch: Sequence[ir.Node], start: ir.Node, count: ir.Node | int
+    ) -> ir.Node:
+        """The sum of `count` elements from `start` on, from the left to the right, below the end of `bounds`.
+
+        They are elements of a row of `source`, whose other indices are `batch`.
+        """
+        scalar, variable = self.scalar, ir.BoundVariable("q", "int", ir.Range(0, RUN), True)
+        offset = self.dag.bound_variable(variable)
+        index, op = self.op("+", start, offset), self.op
+        is_added = op("&&", op("<", offset, count, "bool"), op("<", index, bounds.high, "bool"), "bool")
+        element = self.dag.apply("select", scalar, is_added, self.dag.access(source, (*batch, index)), self.zero)
+        if scalar in FLOATS:
+            fold = ir.Reduction("fold", self.add, True)
+            return self.dag.intern("reduce", scalar, (self.zero, element), (fold, (variable,)))
+        return self.dag.intern("reduce", scalar, (element,), (ir.Reduction("+"), (variable,)))
+
+    def run_sums(self, source: ir.Node, bounds: ir.Range, ranges: ir.Ranges) -> ir.Node:
+        """The function of the sums of all runs of each row of `source`; `ranges` are the ranges of its indices."""
+        variables = ir.new_variables(ranges)
+        *batch, run = map(self.dag.bound_variable, variables)
+        total = self.run_sum(source, bounds, batch, self.op("+", self.op("*", run, RUN), bounds.low), RUN)
+        return self.dag.abstraction(variables, (total,), is_array=True)

@@ -190,13 +190,13 @@ class SimtInterpreter:
         has_checks = self.function.has_checks
         for node in self.orders[key]:
             operands = [values[id(child)] for child in node.inputs]
-            values[id(node)], of_reads = self.node(node, operands, active)
+            values[id(node)], read_poison = self.node(node, operands, active)
             if not has_checks:
                 continue
-            of_inputs = [poisons[id(child)] for child in node.inputs]
-            poisons[id(node)] = merge_poison([*of_inputs, of_reads])
+            inputs = [poisons[id(child)] for child in node.inputs]
+            poisons[id(node)] = merge_poison([*inputs, read_poison])
             if isinstance(node.attribute, str):
-                poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, of_inputs, strict=True)))
+                poisons[id(node)] = propagate_poison(node.attribute, list(zip(operands, inputs, strict=True)))
         poison = merge_poison(poisons[id(root)] for root in roots) if has_checks else None
         if poison is not None and np.any(poison.where):
             where = np.zeros(self.count, bool)

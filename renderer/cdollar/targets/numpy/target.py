@@ -37,7 +37,8 @@ from renderer.host import available_memory, format_bytes
 
 PASSES = (simplify, recognize, fuse)
 MAX_TEMPORARY_ELEMENTS = 1 << 22  # elements of a temporary array
-MIN_RAGGED_SAVING = 8  # points of a box for each between the ends from which these are computed alone
+# Elements of the box for each element between the tested ends, from which on reduce_ragged() computes only the latter.
+MIN_RAGGED_SAVING = 8
 MAX_EINSUM_AXES = 52  # np.einsum's letters
 Shape = tuple[int, ...]
 State = Any  # the state of a reduction between boxes: an array, one array per component, or a BlockTree
@@ -257,9 +258,11 @@ class NumpyTarget(Target):
         return self.result(node, state), spaces.merge_poison(poisons)
 
     def reduce_ragged(self, node: ir.Node, space: spaces.IterationSpace) -> Evaluated | None:
-        """The value of a reduction between ends that it tests, the points of all rows along one axis.
+        """The value of a reduction over a range whose ends are tested (ir/contraction.py), as `j : p(i)..p(i + 1)`.
 
-        None for other reductions, and where the ends leave out too little: slices are computed faster than points.
+        A row is a point of the outer space, i; its range is low..high. The elements of all rows are computed one after
+        another along one axis, as in a sparse matrix in CSR format, and reduced with ufunc.reduceat. None for other
+        reductions, and where the ends leave out too little: slices are computed faster than points.
         """
         (reduction, (variable, *others)), tested = node.attribute, tested_ends(node)
         shape = space.broadcast_shape([space.axes[v] for v in node.free_variables & space.axes.keys()])
@@ -269,7 +272,8 @@ class NumpyTarget(Target):
         low, high = reduce(np.maximum, lows, variable.range.low), reduce(np.minimum, highs, variable.range.high)
         low, high = (np.broadcast_to(end, shape).ravel().astype(np.int64) for end in (low, high))
         stops = np.cumsum(np.maximum(high - low, 0))
-        shift, total = np.maximum(low, high) - stops, int(stops[-1])  # row r ends before point stops[r]
+        total = int(stops[-1])  # row r ends before point stops[r]
+        shift = np.maximum(low, high) - stops  # point p of row r is the element p + shift[r] of the range
         if total * MIN_RAGGED_SAVING > stops.size * variable.range.size:
             return None
         combiner, is_float = COMBINERS[reduction.name], reduction.name in ("+", "*") and node.type in FLOATS
@@ -279,19 +283,19 @@ class NumpyTarget(Target):
         for first in range(0, total, MAX_TEMPORARY_ELEMENTS):
             points = np.arange(first, min(first + MAX_TEMPORARY_ELEMENTS, total))
             rows = np.searchsorted(stops, points, side="right")
-            places = np.unravel_index(rows, shape)
-            values = {v: places[-1 - space.axes[v]] + space.ranges[v].low for v in node.free_variables}
+            row_indices = np.unravel_index(rows, shape)
+            values = {v: row_indices[-1 - space.axes[v]] + space.ranges[v].low for v in node.free_variables}
             values[variable] = points + shift[rows]
             values = {v: n.astype(DTYPES[v.type]) for v, n in values.items()}
             value, poison = self.value(node.inputs[0], spaces.IterationSpace({}, {}, values, closed))
-            starts = np.flatnonzero(np.diff(rows, prepend=-1))
-            here = rows[starts]
+            starts = np.flatnonzero(np.diff(rows, prepend=-1))  # the first point of each row
+            present = rows[starts]
             with np.errstate(all="ignore"):
                 parts = combiner.reduceat(np.broadcast_to(value, points.shape), starts, dtype=dtype)
-                state[here] = combiner(state[here], parts)
+                state[present] = combiner(state[present], parts)
             if poison is not None:
                 where = np.zeros(stops.size, bool)
-                where[here] = np.logical_or.reduceat(np.broadcast_to(poison.where, points.shape), starts)
+                where[present] = np.logical_or.reduceat(np.broadcast_to(poison.where, points.shape), starts)
                 poisons.append(spaces.Poison(where.reshape(shape), poison.node, poison.index))
         return self.result(node, state.reshape(shape)), spaces.merge_poison(poisons)
 
@@ -485,7 +489,7 @@ def temporary_factor(body: ir.Node, outer: ir.VariableSet) -> int:
     factor = 1
     for node in ir.topological_order([body], lambda node: node.inputs if node.free_variables & outer else ()):
         is_dense = node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None
-        if is_dense and not tested_ends(node).of_data:
+        if is_dense and not tested_ends(node).has_data_ends:
             size = math.prod(max(1, variable.range.size) for variable in node.attribute[1])
             factor = max(factor, min(size, MAX_TEMPORARY_ELEMENTS))
     return factor
