@@ -34,7 +34,8 @@ from renderer.system.trial import Trial, run_trial
 
 TOTAL_SECONDS = 55.0  # time limit of all checks together
 
-OPTIONAL = {  # module: what needs it, and the package or extra that provides it
+# By the name of an optional module: what needs it, and the package or extra that provides it.
+OPTIONAL = {
     "cuda": ("CUDA devices", "cuda"),
     "imgui_bundle": ("controls in the window", "imgui-bundle"),
     "OpenEXR": ("EXR files", "openexr"),
@@ -43,6 +44,8 @@ OPTIONAL = {  # module: what needs it, and the package or extra that provides it
     "cryptography": ("farms of local processes", "cryptography"),
     "scipy": ("band LU", "scipy"),
 }
+# Knuth's 2Sum of a pair (a, b): red is the rounded sum, green its rounding error, which is 0 if the driver simplifies
+# (a + b) - a in spite of `precise`. Blue shows only that fma() compiles.
 TWO_SUM = """uniform sampler2D image;
 out vec4 answer;
 void main() {

@@ -1,6 +1,6 @@
-"""Services of the host for this process, on every operating system: cores, memory, locks, identity.
+"""Services of the host for this process, on every operating system: cores, memory, processes, locks, signals.
 
-The one module that uses names which only POSIX or only Linux has; each function says what it answers elsewhere.
+Names that only POSIX or only Linux has are used here alone; each function says what it answers on other systems.
 """
 
 import os
@@ -27,7 +27,6 @@ except ImportError:  # not Windows
 
 IS_LINUX = sys.platform.startswith("linux")
 IS_WINDOWS = sys.platform == "win32"  # without user ids, process groups, fork() and interval timers
-NEVER_WAITS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # flags: reads do not block, no inheritance
 IMPORTED = time.perf_counter()  # about when the process started
 
 
@@ -340,7 +339,7 @@ def end_process_group(child: subprocess.Popen[bytes]) -> None:
 
 
 def die_after(seconds: float) -> None:
-    """Ends this process `seconds` from now by SIGALRM; nothing happens on Windows."""
+    """Ends this process by SIGALRM in `seconds`; nothing happens on Windows."""
     if not IS_WINDOWS:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -33,11 +33,12 @@ from renderer.plain import printable
 from renderer.system.files import file_kind, file_size, resolve
 from renderer.system.trust import Limits, refuse_links
 
-RECORD_BYTES = 256  # size of a holder's record: process, host, time and command
-LOCKS_FROM = 1 << 20  # offset of the lock bytes; the records lie before it
+HOLDER_BYTES = 256  # size of a holder's record in the lock file: process, host, time and command
+LOCKS_FROM = 1 << 20  # offset of the lock bytes in the lock file; the holders' records lie before it
 WAIT_SECONDS = 2.0  # time that a writer waits for another process which writes the same file
 PROBE_BYTES = 1 << 20  # bytes that _check_room() writes to get the error of a full disk
-RECORDS = 1 << 15  # slots for records of written outputs; outputs that hash to one slot replace each other
+SLOTS = 1 << 15  # slots for records of written outputs; outputs that hash to one slot replace each other
+RECORD_BYTES = 96  # a record: the SHA-256 of the path, and the _content_id() of the last two writes
 # Bytes at both ends of a file that are searched for a mark, and the largest text whose seal is checked. Larger files
 # are identified by size and time of change.
 HEAD_BYTES, TAIL_BYTES, MAX_SEALED_BYTES = 1 << 20, 1 << 10, 1 << 26
@@ -138,10 +139,7 @@ def _content_id(file: IO[bytes]) -> bytes:
 
 @functools.cache
 def _record_file() -> int:
-    """The descriptor of the file of records, -1 where there is none.
-
-    A record has 96 bytes: the SHA-256 of the path, and the _content_id() of the last write and of the one before it.
-    """
+    """The descriptor of the file of records, -1 where there is none."""
     with suppress(OSError, UserError):
         folder = ensure_cache() / "rayfold"
         folder.mkdir(exist_ok=True)
@@ -153,13 +151,13 @@ def _recorded(path: Path | str, content: bytes = b"") -> list[bytes]:
     """The _content_id() of the last two writes to a path, newest first, [] if unknown; adds `content` as the newest."""
     key, known = _key(path), list[bytes]()
     with _guard, suppress(OSError):
-        place = int.from_bytes(key[:4], "big") % RECORDS * 96
-        os.lseek(_record_file(), place, os.SEEK_SET)
-        record = os.read(_record_file(), 96)
+        offset = int.from_bytes(key[:4], "big") % SLOTS * RECORD_BYTES
+        os.lseek(_record_file(), offset, os.SEEK_SET)
+        record = os.read(_record_file(), RECORD_BYTES)
         if record[:32] == key:
             known = [record[32:64], record[64:]]
         if content and content not in known[:1]:
-            os.lseek(_record_file(), place, os.SEEK_SET)
+            os.lseek(_record_file(), offset, os.SEEK_SET)
             os.write(_record_file(), key + content + (known[0] if known else bytes(32)))
     return known
 
@@ -193,10 +191,10 @@ def _take(byte: int) -> bool:
                 return False
             command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
             since = f"{time.strftime('%H:%M:%S')}: {printable(command, 150)}"
-            record = f"process {os.getpid()} on {platform.node()[:40]} (since {since})".encode()[:RECORD_BYTES]
+            record = f"process {os.getpid()} on {platform.node()[:40]} (since {since})".encode()[:HOLDER_BYTES]
             with suppress(OSError):  # a full disk: the claim holds, its holder stays unnamed
                 _seek(file, byte)
-                os.write(file, record.ljust(RECORD_BYTES, b"\0"))
+                os.write(file, record.ljust(HOLDER_BYTES, b"\0"))
         _held[byte] += 1
         return True
 
@@ -211,13 +209,13 @@ def _release(byte: int) -> None:
 def _holder(byte: int) -> str:
     with _guard, suppress(OSError):
         _seek(_lock_file(), byte)
-        record = os.read(_lock_file(), RECORD_BYTES).rstrip(b"\0")
+        record = os.read(_lock_file(), HOLDER_BYTES).rstrip(b"\0")
         return record.decode(errors="replace") or "another process"
     return "another process"
 
 
 def _seek(file: int, byte: int) -> None:
-    os.lseek(file, byte % (LOCKS_FROM // RECORD_BYTES) * RECORD_BYTES, os.SEEK_SET)
+    os.lseek(file, byte % (LOCKS_FROM // HOLDER_BYTES) * HOLDER_BYTES, os.SEEK_SET)
 
 
 @contextmanager

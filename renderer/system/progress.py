@@ -16,8 +16,8 @@ from renderer.errors import UserError
 OnProgress = Callable[[int, int], object]  # called with the steps done and all steps; False cancels
 QUIET_SECONDS = 2.0  # time before the first line: short work shows no progress
 PREPARING = "kernels may compile first (`rayfold warm` compiles ahead)"
-OFTEN = "RAYFOLD_PROGRESS_OFTEN"  # the environment variable by which the window follows its exports
-LINE_SECONDS = 0.5 if OFTEN in os.environ else 10.0  # between lines in a pipe or file
+PROGRESS_OFTEN = "RAYFOLD_PROGRESS_OFTEN"  # the environment variable by which the window follows its exports
+LINE_SECONDS = 0.5 if PROGRESS_OFTEN in os.environ else 10.0  # between lines in a pipe or file
 
 
 def checked_progress(value: OnProgress | None) -> OnProgress | None:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from renderer.errors import UserError
 from renderer.system import trust
 from renderer.system.process import module_child
-from renderer.system.progress import OFTEN
+from renderer.system.progress import PROGRESS_OFTEN
 
 MAX_LINE = 300  # characters of an error that are shown
 MAX_BYTES = 10_000  # most bytes of stderr that are searched for its last line
@@ -24,7 +24,7 @@ class CommandChild:
         """Starts the command, or raises UserError. `doing`, such as "the export", is the subject of error sentences."""
         self._folder, self._doing = folder, doing
         command, environment = module_child("renderer")
-        arguments, environment[OFTEN] = arguments + trust.options(), "1"
+        arguments, environment[PROGRESS_OFTEN] = arguments + trust.options(), "1"
         try:
             with open(self._file("out"), "wb") as out, open(self._file("err"), "wb") as err:
                 self._process = subprocess.Popen(
