@@ -40,8 +40,8 @@ OTHER_SIZE = "of another size than the pictures before"  # in an error
 CICP_PQ = bytes((9, 16, 0, 1))  # content of a cICP chunk: Rec. 2020 primaries, PQ, no matrix, full range
 MAX_RECIPE_BYTES = 16 << 20
 MAX_CHUNKS = 1 << 21  # chunks of a PNG
-# The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # weights of linear Rec. 709 components
+# The documented formats. Pillow opens some 40 more, among them EPS, for which it starts another program.
 IMAGE_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM", "GIF")
 PALETTE_FRAMES, PALETTE_PIXELS = 16, 1 << 16  # from which the palette of a GIF is made
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pgm", ".gif")

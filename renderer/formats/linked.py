@@ -41,16 +41,18 @@ def cached_by_file(count: int) -> Callable[[Reader[P, T]], CachedReader[P, T]]:
 
     def decorate(read: Reader[P, T]) -> CachedReader[P, T]:
         @lru_cache(maxsize=count)
-        def kept(path: Path, stamp: Stamp, *rest: P.args, **named: P.kwargs) -> tuple[T, Stamps]:
+        def read_once(path: Path, stamp: Stamp, *rest: P.args, **named: P.kwargs) -> tuple[T, Stamps]:
+            """The result for a file with this stamp, and the stamps of the files that it refers to."""
             return read(path, *rest, **named), _linked.get(path, {})
 
         @wraps(read)
         def cached(file: Path | str, /, *rest: P.args, **named: P.kwargs) -> T:
+            """The kept result, or a new one if a file has changed."""
             path = Path(file)
-            result, linked = kept(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]  # all are hashable
+            result, linked = read_once(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]  # hashable
             if any(file_stamp(other) != stamp for other, stamp in linked.items()):
-                kept.cache_clear()
-                result, _ = kept(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]
+                read_once.cache_clear()
+                result, _ = read_once(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]
             return result
 
         return cached

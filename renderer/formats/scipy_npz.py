@@ -94,9 +94,10 @@ def _from_diagonals(path: Path, shape: tuple[int, int], data: np.ndarray, offset
 
 
 def _finite(path: Path, entries: Entries) -> Entries:
+    """Returns the entries; InputError for one that is not finite."""
     wrong = ~np.isfinite(entries.values)
     if wrong.any():
         k = int(np.argmax(wrong))
-        place = f"row {entries.rows[k]}, column {entries.columns[k]}"
-        raise InputError(f"{path}: the entry in {place} is {entries.values[k]}; it must be finite")
+        shown = f"row {entries.rows[k]}, column {entries.columns[k]}"
+        raise InputError(f"{path}: the entry in {shown} is {entries.values[k]}; it must be finite")
     return entries

@@ -28,9 +28,9 @@ def normals_from_heights(heights: np.ndarray, scale: float) -> np.ndarray:
     out = np.full((*heights.shape, 4), white, heights.dtype)
     for start in range(0, len(heights), BLOCK_ROWS):  # a whole picture would take 100 bytes a pixel
         rows = np.arange(start - 1, min(start + BLOCK_ROWS, len(heights)) + 1) % len(heights)
-        h = heights[rows].astype("f4") * np.float32(scale * heights.shape[1] / white)
-        slope_u = (np.roll(h[1:-1], -1, 1) - np.roll(h[1:-1], 1, 1)) / 2
-        slope_v = (h[2:] - h[:-2]) / 2
+        scaled = heights[rows].astype("f4") * np.float32(scale * heights.shape[1] / white)  # in pixels
+        slope_u = (np.roll(scaled[1:-1], -1, 1) - np.roll(scaled[1:-1], 1, 1)) / 2
+        slope_v = (scaled[2:] - scaled[:-2]) / 2
         normal = np.stack([-slope_u, slope_v, np.ones_like(slope_u)], -1)
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
         block = np.rint((normal + 1) * 127.5) if white == 255 else (normal + 1) / 2

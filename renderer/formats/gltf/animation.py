@@ -139,9 +139,9 @@ def read_animations(file: "Container", targets: dict[int, int]) -> tuple[Animati
 
 def _channel(file: "Container", animation: Json, entry: Json, name: str, targets: dict[int, int]) -> Channel | None:
     """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
-    target = file.part(entry, "target", name)
+    target = file.object_at(entry, "target", name)
     node, path = target.get("node"), target.get("path")
-    pointer = file.part(file.part(target, "extensions", name), "KHR_animation_pointer", name).get("pointer")
+    pointer = file.object_at(file.object_at(target, "extensions", name), "KHR_animation_pointer", name).get("pointer")
     if path == "pointer":
         match = POINTER.fullmatch(pointer) if isinstance(pointer, str) else None
         if not match:

@@ -34,7 +34,7 @@ MAX_DECODED_BYTES = 1 << 30  # bytes of all compressed buffer views
 BUFFER_SUFFIXES = (".bin", ".glbin", ".glbuf")  # as registered for application/gltf-buffer
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".ktx2")
 MODES = ("ATTRIBUTES", "TRIANGLES", "INDICES")
-BINARY_CHUNK = 0x004E4942
+JSON_CHUNK, BINARY_CHUNK = 0x4E4F534A, 0x004E4942  # "JSON" and "BIN\0" as little-endian words
 REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")  # the beginning of a URI that names no file of a folder
 
 
@@ -58,7 +58,7 @@ class Container:
             raise InputError(f"{path}: not a glTF file: {error}") from error
         if not isinstance(self.tree, dict):
             self.fail("its JSON", f"is {format_value(self.tree)}; it must be an object")
-        version = self.part(self.tree, "asset", "the file").get("version")
+        version = self.object_at(self.tree, "asset", "the file").get("version")
         if not isinstance(version, str) or not version.startswith("2."):
             self.fail("asset", f"says version {format_value(version)}; 2.0 can be read")
         for name in self.list_at("extensionsRequired"):
@@ -82,7 +82,7 @@ class Container:
             self.fail(item, f"raises the {what} of the whole file above the {most} allowed")
 
     # ---- JSON -------------------------------------------------------------------------------------------------------
-    def part(self, table: Json, key: str, item: str) -> Json:
+    def object_at(self, table: Json, key: str, item: str) -> Json:
         """Returns the object at a key of `table`; empty if the key is missing."""
         value = table.get(key, {})
         if not isinstance(value, dict):
@@ -171,7 +171,7 @@ class Container:
             if at + 8 + size > length:
                 self.fail(f"its chunk at byte {at}", f"says {size} bytes; {length - at - 8} are left")
             chunk = memoryview(data)[at + 8 : at + 8 + size]
-            if kind == 0x4E4F534A and text is None:
+            if kind == JSON_CHUNK and text is None:
                 text = bytes(chunk)
             elif kind == BINARY_CHUNK and self.binary is None:
                 self.binary = chunk
@@ -239,7 +239,7 @@ class Container:
     def view(self, index: Any, item: str) -> tuple[memoryview, int]:
         """Returns the bytes of bufferViews[index], decompressed, and its stride in bytes; 0 means contiguous items."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
-        extensions = self.part(entry, "extensions", name)
+        extensions = self.object_at(entry, "extensions", name)
         compressed = next((extensions[key] for key in MESHOPT if key in extensions), None)
         if compressed is not None:
             if index not in self.decompressed:
@@ -310,7 +310,7 @@ class Container:
     def _finished(self, entry: Json, values: np.ndarray, name: str, kind: str) -> np.ndarray:
         """Returns the stored or decoded values of an accessor with its sparse values, normalized and finite."""
         if "sparse" in entry:
-            values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"{name}.sparse")
+            values = self._with_sparse(values, self.object_at(entry, "sparse", name), kind, f"{name}.sparse")
         if entry.get("normalized") is True and values.dtype.kind in "iu":
             values = np.maximum(values / np.float32(np.iinfo(values.dtype).max), np.float32(-1)).astype("f4")
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -356,7 +356,7 @@ class Container:
     def _with_sparse(self, values: np.ndarray, sparse: Json, kind: str, name: str) -> np.ndarray:
         """The values with some replaced, as the accessor's object `sparse` lists them."""
         count = self.count(sparse, "count", None, name, len(values))
-        indices, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
+        indices, replaced = self.object_at(sparse, "indices", name), self.object_at(sparse, "values", name)
         index_kind = self.one_of(indices, "componentType", INDICES, f"{name}.indices")
         rows = self.array(indices, count, index_kind, 1, f"{name}.indices")[:, 0]
         if count and rows.max() >= len(values):

@@ -21,9 +21,9 @@ def decompress(file: Container, meshes: set[int]) -> None:
     found: list[tuple[Json, Json, str]] = []
     for mesh in sorted(meshes):
         for name, primitive in file.objects("primitives", file.item("meshes", mesh, "a node"), f"meshes[{mesh}]"):
-            extensions = file.part(primitive, "extensions", name)
+            extensions = file.object_at(primitive, "extensions", name)
             if NAME in extensions:
-                found.append((primitive, file.part(extensions, NAME, name), name))
+                found.append((primitive, file.object_at(extensions, NAME, name), name))
     views: dict[int, codecs.Job] = {}
     for _, table, name in found:
         view: Any = table.get("bufferView")
@@ -36,8 +36,8 @@ def decompress(file: Container, meshes: set[int]) -> None:
 
 def _replace(file: Container, primitive: Json, table: Json, arrays: dict[str, np.ndarray], name: str) -> None:
     """Points a primitive at new accessors of its decoded arrays; its uncompressed attributes stay."""
-    attributes = dict(file.part(primitive, "attributes", name))
-    for key, unique_id in file.part(table, "attributes", name).items():
+    attributes = dict(file.object_at(primitive, "attributes", name))
+    for key, unique_id in file.object_at(table, "attributes", name).items():
         if key not in attributes or str(unique_id) not in arrays:
             file.fail(name, f"has no compressed {key[:40]} with the id {str(unique_id)[:20]}")
         attributes[key] = file.add_accessor(attributes[key], arrays[str(unique_id)], f"{name}.{key[:40]}")

@@ -28,8 +28,8 @@ def read_materials(file: Container, textures: list[Texture]) -> list[Material]:
 
 def _material(file: Container, entry: Json, name: str, title: str, textures: list[Texture]) -> Material:
     """Reads a material; `name` names it in errors, `title` is its default name."""
-    surface, extensions = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
-    tables = {extension: file.part(extensions, extension, name) for extension in MATERIALS}
+    surface, extensions = file.object_at(entry, "pbrMetallicRoughness", name), file.object_at(entry, "extensions", name)
+    tables = {extension: file.object_at(extensions, extension, name) for extension in MATERIALS}
     strength = file.number(tables["KHR_materials_emissive_strength"], "emissiveStrength", 1.0, 0.0, 1e9, name)
     emission = file.numbers(entry, "emissiveFactor", (0.0, 0.0, 0.0), name, 0.0, 1e6)
     ior = file.number(tables["KHR_materials_ior"], "ior", 1.5, 0.0, 10.0, name)
@@ -46,7 +46,33 @@ def _material(file: Container, entry: Json, name: str, title: str, textures: lis
         "emissive": _slot(file, entry, "emissiveTexture", name),
         "occlusion": _slot(file, entry, "occlusionTexture", name, "strength"),
     }
+    factors, extension_slots = _extension_fields(file, tables, name)
+    material = Material(
+        name=str(entry.get("name", title)),
+        color=_color(file, surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name),
+        metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
+        roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
+        emission=tuple(strength * channel for channel in emission),
+        alpha=file.word(entry, "alphaMode", ALPHA_MODES, name, "OPAQUE"),
+        cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
+        double_sided=entry.get("doubleSided") is True,
+        unlit="KHR_materials_unlit" in extensions,
+        ior=float(ior),
+        attenuation_distance=distance,
+        textures={slot: texture for slot, texture in (slots | extension_slots).items() if texture},
+        **factors,
+    )
+    if GLOSSINESS in extensions:
+        return _from_glossiness(file, material, tables[GLOSSINESS], name, textures)
+    return material
+
+
+def _extension_fields(
+    file: Container, tables: dict[str, Json], name: str
+) -> tuple[dict[str, Any], dict[str, TextureSlot | None]]:
+    """Reads the keys of all extensions in MATERIALS: fields of Material by name, and textures by slot."""
     factors: dict[str, Any] = {}
+    slots: dict[str, TextureSlot | None] = {}
     for extension, keys in MATERIALS.items():
         for key, limits in keys.items():
             field, default = _field(key), getattr(Material, _field(key), None)
@@ -56,24 +82,7 @@ def _material(file: Container, entry: Json, name: str, title: str, textures: lis
                 factors[field] = file.numbers(tables[extension], key, default, name, *limits)
             elif limits:
                 factors[field] = float(file.number(tables[extension], key, default, *limits, name))
-    material = Material(
-        name=str(entry.get("name", title)),
-        color=_color(file, surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name),
-        metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
-        roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
-        emission=tuple(strength * e for e in emission),
-        alpha=file.word(entry, "alphaMode", ALPHA_MODES, name, "OPAQUE"),
-        cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
-        double_sided=entry.get("doubleSided") is True,
-        unlit="KHR_materials_unlit" in extensions,
-        ior=float(ior),
-        attenuation_distance=distance,
-        textures={slot: texture for slot, texture in slots.items() if texture},
-        **factors,
-    )
-    if GLOSSINESS in extensions:
-        return _from_glossiness(file, material, tables[GLOSSINESS], name, textures)
-    return material
+    return factors, slots
 
 
 def _color(file: Container, table: Json, key: str, default: tuple[float, ...], name: str) -> tuple[float, ...]:
@@ -95,11 +104,11 @@ def _slot(file: Container, table: Json, key: str, name: str, scale_key: str = "s
     """
     if key not in table:
         return None
-    entry = file.part(table, key, name)
+    entry = file.object_at(table, key, name)
     row: Any = entry.get("index")
     file.item("textures", row, f"{name}.{key}")
     scale = float(file.number(entry, scale_key, 1.0, -100.0, 100.0, name))
-    moved = file.part(file.part(entry, "extensions", name), "KHR_texture_transform", name)
+    moved = file.object_at(file.object_at(entry, "extensions", name), "KHR_texture_transform", name)
     texcoord_set = file.count(moved if "texCoord" in moved else entry, "texCoord", 0, name, 7)
     if not moved:
         return TextureSlot(row, texcoord_set, scale=scale)

@@ -1,4 +1,8 @@
-"""Builds the Model of a glTF file's default scene: nodes, meshes, cameras and lights."""
+"""Builds the Model of a glTF file's default scene: nodes, meshes, cameras and lights.
+
+build_model() takes the opened file (container.py) and returns NumPy arrays and records (model.py), posed at rest. The
+file may come from a stranger: indices, counts and sizes are checked, and an InputError names the item that is wrong.
+"""
 
 import math
 from collections.abc import Callable
@@ -56,21 +60,26 @@ def build_model(file: Container, variant: str = "") -> Model:
     _check_deformations(file, nodes, meshes)
     # EXT_mesh_gpu_instancing does not define instances of skinned meshes.
     file.ignored[f"{INSTANCING} of skinned nodes"] += sum(n.skin is not None and n.instances is not None for n in nodes)
-    ignored = dict(+file.ignored)
+    ignored = dict(+file.ignored)  # + leaves out what was counted 0 times
     rig = Rig(file.path, tuple(nodes), meshes, [i in shared for i in range(count)])
-    generator = str(file.part(file.tree, "asset", "the file").get("generator", ""))
+    generator = str(file.object_at(file.tree, "asset", "the file").get("generator", ""))
     model = Model(
         [], [], read, textures, ignored=ignored, animations=animations, rig=rig, variants=variants,
         generator=generator,
     )  # fmt: skip
     model = in_pose(model, {})
+    _check_triangles(file, model)
+    return with_radii(model)
+
+
+def _check_triangles(file: Container, model: Model) -> None:
+    """Raises InputError for a scene that draws nothing, or more than MAX_TRIANGLES triangles."""
     drawn = sum(_triangle_count(part) for mesh, _ in model.mesh_nodes for part in model.meshes[mesh])
     if drawn == 0:
-        others = f"; ignored: {', '.join(format_ignored(ignored))}" if ignored else ""
+        others = f"; ignored: {', '.join(format_ignored(model.ignored))}" if model.ignored else ""
         file.fail("its scene", f"has no triangle, line or point{others}")
     if drawn > MAX_TRIANGLES:
         file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
-    return with_radii(model)
 
 
 def _without(material: Material, missing: set[int]) -> Material:
@@ -121,7 +130,7 @@ def _nodes(file: Container) -> list[Node]:
         if index in seen:
             file.fail(name, "has two parents or is its own ancestor; nodes must be a tree")
         seen.add(index)
-        visibility = file.part(file.part(entry, "extensions", name), "KHR_node_visibility", name)
+        visibility = file.object_at(file.object_at(entry, "extensions", name), "KHR_node_visibility", name)
         visible = visible and visibility.get("visible") is not False
         children = reversed(file.list_at("children", entry, name))
         left += [(child, len(out), name, visible) for child in children]
@@ -183,10 +192,11 @@ def _node(
         file.item("skins", entry["skin"], name)
         skin = skins(entry["skin"])
     camera = _camera(file, entry["camera"], name) if "camera" in entry else None
-    extensions = file.part(entry, "extensions", name)
-    punctual = file.part(extensions, "KHR_lights_punctual", name)
+    extensions = file.object_at(entry, "extensions", name)
+    punctual = file.object_at(extensions, "KHR_lights_punctual", name)
     light = _light(file, punctual["light"], name) if "light" in punctual else None
-    instances = _instances(file, file.part(extensions, INSTANCING, name), name) if INSTANCING in extensions else None
+    table = file.object_at(extensions, INSTANCING, name)
+    instances = _instances(file, table, name) if INSTANCING in extensions else None
     return Node(
         index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light, instances,
         str(entry.get("name") or name),
@@ -195,7 +205,7 @@ def _node(
 
 def _instances(file: Container, table: Json, name: str) -> np.ndarray:
     """Composes the instance matrices (k, 4, 4) of EXT_mesh_gpu_instancing from its accessors."""
-    attributes = file.part(table, "attributes", name)
+    attributes = file.object_at(table, "attributes", name)
     kinds = {"TRANSLATION": ("VEC3",), "ROTATION": ("VEC4",), "SCALE": ("VEC3",)}
     arrays = {key: file.real(attributes[key], kind, name) for key, kind in kinds.items() if key in attributes}
     counts = {len(values) for values in arrays.values()}
@@ -220,7 +230,7 @@ def _camera(file: Container, index: object, node: str) -> Camera:
     """Reads cameras[index] for a node."""
     entry, name = file.item("cameras", index, node), f"cameras[{index}]"
     kind = file.word(entry, "type", ("perspective", "orthographic"), name)
-    lens, title = file.part(entry, kind, name), str(entry.get("name", name))
+    lens, title = file.object_at(entry, kind, name), str(entry.get("name", name))
     if kind == "orthographic":
         halves = [file.number(lens, key, None, -1e15, 1e15, name) for key in ("xmag", "ymag")]
         half_width, half_height = (abs(half) for half in halves)
@@ -234,13 +244,13 @@ def _camera(file: Container, index: object, node: str) -> Camera:
 
 def _light(file: Container, index: object, node: str) -> Light:
     """Reads a light of KHR_lights_punctual; the node's matrix is set later."""
-    extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
+    extension = file.object_at(file.object_at(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
     kind = file.word(entry, "type", ("directional", "point", "spot"), name)
     strength = file.number(entry, "intensity", 1.0, 0.0, 1e12, name)
     red, green, blue = file.numbers(entry, "color", (1.0, 1.0, 1.0), name, 0.0, 1e6)
     power = strength * red, strength * green, strength * blue
-    cone = file.part(entry, "spot", name)
+    cone = file.object_at(entry, "spot", name)
     inner = file.number(cone, "innerConeAngle", 0.0, 0.0, math.pi / 2, name)
     outer = file.number(cone, "outerConeAngle", math.pi / 4, 0.0, math.pi / 2 + 1e-6, name)
     if kind == "spot" and not inner < outer:
@@ -250,14 +260,14 @@ def _light(file: Container, index: object, node: str) -> Light:
 
 def _variants(file: Container) -> tuple[str, ...]:
     """Reads the names of the file's material variants."""
-    extension = file.part(file.part(file.tree, "extensions", "the file"), VARIANTS, "the file")
+    extension = file.object_at(file.object_at(file.tree, "extensions", "the file"), VARIANTS, "the file")
     variants = enumerate(file.objects("variants", extension, VARIANTS))
     return tuple(str(variant.get("name", index)) for index, (_, variant) in variants)
 
 
 def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
     """Returns the material index of a primitive under a variant (-1: none); -1 if the primitive has no material."""
-    extension = file.part(file.part(primitive, "extensions", name), VARIANTS, name)
+    extension = file.object_at(file.object_at(primitive, "extensions", name), VARIANTS, name)
     material: Any = primitive.get("material", -1)
     for _, mapping in file.objects("mappings", extension, name):
         if variant in file.list_at("variants", mapping, name):
@@ -271,7 +281,7 @@ def _mesh(file: Container, index: int, materials: list[Material], variant: int) 
     parts = []
     for name, primitive in file.objects("primitives", file.item("meshes", index, "a node"), f"meshes[{index}]"):
         mode = file.count(primitive, "mode", 4, name, 6)
-        if "POSITION" in file.part(primitive, "attributes", name):
+        if "POSITION" in file.object_at(primitive, "attributes", name):
             parts.append(_primitive(file, primitive, mode, name, materials, variant))
     return [part for part in parts if len(part.faces)]
 

@@ -43,71 +43,71 @@ def without_light(
     """
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 
-    def changed(part: MeshPrimitive) -> MeshPrimitive:
+    def changed(primitive: MeshPrimitive) -> MeshPrimitive:
         """The primitive with an unlit copy of its material, if it has points or lines without normals."""
-        if part.faces.shape[1] == 3 or part.normals is not None:
-            return part
-        material = materials[part.material] if part.material >= 0 else WHITE
-        is_varied = part.colors is not None or bool(material.textures)
+        if primitive.faces.shape[1] == 3 or primitive.normals is not None:
+            return primitive
+        material = materials[primitive.material] if primitive.material >= 0 else WHITE
+        is_varied = primitive.colors is not None or bool(material.textures)
         glow = np.zeros(3) if is_varied else np.array(material.emission)
         if is_varied and any(material.emission):
             ignored["emission beside colors of points and lines primitives"] += 1
-        if (part.material, is_varied) not in rows:
-            rows[part.material, is_varied] = len(materials)
+        if (primitive.material, is_varied) not in rows:
+            rows[primitive.material, is_varied] = len(materials)
             color = (*(float(c) for c in np.array(material.color[:3]) + glow), material.color[3])
             materials.append(replace(material, unlit=True, color=color))
-        return replace(part, material=rows[part.material, is_varied])
+        return replace(primitive, material=rows[primitive.material, is_varied])
 
-    return [[changed(part) for part in parts] for parts in meshes], materials
+    return [[changed(primitive) for primitive in primitives] for primitives in meshes], materials
 
 
 def with_radii(model: Model) -> Model:
     """Sets the model's point and line radii from its bounding box at rest; no change without points and lines."""
-    parts = [(part, matrix) for mesh, matrix in model.mesh_nodes for part in model.meshes[mesh]]
-    if all(part.faces.shape[1] == 3 for part, _ in parts):
+    primitives = [(primitive, matrix) for mesh, matrix in model.mesh_nodes for primitive in model.meshes[mesh]]
+    if all(primitive.faces.shape[1] == 3 for primitive, _ in primitives):
         return model
     low, high, count = np.full(3, np.inf), np.full(3, -np.inf), 0
-    for part, matrix in parts:
-        used = part.vertices[np.unique(part.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+    for primitive, matrix in primitives:
+        used = primitive.vertices[np.unique(primitive.faces)].astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
         low, high = np.minimum(low, used.min(0)), np.maximum(high, used.max(0))
-        count += len(part.faces) * (part.faces.shape[1] == 1)
+        count += len(primitive.faces) * (primitive.faces.shape[1] == 1)
     size = float(np.linalg.norm(high - low)) or 1.0
     point_radius = size * min(POINT_RADIUS, CROWDED / max(count, 1) ** 0.5)
     return replace(model, point_radius=point_radius, line_radius=size * LINE_RADIUS)
 
 
 def balls_and_tubes(
-    part: MeshPrimitive, matrix: np.ndarray, radius: float
+    primitive: MeshPrimitive, matrix: np.ndarray, radius: float
 ) -> tuple[MeshPrimitive, MeshPrimitive | None]:
     """Transforms points or lines by a matrix (4, 4); returns sphere centers and, for lines, the triangles of tubes."""
-    used = np.unique(part.faces)
-    vertices = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
-    balls = _with_vertices(part, used, vertices[used])
-    if part.faces.shape[1] == 1:
+    used = np.unique(primitive.faces)
+    vertices = primitive.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3]
+    balls = _with_vertices(primitive, used, vertices[used])
+    if primitive.faces.shape[1] == 1:
         return balls, None
-    begin, end = vertices[part.faces[:, 0]], vertices[part.faces[:, 1]]
+    begin, end = vertices[primitive.faces[:, 0]], vertices[primitive.faces[:, 1]]
     across, upwards = _perpendicular(end - begin)
     angles = np.arange(SIDES) * (2 * np.pi / SIDES)
     radial = across[:, None] * np.cos(angles)[:, None] + upwards[:, None] * np.sin(angles)[:, None]  # (m, SIDES, 3)
     rings = np.stack([begin[:, None] + radius * radial, end[:, None] + radius * radial], 1)  # (m, 2, SIDES, 3)
-    rows = np.repeat(part.faces.reshape(-1), SIDES)
+    rows = np.repeat(primitive.faces.reshape(-1), SIDES)
     this = np.arange(SIDES)
     following = (this + 1) % SIDES
     sides = np.concatenate([
         np.stack([this, following, following + SIDES], 1), np.stack([this, following + SIDES, this + SIDES], 1)
     ])  # fmt: skip
-    faces = (sides + 2 * SIDES * np.arange(len(part.faces))[:, None, None]).reshape(-1, 3).astype("i4")
-    tubes = _with_vertices(part, rows, rings.reshape(-1, 3))
+    faces = (sides + 2 * SIDES * np.arange(len(primitive.faces))[:, None, None]).reshape(-1, 3).astype("i4")
+    tubes = _with_vertices(primitive, rows, rings.reshape(-1, 3))
     normals = np.repeat(radial[:, None], 2, 1).reshape(-1, 3).astype("f4")
     return balls, replace(tubes, faces=faces, normals=normals)
 
 
-def _with_vertices(part: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
+def _with_vertices(primitive: MeshPrimitive, rows: np.ndarray, vertices: np.ndarray) -> MeshPrimitive:
     """Replaces the vertices; texture coordinates and colors are the given rows of the primitive's."""
-    texcoords = tuple(None if uv is None else uv[rows] for uv in part.texcoords)
-    colors = None if part.colors is None else part.colors[rows]
+    texcoords = tuple(None if uv is None else uv[rows] for uv in primitive.texcoords)
+    colors = None if primitive.colors is None else primitive.colors[rows]
     return replace(
-        part, vertices=vertices, faces=np.zeros((0, 3), "i4"), normals=None, texcoords=texcoords, tangents=None,
+        primitive, vertices=vertices, faces=np.zeros((0, 3), "i4"), normals=None, texcoords=texcoords, tangents=None,
         colors=colors,
     )  # fmt: skip
 

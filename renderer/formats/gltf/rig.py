@@ -1,4 +1,8 @@
-"""Poses a glTF Model, at rest or at a time of an animation: node transforms, morph targets and skins."""
+"""Poses a glTF Model, at rest or at a time of an animation: node transforms, morph targets and skins.
+
+in_pose() takes the Model and animated values by node; it returns a Model with the matrices of all nodes in the world,
+and with meshes whose vertices are deformed. The order is glTF's: morph targets, then joint matrices.
+"""
 
 import math
 from dataclasses import replace
@@ -13,6 +17,8 @@ from renderer.formats.gltf.skins import morphed, skinned
 HIDDEN_DETERMINANT = 1e-30  # a node below this is hidden: authors hide nodes by a scale of 0
 HIDDEN_SCALE = 1e-9
 MAX_POSITION = 1e18  # largest coordinate: its square is a finite float32
+# The field of MeshPrimitive for each attribute of glTF but texture coordinates.
+FIELDS = {"POSITION": "vertices", "NORMAL": "normals", "TANGENT": "tangents", "COLOR_0": "colors"}
 Vector = tuple[float, ...] | np.ndarray
 Component = float | np.ndarray
 Values = dict[int, dict[str, np.ndarray]]  # animated values at one time, by Node.number and Channel.path
@@ -34,17 +40,17 @@ def in_pose(model: Model, values: Values) -> Model:
     assert rig is not None, "a Model that was read from a file has a rig"
     worlds = world_matrices(rig, values)
     rows = {node.number: row for row, node in enumerate(rig.nodes)}
-    meshes: list[Any] = [parts if shared else [] for parts, shared in zip(rig.meshes, rig.is_shared, strict=True)]
+    meshes: list[Any] = [mesh if shared else [] for mesh, shared in zip(rig.meshes, rig.is_shared, strict=True)]
     mesh_nodes, node_rows, cameras, lights, skins = [], [], [], [], []
     for row, (node, world) in enumerate(zip(rig.nodes, worlds, strict=True)):
         if node.skin:
             skins.append(row)
         elif node.mesh >= 0:
             matrices = [world] if node.instances is None else world @ node.instances
-            places = [place for m in matrices if (place := _visible(m, bool(values))) is not None]
-            node_rows += [row] * len(places)
-            mesh_nodes += [(len(meshes) if node.deforms else node.mesh, place) for place in places]
-            if node.deforms and places:
+            drawn = [matrix for m in matrices if (matrix := _visible(m, bool(values))) is not None]
+            node_rows += [row] * len(drawn)
+            mesh_nodes += [(len(meshes) if node.deforms else node.mesh, matrix) for matrix in drawn]
+            if node.deforms and drawn:
                 meshes.append(_deformed(rig, node, values, None))
         if node.camera:
             if abs(np.linalg.det(world[:3, :3])) < HIDDEN_DETERMINANT:
@@ -52,7 +58,7 @@ def in_pose(model: Model, values: Values) -> Model:
             cameras.append(replace(node.camera, matrix=world))
         if node.light:
             lights.append(replace(node.light, matrix=world))
-    for row in skins:  # joint matrices place skinned vertices in world space, so the node's matrix is the identity
+    for row in skins:  # joint matrices place skinned vertices in world space: the node itself has the identity
         skin = rig.nodes[row].skin
         assert skin is not None
         joints = np.stack([worlds[rows[number]] for number in skin.joints])
@@ -115,11 +121,11 @@ def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -
     """Deforms the primitives of a node's mesh: morph targets first, then joint matrices (j, 3, 4), if any."""
     weights = values.get(node.number, {}).get("weights", np.array(node.weights))
     out = []
-    for part in rig.meshes[node.mesh]:
-        deformation = part.deformation
+    for primitive in rig.meshes[node.mesh]:
+        deformation = primitive.deformation
         assert deformation is not None
-        bases = {"POSITION": part.vertices, "NORMAL": part.normals, "TANGENT": part.tangents, "COLOR_0": part.colors}
-        bases |= {f"TEXCOORD_{number}": uv for number, uv in enumerate(part.texcoords)}
+        bases = {attribute: getattr(primitive, field) for attribute, field in FIELDS.items()}
+        bases |= {f"TEXCOORD_{number}": uv for number, uv in enumerate(primitive.texcoords)}
         moved = {key: morphed(deformation, key, base, weights) for key, base in bases.items()}
         if joints is not None:
             keys = ("POSITION", "NORMAL", "TANGENT")
@@ -127,11 +133,11 @@ def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -
         if not all(array is None or (np.abs(array) < MAX_POSITION).all() for array in moved.values()):
             raise InputError(f"{rig.path}: {deformation.name} is moved by nodes[{node.number}] beyond 1e18")
         arrays = {key: None if array is None else array.astype("f4", copy=False) for key, array in moved.items()}
-        texcoords = tuple(arrays[f"TEXCOORD_{number}"] for number in range(len(part.texcoords)))
+        texcoords = tuple(arrays[f"TEXCOORD_{number}"] for number in range(len(primitive.texcoords)))
         vertices, colors = arrays["POSITION"], arrays["COLOR_0"]
         assert vertices is not None
         out.append(replace(
-            part, vertices=vertices, normals=arrays["NORMAL"], tangents=arrays["TANGENT"], texcoords=texcoords,
+            primitive, vertices=vertices, normals=arrays["NORMAL"], tangents=arrays["TANGENT"], texcoords=texcoords,
             colors=None if colors is None else np.clip(colors, 0, 1), deformation=None,
         ))  # fmt: skip
     return out

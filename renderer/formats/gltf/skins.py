@@ -60,7 +60,7 @@ def read_skin(file: "Container", index: int) -> Skin:
 
 def read_deformation(file: "Container", primitive: Json, count: int, name: str) -> Deformation | None:
     """Reads the morph targets and joints of a primitive of `count` vertices; None if it has neither."""
-    attributes, targets = file.part(primitive, "attributes", name), []
+    attributes, targets = file.object_at(primitive, "attributes", name), []
     for target, row in file.objects("targets", primitive, name, MAX_TARGETS):
         keys = [key for key in row if key in TARGET_KINDS or key.startswith(("TEXCOORD_", "COLOR_"))]
         targets.append({key: _displacement(file, row[key], key, count, target) for key in keys})
@@ -115,22 +115,22 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
     assert new_vertices is not None
     flat = matrices.reshape(len(matrices), 12)
     for begin in range(0, len(vertices), BLOCK):
-        part = slice(begin, begin + BLOCK)
-        weights = np.maximum(np.concatenate([block[part] for block in deformation.weights], 1), 0).astype("f8")
-        indices = np.concatenate([block[part] for block in deformation.joints], 1)
+        rows = slice(begin, begin + BLOCK)
+        weights = np.maximum(np.concatenate([block[rows] for block in deformation.weights], 1), 0).astype("f8")
+        indices = np.concatenate([block[rows] for block in deformation.joints], 1)
         joints = np.where(weights > 0, indices, 0).astype("i4")
         total = weights.sum(1, keepdims=True)
         weights = np.divide(weights, total, out=np.zeros(weights.shape), where=total > 0)
         blended = np.einsum("nk,nkm->nm", weights, flat[joints]).reshape(-1, 3, 4)
         blended[total[:, 0] <= 0] = np.eye(3, 4)
         linear = blended[..., :3]
-        new_vertices[part] = np.einsum("nij,nj->ni", linear, vertices[part]) + blended[..., 3]
+        new_vertices[rows] = np.einsum("nij,nj->ni", linear, vertices[rows]) + blended[..., 3]
         if normals is not None and new_normals is not None:
             a, b, c = linear.transpose(1, 0, 2)
             cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], 1)
-            new_normals[part] = np.einsum("nij,nj->ni", cofactors, normals[part])
+            new_normals[rows] = np.einsum("nij,nj->ni", cofactors, normals[rows])
         if tangents is not None and new_tangents is not None:
-            new_tangents[part, :3] = np.einsum("nij,nj->ni", linear, tangents[part, :3])
+            new_tangents[rows, :3] = np.einsum("nij,nj->ni", linear, tangents[rows, :3])
     return out
 
 

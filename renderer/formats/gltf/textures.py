@@ -1,4 +1,8 @@
-"""Reads the textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs."""
+"""Reads the textures of a glTF file: PNG, JPEG and WebP by Pillow, KTX 2 by ktx2.py and renderer.formats.codecs.
+
+read_textures() takes the opened file and returns a Texture (uint8 pixels and wrap modes) for each entry of `textures`.
+If all images together are too large, the largest are halved until they fit.
+"""
 
 import mmap
 from pathlib import Path
@@ -50,11 +54,11 @@ def read_textures(file: Container, missing: set[int]) -> list[Texture]:
 
 def _source(file: Container, name: str, entry: Json) -> int:
     """Returns the image index of a texture."""
-    extensions = file.part(entry, "extensions", name)
+    extensions = file.object_at(entry, "extensions", name)
     source: Any = entry.get("source")
     for extension in SOURCES:
         if extension in extensions:
-            source = file.part(extensions, extension, name).get("source", source)
+            source = file.object_at(extensions, extension, name).get("source", source)
             break
     if source is None:  # the source is in an unsupported extension, which extensions.py counts as ignored
         return -1
