@@ -62,8 +62,7 @@ def available_memory() -> int:
 def used_memory(process_id: int | None = None) -> int:
     """Bytes of private memory (no mapped files) of a process, by default this one; 0 on systems without /proc."""
     with suppress(OSError, ValueError):
-        with open(f"/proc/{process_id or os.getpid()}/statm", encoding="ascii") as file:
-            _, resident, shared, *_ = map(int, file.read().split())
+        _, resident, shared, *_ = map(int, Path(f"/proc/{process_id or os.getpid()}/statm").read_text("ascii").split())
         return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
@@ -154,8 +153,8 @@ def process_age() -> float:
 def peak_memory() -> int:
     """Bytes of the largest resident set of this process so far; 0 where the system does not say (Windows)."""
     with suppress(OSError, ValueError, IndexError):
-        with open("/proc/self/status", encoding="utf-8", errors="replace") as file:  # ru_maxrss counts the parent's too
-            return int(file.read().split("VmHWM:")[1].split()[0]) << 10
+        status = Path("/proc/self/status").read_text("utf-8", "replace")  # ru_maxrss counts the parent's too
+        return int(status.split("VmHWM:")[1].split()[0]) << 10
     with suppress(ImportError, OSError):
         resource = import_module("resource")
         return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) << (0 if sys.platform == "darwin" else 10)

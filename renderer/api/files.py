@@ -1,4 +1,7 @@
-"""Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do."""
+"""Films as files, and pictures drawn again from their recipes: what `rayfold export` and `rayfold verify` do.
+
+Keywords of film() and verify() become the options of these commands, so that the same code draws.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,8 @@
-"""Exact sums and banded systems as one call each; renderer/numerics has the parts."""
+"""Exact sums and banded systems as one call each; renderer/numerics has the parts.
+
+sum() and solve() take arrays of NumPy and of GPU libraries, or paths of files, and return numbers and arrays. They
+check the arguments, choose devices and call the parts; what is wrong is a UserError or InputError.
+"""
 
 import os
 import warnings
@@ -12,7 +16,7 @@ from renderer.formats import matrices
 from renderer.formats.matrix_market import Entries
 from renderer.formats.npy import refuse_mask
 from renderer.gpu import open_context
-from renderer.numerics.band_lu.accuracy.refinement import digits_of, relative_bounds
+from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix, check_integer
 from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt, solving_devices
 from renderer.numerics.band_lu.complex_systems import real_form
@@ -56,14 +60,7 @@ def sum(
     if is_parquet or is_arrow(numbers):
         if mode != "exact":
             raise UserError(f"mode is {mode!r}; columns of Arrow tables and .parquet files are added in mode 'exact'")
-        with Progress(1, "a sum"):
-            devices = open_context(device).devices
-            if is_parquet:
-                total = parquet_total(devices, paths[0], column, by)[0]
-            else:
-                batches, name = columns_of(numbers, column)
-                total = batches_total(devices, batches, name) if by is None else grouped_sums(batches, name, by)
-        return total_value(total) if by is None else total[0]
+        return _column_sum(paths[0] if is_parquet else numbers, device, column, by)
     for option, given in (("column", column), ("by", by)):
         if given is not None:
             kind = f"{paths[0]}" if paths else f"a {type(numbers).__name__}"
@@ -78,6 +75,18 @@ def sum(
     if getattr(array, "dtype", None) == np.dtype("O"):
         return decimal_total(array.ravel().tolist())
     return total_value(array_sum(open_context(device).devices, array, mode))
+
+
+def _column_sum(table: Any, device: str, column: str | None, by: str | None) -> Any:
+    """The exact sum of a column of an Arrow table or of the .parquet file at a path; a dict of sums with `by`."""
+    with Progress(1, "a sum"):
+        devices = open_context(device).devices
+        if isinstance(table, Path):
+            total = parquet_total(devices, table, column, by)[0]
+        else:
+            batches, name = columns_of(table, column)
+            total = batches_total(devices, batches, name) if by is None else grouped_sums(batches, name, by)
+    return total_value(total) if by is None else total[0]
 
 
 def solve(
@@ -120,10 +129,7 @@ def solve(
     for name, numbers in (("matrix", matrix), ("rhs", rhs)):
         refuse_mask(numbers, name)
     band = _band(matrix, kl, ku)
-    given = matrices.read_rhs(Path(rhs), band.ab.shape[1]) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
-    if given.ndim not in (1, 2) or len(given) != band.ab.shape[1] or given.dtype.kind not in "fiuc":
-        raise InputError(f"rhs is {given.shape} {given.dtype}; it must have the {band.ab.shape[1]} rows of the matrix")
-    _check_finite("rhs", given)
+    given = _right_hand_side(rhs, band.ab.shape[1])
     devices = solving_devices(None if device is None else [device])
     form = real_form(band, given, trans == "T")
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
@@ -141,15 +147,31 @@ def solve(
         warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
     result = [x]
     if certified:
-
-        def cancel() -> None:
-            raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
-
-        with Progress(system.lu.n, "rows certified", progress, cancel) as bar:
-            bar.advance(0)
-            radius, _ = system.certify(b, refined, bar.advance)
+        radius = _certified_radius(system, b, refined, progress)
         result.append(form.solution(y, radius)[1] if form else radius)
     return (*result, *([facts] if report else [])) if certified or report else x
+
+
+def _certified_radius(
+    system: System, b: np.ndarray, refined: RefinedSolution, progress: OnProgress | None
+) -> np.ndarray:
+    """The proven radius of every component of a solution; IncompleteError if `progress` cancels the proof."""
+
+    def cancel() -> None:
+        raise IncompleteError(f"solve: cancelled after {bar.done} of {system.lu.n} rows")
+
+    with Progress(system.lu.n, "rows certified", progress, cancel) as bar:
+        bar.advance(0)
+        return system.certify(b, refined, bar.advance)[0]
+
+
+def _right_hand_side(rhs: Any, count: int) -> np.ndarray:
+    """The array of `rhs`, which may be a path, with `count` rows; InputError for others."""
+    array = matrices.read_rhs(Path(rhs), count) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
+    if array.ndim not in (1, 2) or len(array) != count or array.dtype.kind not in "fiuc":
+        raise InputError(f"rhs is {array.shape} {array.dtype}; it must have the {count} rows of the matrix")
+    _check_finite("rhs", array)
+    return array
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:

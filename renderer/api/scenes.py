@@ -1,4 +1,8 @@
-"""Scenes from Python: tables as TOML has them, arrays, meshes in memory, and keywords that replace settings."""
+"""Scenes from Python: tables as TOML has them, arrays, meshes in memory, and keywords that replace settings.
+
+as_scene() turns all that renderer.render() takes into one Scene, checked as a scene file is. Arrays and meshes go into
+temporary files, named by their content, so that the readers of scenes need to know files only.
+"""
 
 import hashlib
 import operator

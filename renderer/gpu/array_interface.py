@@ -45,14 +45,8 @@ def import_interface(source: Any, any_order: bool = False) -> Tensor:
 
 def interface_facts(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
     """Builds the `__cuda_array_interface__` of an array at a GPU address whose work is finished."""
-    return {
-        "shape": shape,
-        "typestr": dtype.str,
-        "data": (pointer, False),
-        "version": 3,
-        "strides": None,
-        "stream": None,
-    }
+    facts = {"shape": shape, "typestr": dtype.str, "data": (pointer, False), "version": 3}
+    return facts | {"strides": None, "stream": None}
 
 
 def _pointer_device(pointer: int, stream: int | None) -> int:

@@ -1,4 +1,8 @@
-"""Builds kernel and shader texts: expands #include with correct line numbers, adds constants, structs of dtypes."""
+"""Builds kernel and shader texts: expands #include with correct line numbers, adds constants, structs of dtypes.
+
+preprocess() takes a file of shaders/ or a GeneratedSource, and constants from Python; it returns one text without
+#include, which every compiler takes. Its #line lines make compilers report errors by file and line of the source.
+"""
 
 import re
 import struct

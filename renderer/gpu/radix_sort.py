@@ -1,4 +1,8 @@
-"""Stable radix sort of 32-bit elements on a device, by shaders/common/radix_sort.cu."""
+"""Stable radix sort of 32-bit elements on a device, by shaders/common/radix_sort.cu.
+
+A pass sorts by one digit of the key, from the lowest digit to the highest: 8 bits on GPUs with ballots, which sort by
+Onesweep (Adinets and Merrill 2022), and on CPUs; else 4. C$'s sort and the builder of the BVH call it.
+"""
 
 from __future__ import annotations
 

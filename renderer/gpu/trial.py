@@ -1,4 +1,8 @@
-"""Records on disk which drivers passed their trial (system/trial.py), so that later starts of the program need none."""
+"""Records on disk which drivers passed their trial (system/trial.py), so that later starts of the program need none.
+
+A trial starts a driver in a child process, which a bad driver may crash. recall_verdicts() returns the Verdict of each
+test by its key, a text with all on which the verdict depends: driver files, their sizes and times.
+"""
 
 import atexit
 import hashlib

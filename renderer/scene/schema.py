@@ -118,11 +118,11 @@ class PictureSettings:
         return self
 
     def for_window(self) -> Self:
-        """These settings without what takes long and only films show."""
+        """These settings without effects that are costly and show only in films, such as motion blur of key frames."""
         return self
 
     def with_layers(self, drawn: bool) -> Self:
-        """These settings with all that layers need, if they are drawn, or else without what only layers need."""
+        """These settings for a picture whose layers are `drawn`, or are not: then without what only layers need."""
         return self
 
 
@@ -340,8 +340,8 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY)
 def set_from_text(settings: object, key: str, text: str, option: str = "--set", prefix: str = "") -> Any:
     """Returns the settings with `key` set to the TOML value `text`; raises UserError.
 
-    Dots in the key descend into tables, [i] picks from a list. Strings need no quotes, lists no brackets. Errors name
-    the `option`, the `prefix` and the key.
+    Dots in the key descend into tables, [i] picks from a list: "camera.fov_degrees", "spheres[2].color". Strings need
+    no quotes, lists no brackets. Errors name the `option`, the `prefix` and the key.
     """
     context = f"{option} {prefix}{key}"
     value = _value_of_text(text, context)
@@ -354,7 +354,7 @@ def set_from_text(settings: object, key: str, text: str, option: str = "--set", 
 
 
 def set_all_from_texts(settings: Any, assignments: Sequence[tuple[str, str]]) -> Any:
-    """As set_from_text() for several pairs of key and text, which need to be valid only together."""
+    """Sets several keys, given as pairs (key, text); the settings between two of them may be invalid."""
     try:
         return reduce(lambda changed, pair: set_from_text(changed, *pair), assignments, settings)
     except UserError:
@@ -367,12 +367,14 @@ def _value_of_text(text: str, context: str) -> Any:
     """The TOML value of an option's text; the text itself if it is none. Raises UserError."""
     try:
         value = _parse_toml(text, text)
-        return _parse_toml(f"[{text}]", value) if isinstance(value, str) and "," in value else value
+        is_list = isinstance(value, str) and "," in value  # a list without its brackets: 1, 2, 3
+        return _parse_toml(f"[{text}]", value) if is_list else value
     except ValueError as error:
         raise UserError(f"{context}: {error}") from error
 
 
 def _parse_toml(text: str, fallback: object) -> Any:
+    """The value of a TOML expression; `fallback` if it is none."""
     try:
         return parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -407,11 +409,8 @@ def replace_path(
             raise UserError(f"{context}: no item {name!r}; there are {len(node)}, numbered from 0")
         inner = get_args(_without_none(kind)) or (Any,)
         item = inner[index] if index < len(inner) and inner[-1] is not Ellipsis else inner[0]
-        return (
-            *node[:index],
-            replace_path(node[index], rest, value, context, folder, item, metadata),
-            *node[index + 1 :],
-        )
+        new = replace_path(node[index], rest, value, context, folder, item, metadata)
+        return (*node[:index], new, *node[index + 1 :])
     if isinstance(node, Mapping):
         if name not in node:
             raise UserError(f"{context}: unknown key {quoted(name)}; allowed are {format_names(node)}")
@@ -442,11 +441,9 @@ def replace_all(settings: Any, changes: Mapping[str, Any], prefix: str = "", spe
         name, *rest = split_path(key)
         if name not in known:
             raise UserError(_unknown_key("tone" if prefix else "settings", spelled.get(key, name), known))
-        node = values.get(name, getattr(settings, name))
+        node, shown = values.get(name, getattr(settings, name)), spelled.get(key, prefix + key)
         try:
-            values[name] = replace_path(
-                node, rest, value, spelled.get(key, prefix + key), None, kinds[name], known[name].metadata
-            )
+            values[name] = replace_path(node, rest, value, shown, None, kinds[name], known[name].metadata)
         except InputError as error:  # the value comes from no file
             raise UserError(str(error)) from error
     try:

@@ -1,4 +1,8 @@
-"""Compiles CUDA source code to cubins by NVRTC, which needs no host compiler; cubins are cached on disk by content."""
+"""Compiles CUDA source code to cubins by NVRTC, which needs no host compiler; cubins are cached on disk by content.
+
+compile_cubin() takes a text and an architecture such as "sm_90", and returns the bytes of the cubin, machine code that
+the driver loads. The key of the cache has the text, the options and the compiler's version.
+"""
 
 import hashlib
 import importlib.util

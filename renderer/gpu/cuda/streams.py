@@ -1,4 +1,8 @@
-"""Streams, events, timestamps and graphs of CUDA (CUDA driver API); see device.py."""
+"""Streams, events, timestamps and graphs of CUDA (CUDA driver API); see device.py.
+
+Work of one stream runs in order, different streams run concurrently, and an event lets one stream wait for a point in
+another. All objects free their handle when they are garbage collected, on any thread.
+"""
 
 import weakref
 from collections.abc import Callable

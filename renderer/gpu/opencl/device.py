@@ -1,4 +1,9 @@
-"""The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
+"""The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime.
+
+list_devices() finds the devices, an OpenclDevice compiles programs, an OpenclKernel launches one of their kernels;
+memory.py has the buffers. gpu/device.py says what each method does for its caller. PoCL compiles again at the first
+launch of each shape; pocl_compile.py does that ahead, in another process.
+"""
 
 import hashlib
 import os

@@ -1,4 +1,9 @@
-"""Memory of OpenCL devices: buffers, borrowed and exported memory, staging and readback buffers."""
+"""Memory of OpenCL devices: buffers, borrowed and exported memory, staging and readback buffers.
+
+A staging buffer uploads what the host writes, a readback buffer brings results back; both copy on the device's second
+queue, beside the kernels, and events order the two queues. A device that shares the host's memory uses staged bytes in
+place. gpu/device.py says what each class does for its caller.
+"""
 
 from __future__ import annotations
 

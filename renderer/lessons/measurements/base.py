@@ -82,13 +82,13 @@ class Bench:
         self.spent += time.perf_counter() - start
         return min(times)
 
-    def time_all(self, runs: Runs) -> dict[Any, float | None]:
-        """Returns time() of each (launch, wait) pair; the pairs share the remaining time."""
-        return {key: self.time(*pair, len(runs) - index) for index, (key, pair) in enumerate(runs.items())}
-
     def rates(self, runs: Runs, work: Callable[[Any], float]) -> dict[Any, float | None]:
-        """Returns work(key) over the seconds of each run, None where there was no time for it."""
-        return {key: work(key) / seconds if seconds else None for key, seconds in self.time_all(runs).items()}
+        """Returns work(key) over the seconds of each run, None where there was no time for it.
+
+        The runs share the remaining time.
+        """
+        timed = {key: self.time(*pair, len(runs) - index) for index, (key, pair) in enumerate(runs.items())}
+        return {key: work(key) / seconds if seconds else None for key, seconds in timed.items()}
 
 
 @dataclass(frozen=True)

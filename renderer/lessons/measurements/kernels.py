@@ -30,16 +30,7 @@ class ProductLadder(Measurement):
 
     size: int = setting(512, 16, MAX_SIDE)
     tiles: tuple[Tile, ...] = (4, 8, 16)
-    variants: tuple[str, ...] = (
-        "row",
-        "coalesced",
-        "tiles",
-        "unrolled",
-        "prefetch",
-        "unrolled_prefetch",
-        "each2",
-        "each4",
-    )
+    variants: tuple[str, ...] = tuple("row coalesced tiles unrolled prefetch unrolled_prefetch each2 each4".split())
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.variants if name not in variants()]

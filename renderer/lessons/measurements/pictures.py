@@ -129,9 +129,8 @@ class Noise(_Sweep):
 
     def find(self, bench: Bench) -> Finding:
         """Draws the reference and the pictures, and measures their differences."""
-        base = vary(
-            vary(bench.scenes[self.panel], next(iter(self.named_variants().values()))), {self.key: self.reference}
-        )
+        first_variant = next(iter(self.named_variants().values()))
+        base = vary(vary(bench.scenes[self.panel], first_variant), {self.key: self.reference})
         reference, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
         noise: dict[tuple[str, Any], float | None] = {}
         for key, (scene, _) in self.runs(bench).items():
