@@ -1,6 +1,7 @@
 """NumPy arrays as C$ functions of their indices: .npy files and arguments of main.
 
-.npy files are memory-mapped; their elements are converted to C$'s types when they are read.
+array_function() takes an array and the type that main declares, and returns a FunctionValue whose domain is the array's
+shape. .npy files are memory-mapped; their elements are converted to C$'s types when they are read.
 """
 
 import sys

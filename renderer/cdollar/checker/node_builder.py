@@ -1,4 +1,8 @@
-"""Builds the nodes of operations and built-in functions on data values, and folds constants (as LLVM's IRBuilder)."""
+"""Builds the nodes of operations and built-in functions on data values, and folds constants (as LLVM's IRBuilder).
+
+A method takes DataValues (a type and a DAG node for each component) and returns the DataValue of the result. An
+operation on constants becomes a constant. ir/operations.py has the table of the operations.
+"""
 
 import math
 from functools import reduce

@@ -1,4 +1,8 @@
-"""The state that all functions of the lowering share: `Program` for a compilation, `Body` for each function body."""
+"""The state that all functions of the lowering share: `Program` for a compilation, `Body` for each function body.
+
+Lowering turns the syntax tree into the nodes of a DAG. Some numbers must be known meanwhile, such as the ends of ranges
+and the conditions of host statements: a HostEvaluator has the target compute them at once.
+"""
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -1,4 +1,9 @@
-"""The tables of a program: types and functions by name, and the instances of generic functions."""
+"""The tables of a program: types and functions by name, and the instances of generic functions.
+
+TypeTable turns a type as it is written, `float[,]`, into an ir.types.Type. FunctionTable has the overloads of each
+name. Of a generic function, such as `T[] scan<T>(T(T, T) f, T[] a)`, a call infers T from its arguments (infer_types);
+instance() then makes a function with T replaced, once for each choice of types.
+"""
 
 from collections.abc import Sequence
 

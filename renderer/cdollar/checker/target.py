@@ -1,4 +1,9 @@
-"""The interface of targets, which evaluate the nodes of a program's DAG (the paper's target executors)."""
+"""The interface of targets, which evaluate the nodes of a program's DAG.
+
+renderer/cdollar/targets has the targets: NumPy, and devices by CUDA, OpenCL and GLSL. A node goes in as the checker has
+built it; numbers and NumPy arrays come out, or arrays that stay on the device (materialize_all). The C$ paper (Adinetz
+2007) calls them target executors.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,8 @@
-"""The nodes of a C$ program's syntax tree, which the parser makes. Every node has its span, for error messages."""
+"""The nodes of a C$ program's syntax tree, which the parser makes. Every node has its span, for error messages.
+
+The example in the docstring of a class is C$ text that the node stands for. Types, parameters, expressions,
+statements and declarations follow in this order; the functions at the end visit and rewrite trees.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any, dataclass_transform
@@ -293,7 +297,7 @@ class Parameter(AstNode):
 
 
 class FunctionDeclaration(AstNode):
-    """A function; `f(x) => e` has a body of one return. The span ends before the body, `whole` behind it.
+    """A function; `f(x) => e` has a body of one return. The span ends before the body, `full_span` behind it.
 
     `attributes` holds the spans of Associative and Commutative, by name.
     `type_parameters` holds the names `T` of a generic function `T f<T>(T x)`.
@@ -305,7 +309,7 @@ class FunctionDeclaration(AstNode):
     parameters: list[Parameter]
     body: list[AstNode]
     attributes: dict[str, Span]
-    whole: Span
+    full_span: Span
     type_parameters: list[str] = field(default_factory=list)
 
 

@@ -1,4 +1,9 @@
-"""Parses types and expressions of C$ by recursive descent."""
+"""Parses types and expressions of C$ by recursive descent.
+
+A method takes the tokens of one construct from the stream (lexer.py) and returns its node of the syntax tree (ast.py).
+Binary operators are parsed by precedence climbing. Where two constructs begin alike, such as the cast `(float) x` and
+the parenthesis `(x)`, the parser looks ahead, or tries one of them and rewinds. parser.py adds statements.
+"""
 
 import re
 

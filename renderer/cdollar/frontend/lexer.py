@@ -1,4 +1,8 @@
-"""The lexer of C$ (.cb files), and the stream of tokens that the parser reads."""
+"""The lexer of C$ (.cb files), and the stream of tokens that the parser reads.
+
+tokenize() cuts a text into Tokens by one regular expression, TOKEN; spaces and comments yield none. TokenStream keeps
+the position of the next token, limits the depth of nesting, and reports what was found in place of a token (CS0104).
+"""
 
 import re
 from collections.abc import Collection, Iterator

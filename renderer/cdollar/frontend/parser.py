@@ -90,10 +90,7 @@ class Parser(ExpressionParser):
     def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> list[ast.AstNode]:
         """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
-        if self.accept("operator"):
-            name = self.operator_name()
-        else:
-            name = self.expect_identifier("a name after the type")
+        name = self.operator_name() if self.accept("operator") else self.expect_identifier("a name after the type")
         if not self.at("(", "<"):
             self.position -= 1
             return self.constants("type", result, start)

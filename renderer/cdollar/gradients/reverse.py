@@ -297,9 +297,8 @@ class ReverseMode:
 
     def visit_fold(self, node: ir.Node, free: Context) -> None:
         """A fold: its contributions to its starts and elements (folds.py)."""
-        fold, adjoints = FoldGradient(self.dag, self.tangents, node, free), []
-        for component in fold.smooth:
-            adjoints.append(self.total_value(node, free, component, fold.types[component]))
+        fold = FoldGradient(self.dag, self.tangents, node, free)
+        adjoints = [self.total_value(node, free, component, fold.types[component]) for component in fold.smooth]
         starts, elements = fold.run(adjoints, self.active)
         contexts = [free] * len(starts) + [(*free, *fold.variables)] * len(elements)
         for child, value, context in zip(node.inputs, starts + elements, contexts, strict=True):

@@ -224,7 +224,7 @@ def lower_argument(body: Body, tree: ast.AstNode, expected: ty.Type | None = Non
 
 
 def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Argument], tree: ast.Call) -> Value:
-    """A call of an overloaded name, tried in the paper's order; raises CS0411.
+    """A call of an overloaded name, tried in the order of the C$ paper; raises CS0411.
 
     A function of the program comes before a built-in one only if its parameter types equal the types of the values.
     """

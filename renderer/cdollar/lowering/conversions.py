@@ -1,4 +1,9 @@
-"""Overload resolution, and conversions of values: lossless implicit ones, casts, constructor calls, casts to arrays."""
+"""Overload resolution, and conversions of values: lossless implicit ones, casts, constructor calls, casts to arrays.
+
+The functions take the Value of an expression (checker/values.py) and the type that its place wants, and return a Value
+of that type; a ProgramError says what does not fit. Of several overloads the call takes the one whose arguments need
+the least conversion (conversion_cost).
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -306,7 +311,7 @@ def materialize(body: Body, value: FunctionValue, span: Span) -> FunctionValue:
 
 
 def let_bind(body: Body, value: Value, span: Span) -> Value:
-    """The value, evaluated once (the paper's let node)."""
+    """The value as a "let" node (ir/dag.py): evaluated once, however often it is used."""
     if isinstance(value, TupleValue):
         return TupleValue(value.type, tuple(let_bind(body, field, span) for field in value.fields))
     if isinstance(value, FunctionValue):

@@ -120,10 +120,8 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
             hint = f"`var c({text}) = ...` keeps it, `+ (...)` around all its uses or `sum(..., int {text})` reduces it"
             meant = similar_variable(body, text) if len(text) > 1 else ""
             if meant:
-                message, hint = (
-                    f"`{text}` is not declared, nor bound by the left side or a reduction",
-                    f"{meant}; {hint}",
-                )
+                message = f"`{text}` is not declared, nor bound by the left side or a reduction"
+                hint = f"{meant}; {hint}"
             raise ProgramError("CS0302", first.span, message, hint)
         context.binders.setdefault(id(common[-1]), []).append(text)
 

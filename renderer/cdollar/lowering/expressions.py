@@ -1,6 +1,8 @@
 """Lowers the expressions of a body to DAG nodes, and checks their types.
 
-EXPRESSION_RULES and TYPED_RULES have a function for each kind of expression; the latter take the expected type.
+A function takes the Body and a node of the syntax tree, and returns its Value: a type with DAG nodes, or a function.
+EXPRESSION_RULES and TYPED_RULES have a function for each kind of expression; the latter take the expected type. A
+ProgramError has the code CS... of the mistake and the span of the expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +19,7 @@ from renderer.cdollar.checker.node_builder import CONSTANTS, PRIMITIVES
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Scope, Variable
 from renderer.cdollar.checker.tables import overloads_for_values
-from renderer.cdollar.checker.values import (
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    OverloadSet,
-    TupleValue,
-    Value,
-)
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, TupleValue, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span
 from renderer.cdollar.frontend.hints import MEMBERS, SIGNS

@@ -1,6 +1,7 @@
 """Reductions: an operator or a function of the program combines the values of a body over its bound variables.
 
 `sum(a(i), i : 0..n)`, `+ (a(i, k) * b(k, j))`, `argmax(a)`; `fold(step, start, a(i))` combines in order, from a start.
+The functions take the reduced values and variables, and return the DataValue of a "reduce" node (ir/dag.py).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,8 @@
-"""Results of C$ functions called from Python: arrays that stay on their device until the host reads them."""
+"""Results of C$ functions called from Python: arrays that stay on their device until the host reads them.
+
+A call returns before its kernels have run. numpy(), indices and `__dlpack__` wait for them, and then raise the error of
+a failed bounds check, which a kernel has reported as a number beside the result.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

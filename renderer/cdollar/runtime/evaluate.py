@@ -1,6 +1,7 @@
 """Loads programs, builds the value of main, and evaluates it to NumPy arrays.
 
-Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lessons.
+Text becomes a Compilation (load_text), main with its parameters a Value (build_main), and the Value a Result
+(evaluate_value). Used by `rayfold run`, the prompt, C$ functions in Python, C$ pictures and lessons.
 """
 
 from collections.abc import Mapping

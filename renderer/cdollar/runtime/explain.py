@@ -1,4 +1,7 @@
-"""The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits."""
+"""The text of `rayfold run --explain`: domains, the DAG, why it was split, kernels, costs, launches, cache hits.
+
+explain() takes the compilation after its run and returns sections of lines; all of it was recorded during the run.
+"""
 
 import re
 from collections import Counter

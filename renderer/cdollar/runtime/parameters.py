@@ -1,4 +1,8 @@
-"""Binds the parameters of main: arrays from files, numbers from text, defaults, and the parameters of pictures."""
+"""Binds the parameters of main: arrays from files, numbers from text, defaults, and the parameters of pictures.
+
+bind_parameters() takes the options `--in NAME=FILE` and `--set NAME=VALUE`, already split, and returns a Value for each
+parameter. Numbers become arguments of kernels, so that another number needs no compilation.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The interactive prompt (REPL) of `rayfold run` without a program.
 
-An expression shows its type, domain and value; declarations stay for later inputs.
+An expression shows its type, domain and value; declarations stay for later inputs. A line that cannot end there, such
+as one with an open bracket, goes on in the next one.
 """
 
 import math

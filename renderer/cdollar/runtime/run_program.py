@@ -1,4 +1,8 @@
-"""Runs a program's main on a target and prints or writes its result, for `rayfold run PROGRAM.cb`."""
+"""Runs a program's main on a target and prints or writes its result, for `rayfold run PROGRAM.cb`.
+
+run_program() takes the words of the command line and returns the exit code: it loads the program, binds the parameters
+of main, evaluates it (evaluate.py), and writes the result as text, JSON, .npy, .npz, .csv, .png or .exr.
+"""
 
 import json
 import sys

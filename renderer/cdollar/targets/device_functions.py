@@ -117,9 +117,8 @@ class DeviceFunctionEmitter:
         # after the loop ("" if the driver is trusted to run loops to their end).
         self._loops: list[tuple[str, str]] = []
         self.arrays = {array: identifier(f"a{k}", array.name) for k, array in enumerate(function.arrays)}
-        self.locals = {
-            local: identifier(f"l{k}", local.name) for k, local in enumerate((*function.parameters, *function.locals))
-        }
+        variables = (*function.parameters, *function.locals)
+        self.locals = {local: identifier(f"l{k}", local.name) for k, local in enumerate(variables)}
 
     def text(self) -> str:
         """The function's definition, with the struct that it returns if it returns several components."""

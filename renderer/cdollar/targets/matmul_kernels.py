@@ -19,13 +19,7 @@ from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.dialects import CDialect, operation_text
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import StoredRanges
-from renderer.cdollar.targets.kernel_plan import (
-    BufferArgument,
-    KernelPlan,
-    PlanContext,
-    finish_plan,
-    volume,
-)
+from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, PlanContext, finish_plan, volume
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule
 from renderer.gpu import Device
 
@@ -153,10 +147,9 @@ def emit_operand(emitter: Emitter, factors: dag.Nodes, indices: Indices, checked
 def operand_factors(product: MatrixProduct) -> list[Operand]:
     """The factors of both operands: the left one at (batch, row, k), the right one at (batch, k, column)."""
     batch, k = (product.batch, "batch"), (product.inner, "k")
-    return [
-        (product.left, [batch, (product.rows, "row"), k]),
-        (product.right, [batch, (product.columns, "column"), k]),
-    ]
+    left = product.left, [batch, (product.rows, "row"), k]
+    right = product.right, [batch, (product.columns, "column"), k]
+    return [left, right]
 
 
 def plan_matmul(product: MatrixProduct, context: PlanContext) -> KernelPlan:

@@ -140,7 +140,7 @@ class Builder:
             if symbol is None or symbol not in self.index.at.values():  # a function hides a built-in name
                 symbol = Symbol(item.name, "method" if owner else "function")
             symbol.text += "\n" * bool(symbol.text) + item.span.text
-            self.add(known, owner + item.name, item.name_span, symbol, item.whole)
+            self.add(known, owner + item.name, item.name_span, symbol, item.full_span)
         elif isinstance(item, ast.VariableDeclaration | ast.ClassDeclaration | ast.TypeAlias):
             as_type = Symbol(item.name, "class", item.span.excerpt)
             symbol = variable(item) if isinstance(item, ast.VariableDeclaration) else as_type
@@ -220,7 +220,7 @@ class Builder:
 
     def enter_function(self, tree: ast.FunctionDeclaration, scope: Scope) -> None:
         """Declares the type parameters, which stand behind the name."""
-        self.region, source = tree.whole, self.index.source
+        self.region, source = tree.full_span, self.index.source
         words = WORD.finditer(source.text, tree.name_span.end)
         for name, word in zip(tree.type_parameters, words, strict=False):
             self.add(scope, name, Span(source, *word.span()), Symbol(name, "class", f"{name}: a type parameter"))
