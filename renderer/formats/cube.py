@@ -1,4 +1,7 @@
-"""Look-up tables of colors in .cube files (Adobe, Cube LUT Specification 1.0, 2013; Resolve's *_INPUT_RANGE too)."""
+"""Look-up tables of colors in .cube files (Adobe, Cube LUT Specification 1.0, 2013; Resolve's *_INPUT_RANGE too).
+
+A table has a color for each point of a grid over the colors that go in: along each axis alone, or in three dimensions.
+"""
 
 import math
 from pathlib import Path

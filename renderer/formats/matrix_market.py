@@ -119,35 +119,40 @@ def _read_by_scipy(header: _Header, chunks: list[bytes]) -> Any:
 
 
 def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | None:
-    """The number of lines; None unless each holds as many words as it must, all of them numbers.
+    """The number of lines; None unless each has as many words as the header says, all of them numbers.
 
-    A word is [-] digits, with at most one point and then at most one exponent of [sign] digits; an index is digits.
-    SciPy itself refuses words that do not begin as numbers, so what counts is what follows the number that it reads.
-    One space is between words, and none around lines; if `is_loose`, any space is, but none after the last word.
+    A word is [-] digits, with at most one point, then at most one exponent: e, [sign], digits. An index is digits. One
+    space is between words, and none around lines; if `is_loose`, any space is, but none after the last word.
+
+    Two steps, with no loop over lines. First each byte is compared with the one before it: this finds signs and spaces
+    in wrong places. Then digits and signs are deleted. What is left of a line are its marks (points and e) and the
+    spaces and newline that end its words; their number and order must be right. Whether a word begins as a number is
+    left to SciPy, which refuses others.
     """
     text = b"\n" + text
-    each = np.frombuffer(text, "u1")
-    is_space, is_low = each <= ord(" "), each < ord(".")  # low: spaces, newlines and signs
-    after_digit = each[:-1] - ord(".") < 12  # or after a point
+    codes = np.frombuffer(text, "u1")
+    is_space, is_low = codes <= ord(" "), codes < ord(".")  # low: spaces, newlines and signs
+    after_digit = codes[:-1] - ord(".") < 12  # or after a point
     # A space follows a digit or a point, which a sign must not follow; a minus may follow a space or e, a plus an e.
     is_wrong = is_low[1:] & (is_space[1:] != after_digit)
     if is_loose:
         is_wrong &= ~(is_space[1:] & is_space[:-1])
-    is_wrong |= (is_low > is_space)[1:] & is_low[:-1] & ((each[1:] == ord("+")) >= is_space[:-1])
+    is_wrong |= (is_low > is_space)[1:] & is_low[:-1] & ((codes[1:] == ord("+")) >= is_space[:-1])
     if is_wrong.any() or is_loose and text.translate(None, NUMBER_BYTES):
         return None
     if is_loose:
-        kept = is_space[1:] & after_digit | (each[1:] > ord("9")) | (each[1:] == ord("."))
-        marks = b"\n" + each[1:][kept].tobytes().translate(TO_USUAL)
+        is_kept = is_space[1:] & after_digit | (codes[1:] > ord("9")) | (codes[1:] == ord("."))
+        rest = b"\n" + codes[1:][is_kept].tobytes().translate(TO_USUAL)
     else:
-        marks = text.translate(None, b"0123456789+-")  # with bytes of no number, which `ends` keeps
-    each = np.frombuffer(marks, "u1")
-    is_mark = each > ord(" ")  # a point or an e
-    is_second = is_mark[1:] & is_mark[:-1] & ((each[:-1] != ord(".")) | (each[1:] == ord(".")))  # not a point and an e
-    in_column = is_mark[2:] & (each[:-2] == ord("\n"))  # SciPy refuses it in a row
-    ends, line = marks.translate(None, b".eE")[1:], b" " * (header.numbers - 1) + b"\n"
+        rest = text.translate(None, b"0123456789+-")  # with bytes of no number, which `ends` keeps
+    codes = np.frombuffer(rest, "u1")
+    is_mark = codes > ord(" ")
+    # Of two marks without a space between them, the first must be a point and the second an e.
+    is_second = is_mark[1:] & is_mark[:-1] & ((codes[:-1] != ord(".")) | (codes[1:] == ord(".")))
+    is_in_column = is_mark[2:] & (codes[:-2] == ord("\n"))  # a line's second word; SciPy refuses marks in the first
+    ends, line = rest.translate(None, b".eE")[1:], b" " * (header.numbers - 1) + b"\n"
     count = len(ends) // header.numbers
-    is_wrong = is_second.any() or ends != line * count or (not header.is_array and in_column.any())
+    is_wrong = is_second.any() or ends != line * count or (not header.is_array and is_in_column.any())
     return None if is_wrong else count
 
 

@@ -119,9 +119,8 @@ class Lesson:
         """Returns the scene of a panel at step `number`, with the settings of that step and of all earlier ones."""
         scene = self.panels[name]
         for index, step in enumerate(self.steps[: number + 1]):
-            scene = _with(
-                scene, step.set.get(name, {}), f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}", self.path
-            )
+            context = f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}"
+            scene = _with(scene, step.set.get(name, {}), context, self.path)
         step = self.steps[number]
         view = Inspect(step.view.get(name, COLOR), step.view_steps.get(name, (0,))[0], scene.inspect.pixel)
         return replace(scene, inspect=view)

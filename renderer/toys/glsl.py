@@ -72,7 +72,10 @@ def _adapted(text: str) -> str:
 
 
 def _undeclared(declaration: re.Match[str]) -> str:
-    """Nothing for a uniform as the picture declares it, so that it counts where another tool's #if hides it."""
+    """Removes the declaration of a uniform that pass_text() declares itself; its newlines stay.
+
+    Toys often declare iTime and others inside an #if of another tool, where the driver would not see them.
+    """
     type_, name = declaration.groups()
     return "\n" * declaration[0].count("\n") if BUILTINS.get(name) == type_ else declaration[0]
 

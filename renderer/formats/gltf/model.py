@@ -1,4 +1,8 @@
-"""Plain-data classes of a glTF file: Model and its members. Readers of other formats return them too."""
+"""Plain-data classes of a glTF file: Model and its members. Readers of other formats return them too.
+
+Arrays have a row for each vertex, face or node; colors are linear. nodes.py builds the Model of a glTF file, and rig.py
+poses it at a time of an animation.
+"""
 
 import math
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""Reads and applies morph targets and skins of a glTF file: weighted displacements, then linear blend skinning."""
+"""Reads and applies morph targets and skins of a glTF file: weighted displacements, then linear blend skinning.
+
+A morph target displaces every vertex, by a weight that an animation changes. A skin moves a vertex by the weighted mean
+of its joints' matrices. read_skin() and read_deformation() take the opened file; morphed() and skinned() take arrays
+and return new ones.
+"""
 
 from typing import TYPE_CHECKING
 
