@@ -1,4 +1,8 @@
-"""Draws scenes: `render` once, `refine` as the picture gets better, `open` for many pictures of one scene."""
+"""Draws scenes: `render` once, `refine` as the picture gets better, `open` for many pictures of one scene.
+
+All of them take what scenes.as_scene() takes, and keywords that replace settings; they return Images (image.py). The
+work is done by export/render.py, as for `rayfold export`, so that both give the same pixels.
+"""
 
 import sys
 import threading

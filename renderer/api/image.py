@@ -1,4 +1,8 @@
-"""Image: what a drawing returns. An array that shows itself, saves itself and knows how it was drawn."""
+"""Image: what a drawing returns. An array that shows itself, saves itself and knows how it was drawn.
+
+Image is a subclass of numpy.ndarray. Its Drawing has the scene, samples and device, from which save() writes the recipe
+into a PNG, and from which layers such as albedo and depth are drawn when they are first asked for.
+"""
 
 import json
 import os

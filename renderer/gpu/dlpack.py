@@ -1,6 +1,8 @@
 """DLPack 1.0: shares arrays with PyTorch, CuPy, JAX and others without a copy, in both directions.
 
-The structures mirror dlpack.h; the capsule's protocol is the Python array API's `__dlpack__`.
+import_tensor() takes an object with `__dlpack__` and returns its Tensor: a pointer, a shape and a type, which live as
+long as the object. export_tensor() makes a capsule of our memory. The structures mirror dlpack.h; the capsule's
+protocol is the Python array API's `__dlpack__`.
 """
 
 from __future__ import annotations
@@ -110,9 +112,8 @@ def import_tensor(source: HasDlpack, any_order: bool = False) -> Tensor:
     pointer = _api.PyCapsule_GetPointer(capsule, NEW)
     _api.PyCapsule_SetName(capsule, USED)
     owner = _Consumed(pointer, source)
-    data, kind, number, ndim, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack_from(
-        _TensorBytes.from_address(pointer)
-    )
+    fields = _TENSOR.unpack_from(_TensorBytes.from_address(pointer))
+    data, kind, number, ndim, code, bits, lanes, shape_at, strides_at, offset = fields
     dtype = DTYPES.get((code, bits)) if lanes == 1 else None
     if dtype is None:
         raise BufferError(f"a tensor of DLPack type {code} with {bits} bits has no NumPy type")

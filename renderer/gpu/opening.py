@@ -1,4 +1,8 @@
-"""Lists, selects, tests and opens compute devices (--device); DeviceContext holds the devices of a process."""
+"""Lists, selects, tests and opens compute devices (--device); DeviceContext holds the devices of a process.
+
+A value of --device is auto, cpu, or one device, such as cuda:0 or opencl:0:1. The first device that it may mean and
+that computes the self-test right is opened.
+"""
 
 import importlib
 import sys
@@ -61,9 +65,8 @@ def self_test(device: Device) -> None:
     values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # numbers of both signs; numpy.random is slow to import
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
     result = device.buffer(count, "f4").fill(255)
-    device.kernel(SELF_TEST, "self_test", group_size=64)(
-        count, device.buffer(count).write(values), result, flags, count, 0.5
-    )
+    kernel = device.kernel(SELF_TEST, "self_test", group_size=64)
+    kernel(count, device.buffer(count).write(values), result, flags, count, 0.5)
     wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
     bits = np.packbits(values > 0, bitorder="little")
     bits = np.frombuffer(bits.tobytes().ljust(4 * (count // 32 + 1), b"\0"), "u4")

@@ -28,7 +28,10 @@ _asking = threading.Lock()
 
 
 class Verdict(NamedTuple):
-    """The reason why a driver must not be used in this process, or ""; `harmless` if using it would only do nothing."""
+    """The reason why a driver must not be used in this process, or "".
+
+    `harmless` is true if the driver does not crash: it reports an error, or has no device.
+    """
 
     reason: str
     harmless: bool = False

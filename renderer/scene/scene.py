@@ -39,7 +39,7 @@ class Inspect:
     view: str = COLOR  # a layer, a channel or an algorithm's view, one of Picture.view_names()
     step: int = setting(0, 0, 1 << 20, "bounce, level or pass of an algorithm's view")
     pixel: tuple[float, float] = setting(
-        (0.5, 0.5), 0.0, 1.0, "the pixel of views of one, in fractions of the width and height"
+        (0.5, 0.5), 0.0, 1.0, "pixel that a view of one pixel shows, in fractions of width and height"
     )
 
 

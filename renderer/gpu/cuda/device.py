@@ -1,6 +1,7 @@
 """The device contract over the CUDA driver API (driver.py, streams.py); nvrtc.py compiles the kernels.
 
-The context is the GPU's primary context, so that GL interop, CuPy and PyTorch in the same process share it. Every call
+A CudaDevice allocates CudaBuffers and makes CudaKernels; gpu/device.py says what each method does for its caller. The
+context is the GPU's primary context, so that GL interop, CuPy and PyTorch in the same process share it. Every call
 makes it current and restores the previous one.
 """
 

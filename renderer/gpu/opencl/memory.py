@@ -162,10 +162,8 @@ class OpenclStagingBuffer:
             arrived = self._array.base.release(copies)
             self._array = None
         else:
-            source = self._array[:count]
-            arrived = cl.enqueue_copy(
-                copies, self.buffer._memory, source, is_blocking=False, wait_for=self._pending_events
-            )
+            source, earlier = self._array[:count], self._pending_events
+            arrived = cl.enqueue_copy(copies, self.buffer._memory, source, is_blocking=False, wait_for=earlier)
         copies.flush()
         cl.enqueue_barrier(queue, wait_for=[arrived])
         work(self.buffer)
