@@ -128,7 +128,7 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
         if not element:
             allowed = "bool, 8- to 64-bit integers and 16- to 64-bit floats"
             raise InputError(f"{shown}: holds {array.dtype}; allowed are {allowed}")
-        wanted = wanted or ty.FunctionType(ty.Scalar(element), (ty.INT,) * array.ndim, True)
+        wanted = wanted or ty.FunctionType(ty.Scalar(element), (ty.INT,) * array.ndim, is_array=True)
     if wanted is None:
         raise InputError(f"{shown}: is a structured array; give main a parameter of a class with its fields")
     if not isinstance(wanted, ty.FunctionType) or not wanted.takes_indices:

@@ -229,7 +229,7 @@ class Inference:
             data = self.data_ranges.get(variable)
             if data is None or variable.range is not NOT_INFERRED:
                 continue
-            if self._solve_round(data.guarded, False, {variable}):
+            if self._solve_round(data.guarded, has_border=False, only={variable}):
                 return True
             reads = (use for use, form in self.forms if form is not None and variable in dict(form.terms))
             if all(use.has_border or use.guarded > data.guarded for use in reads):
@@ -278,7 +278,7 @@ class Inference:
                 continue
             is_direct = form.terms == ((variable, 1),) and form.constant == 0
             if use.has_border:
-                candidate = Range(use.range.low, use.range.high, True, use.span.provenance, True)
+                candidate = replace(use.range, narrowed=True, provenance=use.span.provenance, extends=True)
             else:
                 bounds = solve_bounds(form, variable, use.range)
                 if bounds is None:
@@ -333,7 +333,7 @@ class Inference:
                     continue
                 bounds = solve_bounds(form, candidates[0], range_)
                 if bounds is not None:
-                    narrowed = Range(bounds[0], max(bounds), True, use.span.provenance)
+                    narrowed = Range(bounds[0], max(bounds), narrowed=True, provenance=use.span.provenance)
                     candidates[0].range = intersect(candidates[0].range, narrowed)
                     changed = True
             if not changed:

@@ -234,9 +234,9 @@ class NodeBuilder:
         """The expression of a definition in COMPOSED."""
         if isinstance(tree, ast.Literal):
             assert isinstance(tree.value, float)
-            return self.constant(tree.value, "float", True)
+            return self.constant(tree.value, "float", untyped=True)
         if isinstance(tree, ast.Name):
-            return values.get(tree.name) or self.constant(CONSTANTS[tree.name], "float", True)
+            return values.get(tree.name) or self.constant(CONSTANTS[tree.name], "float", untyped=True)
         if isinstance(tree, ast.LetIn):
             value = self._evaluate(tree.value, values)
             return self._evaluate(tree.body, values | {tree.name: value}) if value is not None else None

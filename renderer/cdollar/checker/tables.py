@@ -93,7 +93,7 @@ class TypeTable:
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
         if isinstance(result, ty.FunctionType) and result.is_array and tree.is_array:  # float[][] is float[,]
             indices = tuple(p for p in parameters if isinstance(p, ty.Data))
-            return ty.FunctionType(result.result, result.parameters + indices, True)
+            return ty.FunctionType(result.result, result.parameters + indices, is_array=True)
         if isinstance(result, ty.FunctionType):
             written = ", ".join(map(str, parameters + result.parameters))
             message = "a function that yields a function is written with all its parameters"

@@ -240,13 +240,13 @@ class Parser(ExpressionParser):
             self.expect("(", "after `foreach`")
             self.fail_loop_over_elements()
         if self.accept("while"):
-            return [ast.Loop(start, [], self.condition("while"), [], self.branch(), True)]
+            return [ast.Loop(start, [], self.condition("while"), [], self.branch(), test_first=True)]
         if self.accept("do"):
             body = self.branch()
             self.expect("while", "after the body of `do`")
             condition = self.condition("while")
             self.expect(";", "after the loop")
-            return [ast.Loop(start, [], condition, [], body, False)]
+            return [ast.Loop(start, [], condition, [], body, test_first=False)]
         if self.at("{"):
             return [ast.Block(start, self.block())]
         if self.accept(";"):
@@ -285,7 +285,7 @@ class Parser(ExpressionParser):
             if not self.accept(","):
                 break
         self.expect(")", "after the loop's step")
-        return ast.Loop(start, first, condition, step, self.branch(), True)
+        return ast.Loop(start, first, condition, step, self.branch(), test_first=True)
 
     def fail_loop_over_elements(self) -> NoReturn:
         """Raises CS0105: loops have no `in`."""

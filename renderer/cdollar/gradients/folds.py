@@ -131,7 +131,7 @@ class FoldGradient:
 
     def fold(self, function: device.DeviceFunction, inputs: Nodes, variables: Context) -> ir.Node:
         """A fold over variables."""
-        attribute = ir.Reduction("fold", function, True), variables
+        attribute = ir.Reduction("fold", function, ordered=True), variables
         types = ir.tuple_type(component_types(function.result_type))
         node = self.dag.intern("reduce", types, inputs, attribute)
         self.dag.spans.setdefault(node, self.dag.spans[self.node])

@@ -60,7 +60,7 @@ def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
         return Affine(((node.attribute, 1),), 0)
     if node.op == "scalar" and node.type in INTEGERS:
         number = node.attribute.number
-        return Affine((), 0, False) if number is None else Affine((), int(number))
+        return Affine((), 0, is_known=False) if number is None else Affine((), int(number))
     if node.op != "apply" or node.attribute not in ("neg", "+", "-", "*"):
         return None
     forms = [affine(child, known) for child in node.inputs]
@@ -73,7 +73,7 @@ def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
         if left.terms and right.terms:
             return None
         factor, other = (right, left) if left.terms else (left, right)
-        return other.scale(factor.constant) if factor.is_known else Affine(other.terms, 0, False)
+        return other.scale(factor.constant) if factor.is_known else Affine(other.terms, 0, is_known=False)
     return left.add(right if node.attribute == "+" else right.scale(-1))
 
 
@@ -100,8 +100,8 @@ def bordered_index(
     """The index in `range_` that a border mode reads in place of `index`; mode zero clamps it, as mode clamp does.
 
     In mode zero the caller replaces the value read there by 0. `op` and `number` make the nodes of operations and
-    numbers of the index's type. The period of `mirror` is twice the range: up and down again, without repeating an end
-    less than twice. `%` is C's, negative for negative operands, so it is applied twice.
+    numbers of the index's type. Mode mirror reads a range 0..3 in the order 0 1 2 2 1 0 0 1 2 ...: its period is twice
+    the size. `%` is C's, negative for negative operands, so it is applied twice.
     """
     low, last = number(range_.low), number(range_.high - 1)
     if border in ("clamp", "zero"):

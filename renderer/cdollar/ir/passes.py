@@ -153,7 +153,7 @@ def alpha_rename(dag: ir.Dag, body: ir.Nodes) -> ir.Nodes:
     renamed: dict[ir.BoundVariable, ir.BoundVariable] = {}
     for node in ir.topological_order(body, open_inputs):
         for variable in node.attribute[1] if node.op == "reduce" else ():
-            renamed.setdefault(variable, ir.BoundVariable(variable.name, variable.type, variable.range, True))
+            renamed.setdefault(variable, ir.BoundVariable(variable.name, variable.type, variable.range, reduced=True))
 
     def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
         if node.op == "variable" and node.attribute in renamed:

@@ -39,7 +39,7 @@ class Primitive:
 
 def primitive(dag: ir.Dag, name: str, ranges: ir.Ranges, scalar: str, *inputs: ir.Node) -> ir.Node:
     """Return the "primitive" node for the functions `inputs`, whose result has elements of scalar type `scalar`."""
-    type_ = FunctionType(Scalar(scalar), (INT,) * len(ranges), True)
+    type_ = FunctionType(Scalar(scalar), (INT,) * len(ranges), is_array=True)
     arrays = tuple(_copied(function) or function for function in map(ir.without_plain_lets, inputs))
     return dag.intern("primitive", type_, arrays, Primitive(name, ranges))
 

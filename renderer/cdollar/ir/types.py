@@ -84,7 +84,7 @@ class FunctionType:
     @property
     def as_array_type(self) -> "FunctionType":
         """The same type, evaluated."""
-        return FunctionType(self.result, self.parameters, True)
+        return FunctionType(self.result, self.parameters, is_array=True)
 
 
 @dataclass(frozen=True)

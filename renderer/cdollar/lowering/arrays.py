@@ -112,7 +112,7 @@ def _flatten(tree: ast.ArrayLiteral) -> tuple[tuple[int, ...], list[ast.AstNode]
 def _literal_array(body: Body, span: Span, shape: tuple[int, ...], values: list[DataValue]) -> FunctionValue:
     """The array of values of one type, evaluated on the host; raises CS0320 for values that are not known yet."""
     program, element = body.program, values[0].type
-    type_ = ty.FunctionType(element, (ty.INT,) * len(shape), True)
+    type_ = ty.FunctionType(element, (ty.INT,) * len(shape), is_array=True)
     numbers: list[list[float]] = []
     for value in values:
         known = program.host.cheap_numbers(value)
@@ -204,7 +204,7 @@ def _primitive_array(
     program = body.program
     known = [r for r in ranges if isinstance(r, Range)]
     if program.host.abstract_depth or len(known) != len(ranges):
-        type_ = ty.FunctionType(ty.Scalar(scalar), (ty.INT,) * len(ranges), True)
+        type_ = ty.FunctionType(ty.Scalar(scalar), (ty.INT,) * len(ranges), is_array=True)
         return program.abstract_function(called, type_)
     node = primitive(program.dag, name, tuple(known), scalar, *(f.node for f in functions))
     return FunctionValue(node.type, node, tuple(known))

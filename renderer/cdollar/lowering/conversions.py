@@ -111,7 +111,7 @@ def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argume
     if len(types) != len(values):
         return f"it takes {len(types)} arguments, {len(values)} are given"
     for name, type_, value in zip(function.parameter_names, types, values, strict=True):
-        if not isinstance(value, Omitted) and conversion_cost(body, value, type_, True) is None:
+        if not isinstance(value, Omitted) and conversion_cost(body, value, type_, promote=True) is None:
             where = "; a mask is for `compact(a, a > 1)`" if function.name == "filter" else ""
             return f"`{name}` is {type_}, but {describe(value)} is given{where}"
     return ""

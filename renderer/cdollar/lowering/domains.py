@@ -106,7 +106,7 @@ def assign_binders(body: Body, tree: ast.AstNode, context: InferenceContext, par
     `parameters` are the bound variables on the left side, `var c(j) = ...`. Raises CS0202, CS0216 or CS0302.
     """
     occurrences: dict[str, list[tuple[ast.Name, Reductions, bool]]] = {}
-    for name, reductions, in_index in name_occurrences(body, tree, (), False, frozenset(parameters)):
+    for name, reductions, in_index in name_occurrences(body, tree, (), in_index=False, hidden=frozenset(parameters)):
         if not is_known(body, name.name):
             occurrences.setdefault(name.name, []).append((name, reductions, in_index))
     for text, uses in occurrences.items():
@@ -278,7 +278,7 @@ def lower_range(body: Body, tree: ast.RangeExpression) -> DomainValue:
     low, high = host_int(body, tree.low), host_int(body, tree.high)
     if low is None or high is None:
         return DomainValue((ir.UNKNOWN,))
-    return DomainValue((ir.Range(low, max(low, high), False, tree.span.provenance),))
+    return DomainValue((ir.Range(low, max(low, high), provenance=tree.span.provenance),))
 
 
 def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: ir.Box | None = None) -> list[ir.Dimension]:
@@ -347,7 +347,7 @@ def reduced_variables(body: Body, restriction: ast.Restriction) -> list[ir.Bound
         if has_value(body, name):
             message = f"`{name}` is already declared, so this reduction cannot reduce it"
             raise ProgramError("CS0312", span, message, "use another name")
-        variables.append(new_bound_variable(body, name, restriction.span, True, declaration))
+        variables.append(new_bound_variable(body, name, restriction.span, reduced=True, declared=declaration))
     if test is not None:
         body.program.tests[variables[0]] = test.condition(variables)
     return variables
@@ -394,7 +394,7 @@ def range_test(body: Body, low: ir.Node, high: ir.Node, span: Span) -> Restricti
     ranges = [v.range for v in low.free_variables | high.free_variables]
     box: ir.Dimension | None = ir.UNKNOWN if ir.UNKNOWN in ranges or body.program.host.abstract_depth else None
     if bounds[0] is not None and bounds[1] is not None:
-        box = ir.Range(bounds[0][0], max(bounds[0][0], bounds[1][1]), True, span.provenance)
+        box = ir.Range(bounds[0][0], max(bounds[0][0], bounds[1][1]), narrowed=True, provenance=span.provenance)
 
     def test(variables: list[ir.BoundVariable]) -> ir.Node:
         point = body.dag.bound_variable(variables[0])
@@ -423,7 +423,7 @@ def least_box(body: Body, low: ir.Node, high: ir.Node, span: Span) -> ir.Range |
         if number is None:
             return None
         found.append(int(number))
-    return ir.Range(found[0], max(found), True, span.provenance)
+    return ir.Range(found[0], max(found), narrowed=True, provenance=span.provenance)
 
 
 def declared_restrictions(
@@ -463,7 +463,7 @@ def lower_bound_function(
             if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                 type_ = expected.parameters[position]
             declared = declared._replace(type=type_ or type_from_first_use(body, parameter.name, tree))
-            variables.append(new_bound_variable(body, parameter.name, parameter.span, False, declared))
+            variables.append(new_bound_variable(body, parameter.name, parameter.span, reduced=False, declared=declared))
             if test is not None:
                 body.program.tests[variables[-1]] = test.condition(variables[-1:])
         tests = [body.program.tests[v] for v in variables if v in body.program.tests]

@@ -422,7 +422,7 @@ def lower_name(body: Body, tree: ast.Name) -> Value:
     if domains.is_function(body, tree.name):
         return OverloadSet(tree.name)
     if tree.name in CONSTANTS:
-        return body.builder.constant(CONSTANTS[tree.name], "float", True)
+        return body.builder.constant(CONSTANTS[tree.name], "float", untyped=True)
     return domains.fail_unknown(body, tree)
 
 

@@ -38,7 +38,7 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
                 variables += tuple(domains.reduced_variables(body, statement))
                 continue
             declared = NameRestriction(domains.type_from_first_use(body, name, operand), None, tree.span)
-            variables += (domains.new_bound_variable(body, name, tree.span, True, declared),)
+            variables += (domains.new_bound_variable(body, name, tree.span, reduced=True, declared=declared),)
         with body.guarded(any(v in body.program.tests for v in variables)):
             return variables, domains.lower_operand(body, operand)
 
@@ -243,7 +243,7 @@ def lower_fold(body: Body, tree: ast.Call) -> DataValue:
     function = require_device_function(body, chosen, tree.span)
     start = convert_argument(body, start, chosen, 0, start_tree.span)
     value = convert_argument(body, value, chosen, 1, operand.span)
-    inputs, fold = start.nodes + value.nodes, Reduction("fold", function, True)
+    inputs, fold = start.nodes + value.nodes, Reduction("fold", function, ordered=True)
     return make_reduction(body, fold, variables, inputs, function.result_type, tree.span)
 
 

@@ -505,7 +505,7 @@ def declare_local_array(body: Body, tree: ast.VariableDeclaration) -> device.Cle
         message = f"the size of the local array `{tree.name}` is not a number of the text, or too large"
         raise ProgramError("CS0218", tree.span, message, SIZE_HINT)
     arrays = tuple(device.LocalArray(tree.name, scalar, shape) for scalar in types)
-    type_of_array = FunctionType(type_, (INT,) * len(shape), True)
+    type_of_array = FunctionType(type_, (INT,) * len(shape), is_array=True)
     body.scope.names[tree.name] = Variable(None, type_of_array, is_mutable=True, arrays=arrays)
     return device.ClearOp(arrays)
 

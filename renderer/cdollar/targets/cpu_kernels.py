@@ -117,7 +117,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
         f"    out0[row * columns + start + lane] = {result};",
         "}",
     ]
-    return tiled_plan(emitter, node, columns, tile, context, body, False)
+    return tiled_plan(emitter, node, columns, tile, context, body, checks=False)
 
 
 def count_reads(bodies: Nodes, variable: BoundVariable) -> tuple[int, int]:

@@ -413,7 +413,7 @@ class GraphTarget(Target):
     def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list[np.ndarray] | None) -> list[np.ndarray]:
         """The result of a reduction over one chunk; a fold starts from the state."""
         reduction, (first, *others) = node.attribute
-        variable = ir.BoundVariable(first.name, first.type, chunk, True)
+        variable = ir.BoundVariable(first.name, first.type, chunk, reduced=True)
         inputs = ir.substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
         if reduction.is_fold and state is not None:
             starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(state, output_types(node), strict=True))

@@ -81,15 +81,15 @@ def split_elements(reduction: Node, outputs: int, context: PlanContext, shape: G
     elements = volume(variables)
     if adds_in_blocks(operator, reduction.type, context.strict):
         chunk = chunk_size(elements)
-        return Split(chunk, -(-elements // chunk), 1, True)
+        return Split(chunk, -(-elements // chunk), 1, in_blocks=True)
     if takes_one_thread(operator, context.strict):
-        return Split(elements, 1, 1, False)
+        return Split(elements, 1, 1, in_blocks=False)
     threads, outputs_per_group = (1, 1) if context.is_cpu else (shape.threads, shape.outputs)
     groups_per_unit = CPU_CHUNKS_PER_UNIT if context.is_cpu else context.schedule.groups_per_unit
     partials = -(-properties.compute_units * groups_per_unit // -(-outputs // outputs_per_group))
     partials = max(1, min(partials, -(-elements // (threads * MIN_ELEMENTS_PER_THREAD))))
     chunk = -(-elements // partials)
-    return Split(chunk, -(-elements // chunk), threads, False)
+    return Split(chunk, -(-elements // chunk), threads, in_blocks=False)
 
 
 def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: GroupShape | None = None) -> KernelPlan:

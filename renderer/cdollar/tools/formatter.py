@@ -45,7 +45,7 @@ class Context:
     """State between tokens: open brackets behind an entry for the text outside of them, and the last operator."""
 
     def __init__(self) -> None:
-        self.brackets = [Bracket("", False)]
+        self.brackets = [Bracket("", is_control=False)]
         self.last_control = False  # True if the last closed bracket belongs to `if`, `for` or `while`
         self.last_unary = False  # True if the last operator is unary
 

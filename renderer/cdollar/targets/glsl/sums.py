@@ -69,7 +69,7 @@ def fold_over_elements(dag: ir.Dag, node: ir.Node, combine: DeviceFunction) -> i
     inputs: ir.Nodes = (kept,)
     reduction = ir.Reduction(OPERATORS[name])
     if scalar in FLOATS and name in ("scatter_add", "scatter_mul"):
-        inputs, reduction = (start, kept), ir.Reduction("fold", combine, True)
+        inputs, reduction = (start, kept), ir.Reduction("fold", combine, ordered=True)
     total = dag.intern("reduce", scalar, inputs, (reduction, elements))
     if scalar in FLOATS and name in ("scatter_max", "scatter_min"):
         total = without_nan(dag, total, start)
@@ -151,13 +151,13 @@ class _RowSums:
 
         They are elements of a row of `source`, whose other indices are `batch`.
         """
-        scalar, variable = self.scalar, ir.BoundVariable("q", "int", ir.Range(0, RUN), True)
+        scalar, variable = self.scalar, ir.BoundVariable("q", "int", ir.Range(0, RUN), reduced=True)
         offset = self.dag.bound_variable(variable)
         index, op = self.op("+", start, offset), self.op
         is_added = op("&&", op("<", offset, count, "bool"), op("<", index, bounds.high, "bool"), "bool")
         element = self.dag.apply("select", scalar, is_added, self.dag.access(source, (*batch, index)), self.zero)
         if scalar in FLOATS:
-            fold = ir.Reduction("fold", self.add, True)
+            fold = ir.Reduction("fold", self.add, ordered=True)
             return self.dag.intern("reduce", scalar, (self.zero, element), (fold, (variable,)))
         return self.dag.intern("reduce", scalar, (element,), (ir.Reduction("+"), (variable,)))
 

@@ -79,7 +79,7 @@ def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayo
     height = max(1, -(-count // width))
     if height > max_texture_size:
         raise unavailable(f"an array of {count} elements does not fit into a texture of this driver")
-    return TextureLayout(width, height, True)
+    return TextureLayout(width, height, row_wrapped=True)
 
 
 def fma_rounds_once(gl: GlContext) -> bool:
