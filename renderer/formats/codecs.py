@@ -139,6 +139,6 @@ def decode_jobs(folder: str) -> None:
             text = str(error) if isinstance(error, Refused) else "is damaged: it needs too much memory"
             Path(folder, f"{number}.error").write_text(text, encoding="utf-8")
             continue
-        part = Path(folder, f"{number}.part.npz")
-        np.savez(part, **arrays)  # type: ignore[arg-type]  # none is named allow_pickle
-        part.rename(Path(folder, f"{number}.npz"))  # a file of this name is complete
+        unfinished = Path(folder, f"{number}.part.npz")
+        np.savez(unfinished, **arrays)  # type: ignore[arg-type]  # none is named allow_pickle
+        unfinished.rename(Path(folder, f"{number}.npz"))  # a file of this name is complete

@@ -49,6 +49,7 @@ def cached_by_file(count: int) -> Callable[[Reader[P, T]], CachedReader[P, T]]:
         def cached(file: Path | str, /, *rest: P.args, **named: P.kwargs) -> T:
             """The kept result, or a new one if a file has changed."""
             path = Path(file)
+            # A new stamp of the file itself is a new key; a new stamp of a linked file empties the cache.
             result, linked = read_once(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]  # hashable
             if any(file_stamp(other) != stamp for other, stamp in linked.items()):
                 read_once.cache_clear()

@@ -396,12 +396,13 @@ def _interpolate_decimal(
 ) -> Decimal:
     """Interpolates decimal numbers in float64: their logarithms, or their differences from the start."""
     if logarithmic and min(values) > 0:
-        logarithm = _interpolate(times, [float(v.ln()) for v in values], t, interpolation, False)
+        logarithm = _interpolate(times, [float(v.ln()) for v in values], t, interpolation, logarithmic=False)
         return Decimal(logarithm).exp(Context(prec=12))
     with localcontext(prec=schema.MAX_CHARACTERS):
         offsets = [v - values[1] for v in values]
         span = max(map(abs, offsets)) or Decimal(1)
-        offset = _interpolate(times, [float(Context().divide(v, span)) for v in offsets], t, interpolation, False)
+        fractions = [float(Context().divide(v, span)) for v in offsets]
+        offset = _interpolate(times, fractions, t, interpolation, logarithmic=False)
         return values[1] + Decimal(offset) * span
 
 

@@ -89,7 +89,8 @@ def blocks(text: str) -> list[Block]:
     headers = _header_lines(text)
     starts = [_first_comment(lines, line, after) for line, after in zip(headers, [-1, *headers], strict=False)]
     ends = [*starts[1:], len(lines)] if starts else []
-    out, counts = [Block((), False, 0, -1, starts[0] if starts else len(lines))], dict[tuple[str, ...], int]()
+    above = Block((), is_item=False, start=0, header=-1, end=starts[0] if starts else len(lines))
+    out, counts = [above], dict[tuple[str, ...], int]()
     for header, start, end in zip(headers, starts, ends, strict=True):
         names, is_item = _header_keys(lines[header])
         if is_item:
@@ -194,7 +195,7 @@ def insert_item(
     else:
         line = _end_of_item(text, items[index - 1]) if index > 0 else items[0].start
     lines = text.split("\n")
-    return _joined(lines[:line], table_lines(name, table, True, comment), lines[line:])
+    return _joined(lines[:line], table_lines(name, table, is_item=True, comment=comment), lines[line:])
 
 
 def _end_of_item(text: str, item: Block) -> int:

@@ -42,13 +42,13 @@ def run_trial(
     with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
         path = Path(folder, "answer.json")
         command, inherited = module_child("renderer.system.trial")
-        if function.endswith(".py"):
+        if function.endswith(".py"):  # -I -S: starts faster, without site-packages
             command, words = [sys.executable, "-I", "-S", function], (str(path), *words)
         else:
             words = (function, str(path), *words)
             inherited = {**inherited, PARENT: str(os.getpid())}
         child = subprocess.Popen(
-            [*command, str(seconds + 5), *words],
+            [*command, str(seconds + 5), *words],  # the child ends itself 5 s later, if this process is killed
             env={**inherited, **(environment or {})},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True,
         )  # fmt: skip

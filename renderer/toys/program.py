@@ -249,7 +249,7 @@ def _channel(tab: Tab, index: int, passes: Mapping[str, Tab], texts: tuple[str, 
     if not re.search(rf"\b{name}\b", COMMENT.sub("", tab.text)):
         return Channel()
     # Of public toys whose channels nothing names, more read noise than anything else.
-    chosen = Channel(BUFFERS[index]) if BUFFERS[index] in passes else Channel(NOISE, "mipmap", True)
+    chosen = Channel(BUFFERS[index]) if BUFFERS[index] in passes else Channel(NOISE, "mipmap", repeats=True)
     notes.append(f"{name} of {tab.name} is {chosen.source}: no comment says, as in `// {name}: keyboard`, what it is")
     return chosen
 

@@ -65,10 +65,10 @@ class Container:
             if not isinstance(name, str) or name not in SUPPORTED:
                 self.fail("extensionsRequired", f"names {format_value(name)}, which this program does not read")
         self.buffers: dict[int, memoryview] = {}
-        self.read: dict[int, np.ndarray] = {}
-        self.floats: dict[int, np.ndarray] = {}
+        self.accessors: dict[int, np.ndarray] = {}  # the items (count, width) of accessors that were read, by index
+        self.float_accessors: dict[int, np.ndarray] = {}  # the same as float32, of those that real() returned
         self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
-        self.taken = Counter[str]()
+        self.taken = Counter[str]()  # what take() has added up: "decoded bytes", "zeros", ...
         self.ignored = unread(self.tree)  # statements without effect, as renderer.plain.format_ignored takes them
 
     def fail(self, item: str, what: str) -> NoReturn:
@@ -76,7 +76,7 @@ class Container:
         raise InputError(f"{self.path}: {item} {what}")
 
     def take(self, what: str, count: int, most: int, item: str) -> None:
-        """Adds `count` to the file's total of `what`; raises InputError above `most`: small arrays add up."""
+        """Adds `count` to the whole file's total of `what`, such as "decoded bytes"; raises InputError above `most`."""
         self.taken[what] += count
         if self.taken[what] > most:
             self.fail(item, f"raises the {what} of the whole file above the {most} allowed")
@@ -159,7 +159,10 @@ class Container:
 
     # ---- bytes ------------------------------------------------------------------------------------------------------
     def _chunks(self, data: bytes) -> bytes:
-        """Splits a .glb into chunks: returns the JSON and stores the binary chunk in `binary`."""
+        """Splits a .glb into chunks: returns the JSON and stores the binary chunk in `binary`.
+
+        A header of 12 bytes ("glTF", version, length) is followed by chunks: size and kind, 8 bytes, then the content.
+        """
         if len(data) < 20:
             self.fail("the file", "ends within its header")
         version, length = struct.unpack("<II", data[4:12])
@@ -295,8 +298,8 @@ class Container:
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
         if entry.get("type") not in kinds:
             self.fail(item, f"needs {' or '.join(kinds)}; {name} is {format_value(entry.get('type'))}")
-        if index in self.read:
-            return self.read[index]
+        if index in self.accessors:
+            return self.accessors[index]
         width, kind = WIDTHS[entry["type"]], self.one_of(entry, "componentType", COMPONENTS, name)
         count = self.count(entry, "count", None, name, MAX_COUNT)
         if "bufferView" in entry:
@@ -304,8 +307,8 @@ class Container:
         else:
             self.take("zeros", count, MAX_ZEROS, name)
             values = np.zeros((count, width), kind)
-        self.read[index] = self._finished(entry, values, name, kind)
-        return self.read[index]
+        self.accessors[index] = self._finished(entry, values, name, kind)
+        return self.accessors[index]
 
     def _finished(self, entry: Json, values: np.ndarray, name: str, kind: str) -> np.ndarray:
         """Returns the stored or decoded values of an accessor with its sparse values, normalized and finite."""
@@ -319,7 +322,7 @@ class Container:
         return values
 
     def add_accessor(self, original: object, values: np.ndarray, name: str) -> int:
-        """Adds an accessor of decoded values (n, width) with the type of accessors[original]; returns its index.
+        """Adds an accessor of values (n, width) that Draco decoded, typed as accessors[original]; returns its index.
 
         Normalized integers become fractions. Raises InputError if a value is not finite or the width differs.
         """
@@ -336,15 +339,15 @@ class Container:
     def _add(self, entry: Json, values: np.ndarray) -> int:
         accessors = self.tree["accessors"] = self.list_at("accessors")
         accessors.append(entry)
-        self.read[len(accessors) - 1] = values
+        self.accessors[len(accessors) - 1] = values
         return len(accessors) - 1
 
     def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """Returns the items of an accessor as float32; one array, shared by all who refer to the accessor."""
         values = self.accessor(index, kinds, item)
-        if index not in self.floats:
-            self.floats[index] = values.astype("f4", copy=False)
-        return self.floats[index]
+        if index not in self.float_accessors:
+            self.float_accessors[index] = values.astype("f4", copy=False)
+        return self.float_accessors[index]
 
     def per_vertex(self, index: Any, key: str, kinds: tuple[str, ...], count: int, item: str) -> np.ndarray:
         """real() of an attribute; fails unless it has `count` items, one for each vertex."""

@@ -198,8 +198,8 @@ def _node(
     table = file.object_at(extensions, INSTANCING, name)
     instances = _instances(file, table, name) if INSTANCING in extensions else None
     return Node(
-        index, parent, matrix, translation, rotation, scale, mesh, skin, weights, False, camera, light, instances,
-        str(entry.get("name") or name),
+        index, parent, matrix, translation, rotation, scale, mesh, skin, weights, camera=camera, light=light,
+        instances=instances, name=str(entry.get("name") or name),
     )  # fmt: skip
 
 
