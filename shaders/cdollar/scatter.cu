@@ -24,6 +24,7 @@
 #define LOWEST_double (-HIGHEST_double)
 #define LOWEST_key 0x007fffffu  // the keys of infinities
 #define HIGHEST_key 0xff800000u
+// VALUE(i): the value of element i as ITEM. COMBINE(a, x): a result with one more value.
 #if KEYED
 #define ITEM uint
 DEVICE uint key_or_start(float x) { return x != x ? START : key_from_bits(as_uint(x)); }
