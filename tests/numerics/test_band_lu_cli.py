@@ -16,7 +16,7 @@ from renderer.cli import main
 from renderer.errors import UserError
 from renderer.formats.matrices import read_band
 from renderer.gpu import list_devices
-from renderer.numerics.band_lu import BandedLU, memory
+from renderer.numerics.band_lu import BandedLU, command, memory
 from renderer.system import trust
 from renderer.system.progress import Progress
 from tests.numerics.band_matrices import dense, random_band
@@ -198,6 +198,15 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
     np.save(tmp_path / "rhs.npy", np.ones(3))
     assert main(["solve", str(tmp_path / "band.npz"), str(tmp_path / "rhs.npy"), "-o", str(tmp_path / "x.npy")]) == 5
     assert "truncated" in capsys.readouterr().err
+
+
+def test_drivers_are_not_asked_where_no_gpu_can_be(monkeypatch):
+    """OpenCL's list of devices takes 67 MiB and a third of a second."""
+    asked = []
+    monkeypatch.setattr(command, "list_devices", lambda: asked.append(1) or ([], {}))
+    for answer in (False, True):
+        monkeypatch.setattr(command, "may_have_gpu", lambda answer=answer: answer)
+        assert command.solving_devices(None) == () and len(asked) == answer
 
 
 def test_too_little_memory_is_reported_before_it_starts(monkeypatch, tmp_path, capsys):

@@ -17,6 +17,7 @@ from renderer.errors import IncompleteError, InputError, UnavailableError, UserE
 from renderer.formats import matrices
 from renderer.formats.npy import write_arrays
 from renderer.gpu import Device, list_devices, open_device
+from renderer.gpu.nvidia import may_have_gpu
 from renderer.host import available_cores
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of, relative_bounds
 from renderer.numerics.band_lu.block_columns import SingularMatrix
@@ -321,5 +322,6 @@ def _residual_device(products: int) -> Device | None:
 def solving_devices(spellings: list[str] | None) -> tuple[Device, ...]:
     """The devices of --device; by default a GPU, or none if there is no GPU: the host then uses LAPACK."""
     if spellings is None:
-        spellings = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
+        has_gpu = may_have_gpu() and any(found.device_type == "gpu" for found in list_devices()[0])
+        spellings = ["auto"] if has_gpu else []
     return tuple(open_device(spelling) for spelling in spellings)
