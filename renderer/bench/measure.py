@@ -20,6 +20,8 @@ from renderer.plain import Json
 from renderer.records import dataclass, replace
 
 MAX_RUNS = 5000
+# Of so many runs at least two lie above the percentile with 99 % probability: q^n + n q^(n - 1) (1 - q) <= 1 %.
+MIN_RUNS_P90, MIN_RUNS_P99 = 64, 662
 # Fraction of a batch's seconds spent on untimed runs before it: the other process's batch changed caches and clocks.
 WARMUP_FRACTION = 0.1
 
@@ -57,24 +59,24 @@ def measure(
     seconds of each batch of runs to time; without it there is one batch of `options.seconds`.
     """
     digest = verified_digest(case, corrupt_result, save_image)
-    counters, single_device = count_operations(case)
-    counts = {"device memory": sum(_counters(device).get("allocated_bytes", 0) for device in case.devices())}
+    operations, single_device = count_operations(case)
+    memory = {"device memory": sum(_counters(device).get("allocated_bytes", 0) for device in case.devices())}
     seconds_of_a_run = warm_up(case, options.warmup_seconds)
     if slowdown:
         case = replace(case, run=slow_down(case, slowdown))
     wall: list[int] = []
     device: list[int] = []
-    turns = []
+    runs_of_batches = []
     for seconds in batches(seconds_of_a_run) if batches else [options.seconds]:
         if batches:
             warm_up(case, seconds * WARMUP_FRACTION)
         batch_wall, batch_device = time_runs(case, seconds, options.min_runs)
         wall += batch_wall
         device += batch_device
-        turns.append(len(batch_wall))
-    counts["peak memory"] = peak_memory()
-    answer = record(case, wall, device if single_device else None, counters, digest)
-    return answer | {"turns": turns, "counts": {name: count for name, count in counts.items() if count}}
+        runs_of_batches.append(len(batch_wall))
+    memory["peak memory"] = peak_memory()
+    answer = record(case, wall, device if single_device else None, operations, digest)
+    return answer | {"turns": runs_of_batches, "counts": {name: size for name, size in memory.items() if size}}
 
 
 def time_runs(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
@@ -182,7 +184,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: Json
     """Returns the JSON record of a case. Rates use the device's clock if it is reliable, else the wall clock.
 
     `wall` and `device` are times in ns, one a run. `device` is None if several devices worked, because no single clock
-    covers all work then. P90 needs 64 runs and P99 662; with fewer they are None.
+    covers all work then. P90 and P99 are None below MIN_RUNS_P90 and MIN_RUNS_P99.
     """
     trusted = device is not None and case.device.has_reliable_timer and min(device) > 0
     times = np.array(device if trusted else wall)
@@ -195,8 +197,8 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: Json
         "clock": "device" if trusted else "wall",
         "median_ms": middle / 1e6,
         "wall_median_ms": float(np.median(wall)) / 1e6,
-        "p90_ms": float(np.percentile(times, 90)) / 1e6 if len(times) >= 64 else None,
-        "p99_ms": float(np.percentile(times, 99)) / 1e6 if len(times) >= 662 else None,
+        "p90_ms": float(np.percentile(times, 90)) / 1e6 if len(times) >= MIN_RUNS_P90 else None,
+        "p99_ms": float(np.percentile(times, 99)) / 1e6 if len(times) >= MIN_RUNS_P99 else None,
         "low_rate": one_percent_low(times, case.work),
         "max_ms": float(times.max()) / 1e6,
         "runs": len(times),
@@ -215,8 +217,8 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: Json
 
 
 def one_percent_low(times: np.ndarray, work: float) -> float | None:
-    """Returns the "1 % low": the rate of the slowest runs that fill 1 % of the total time; None below 662 runs."""
-    if len(times) < 662:
+    """Returns the "1 % low": the rate of the slowest runs that fill 1 % of the total time; None below MIN_RUNS_P99."""
+    if len(times) < MIN_RUNS_P99:
         return None
     slow = np.sort(times)[::-1]
     count = int(np.searchsorted(np.cumsum(slow), slow.sum() * 0.01)) + 1

@@ -1,4 +1,6 @@
-"""Matrix products by kernel variants from naive to near-vendor speed (thesis, paper 5, chapter 3, and CUTLASS).
+"""Matrix products by kernel variants from naive to near-vendor speed.
+
+After the thesis "Making parallel programs fast on CUDA", chapter 3 (the lesson `cuda` has its figures), and CUTLASS.
 
     bind_matmul(device, a, b, out)()                        out = a b by the best variant for the device and the sizes
     bind_matmul(device, a, b, out, variant="coalesced")()   by one variant

@@ -1,4 +1,6 @@
-"""Band LU with partial pivoting on the cores of the host or on GPUs (paper 4).
+"""Band LU with partial pivoting on the cores of the host or on GPUs.
+
+Block columns and their distribution after A. Baranov, PLU factorization of non-symmetric band matrices on CPU and GPUs.
 
     from renderer.numerics.band_lu import BandedLU, solve
 

@@ -1,10 +1,10 @@
 """Block-column storage of a band matrix (BlockLayout), packing and unpacking, and operations on LAPACK band arrays.
 
-For all factorizations of band_lu. After paper 4: n is padded to p s, kl to l s, kl + ku to u s, with blocks of s
-columns. Block column t holds the block rows t - u to t + l, with leading dimension ld. The next block column starts
-s (ld + 1) elements later, so element (r, c) of the matrix is stored at index u s + r + c ld. Hence any rectangle of the
-filled band, also across block columns, is an ordinary column-major matrix for BLAS. The padding, rows and columns n to
-p s - 1, holds the identity matrix: a padding row is never the pivot of a column below n.
+For all factorizations of band_lu, whose __init__.py names the source. n is padded to p s, kl to l s, kl + ku to u s,
+with blocks of s columns. Block column t holds the block rows t - u to t + l, with leading dimension ld. The next block
+column starts s (ld + 1) elements later, so element (r, c) of the matrix is stored at index u s + r + c ld. Hence any
+rectangle of the filled band, also across block columns, is an ordinary column-major matrix for BLAS. The padding, rows
+and columns n to p s - 1, holds the identity matrix: a padding row is never the pivot of a column below n.
 
 Throughout, `ab` (kl + ku + 1, n) is LAPACK's band array: ab[ku + i - j, j] = A[i, j].
 """
@@ -86,7 +86,7 @@ class BlockLayout:
         return -(-self.n // self.s)
 
     @cached_property
-    def l(self) -> int:  # noqa: E743  (the letter of paper 4)
+    def l(self) -> int:  # noqa: E743  (Baranov's letter)
         """Blocks below the diagonal block of a block column."""
         return min(-(-self.kl // self.s), self.p - 1)
 

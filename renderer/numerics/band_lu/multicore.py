@@ -1,4 +1,4 @@
-"""Block band LU on the cores of the host: the algorithm of paper 4 with cores in place of devices (as in PLASMA).
+"""Block band LU on the cores of the host: block_cyclic.py's algorithm with cores in place of devices (as PLASMA).
 
 HostFactors is BandedLU's choice for wide bands without devices, and the subject of the step-by-step picture
 (stepped.py). Every core runs a single-threaded BLAS and updates a range of the columns of a step. Core 0 first updates
@@ -30,7 +30,7 @@ MAX_INVERTED_ORDER = 128  # order of inverted triangles: a product with an inver
 PACK_COST = 110  # operations of an update that take as long as packing one element of a block column
 
 
-PANELS = -1  # the counter of Progress for factored panels
+PANELS = -1  # index, in Progress, of the counter of factored panels; threads are 0, 1, ...
 ClockEntry = tuple[int, tuple[str, ...], tuple[float, ...], int]  # step, phases, times between them, thread
 
 
@@ -70,7 +70,8 @@ class HostFactors(BlockFactors):
     def __init__(self, layout: BlockLayout, dtype: DTypeLike, threads: int | None = None):
         """Allocates the storage; `threads` is the number of cores, by default one per MIN_COLUMNS_PER_CORE columns."""
         super().__init__(layout, dtype)
-        self.watch: Callable[[str, int], None] | None = None  # called with (name, i) after each part of step i
+        # For stepped.py: called as watch(phase, i) after the phases look-ahead, panel and update of step i.
+        self.watch: Callable[[str, int], None] | None = None
         self.step_seconds: list[dict[str, float]] = []
         self.seconds: dict[str, float] = {}
         self.max_abs_a, self._ab = 0.0, np.zeros((0, 0), self.dtype)
@@ -78,7 +79,8 @@ class HostFactors(BlockFactors):
         self._sizes = np.zeros(layout.p)  # max |a_ij| of each block column
         self.clock: list[ClockEntry] = []  # phases of all threads, in the order in which they ended
         self._threads = threads or max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
-        self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps between packing and use
+        # Steps between the packing of a block column and its first use; each thread has a scratch block column.
+        self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
         self._inverse_order = order = block_columns.largest_divisor(layout.s, MAX_INVERTED_ORDER)
@@ -86,12 +88,15 @@ class HostFactors(BlockFactors):
         self._inverses = np.zeros((ring, layout.s // order, order, order), self.dtype)
         self._invertible = [False] * ring
         self._below = np.tri(order, k=-1, dtype=self.dtype).T  # stored by columns
-        step = self.dtype.itemsize
-        strides = layout.stride * step, order * (layout.ld + 1) * step, layout.ld * step, step
-        corner = self.flat[layout.u * layout.s :]
-        shape = layout.p, *self._inverses.shape[1:]
-        self._triangles = np.lib.stride_tricks.as_strided(corner, shape, strides)
+        self._triangles = self._triangle_views()
         self._inverses_address, self._pivots_address = self._inverses.ctypes.data, self.panel_pivots.ctypes.data
+
+    def _triangle_views(self) -> np.ndarray:
+        """Views (p, s / order, order, order) of the squares on the diagonal, whose lower triangles are inverted."""
+        layout, order, step = self.layout, self._inverse_order, self.dtype.itemsize
+        strides = layout.stride * step, order * (layout.ld + 1) * step, layout.ld * step, step
+        shape = layout.p, *self._inverses.shape[1:]
+        return np.lib.stride_tricks.as_strided(self.flat[layout.u * layout.s :], shape, strides)
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
         """Factors ab; subnormal numbers are flushed to zero if max |a_ij| > flush_above. NotFinite for NaN or inf."""

@@ -1,5 +1,8 @@
 """Sums of huge arrays and .npy files: fast, reproducible or exact; statistics computed from exact sums.
 
+Halving, the tree of the first programs here: Parallel addition of huge arrays of floating-point numbers (OpenCL), whose
+figures are in the lesson `sums`.
+
     from renderer.gpu import open_context
     from renderer.numerics.sums import array_sum, variance
 

@@ -1,7 +1,7 @@
 """Statistics of arrays and .npy files, for `rayfold sum` and as the API of renderer.numerics.sums.
 
 Mean, variance, norm and dot product are ratios and roots of exact sums (device_sums.py), rounded once. Minimum and
-maximum come from numerics/minmax.cu. pairwise_sum() adds in the precision of the input (paper 2) and reports the true
+maximum come from numerics/minmax.cu. pairwise_sum() adds in the precision of the input and reports the true
 error beside the a-priori bound of N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
 """
 
@@ -164,7 +164,7 @@ class PairwiseSum:
 
 
 def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
-    """The sum of float32 or float64 numbers by pairwise summation (paper 2's halving) in their own precision.
+    """The sum of float32 or float64 numbers by pairwise summation (halving: sums/__init__.py) in their own precision.
 
     Error bound: depth * u / (1 - depth * u) * sum |x|, with u half a unit in the last place. InputError for other
     dtypes and for no numbers.

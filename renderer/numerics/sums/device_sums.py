@@ -1,4 +1,4 @@
-"""Sums and dot products of huge arrays (paper 2) on one device or several: fast, reproducible or exact.
+"""Sums and dot products of huge arrays on one device or several: fast, reproducible or exact.
 
     array_sum([device], numbers).rounded()                 numbers: an array or the path of a .npy file of any size
     array_sum([device], x, "exact", y).rounded()           the dot product

@@ -4,7 +4,8 @@ Part of the API of renderer.numerics.sums. Every element of a result is the exac
 bits on every machine and for every order. On the host a product is split into two doubles without error (TwoProduct:
 Dekker 1971), and the numbers of a line are added digit by digit in integers (by_key.py). With a `device`,
 exact_lines.py computes the results there and reads arrays of other libraries in place (DLPack); the few results whose
-rounding is not certain are recomputed on the host.
+rounding is not certain are recomputed on the host. A line is the numbers along the axis, for one position on the
+others.
 """
 
 import itertools
@@ -135,6 +136,7 @@ def _row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
 
     def for_products(of_a: np.ndarray, operation: Callable[..., np.ndarray], of_b: np.ndarray) -> np.ndarray:
+        """The operation for all pairs of a row of a and a row of b, as rows (len(a) len(b), k)."""
         return operation(of_a[:, None, :], of_b[None]).reshape(len(a) * len(b), -1)
 
     with np.errstate(all="ignore"):
@@ -203,6 +205,7 @@ class _Lines:
         self.device, ndim, dims = device, given.ndim, tuple(given.shape)
         axis = _checked_axis(axis, ndim)
         self.length = dims[axis]
+        # `_out_axes` permutes the axes of `_stored_shape`, in the order of memory of a transposed tensor, into x's.
         self.out_shape, self._out_axes = (*dims[:axis], *dims[axis + 1 :]), tuple(range(ndim - 1))
         self._operand: Operand | None = None
         if math.prod(dims):

@@ -1,4 +1,4 @@
-"""Exact and pairwise sums by OpenGL render-to-texture passes, the method of paper 2 from before compute languages.
+"""Exact and pairwise sums by OpenGL render-to-texture passes, the method of halving from before compute languages.
 
 A lesson, run by `rayfold sum --device gl`. An RGBA32F texel stores an expansion: four floats whose exact sum is the
 value. Each pass of numerics/sum_exact.frag reduces 16 texels to one expansion without rounding.

@@ -30,6 +30,7 @@ def _product(a: Pair, b: Pair) -> Pair:
 
 
 def _difference(a: Pair, b: Pair) -> Pair:
+    """a - b with broadcasting, with an error of about 2^-104 (|a| + |b|), which may be more than the difference."""
     (a_high, a_low), (b_high, b_low) = a, b
     high, error = two_sum(a_high, -b_high)
     return two_sum(high, error + (a_low - b_low))
@@ -148,6 +149,7 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
         x = factors.solve((sides, np.zeros_like(sides)))
         pairs = factors.residual(x, sides), factors.residual(probes[None], np.zeros_like(probes))
         steps = factors.solve(np.concatenate(pairs, axis=2))
+        # moved = A^-1 (0 - A p) by the factors, so p + moved is what one refinement step leaves of a random vector p.
         step, moved = steps[:, :, :count], steps[:, :, count:]
         vanished = np.abs(unit * (moved[0] + probes + moved[1]))
         contraction = SAFETY * np.sqrt(n) * vanished.max()

@@ -81,9 +81,9 @@ def solve_refined(
     update the residual instead of computing it anew. (3) Bound the error by the geometric series of the corrections; if
     the large safety factor of one vector prevents that, estimate the contraction again from PROBES vectors.
 
-    `device` computes residuals if residuals.pays(); x has the same bits either way. `units` (n,), powers of two,
-    are the column scales of equilibration: errors are then small relative to the largest component of units * x, the
-    unscaled solution; the same component of x may be small. Raises the errors of BandedLU.solve().
+    `device` computes residuals if residuals.is_faster_on(); x has the same bits either way. `units` (n,), powers of
+    two, are the column scales of equilibration: errors are then small relative to the largest component of units * x,
+    the unscaled solution; the same component of x may be small. Raises the errors of BandedLU.solve().
     """
     unit = np.ones((1, 1)) if units is None else units.reshape(-1, 1)
     x = lu.solve(b)

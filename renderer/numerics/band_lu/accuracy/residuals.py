@@ -68,6 +68,7 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
             negated = -x[first : block.stop + ku]
             halves = split(negated)
             errors = np.zeros_like(b[block])  # sums of the errors of additions and products; only these sums round
+            # d is the row of ab: ab[d, columns] multiplies x[columns] in the equations `rows`.
             for d, columns, rows in diagonals(ab, kl, ku, block):
                 a = ab[d, columns, None].astype("f8", copy=False)
                 part = slice(columns.start - first, columns.stop - first)
@@ -83,7 +84,7 @@ def accurate_residual(ab: np.ndarray, kl: int, ku: int, x: np.ndarray, b: np.nda
     return Residual(values, size)
 
 
-def pays(device: Device, ab: np.ndarray) -> bool:
+def is_faster_on(device: Device, ab: np.ndarray) -> bool:
     """True if the device can compute residuals of this band array, and faster than NumPy."""
     room = min(MEMORY_FRACTION * device.properties.memory_bytes, device.properties.max_buffer_bytes)
     return device.properties.has_fp64 and ab.size >= MIN_ELEMENTS and ab.nbytes <= room
@@ -129,8 +130,8 @@ class DeviceResiduals:
 def residuals_on(
     device: Device, ab: np.ndarray, kl: int, ku: int, band: Buffer | None = None
 ) -> DeviceResiduals | None:
-    """DeviceResiduals if pays() and the device has the memory, else None."""
-    if not pays(device, ab):
+    """DeviceResiduals if is_faster_on() and the device has the memory, else None."""
+    if not is_faster_on(device, ab):
         return None
     try:
         return DeviceResiduals(device, ab, kl, ku, band)

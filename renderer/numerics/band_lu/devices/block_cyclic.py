@@ -1,4 +1,4 @@
-"""Band LU over q devices (paper 4), for solver.py: block column i on device i mod q (block-cyclic, as in ScaLAPACK).
+"""Band LU over q devices, for solver.py: block column i on device i mod q (block-cyclic, as in ScaLAPACK).
 
 Either all block columns stay resident, or only the u + 1 that one step can change: then finished block columns are
 downloaded while the next ones are uploaded, so the matrix may be larger than device memory. Step i updates block column

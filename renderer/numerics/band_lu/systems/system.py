@@ -16,7 +16,7 @@ from renderer.gpu import Device
 from renderer.numerics.band_lu.accuracy.certified import Enclosure, enclose, enclose_extended
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors, solve_extended
 from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, solve_refined
-from renderer.numerics.band_lu.accuracy.residuals import EPSILON, pays
+from renderer.numerics.band_lu.accuracy.residuals import EPSILON, is_faster_on
 from renderer.numerics.band_lu.block_columns import transposed_band
 from renderer.numerics.band_lu.solver import BandedLU, shaped_band
 from renderer.numerics.band_lu.systems.scaling import Scaling, equilibration, rhs_exponents, unscaled
@@ -62,7 +62,7 @@ class System:
         scaled = self.scaling.apply(ab, self.kl, self.ku, ab if is_copy else None) if self.scaling else ab
         self._scaled = scaled
         self._extended: ExtendedFactors | None = None  # factors of the last solution with `extended`
-        keeps_band = self.residual_device is not None and pays(self.residual_device, scaled)
+        keeps_band = self.residual_device is not None and is_faster_on(self.residual_device, scaled)
         self.lu = BandedLU(
             scaled, self.kl, self.ku, devices, block, precision,
             cholesky=cholesky, keeps_band=keeps_band, is_complex_form=is_complex_form,
