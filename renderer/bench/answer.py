@@ -54,11 +54,10 @@ def print_verdicts(
     """
     increases = {name: experiment.counter_increases(name) for name in verdicts}
     skipped = {name: experiment.skipped(name) for name in experiment.names()}
+    facts = {name: verdict_facts(verdict) for name, verdict in verdicts.items()}
     answer = {
         "verdicts": {name: verdict.label for name, verdict in verdicts.items()},
-        "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
-        "interval": {name: interval(verdict) for name, verdict in verdicts.items()},
-        "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
+        **{key: {name: fact[key] for name, fact in facts.items()} for key in ("percent", "interval", "pairs")},
         "by": experiment.by,
         "counts": count_facts(experiment, list(verdicts), rule),
         "outliers": {name: experiment.outliers(name) for name in verdicts},
@@ -113,18 +112,15 @@ def deciding_label(verdict: Verdict, counts: Json) -> str:
 def count_facts(experiment: Experiment, names: list[str], rule: DecisionRule) -> Json:
     """The verdicts of counts that were measured, as JSON: case -> quantity -> verdict, percent, interval, pairs."""
     counted = judge_counts(experiment, names, rule, lambda stage, names, pairs: None)
+    return {name: {key: verdict_facts(v) for key, v in quantities.items()} for name, quantities in counted.items()}
+
+
+def verdict_facts(verdict: Verdict) -> Json:
+    """A verdict as JSON; percent and interval are of the base's time, and None is an infinite bound."""
+    interval = [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
     return {
-        name: {
-            quantity: {"verdict": v.label, "percent": round(v.percent, 3), "interval": interval(v), "pairs": v.pairs}
-            for quantity, v in quantities.items()
-        }
-        for name, quantities in counted.items()
-    }
-
-
-def interval(verdict: Verdict) -> list[float | None]:
-    """The bounds of the verdict's interval in percent of the base's time; None for an infinite bound."""
-    return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
+        "verdict": verdict.label, "percent": round(verdict.percent, 3), "interval": interval, "pairs": verdict.pairs,
+    }  # fmt: skip
 
 
 def ways_to_decide(experiment: Experiment, rule: DecisionRule, kept: str) -> str:
@@ -171,7 +167,7 @@ def _print(answer: Json, verdicts: dict[str, Verdict], experiment: Experiment, r
 
 def shown_interval(verdict: Verdict) -> str:
     """The bounds of the verdict's interval in percent of the base's time, in words."""
-    return _bounds(interval(verdict))
+    return _bounds(verdict_facts(verdict)["interval"])
 
 
 def _bounds(interval: list[float | None]) -> str:

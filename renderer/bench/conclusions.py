@@ -51,9 +51,10 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
     counts = count_facts(experiment, list(verdicts), rule)
     out = []
     for name, verdict in verdicts.items():
-        change = bounds = ""
+        change = interval = ""
         if verdict.label != "INVALID":
-            change, bounds = f"{verdict.percent:+.2f} % of the {experiment.by}", shown_interval(verdict)
+            change = f"{verdict.percent:+.2f} % of the {experiment.by}"
+            interval = shown_interval(verdict).replace("%", " %")
         increases = experiment.counter_increases(name)
         rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
         has_counters = any(row.get("counters") for row in experiment.processes(name))
@@ -66,9 +67,9 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
         if (decided := deciding_label(verdict, counts[name])) != verdict.label:
             what = "fail" if decided == "SLOWER" else "pass"
             advice = f"its instructions decide, and {what} the experiment; {advice}"
-        counted, shown = ", ".join(texts), bounds.replace("%", " %")
+        counted = ", ".join(texts)
         case = f"{str(experiment.header['refs'].get('head'))[:12]}: {name}" if _is_step(experiment) else name
-        out.append(Conclusion(verdict.label, case, change, shown, str(verdict.pairs), counted, counters, advice))
+        out.append(Conclusion(verdict.label, case, change, interval, str(verdict.pairs), counted, counters, advice))
     return sorted(out, key=lambda row: LABELS.index(row.label))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from renderer.bench import MAX_PAIRS
 from renderer.bench.ab import commit_hash, open_runner, worktree
-from renderer.bench.answer import interval, shown_interval
+from renderer.bench.answer import shown_interval, verdict_facts
 from renderer.bench.machine import git
 from renderer.bench.records import MAX_NAME, RecordFile
 from renderer.bench.runner import ExperimentOptions
@@ -88,16 +88,7 @@ def _title(args: argparse.Namespace, sha: str) -> str:
 def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
     """Prints the commits that are left and the verdicts of the steps; returns the exit code."""
     is_found = len(left) == 1 and verdicts[left[0]].label == "SLOWER"
-    steps = {
-        sha: {
-            "verdict": v.label,
-            "percent": round(v.percent, 3),
-            "interval": interval(v),
-            "pairs": v.pairs,
-            "reason": v.reason,
-        }
-        for sha, v in verdicts.items()
-    }
+    steps = {sha: verdict_facts(v) | {"reason": v.reason} for sha, v in verdicts.items()}
     if args.json:
         print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
     else:
