@@ -268,6 +268,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
     return cases
 
 
+@dataclass
 class SceneRun:
     """Draws and checks the frames of one scene's case; each draw() counts as one frame.
 
@@ -275,34 +276,30 @@ class SceneRun:
     because a finished picture may stop drawing.
     """
 
-    def __init__(
-        self,
-        scene: Scene,
-        settings: object,
-        size: tuple[int, int],
-        picture: Callable[[], AnyPicture],
-        frames: int,
-        gpu: DeviceContext,
-    ):
-        self._settings, self._size = settings, size
-        self._picture, self._frames, self._gpu = picture, frames, gpu
-        self._frames_drawn = 0  # since the picture restarted
-        self._facts: Json = {"size": list(size), "scene": scene.path.name}
+    scene: Scene
+    settings: object
+    size: tuple[int, int]
+    picture: Callable[[], AnyPicture]
+    frames: int
+    gpu: DeviceContext
+    frames_drawn: int = 0  # since the picture restarted
+    facts: Json = field(default_factory=dict)
 
     def case(self, name: str) -> Case:
         """Returns the case that draws these frames."""
         device = LazyDevice(lambda: self.run().device)
-        case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
+        case = Case(name, "frames/s", self.frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
-        case.facts = self._facts
+        self.facts |= {"size": list(self.size), "scene": self.scene.path.name}
+        case.facts = self.facts
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
     def run(self) -> Any:
         """Draws the frames of one run without waiting; returns the last."""
-        for _ in range(self._frames):
-            frame = self._picture().draw(self._settings, self._size, 0.0)
-        self._frames_drawn += self._frames
+        for _ in range(self.frames):
+            frame = self.picture().draw(self.settings, self.size, 0.0)
+        self.frames_drawn += self.frames
         return frame
 
     def setup(self) -> None:
@@ -311,30 +308,30 @@ class SceneRun:
         A picture restarts when its time changes, so a draw at time 1 discards its samples, and a draw at time 0 begins
         the picture of run() again. That draw is its first frame.
         """
-        total = self._picture().sample_count(self._settings, self._size)
-        if total > 1 and self._frames_drawn + self._frames > total:
+        total = self.picture().sample_count(self.settings, self.size)
+        if total > 1 and self.frames_drawn + self.frames > total:
             for time in (1.0, 0.0):
-                self._picture().draw(self._settings, self._size, time)
-            self._frames_drawn = 1
+                self.picture().draw(self.settings, self.size, time)
+            self.frames_drawn = 1
 
     def check(self) -> np.ndarray:
         """Returns the first run's linear picture (height, width, 4); AssertionError if it is black or not finite."""
-        self._frames_drawn = 0
+        self.frames_drawn = 0
         linear: np.ndarray = self.run().read()
-        self._facts["ignored"] = format_ignored(self._picture().ignored(self._settings))
-        assert linear.shape == (self._size[1], self._size[0], 4), (linear.shape, self._size)
+        self.facts["ignored"] = format_ignored(self.picture().ignored(self.settings))
+        assert linear.shape == (self.size[1], self.size[0], 4), (linear.shape, self.size)
         assert np.isfinite(linear).all(), "the picture has values that are not finite"
         assert linear[..., :3].max() > 0, "the picture is black"
         return linear
 
     def counters(self) -> dict[str, int]:
         """Returns {"rays": number of rays of the last draw}, or nothing for a picture that does not count them."""
-        rays = [numbers for name, numbers in self._picture().report().items() if name.endswith("rays")]
+        rays = [numbers for name, numbers in self.picture().report().items() if name.endswith("rays")]
         return {"rays": int(np.sum(rays))} if rays else {}
 
     def _open_devices(self) -> list[Any]:
         """Returns the devices that this process has opened so far."""
-        opened = vars(self._gpu)
+        opened = vars(self.gpu)
         return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 
 

@@ -117,13 +117,7 @@ def diff_digest(tree: Path = ROOT) -> str:
 def git(*arguments: str, tree: Path = ROOT) -> str:
     """Runs a git command in the folder `tree` and returns its standard output; CalledProcessError if it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
-    answer = subprocess.run(
-        ["git", *arguments],
-        cwd=tree,
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
+    answer: str = subprocess.check_output(
+        ["git", *arguments], cwd=tree, env=environment, stderr=subprocess.PIPE, text=True, errors="surrogateescape"
     )
-    return answer.stdout.strip()
+    return answer.strip()

@@ -7,15 +7,17 @@
 A bench, not a test and not a case. It prints Markdown: the share of SLOWER for each planted slowdown, the median of
 seconds and of processor seconds, and the false alarms (SLOWER or FASTER) of runs whose head differs in nothing that
 runs. The projects: a Python script, a package with a suite as asv's sample project has one, and a C program. --samples
-names a checkout of asv's sample project itself (airspeed-velocity/asv_samples), whose function is then made slower.
+names a checkout of asv's sample project itself (airspeed-velocity/asv_samples), whose suite is then run.
 "loaded" runs one busy loop on each core meanwhile. --jobs runs so many experiments at once, each on cores of its own.
 Without a C compiler, the programs that --programs FOLDER holds, named by their sizes, are committed.
 """
 
 import argparse
+import io
 import json
 import multiprocessing
 import os
+import shlex
 import shutil
 import signal
 import statistics
@@ -24,10 +26,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from renderer.cli import main as main_of_rayfold  # noqa: E402  (once for all runs)
+
 PYTHON = f"{sys.executable} -S"
 SCRIPT = """words = {}
 for k in range(SIZE):
@@ -76,10 +81,9 @@ sys.path.insert(0, ".")
 from benchmarks.benchmarks import TimeSuite
 suite = TimeSuite()
 suite.setup()
-for _ in range(1000):
+for _ in range(SIZE):
     suite.time_add_arr()
 """
-SUM = "return [x + y for x, y in zip(list1, list2)]"  # of asv's sample project, where NumPy is missing
 PROJECTS = {  # files, of which the first has SIZE; size; options of bench ab
     "python": ({"work.py": SCRIPT}, 100_000, ["--command", f"{PYTHON} work.py"]),
     "asv": ({"run.py": RUN, "benchmarks/benchmarks.py": SUITE}, 1000, ["--command", f"{PYTHON} run.py"]),
@@ -93,12 +97,8 @@ def commit(tree: Path, name: str, percent: int, args: argparse.Namespace) -> Non
     files, size, _ = PROJECTS[name]
     size = size * (TIMED[name] if args.by.startswith("time") else 1) * (100 + percent) // 100
     if name == "asv" and args.samples:
-        files = {
-            str(path.relative_to(args.samples)): path.read_text().replace(
-                SUM, f"more = [x + y for x, y in zip(list1[: {5 * percent}], list2)]\n        {SUM}"
-            )
-            for path in Path(args.samples).glob("*/*.py")
-        } | {"run.py": SAMPLES_RUN}
+        samples = Path(args.samples).glob("*/*.py")
+        files = {"run.py": SAMPLES_RUN} | {str(path.relative_to(args.samples)): path.read_text() for path in samples}
     for path, text in files.items():
         (tree / path).parent.mkdir(exist_ok=True)
         (tree / path).write_text(text.replace("SIZE", str(size)) if path == next(iter(files)) else text)
@@ -121,14 +121,16 @@ def judge(load: str, name: str, percent: int, seed: int, args: argparse.Namespac
         subprocess.run(["git", "init", "-q", folder], check=True)
         commit(Path(folder), name, 0, args)
         commit(Path(folder), name, percent, args)
-        command = [sys.executable, str(ROOT / "main.py"), "bench", "ab", "--repo", folder, "--base", "HEAD~1", "--json"]
-        began, used = time.monotonic(), sum(os.times()[2:4])
-        answer = subprocess.run([*command, "--seed", str(seed), *options, *by], capture_output=True, text=True)
-        took = time.monotonic() - began, sum(os.times()[2:4]) - used
+        words = ["bench", "ab", "--repo", folder, "--base", "HEAD~1", "--json", "--seed", str(seed), *options, *by]
+        words += shlex.split(args.aa_options) if percent == 0 else []
+        began, used, out = time.monotonic(), sum(os.times()[:4]), io.StringIO()
+        with redirect_stdout(out):
+            code = main_of_rayfold(words)
+        took = time.monotonic() - began, sum(os.times()[:4]) - used
     try:
-        label = next(iter(json.loads(answer.stdout)["verdicts"].values()))
+        label = next(iter(json.loads(out.getvalue())["verdicts"].values()))
     except ValueError:
-        label = f"exit code {answer.returncode}: {answer.stderr.strip()[-200:]}"
+        label = f"exit code {code}"
     row = {"project": name, "load": load, "by": args.by, "percent": percent, "verdict": label}
     return row | {"wall": took[0], "cpu": took[1]}
 
@@ -210,6 +212,7 @@ def main() -> None:
     parser.add_argument("--percents", default="1,3,5,10")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--aa", type=int, default=0, help="runs without a slowdown")
+    parser.add_argument("--aa-options", default="", help="further options of bench ab for these")
     parser.add_argument("--by", default="instructions", help="instructions, memory, time, or time-cpu")
     parser.add_argument("--projects", default=",".join(PROJECTS))
     parser.add_argument("--loads", default="quiet,loaded")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from renderer.errors import InputError, UnavailableError
+from renderer.errors import InputError, import_optional
 from renderer.gpu import Device, open_context
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum
@@ -28,10 +28,7 @@ def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> An
     `spellings` name the devices as for --device. InputError if the chunks of `array` and `y` differ, UnavailableError
     without Dask.
     """
-    try:
-        from dask.delayed import delayed
-    except ImportError as error:
-        raise UnavailableError(f"Dask is not installed: {pip_install('farm')}") from error
+    delayed = import_optional("dask.delayed", f"Dask is not installed: {pip_install('farm')}").delayed
     if y is not None and (array.shape != y.shape or array.chunks != y.chunks):
         raise InputError(f"chunks of {array.shape} and of {y.shape} differ; y.rechunk(x.chunks) makes them the same")
     blocks = array.to_delayed().ravel()
