@@ -67,7 +67,7 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
         if (decided := deciding_label(verdict, counts[name])) != verdict.label:
             what = "fail" if decided == "SLOWER" else "pass"
             advice = f"its instructions decide, and {what} the experiment; {advice}"
-        counted = ", ".join(texts)
+        counted = ", ".join(texts) or "not counted"
         case = f"{str(experiment.header['refs'].get('head'))[:12]}: {name}" if _is_step(experiment) else name
         out.append(Conclusion(verdict.label, case, change, interval, str(verdict.pairs), counted, counters, advice))
     return sorted(out, key=lambda row: LABELS.index(row.label))

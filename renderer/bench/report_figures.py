@@ -17,6 +17,7 @@ from renderer.scene.schema import from_table
 from renderer.system.files import read_toml
 
 Series = dict[str, tuple[float | None, ...]]  # values by name, one for each x
+PRECISION = re.compile(r"float(16|32|64)")
 PARAMETER = re.compile(r"([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 MAX_SERIES, MAX_ROWS, MAX_POINTS = 7, 24, 64
@@ -89,7 +90,8 @@ def subsystem_figures(subsystem: str, records: list[Json]) -> Iterator[ReportFig
         if parameter := _parameter(row["case"]):
             families[parameter[0], parameter[1], row["unit"]].add(parameter[2])
     for row in records:
-        parameter = _parameter(row["case"])
+        parameter, precision = _parameter(row["case"]), PRECISION.search(row["case"])
+        row = row | {"precision": precision[0] if precision else ""}
         if parameter and len(families[parameter[0], parameter[1], row["unit"]]) >= 3:
             curves[parameter[1], row["unit"]].append(row | {"series": _rest(parameter[0]), "x": parameter[2]})
         else:
@@ -121,8 +123,8 @@ def _latest(rows: Iterable[Json]) -> list[Json]:
 
 def _split(
     subsystem: str, rows: list[Json], key: str, most: int
-) -> Iterator[tuple[str, list[Json], dict[str, list[Json]]]]:
-    """Yields the name of a figure, its rows, and the last record of each case by device.
+) -> Iterator[tuple[str, list[Json], list[tuple[str, list[Json]]]]]:
+    """Yields the name of a figure, its rows, and for each device and precision a title and each case's last record.
 
     One figure, or one for each first component of row[key] if that has more than `most` values.
     """
@@ -131,7 +133,8 @@ def _split(
     for row in rows:
         parts[f"{subsystem}/{row[key].partition('/')[0]}" if is_large else subsystem].append(row)
     for name, members in parts.items():
-        yield name, members, {device: _latest(each) for (device,), each in grouped(members, "device").items()}
+        groups = grouped(members, "device", "precision").values()
+        yield name, members, [(_title(latest), latest) for latest in map(_latest, groups)]
 
 
 def _is_wide(series: Series) -> bool:
@@ -142,14 +145,14 @@ def _is_wide(series: Series) -> bool:
 
 def _curves(subsystem: str, key: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
     """Yields a figure for each series of cases: the rate by `key`, a plot for each device and for the paper."""
-    for name, rows, devices in _split(subsystem, all_rows, "series", MAX_SERIES):
+    for name, rows, groups in _split(subsystem, all_rows, "series", MAX_SERIES):
         plots, scaling = [], key in SCALING_KEYS
-        for device, latest in devices.items():
+        for title, latest in groups:
             x = tuple(sorted({row["x"] for row in latest}))[:MAX_POINTS]
             series = _curve_series(latest, x, scaling)
             log_x = min(x) > 0 and max(x) >= 32 * min(x)
             shown_unit = "times as fast as with the fewest" if scaling else unit
-            plots.append(Plot(x, series, key, shown_unit, "lines", log_x, _is_wide(series), _title(device, latest)))
+            plots.append(Plot(x, series, key, shown_unit, "lines", log_x, _is_wide(series), title))
         if paper := paper_figure(name, key):
             plots.append(paper)
         words = f"{unit} by {key}." if not scaling else f"Speed-up by {key}; the dotted ideal is as many times as fast."
@@ -179,20 +182,22 @@ def _curve_series(rows: list[Json], x: tuple[float, ...], scaling: bool) -> Seri
     return out
 
 
-def _title(device: str, rows: list[Json]) -> str:
+def _title(rows: list[Json]) -> str:
+    """The device, precision and, if it is one, commit of records."""
     commits = list(dict.fromkeys(row["commit"][:8] for row in rows if row["commit"]))
-    return f"{short_device(device)}{f', {commits[0]}' if len(commits) == 1 else ''}"
+    parts = short_device(rows[0]["device"]), rows[0].get("precision"), commits[0] if len(commits) == 1 else ""
+    return ", ".join(filter(None, parts))
 
 
 def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFigure]:
     """Yields a figure for each group of cases: rates as bars, a plot for each device and for the paper."""
-    for name, rows, devices in _split(subsystem, all_rows, "name", MAX_ROWS):
+    for name, rows, groups in _split(subsystem, all_rows, "name", MAX_ROWS):
         plots = []
-        for device, latest in devices.items():
+        for title, latest in groups:
             for start in range(0, len(latest), MAX_ROWS):
                 piece = latest[start : start + MAX_ROWS]
                 x, series = _crossed(piece) or _plain(piece)
-                plots.append(Plot(x, series, "", unit, "bars", False, _is_wide(series), _title(device, piece)))
+                plots.append(Plot(x, series, "", unit, "bars", False, _is_wide(series), title))
         if (paper := paper_figure(name, "bars")) and paper.unit[-6:] == unit[-6:]:
             plots.append(paper)
         has_several = len({row["case"] for row in rows}) > 1
@@ -236,7 +241,7 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
     """
     named = [(row, _parameter(row["case"])) for row in records]
     rows = [row | {"family": p[0], "depth": int(p[2])} for row, p in named if p and p[1] in ("depth", "max_depth")]
-    for (family, device), members in grouped(rows, "family", "device").items():
+    for (family, _device), members in grouped(rows, "family", "device").items():
         by_depth = {row["depth"]: row for row in members if len(row.get("active rays", ())) == row["depth"] > 0}
         depths = tuple(range(1, len(by_depth) + 1))
         if sorted(by_depth) != list(depths) or len(by_depth) < 2 or not by_depth[depths[-1]]["active rays"][0]:
@@ -251,7 +256,7 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
         if len(empty) == len(active):
             series["words skipped"] = tuple(100 * n / -(-active[0] // 32) for n in empty)
         plots = [
-            Plot(depths, {"time": tuple(added)}, "depth", "ms that the depth adds", title=_title(device, [last])),
+            Plot(depths, {"time": tuple(added)}, "depth", "ms that the depth adds", title=_title([last])),
             Plot(depths, series, "depth", "%", title="Rays and words of the same"),
         ]
         words = "The milliseconds that each depth adds, and the rays that live there."

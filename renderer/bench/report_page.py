@@ -88,7 +88,7 @@ def _times(row: Json) -> list[int]:
 
 def _cells(row: Json) -> list[str]:
     """Returns the texts of a record's cells, in the order of COLUMNS."""
-    peer = f"{row['peer']['ratio']:.2f} x {peer_name(row)}" if "peer" in row else ""
+    peer = f"{row['peer']['ratio']:.2f} x {peer_name(row)}" if "peer" in row else "none"
     middle = ""
     if len(_times(row)) >= 4:
         low, high = np.percentile(_times(row), (25, 75)) / 1e6

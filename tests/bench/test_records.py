@@ -287,6 +287,15 @@ def test_curves_have_the_recorded_rates_each_device_its_axes_and_each_peer_its_n
     assert sums.log_x and len(found["How does sums depend on size?"].rows) == 3
 
 
+def test_precisions_and_devices_of_one_name_have_plots_of_their_own():
+    """Bars of float64 beside those of float32 look slow; two GPUs of one model have one title."""
+    names = [f"sums/{mode}/{dtype}" for mode in ("fast", "exact") for dtype in ("float32", "float64")]
+    records = [record_of(name, 1.0, device=f"G (cuda:{k})") for name in names for k in (0, 1)]
+    plots = by_question(records)["Which of sums is the fastest?"].plots
+    assert [plot.title for plot in plots] == ["G, float32, c"] * 2 + ["G, float64, c"] * 2
+    assert sorted(plots[0].x) == ["exact/float32", "fast/float32"] and plots[0].x == plots[1].x
+
+
 def test_bars_cross_names_with_numbers_and_name_the_vendor_by_the_device():
     thesis = [
         record_of(f"products/thesis/tile={t}/{n}", t + i, unit="GFLOP/s") for t in (4, 8) for i, n in enumerate("ab")
