@@ -111,7 +111,7 @@ def _experiment(experiment: Experiment) -> str:
     title = f"Head {refs.get('head')} against base {refs.get('base')}"
     figure, (axes,) = new_figure([60 + 18 * len(pairs)])
     axes.axvline(0, color=INK, lw=0.8)
-    for position, (name, d) in enumerate(pairs.items()):
+    for position, d in enumerate(pairs.values()):
         shift, low, high = (float(100 * np.expm1(value)) for value in shift_and_interval(d))
         axes.plot(100 * np.expm1(d), np.full(len(d), position - 0.2), ".", color=SERIES[0], ms=3)
         if np.isfinite([low, high]).all():
