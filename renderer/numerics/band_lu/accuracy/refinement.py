@@ -45,19 +45,9 @@ class RefinedSolution(NamedTuple):
     residual: np.ndarray
 
     @property
-    def bounds(self) -> np.ndarray:
-        """The forward bound of each right-hand side (m,): max_i |x_i - exact x_i| / max_i |x_i| is at most this."""
-        return relative_bounds(self.x, self.error)
-
-    @property
     def forward_bound(self) -> float:
-        """The largest of `bounds`."""
-        return float(self.bounds.max(initial=0.0))
-
-    @property
-    def correct_digits(self) -> int:
-        """Correct decimal digits of the largest component of every solution, by `forward_bound`."""
-        return digits_of(self.forward_bound)
+        """The largest bound of a right-hand side: max_i |x_i - exact x_i| / max_i |x_i| is at most this."""
+        return float(relative_bounds(self.x, self.error).max(initial=0.0))
 
 
 def relative_bounds(x: np.ndarray, error: np.ndarray) -> np.ndarray:
