@@ -109,7 +109,8 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
     same = f"a change of {smallest} or more is ruled out"
     reason = f"{verdict.reason}: " if verdict.reason else ""
     ways = ways_to_decide(experiment, rule, "the same -o keeps these")
-    if verdict.label == "UNDECIDED" and experiment.by == "time" and rule.max_pairs <= MAX_SIMULATED:
+    is_simulated = experiment.by == "time" and rule.max_pairs <= MAX_SIMULATED and not rule.midpoint
+    if verdict.label == "UNDECIDED" and is_simulated:
         differences = experiment.differences(name, "screen")
         effect = minimum_detectable_effect(differences - np.median(differences), rule) if len(differences) else None
         ways = f"a slowdown of {100 * effect:g} % is seen with 80 % power; {ways}" if effect else ways

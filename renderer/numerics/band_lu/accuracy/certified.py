@@ -26,7 +26,7 @@ from renderer.errors import IncompleteError, UserError
 from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.accuracy.extended import ExtendedFactors
 from renderer.numerics.band_lu.accuracy.inverse_bounds import INFLATION, MAX_TERMS, by_comparison, by_singular_value
-from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution, digits_of
+from renderer.numerics.band_lu.accuracy.refinement import RefinedSolution
 from renderer.numerics.band_lu.accuracy.residuals import EPSILON, MAX_SPLIT, TINY, accurate_residual
 from renderer.numerics.band_lu.block_columns import band_matvec, transposed_band
 from renderer.numerics.band_lu.solver import BandedLU
@@ -202,5 +202,5 @@ def _ill_conditioned(lu: BandedLU, refined: RefinedSolution) -> str:
     lost = f"about {int(np.ceil(-np.log10(rcond)))} digits of 16" if rcond > 0 else "all digits"
     return (
         f"no enclosure can be proven: the condition of the matrix (rcond {rcond:.1e}) costs {lost}, "
-        f"and {digits_of(refined.forward_bound)} digits are estimated to be right"
+        f"and {refined.correct_digits} digits are estimated to be right"
     )

@@ -49,6 +49,11 @@ class RefinedSolution(NamedTuple):
         """The largest bound of a right-hand side: max_i |x_i - exact x_i| / max_i |x_i| is at most this."""
         return float(relative_bounds(self.x, self.error).max(initial=0.0))
 
+    @property
+    def correct_digits(self) -> int:
+        """Correct decimal digits of the largest component of every solution, by `forward_bound`."""
+        return digits_of(self.forward_bound)
+
 
 def relative_bounds(x: np.ndarray, error: np.ndarray) -> np.ndarray:
     """max error / max |x| of each column of (n,) or (n, m) arrays, rounded up."""
