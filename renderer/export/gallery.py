@@ -35,7 +35,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("names", metavar="SCENE", nargs="*", help=f"some of {', '.join(SCENES)} (default: all)")
     add("-o", "--output", metavar="FOLDER", type=Path, default=Path("gallery"), help="of the pictures (gallery)")
     add("--print", action="store_true", help=f"posters: {PRINT_SIDE} pixels the longer side, 16 bits a channel")
-    add("--denoise", action="store_true", help="denoise what is ray traced and the flames, as export --denoise does")
+    add("--denoise", action="store_true", help="as export does; fractals have no random noise")
     add("--samples", type=arguments.positive, metavar="N", help="samples to accumulate (default: from the scene)")
     add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     add("--overwrite", action="store_true", help="draw pictures again that are already done")
@@ -63,7 +63,8 @@ def command(args: argparse.Namespace) -> int:
         rows.append({"scene": name} | row)
         if not args.json:
             print(row["output"])
-            print(f"{name}: {row['seconds']:.1f} s on {row['device']}", file=sys.stderr)
+            told = "" if plan.options.denoise or not args.denoise else f"; a {plan.scene.picture} picture is not denoised"
+            print(f"{name}: {row['seconds']:.1f} s on {row['device']}{told}", file=sys.stderr)
     if args.json:
         print(json.dumps({"pictures": rows}))
     return 0

@@ -28,7 +28,7 @@ from renderer.system.files import resolve
 from renderer.system.outputs import check_output, check_own, check_suffix, writing
 
 MAX_NAME_BYTES = 230  # file systems allow 255: names of manifests and folders of frames are longer than OUT
-DENOISED = ("raytrace", "flame", "flame3d")  # pictures with guides for the denoiser
+DENOISED = ("raytrace", "flame", "flame3d", "focus")  # pictures of random samples; focus has no guides
 MAX_DENOISED_PIXELS = 25_000_000  # the gallery's square posters; the filter, its guides and the picture take 6 GB there
 DEFAULT_SIZE = (1280, 720)
 
@@ -174,7 +174,7 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
     if options.farm:
         raise UserError("--denoise: not together with --farm, whose workers draw only parts")
     if scene.picture not in DENOISED:
-        raise UserError(f"--denoise: a {scene.picture} picture has no guides; allowed are {', '.join(DENOISED)}")
+        raise UserError(f"--denoise: a {scene.picture} picture is not drawn by random samples; allowed are {', '.join(DENOISED)}")
     if size[0] * size[1] > MAX_DENOISED_PIXELS:
         raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {MAX_DENOISED_PIXELS}")
     denoise.check_installed()

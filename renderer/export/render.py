@@ -277,7 +277,7 @@ def _denoise(rendered: "RenderResult") -> None:
     if "density" in layers:
         clean = denoise_flame(rendered.linear[:], layers["density"])
     else:
-        clean = denoise(rendered.linear[:], layers["albedo"], layers["normal"])
+        clean = denoise(rendered.linear[:], **{name: layers[name] for name in ("albedo", "normal") if name in layers})
     rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
 
 

@@ -30,18 +30,17 @@ def check_installed() -> None:
     _package()
 
 
-def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Removes noise from (height, width, 4) float32 linear values, guided by albedo and normal (height, width, 3).
+def denoise(linear: np.ndarray, **guides: np.ndarray) -> np.ndarray:
+    """Removes noise from (height, width, 4) float32 linear values, guided by `albedo` and `normal` (height, width, 3).
 
-    Alpha is kept. UnavailableError if pyoidn is missing or fails.
+    Without guides it goes by color alone. Alpha is kept. UnavailableError if pyoidn is missing or fails.
     """
-    assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
-    guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
+    assert all(guide.shape[:2] == linear.shape[:2] for guide in guides.values()), linear.shape
     color = np.ascontiguousarray(linear[..., :3], "f4")
     # Guides are noisy too where the picture is blurred by focus or motion, or cut by leaves. The filter keeps every
     # edge of a guide, noise included, so the guides are filtered first.
-    clean_guides = {name: _prefiltered(name, guide) for name, guide in zip(("albedo", "normal"), guides, strict=True)}
-    clean = _denoised(color, **clean_guides, hdr=True, clean_aux=True)
+    clean_guides = {name: _prefiltered(name, guide) for name, guide in guides.items()}
+    clean = _denoised(color, **clean_guides, hdr=True, clean_aux=bool(guides))
     return np.concatenate([clean, linear[..., 3:]], 2)
 
 
@@ -61,6 +60,7 @@ def denoise_flame(linear: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 def _prefiltered(name: str, guide: np.ndarray) -> np.ndarray:
     """Removes noise from a guide (height, width, 3), "albedo" or "normal", by the network that is made for it alone."""
+    guide = np.ascontiguousarray(guide[..., :3], "f4")
     package, clean = _package(), np.empty_like(guide)
     with package.Device() as device:
         device.commit()

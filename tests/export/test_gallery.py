@@ -55,8 +55,10 @@ def test_what_has_guides_is_denoised_and_drawn_anew_where_it_was_not(tmp_path, m
         ([], [("cornell", False)]),
     ):
         drawn.clear()
-        gallery(capsys, *options, *more)
-        assert drawn == found
+        told = gallery(capsys, *options, *more).err
+        assert drawn == found and ("a fractal picture is not denoised" in told) == bool(more)
+    gallery(capsys, "focus", *options[2:], "--denoise")
+    assert drawn[-1] == ("focus", True)
 
 
 def test_without_the_denoiser_its_package_is_named(tmp_path, monkeypatch, capsys):

@@ -56,8 +56,16 @@ def test_high_dynamic_range_and_alpha_are_kept(rng):
     linear = np.full((32, 48, 4), 100.0, "f4")
     linear[..., 3] = rng.random((32, 48))
     guide = np.full((32, 48, 3), 0.5, "f4")
-    clean = denoise.denoise(linear, guide, guide)
+    clean = denoise.denoise(linear, albedo=guide, normal=guide)
     assert np.array_equal(clean[..., 3], linear[..., 3]) and abs(clean[..., :3].mean() - 100) < 2
+
+
+def test_a_picture_without_guides_is_denoised_by_color_alone(rng, monkeypatch):
+    """`focus` has no layers; the filter must not be told that guides are clean where there are none."""
+    seen = {}
+    monkeypatch.setattr(denoise, "_denoised", lambda color, **options: seen.update(options) or color * 2)
+    linear = rng.random((4, 6, 4), "f4")
+    assert np.array_equal(denoise.denoise(linear), linear * (2, 2, 2, 1)) and seen == {"hdr": True, "clean_aux": False}
 
 
 def test_guides_lose_their_own_noise_before_they_guide(rng):

@@ -287,7 +287,7 @@ def test_finished_pictures_are_denoised_on_request(gl, gpu):
         for _ in range(2):
             drawn = picture.draw(scene.settings, panel.display.texture.size, 0.0)
         layers = picture.layers(scene.settings, panel.display.texture.size)
-        wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
+        wanted = denoise.denoise(drawn.read(), albedo=layers["albedo"], normal=layers["normal"])
         assert np.allclose(panel.display.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         draw_full_sample(screen)

@@ -64,7 +64,7 @@ class Denoiser:
         """Starts with the linear `frame` of `key`; the picture's albedo and normal are the auxiliary images of OIDN."""
         picture = tiles.picture.clone() if tiles.count > 1 else tiles.picture
         layers = picture.layers(key.settings, key.size)
-        future = self._executor.submit(denoise, frame.read(), layers["albedo"], layers["normal"])
+        future = self._executor.submit(denoise, frame.read(), albedo=layers["albedo"], normal=layers["normal"])
         future.add_done_callback(lambda _: self._wake())
         self._running = future, key
 
