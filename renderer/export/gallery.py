@@ -63,7 +63,7 @@ def command(args: argparse.Namespace) -> int:
         rows.append({"scene": name} | row)
         if not args.json:
             print(row["output"])
-            told = "" if plan.options.denoise or not args.denoise else f"; a {plan.scene.picture} picture is not denoised"
+            told = f"; a {plan.scene.picture} picture is not denoised" if args.denoise > plan.options.denoise else ""
             print(f"{name}: {row['seconds']:.1f} s on {row['device']}{told}", file=sys.stderr)
     if args.json:
         print(json.dumps({"pictures": rows}))

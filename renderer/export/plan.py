@@ -174,7 +174,7 @@ def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) 
     if options.farm:
         raise UserError("--denoise: not together with --farm, whose workers draw only parts")
     if scene.picture not in DENOISED:
-        raise UserError(f"--denoise: a {scene.picture} picture is not drawn by random samples; allowed are {', '.join(DENOISED)}")
+        raise UserError(f"--denoise: a {scene.picture} picture has no random noise; allowed are {', '.join(DENOISED)}")
     if size[0] * size[1] > MAX_DENOISED_PIXELS:
         raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {MAX_DENOISED_PIXELS}")
     denoise.check_installed()

@@ -27,7 +27,7 @@ from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import NO_SCHEDULE, UNREAD_BY_AOVS, compile_constants, kernel_source, launch_params
 from renderer.raytracing.light_passes import pass_bytes, pass_floats, read_passes
 from renderer.raytracing.lights import light_picks
-from renderer.raytracing.lights.caustic_balls import caustics_hint
+from renderer.raytracing.lights.caustic_shapes import caustics_hint
 from renderer.raytracing.lights.guiding import train_guide
 from renderer.raytracing.lights.guiding_hint import guiding_hint
 from renderer.raytracing.lights.light_buffer import LightSampler

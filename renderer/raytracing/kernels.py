@@ -12,7 +12,7 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.light_passes import group_passes, lobe_passes
-from renderer.raytracing.lights.caustic_balls import ball_rows
+from renderer.raytracing.lights.caustic_shapes import ball_rows, sampled_meshes
 from renderer.raytracing.lights.environment import has_environment
 from renderer.raytracing.lights.light_buffer import has_non_area_lights
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_KINDS, material_constants
@@ -45,8 +45,8 @@ DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
 # Constants that aovs.cu, the kernels of layers such as albedo, does not read: they get one value, so that scenes share
 # its kernels.
 UNREAD_BY_AOVS = {
-    "CAUSTICS": 0, "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"], "ENVIRONMENT": 0, "EQUIANGULAR": 0,
-    "FILM": 0,
+    "CAUSTICS": 0, "CAUSTIC_MESHES": 0, "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"],
+    "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
     **NO_LIGHT_PASSES,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
 }  # fmt: skip
@@ -192,7 +192,8 @@ def compile_constants(
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(has_environment(settings)),
         "VOLUMES": int(has_volumes(settings)),
-        "CAUSTICS": int(len(ball_rows(settings)) > 0),
+        "CAUSTICS": int(len(ball_rows(settings)) > 0 or bool(sampled_meshes(settings))),
+        "CAUSTIC_MESHES": int(bool(sampled_meshes(settings))),
         "EQUIANGULAR": int(samples_segments(settings)),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         **optional,

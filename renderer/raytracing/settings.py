@@ -17,7 +17,7 @@ from renderer.plain import format_names, quoted
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import MAX_FIELDS, DistanceField
 from renderer.raytracing.instances import Instance, Point, Scattered
-from renderer.raytracing.lights.caustic_balls import MAX_CAUSTIC_BALLS, caustic_balls
+from renderer.raytracing.lights.caustic_shapes import MAX_CAUSTIC_BALLS, caustic_balls, caustic_meshes
 from renderer.raytracing.lights.environment_presets import PresetName
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS
 from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile, check_maps
@@ -345,7 +345,9 @@ class Settings(PictureSettings):
         help="choice of a light: by power, or by a tree over power, distance and direction; auto: a tree for many",
     )
     guiding_photons: int = setting(0, 0, 1 << 22, "show paths where light comes from; 0: off", logarithmic=True)
-    caustics: bool = setting(False, help="sample lamps through balls of smooth glass, and off such balls and mirrors")
+    caustics: bool = setting(
+        False, help="sample lamps through smooth glass, and off it and mirrors: spheres, meshes, solids"
+    )
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="Owen-scrambled Sobol points, or independent pseudorandom numbers"
     )
@@ -476,12 +478,12 @@ class Settings(PictureSettings):
         }
         for missing in filter(lacks.__getitem__, lacks):
             raise ValueError(f"caustics is true, which needs {missing}")
-        balls = len(caustic_balls(self))
+        balls = len(caustic_balls(self)) + len(caustic_meshes(self))
         if not 0 < balls <= MAX_CAUSTIC_BALLS:
             raise ValueError(
-                f"caustics is true with {balls} balls; it needs 1 to {MAX_CAUSTIC_BALLS} spheres without a name, of a "
-                "mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps; other shapes take "
-                "guiding_photons"
+                f"caustics is true with {balls} balls and materials of meshes; it needs 1 to {MAX_CAUSTIC_BALLS}, without "
+                "a name, of a mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps; other "
+                "shapes take guiding_photons"
             )
 
     def _check_shadow_catchers(self) -> None:

@@ -15,7 +15,7 @@ from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Device
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
 from renderer.raytracing.lights import environment
-from renderer.raytracing.lights.caustic_balls import ball_rows
+from renderer.raytracing.lights.caustic_shapes import ball_rows, mesh_rows
 from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.material_files import declares
@@ -92,7 +92,8 @@ class LightSampler:
         triangles = instanced.triangles.view("f4").reshape(-1, 4)
         self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(selection.has_tree)}
         irradiances = _level_irradiances(others, radiance)
-        group_rows, balls = _group_rows(settings, others), ball_rows(settings)
+        group_rows = _group_rows(settings, others)
+        balls = np.concatenate([ball_rows(settings), mesh_rows(settings, primitives.bounds)])
         profiled = [light for light in settings.point_lights if light.file]
         has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups) or len(balls) > 0
         directory = np.zeros((int(has_directory), 4), "i4")

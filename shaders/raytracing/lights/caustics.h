@@ -14,7 +14,7 @@
 //     bit 18          CHAIN_REFLECTS: the chain is a reflection
 //     bit 19          CHAIN_DONE: the ray has left the ball
 //     bits 20 to 23   pdf_number() of the BSDF at x, at most 14: floats hold all integers up to 2^24
-// A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_balls.py): center, radius | color,
+// A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_shapes.py): center, radius | color,
 // index of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
 #include "raytracing/path.h"
 #include "raytracing/volumes/media.h"
@@ -22,6 +22,7 @@
 
 #define FIRST_BALL_ROW as_int(DIRECTORY.x)
 #define BALL_COUNT as_int(DIRECTORY.y)
+#define IS_MESH(row) (CAUSTIC_MESHES && (row).w < 0.0f)  // of a second row (mesh_caustics.h)
 #define CHAIN -4.0f
 #define CHAIN_REFLECTS (1 << 18)
 #define CHAIN_DONE (1 << 19)
@@ -108,13 +109,18 @@ DEVICE float chain_spread(const Chain k, float t) {
 DEVICE int pdf_number(float pdf) { return clamp((int)(as_uint(pdf) >> 23) - 119, 0, 14) << 20; }
 DEVICE float numbered_pdf(int number) { return 1.5f * as_float(((uint)(number >> 20) + 119u) << 23); }
 
-// Returns the MIS weight (power heuristic) of add_caustic for a chain to a lamp. `number` is pdf_number() and
+// Returns the MIS weight (power heuristic) of a chain whose direction at x has a pdf of 1 / scale.
+DEVICE float weight_beside_paths(int number, float scale) {
+    float ratio = numbered_pdf(number) * scale;
+    return ratio < 1e18f ? 1.0f / fma(ratio, ratio, 1.0f) : 0.0f;
+}
+
+// Returns the MIS weight of add_caustic for a chain by way of a ball to a lamp. `number` is pdf_number() and
 // distance_number(), which replaces k.x; `scale` the lamp's cosine over its pdf: the pdf of the chain's direction at x
 // is 1 / (chain_spread() * scale). Both strategies pass the same numbers, so that their weights sum to 1.
 DEVICE float chain_weight(Chain k, int number, float t, float scale) {
     k.x = inverse_distance(number & 4095);
-    float ratio = numbered_pdf(number) * chain_spread(k, t) * scale;
-    return ratio < 1e18f ? 1.0f / fma(ratio, ratio, 1.0f) : 0.0f;
+    return weight_beside_paths(number, chain_spread(k, t) * scale);
 }
 
 // True if the segment between two points is free, without 1 / 10,000 of its length at both ends.
@@ -242,6 +248,13 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
 }
 
+#if CAUSTIC_MESHES
+#include "raytracing/lights/mesh_caustics.h"
+#else
+#define add_mesh_caustic(params, depth, m, s, ball, mesh, end, stream, path, scene)
+#define mesh_weight_of_hit(params, chain, mesh, s, time, scale, scene) 0.0f
+#endif
+
 // Adds the light of the chains from the surface s by way of a ball, chosen at random, to a point of a light.
 DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
                         Path *path, SCENE_PARAMS) {
@@ -253,6 +266,10 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     ChainEnd end;
     if (depth + 2 >= params.max_depth || !sample_chain_end(params, ball, sampler, dimension, &stream, SCENE_ARGS, &end))
         return;
+    if (IS_MESH(glass)) {
+        add_mesh_caustic(params, depth, m, s, ball, glass, end, &stream, path, SCENE_ARGS);
+        return;
+    }
     float distance_x = sqrt(dot_fma(to_x, to_x));
     Chain k = {ball.w / distance_x, IS_SUN(end) ? 0.0f : ball.w / end.light.distance, 0.0f};
     float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, end.light.direction);
@@ -300,8 +317,11 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     int chain = leaves ? (int)(CHAIN - before) : 0;
     for (int ball = 0; ball < BALL_COUNT; ball++) {
-        float4 sphere = lights[FIRST_BALL_ROW + 2 * ball];
-        if (p.edge2.w != sphere.w || p.v0.x != sphere.x || p.v0.y != sphere.y || p.v0.z != sphere.z) continue;
+        float4 sphere = lights[FIRST_BALL_ROW + 2 * ball], glass = lights[FIRST_BALL_ROW + 2 * ball + 1];
+        if (IS_MESH(glass)) {
+            if (as_int(glass.x) != s.material || p.edge2.w > 0.0f) continue;
+        } else if (p.edge2.w != sphere.w || p.v0.x != sphere.x || p.v0.y != sphere.y || p.v0.z != sphere.z)
+            continue;
         if (leaves) return (chain >> 12 & 63) == ball ? CHAIN - (float)(chain + CHAIN_DONE) : DELTA_PDF;
         float3 to_x = madd(s.ray_direction, -hit.t, s.point) - xyz(sphere);  // path.origin is already on the ball
         chain = pdf_number(before) | ball << 12 | distance_number(sqrt(dot_fma(to_x, to_x)) / sphere.w);
@@ -327,6 +347,11 @@ DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, con
     float pdf = chain_end_ratio(p, s.point, sphere),
           from_center = fabs(dot_fma(geometric_normal(s), to_y)) / distance_y;
     pdf *= area_light_pdf(params, p, materials[s.material], probability, xyz(sphere), distance_y, from_center);
-    if (!(k.y < 0.9999f) || !(pdf > 0.0f)) return 0.0f;
+    if (!(pdf > 0.0f)) return 0.0f;
+    if (IS_MESH(glass)) {
+        float scale = cosine * distance_y * distance_y / pdf;
+        return mesh_weight_of_hit(params, chain, glass, s, path.origin.w, scale, SCENE_ARGS);
+    }
+    if (!(k.y < 0.9999f)) return 0.0f;
     return chain_weight(k, chain, arc_sine(sine), cosine * CHAIN_COUNT(glass, refracts) / pdf);
 }

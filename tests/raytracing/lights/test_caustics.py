@@ -10,7 +10,8 @@ from renderer.gpu.cuda import nvrtc
 from renderer.gpu.kernel_source import GeneratedSource, preprocess
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.kernels import compile_constants, kernel_source
-from renderer.raytracing.lights.caustic_balls import ball_rows, caustics_hint
+from renderer.raytracing.lights import caustic_shapes
+from renderer.raytracing.lights.caustic_shapes import ball_rows, caustics_hint, mesh_rows
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.settings import Fog, Material, MeshShape, PointLight, Quad, Settings, Sphere, Sun
 from renderer.raytracing.solids import Solid
@@ -58,6 +59,47 @@ def test_chains_add_the_light_that_paths_find_by_chance(device, floor):
     ours, _ = batches(device, scene(caustics=True, materials=materials), 12, 128)
     plain, _ = batches(device, scene(materials=materials), 12, 512)
     check_same_light(ours, plain)
+
+
+TORUS = {"kind": "torus", "scale": 0.7, "position": (0.1, 0.8, 0.2), "rotation_degrees": (60.0, 20.0, 0.0)}
+GLASS_TORUS = (Solid("glass", **TORUS),)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("material", ["glass", "silver"])
+def test_chains_of_meshes_add_the_light_that_paths_find_by_chance(device, material, monkeypatch):
+    """A torus has up to a dozen solutions, of probabilities that are not known."""
+    monkeypatch.setitem(caustic_shapes.LARGE, f"{dict(glass='glass', silver='mirror')[material]} mesh", 9.0)
+    lamp = replace(scene().spheres[0], radius=0.3)
+    solids = scene(spheres=(lamp,), solids=(Solid(material, **TORUS),))
+    ours, _ = batches(device, replace(solids, caustics=True), 12, 128)
+    plain, _ = batches(device, solids, 12, 512)
+    check_same_light(ours, plain)
+
+
+@pytest.mark.slow
+def test_a_mesh_of_a_ball_has_the_chains_of_a_ball(device, tmp_path):
+    """By a point light, which paths never find: Newton's solutions beside those that are all known on a sphere."""
+    write_ball(tmp_path / "ball.obj", 48, 96)
+    light, glass = PointLight((-0.6, 2.2, 0.0), (3.0, 2.5, 2.0)), scene().spheres[1]
+    ball = scene(caustics=True, spheres=(glass,), point_lights=(light,))
+    mesh = MeshShape("glass", str(tmp_path / "ball.obj"), scale=glass.radius, position=glass.center)
+    check_same_light(batches(device, replace(ball, spheres=(), meshes=(mesh,)), 8, 128)[0],
+                     batches(device, ball, 8, 128)[0])  # fmt: skip
+
+
+def write_ball(path, rows, columns):
+    """Writes a unit sphere of triangles with normals."""
+    theta = np.linspace(0, np.pi, rows + 1)[:, None]
+    phi = np.linspace(0, 2 * np.pi, columns, endpoint=False)
+    points = np.stack(np.broadcast_arrays(np.sin(theta) * np.cos(phi), np.cos(theta), -np.sin(theta) * np.sin(phi)), -1)
+    lines = [f"{kind} {x:.7f} {y:.7f} {z:.7f}" for kind in ("v", "vn") for x, y, z in points.reshape(-1, 3)]
+    for i in range(rows):
+        for j in range(columns):
+            a, b = i * columns + j + 1, i * columns + (j + 1) % columns + 1
+            corners = [a, a + columns, b + columns, b]
+            lines.append("f " + " ".join(f"{n}//{n}" for n in dict.fromkeys(corners)))
+    path.write_text("\n".join(lines))
 
 
 PROBE = """
@@ -137,7 +179,7 @@ def test_a_point_light_is_the_limit_of_small_lamps(device):
 def test_schedules_agree(device):
     first = None
     for schedule in ("megakernel", "wavefront", "regenerate"):
-        settings = scene(caustics=True, schedule=schedule, suns=(Sun(angle_degrees=0.0),), samples=4)
+        settings = scene(caustics=True, schedule=schedule, suns=(Sun(angle_degrees=0.0),), solids=GLASS_TORUS, samples=4)
         picture = Picture(SimpleNamespace(device=device))
         for _ in range(4):
             frame = picture.draw(settings, SIZE, 0.0)
@@ -150,7 +192,7 @@ def test_schedules_agree(device):
 @pytest.mark.skipif(bool(nvrtc.why_missing()), reason="the CUDA compiler (NVRTC) is not installed")
 @pytest.mark.parametrize("part", [3, 4])
 def test_chains_compile_for_cuda(part):
-    settings = scene(caustics=True, schedule="wavefront")
+    settings = scene(caustics=True, schedule="wavefront", solids=GLASS_TORUS, point_lights=(PointLight(),))
     constants = compile_constants(settings, True) | LightSampler.usual_constants | {"PART": part, "GROUP_SIZE": 128}
     assert nvrtc.compile_cubin(preprocess(kernel_source(), **constants), "sm_90", strict=True)
 
@@ -163,6 +205,22 @@ def test_balls_are_smooth_glass_and_mirrors():
     rough = (*scene().materials[:2], Material("glass", "glass", roughness=0.1), scene().materials[3])
     assert len(ball_rows(scene(caustics=True, materials=rough))) == 2
     assert compile_constants(scene(schedule="wavefront"), True)["CAUSTICS"] == 0
+
+
+def test_meshes_and_solids_of_smooth_glass_and_mirrors_are_sampled_by_material():
+    box, bounds = Solid("glass", **TORUS), (np.array([-1.0, 0.0, 2.0]), np.array([1.0, 4.0, 5.0]))
+    assert not len(mesh_rows(scene(solids=(box,)), {2: bounds}))
+    with_point = scene(caustics=True, spheres=(), solids=(box, box, replace(box, material="white")),
+                       meshes=(MeshShape("silver", "vase.obj"),), point_lights=(PointLight(),))  # fmt: skip
+    rows = mesh_rows(with_point, {2: bounds, 3: bounds})
+    sphere = (0.0, 2.0, 3.5, np.sqrt(1 + 4 + 2.25))
+    assert rows[::2] == pytest.approx(np.array([sphere, sphere], "f4"))
+    assert rows[1::2, 1:] == pytest.approx(np.array([(1.0, 2.0, -1.5), (1.0, 2.0, -0.5)], "f4"))
+    assert rows[1::2, 0].view("i4").tolist() == [2, 3]
+    constants = compile_constants(replace(with_point, schedule="wavefront"), True)
+    assert constants["CAUSTICS"] == constants["CAUSTIC_MESHES"] == 1 and not caustics_hint(with_point)
+    large = replace(with_point, point_lights=(), spheres=(replace(scene().spheres[0], radius=0.5),))
+    assert not len(mesh_rows(large, {})) and "the caustics of 3 other shapes" in caustics_hint(large)
 
 
 @pytest.mark.parametrize(("material", "small", "large"), [("glass", 0.07, 0.09), ("silver", 0.2, 0.3)])
@@ -204,7 +262,8 @@ def test_shapes_whose_caustics_are_not_sampled_are_told_of():
         ({"direct_lighting": "bsdf"}, "caustics is true, which needs a direct_lighting of mis or nee"),
         ({"fog": Fog(density=0.1)}, "caustics is true, which needs no fog or volumes"),
         ({"light_passes": True}, "caustics is true, which needs no light_passes"),
-        ({"spheres": ()}, "caustics is true with 0 balls; it needs 1 to 64 spheres"),
+        ({"spheres": (), "solids": (Solid("glass", "box", name="ring"),)}, "caustics is true with 0 balls"),
+        ({"spheres": ()}, "caustics is true with 0 balls and materials of meshes; it needs 1 to 64"),
         ({"spheres": (Sphere("silver"),) * 65}, "caustics is true with 65 balls"),
     ],
 )

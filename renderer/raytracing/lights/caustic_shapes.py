@@ -1,6 +1,6 @@
-"""The balls whose caustics are sampled (shaders/raytracing/lights/caustics.h): smooth glass and mirrors.
+"""The shapes whose caustics are sampled (shaders/raytracing/lights/caustics.h): smooth glass and mirrors.
 
-LightSampler writes ball_rows() into its buffer.
+LightSampler writes ball_rows() and mesh_rows() into its buffer.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 MAX_CAUSTIC_BALLS = 64  # a path samples one of them at each surface
 # Steradians of a lamp, seen from a ball's center, from which on paths find its caustics sooner than chains pay: glass
 # focuses the lamp, a mirror shows it small.
-LARGE = {"glass": 0.02, "mirror": 0.2}
+LARGE = {"glass": 0.02, "mirror": 0.2, "glass mesh": 0.002, "mirror mesh": 0.1}
 
 
 def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
@@ -21,6 +21,23 @@ def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
     materials = {material.name: material for material in settings.materials}
     pairs = [(sphere, materials[sphere.material]) for sphere in settings.spheres if not sphere.name]
     return [pair for pair in pairs if settings.caustics and _throws_caustics(pair[1])]
+
+
+def caustic_meshes(settings: Any) -> dict[int, list[Any]]:
+    """Returns, by material index, the meshes and solids whose caustics can be sampled, as caustic_balls()."""
+    found: dict[int, list[Any]] = {}
+    for index, material in enumerate(settings.materials if settings.caustics else ()):
+        shapes = [s for s in (*settings.meshes, *settings.solids) if s.material == material.name and not s.name]
+        if shapes and _throws_caustics(material):
+            found[index] = shapes
+    return found
+
+
+def sampled_meshes(settings: Any) -> dict[int, list[Any]]:
+    """Returns those of caustic_meshes() from which a lamp is small."""
+    found = caustic_meshes(settings)
+    large = {index: LARGE[f"{settings.materials[index].kind} mesh"] for index in found}
+    return {i: s for i, s in found.items() if any(_sees_small_lamp(settings, shape.position, large[i]) for shape in s)}
 
 
 def _throws_caustics(material: Any) -> bool:
@@ -46,7 +63,8 @@ def caustics_hint(settings: Any) -> str:
     casters = {m.name for m in settings.materials if m.kind in LARGE or m.kind == "principled" and m.transmission}
     shapes = (*settings.spheres, *settings.quads, *settings.meshes, *settings.solids, *settings.procedural)
     others = sum(shape.material in casters for shape in shapes) - len(ball_rows(settings)) // 2
-    text = "caustics samples smooth spheres lit by small lamps; paths find the caustics of"
+    others -= sum(map(len, sampled_meshes(settings).values()))
+    text = "caustics samples smooth shapes lit by small lamps; paths find the caustics of"
     text += f" {others} other shapes of glass or mirrors by chance: --set guiding_photons=25000 leads them there"
     return text if settings.caustics and others else ""
 
@@ -62,3 +80,18 @@ def ball_rows(settings: Any) -> np.ndarray:
         if _sees_small_lamp(settings, sphere.center, LARGE[material.kind])
     ]
     return np.array(rows, "f4").reshape(-1, 4)
+
+
+def mesh_rows(settings: Any, bounds: dict[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """Returns the meshes of glass and mirrors as rows (2 n, 4), see shaders/raytracing/lights/mesh_caustics.h.
+
+    All meshes of a material are one. `bounds` are the min and max corner (3,) of static primitives by material.
+    """
+    rows = np.zeros((0, 4), "f4")
+    for index in sampled_meshes(settings):
+        material, (low, high) = settings.materials[index], bounds[index]
+        half, ior = (high - low) / 2, material.ior if material.kind == "glass" else 0.5
+        row = np.array([(*(low + half), np.linalg.norm(half)), (0, *half[:2], -ior)], "f4")
+        row[1].view("i4")[0] = index
+        rows = np.concatenate([rows, row])
+    return rows
