@@ -481,9 +481,9 @@ class Settings(PictureSettings):
         balls = len(caustic_balls(self)) + len(caustic_meshes(self))
         if not 0 < balls <= MAX_CAUSTIC_BALLS:
             raise ValueError(
-                f"caustics is true with {balls} balls and materials of meshes; it needs 1 to {MAX_CAUSTIC_BALLS}, without "
-                "a name, of a mirror or of glass of roughness 0, an ior above 1 and no attenuation, without maps; other "
-                "shapes take guiding_photons"
+                f"caustics is true with {balls} balls and materials of meshes; it needs 1 to {MAX_CAUSTIC_BALLS}, "
+                "without a name, of a mirror or of glass of roughness 0, an ior above 1 and no attenuation, without "
+                "maps; other shapes take guiding_photons"
             )
 
     def _check_shadow_catchers(self) -> None:

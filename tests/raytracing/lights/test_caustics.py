@@ -179,7 +179,8 @@ def test_a_point_light_is_the_limit_of_small_lamps(device):
 def test_schedules_agree(device):
     first = None
     for schedule in ("megakernel", "wavefront", "regenerate"):
-        settings = scene(caustics=True, schedule=schedule, suns=(Sun(angle_degrees=0.0),), solids=GLASS_TORUS, samples=4)
+        suns = (Sun(angle_degrees=0.0),)
+        settings = scene(caustics=True, schedule=schedule, suns=suns, solids=GLASS_TORUS, samples=4)
         picture = Picture(SimpleNamespace(device=device))
         for _ in range(4):
             frame = picture.draw(settings, SIZE, 0.0)
