@@ -65,7 +65,7 @@ class ExportOptions:
     time_limit: float | None = _option(
         "stop drawing then, 10 s later at most; exit code 3 if too early", "SECONDS", arguments.duration
     )
-    denoise: bool = _flag("denoise, guided by albedo and normal, or by density (pyoidn)")
+    denoise: bool = _flag("denoise, guided by albedo and normal, by density or by color alone (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
     force: bool = _flag("write though another process does, over others' files, other runs' and finished ones")
     dry_run: bool = _flag("print the plan and the memory it takes, and stop")

@@ -10,7 +10,7 @@ import numpy as np
 MAX_CAUSTIC_BALLS = 64  # a path samples one of them at each surface
 # Steradians of a lamp, seen from a ball's center, from which on paths find its caustics sooner than chains pay: glass
 # focuses the lamp, a mirror shows it small.
-LARGE = {"glass": 0.02, "mirror": 0.2, "glass mesh": 0.002, "mirror mesh": 0.1}
+LARGE = {"glass": 0.02, "mirror": 0.2, "glass mesh": 0.0002, "mirror mesh": 0.1}
 
 
 def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
@@ -34,7 +34,7 @@ def caustic_meshes(settings: Any) -> dict[int, list[Any]]:
 
 
 def sampled_meshes(settings: Any) -> dict[int, list[Any]]:
-    """Returns those of caustic_meshes() from which a lamp is small."""
+    """Returns the entries of caustic_meshes() from which a lamp is small."""
     found = caustic_meshes(settings)
     large = {index: LARGE[f"{settings.materials[index].kind} mesh"] for index in found}
     return {i: s for i, s in found.items() if any(_sees_small_lamp(settings, shape.position, large[i]) for shape in s)}

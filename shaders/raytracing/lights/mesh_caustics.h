@@ -77,7 +77,7 @@ DEVICE bool pass_mesh(Bundle *b, int material, float ior, bool reflects, SCENE_P
 #define MESH_CHAIN_COUNT(ior, reflects) \
     ((float)BALL_COUNT * ((ior) < 1.0f ? 1.0f : (reflects) ? 1.0f / GLASS_REFLECTS : 1.0f / (1.0f - GLASS_REFLECTS)))
 
-// Returns a ray with its derivatives by the two angles of its own direction.
+// Returns a ray with its derivatives by two angles of its direction.
 DEVICE Bundle make_bundle(float4 origin, float3 direction) {
     Frame f = make_frame(direction);
     Bundle b = {origin, direction, splat3(1.0f), {splat3(0.0f), splat3(0.0f)}, {f.tangent, f.bitangent}};
@@ -92,7 +92,7 @@ DEVICE float bundle_area(const Bundle b, float distance, float3 *x, float3 *y) {
 }
 
 // Returns the MIS weight of add_mesh_caustic for a path that has hit a lamp at s; the pdf of the chain's direction is its
-// area over `scale`. The area is that of the reversed chain, which is the same.
+// area over `scale`. The reversed chain has the same area.
 DEVICE float mesh_weight_of_hit(const LaunchParams params, int chain, float4 mesh, const Surface s, float time,
                                 float scale, SCENE_PARAMS) {
     Bundle b = make_bundle(offset_ray_origin(s, false, time), -s.ray_direction);
