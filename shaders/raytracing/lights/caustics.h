@@ -188,6 +188,22 @@ DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sam
     return light->pdf > 0.0f;
 }
 
+// Returns what a chain receives from its light at its last point: radiance, or intensity or irradiance of a delta light.
+DEVICE float3 end_radiance(const LaunchParams params, const ChainEnd end, float3 last, GLOBAL const float4 *lights) {
+    LightSample light = end.light;
+#if NON_AREA_LIGHTS
+    if (!IS_AREA(end) && !sample_non_area_light(params, lights, ~light.light_id, last, 0.0f, 0.0f, &light))
+        return splat3(0.0f);
+#endif
+    return light.radiance;
+}
+
+// True if nothing is between the last point of a chain and its light.
+DEVICE bool sees_end(const ChainEnd end, float4 last, GEOMETRY_PARAMS) {
+    return IS_SUN(end) ? !scene_any_hit(GEOMETRY_ARGS, last, end.light.direction, FLT_MAX)
+                       : sees(xyz(last), end.point, last.w, GEOMETRY_ARGS);
+}
+
 // Returns the angle of incidence at which the swept angle is least, by Newton's method for its cosine.
 DEVICE float turning_angle(const Chain k) {
     float cosine = 1.0f;
@@ -230,20 +246,12 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
         return;
     float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
     float3 weight = xyz(glass) * (refracts ? xyz(glass) * ((1.0f - fresnel) * (1.0f - fresnel)) : splat3(fresnel)),
-           factor = end.light.radiance;
-#if NON_AREA_LIGHTS
-    LightSample lamp;  // as the ball's surface sees it
-    if (!IS_AREA(end)) {
-        if (!sample_non_area_light(params, lights, ~end.light.light_id, last, 0.0f, 0.0f, &lamp)) return;
-        factor = lamp.radiance;
-    }
-#endif
+           factor = end_radiance(params, end, last, lights);
     float3 value = xyz(bsdf) * weight * factor * xyz(throughput) * (chain_spread(k, t) * scale);
     float3 from = xyz(offset_ray_origin(s, crosses, time)), away = madd(last - center, 2e-5f, last);
     if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
-    if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS)) return;
-    if (IS_SUN(end) ? scene_any_hit(GEOMETRY_ARGS, with_w(away, time), end.light.direction, FLT_MAX)
-                    : !sees(away, end.point, time, GEOMETRY_ARGS))
+    if (!sees(from, first, time, GEOMETRY_ARGS) || !sees(first, last, time, GEOMETRY_ARGS) ||
+        !sees_end(end, with_w(away, time), GEOMETRY_ARGS))
         return;
     path->radiance = add_contribution(path->radiance, clamp_contribution(params, depth + 2, with_w(value, 0.0f)));
 }

@@ -84,10 +84,11 @@ DEVICE Bundle make_bundle(float4 origin, float3 direction) {
     return b;
 }
 
-// Returns the area across a ray, at `distance`, over the solid angle at its beginning; *x and *y: the derivatives there.
-DEVICE float bundle_area(const Bundle b, float distance, float3 *x, float3 *y) {
-    *x = madd(b.directions[0], distance, b.points[0]);
-    *y = madd(b.directions[1], distance, b.points[1]);
+// Returns the area across a ray, at `distance`, over the solid angle at its beginning, of two derivatives of its point
+// there; the solid angle of its direction for suns.
+DEVICE float bundle_area(const Bundle b, float distance, bool is_sun, float3 *x, float3 *y) {
+    *x = madd(b.directions[0], is_sun ? 1.0f : distance, is_sun ? splat3(0.0f) : b.points[0]);
+    *y = madd(b.directions[1], is_sun ? 1.0f : distance, is_sun ? splat3(0.0f) : b.points[1]);
     return dot_fma(cross_fma(*x, *y), b.direction);
 }
 
@@ -101,7 +102,7 @@ DEVICE float mesh_weight_of_hit(const LaunchParams params, int chain, float4 mes
     float3 x, y;
     scale *= MESH_CHAIN_COUNT(-mesh.w, reflects);
     Hit hit = scene_closest_hit(GEOMETRY_ARGS, b.origin, b.direction);
-    return weight_beside_paths(chain, scale / fabs(bundle_area(b, hit.t, &x, &y)));
+    return weight_beside_paths(chain, scale / fabs(bundle_area(b, hit.t, false, &x, &y)));
 }
 
 // Turns *direction, a unit vector at `origin`, by Newton's method until the ray that leaves the mesh meets a light's
@@ -115,12 +116,8 @@ DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, co
     for (int i = 0; i < NEWTON_STEPS; i++) {
         Bundle ray = make_bundle(origin, *direction);
         bool passes = pass_mesh(&ray, material, ior, reflects, SCENE_ARGS);
-        float3 to_end = end.point - xyz(ray.origin);
+        float3 to_end = IS_SUN(end) ? end.light.direction : end.point - xyz(ray.origin);
         float distance = dot_fma(to_end, ray.direction);
-        if (IS_SUN(end)) {
-            distance = dot_fma(end.light.direction, ray.direction);
-            to_end = end.light.direction;
-        }
         float3 error = madd(ray.direction, -distance, to_end);
         float size = dot_fma(error, error);
         if (!passes || !(distance > 0.0f) || !(size < least)) {
@@ -129,8 +126,8 @@ DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, co
             *direction = normalize_fma(madd(step, fraction, before));
             continue;
         }
-        float3 x = ray.directions[0], y = ray.directions[1];
-        float determinant = IS_SUN(end) ? dot_fma(cross_fma(x, y), ray.direction) : bundle_area(ray, distance, &x, &y);
+        float3 x, y;
+        float determinant = bundle_area(ray, distance, IS_SUN(end), &x, &y);
         if (!(fabs(determinant) > 1e-20f)) return false;
         before = *direction;
         least = size;
@@ -140,7 +137,7 @@ DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, co
                 f.bitangent * dot_fma(cross_fma(x, error), ray.direction)) *
                (1.0f / determinant);
         float length2 = dot_fma(step, step);
-        if (length2 > 0.25f) step = step * (0.5f / sqrt(length2));
+        step = step * min_nnan(1.0f, 0.5f / sqrt(max_nnan(length2, 0.25f)));
         *direction = normalize_fma(before + step);
         if (length2 < 0.1f * SAME_DIRECTION) {
             *b = ray;
@@ -163,14 +160,14 @@ DEVICE float3 chain_seed(float3 from, float4 ball, float4 mesh, RandomStream *st
 DEVICE void add_mesh_caustic(const LaunchParams params, int depth, const Material m, const Surface s, float4 ball,
                              float4 mesh, const ChainEnd end, RandomStream *stream, Path *path, SCENE_PARAMS) {
     int material = as_int(mesh.x);
-    float ior = -mesh.w, area, again_area;
+    float ior = -mesh.w, area;
     bool reflects = ior < 1.0f || next_random(stream) < GLASS_REFLECTS;
     if (depth + (reflects ? 2 : 3) >= params.max_depth) return;
     float3 direction = chain_seed(s.point, ball, mesh, stream);
     bool crosses = dot_fma(direction, geometric_normal(s)) < 0.0f;
     float4 origin = offset_ray_origin(s, crosses, path->origin.w), throughput = path->throughput,
            medium = path->radiance;
-    Bundle b, again;
+    Bundle b;
     if (!find_chain(origin, material, ior, reflects, end, &direction, &b, &area, SCENE_ARGS)) return;
     if (crosses) cross_surface(m, s, &throughput, &medium);
     float4 bsdf = eval_bsdf_pdf(m, s, direction);
@@ -179,24 +176,16 @@ DEVICE void add_mesh_caustic(const LaunchParams params, int depth, const Materia
     if (!IS_SUN(end)) scale *= end.light.distance * end.light.distance;
     if (IS_AREA(end)) scale *= -dot_fma(end.normal, b.direction);
     if (IS_AREA(end)) scale *= weight_beside_paths(pdf_number(bsdf.w), scale);
-    float3 value = xyz(bsdf) * b.weight * end.light.radiance * xyz(throughput) * scale;
-#if NON_AREA_LIGHTS
-    LightSample lamp;
-    if (!IS_AREA(end)) {
-        if (!sample_non_area_light(params, lights, ~end.light.light_id, xyz(b.origin), 0.0f, 0.0f, &lamp)) return;
-        value = xyz(bsdf) * b.weight * lamp.radiance * xyz(throughput) * scale;
-    }
-#endif
-    if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX)) return;
-    if (IS_SUN(end) ? scene_any_hit(GEOMETRY_ARGS, b.origin, end.light.direction, FLT_MAX)
-                    : !sees(xyz(b.origin), end.point, b.origin.w, GEOMETRY_ARGS))
+    float3 factor = end_radiance(params, end, xyz(b.origin), lights);
+    float3 value = xyz(bsdf) * b.weight * factor * xyz(throughput) * scale;
+    if (!(largest_of3(value) > 0.0f) || !(largest_of3(value) < FLT_MAX) || !sees_end(end, b.origin, GEOMETRY_ARGS))
         return;
     int trials = 1;
     NO_UNROLL
     for (; trials < MAX_TRIALS; trials++) {
         float3 other = chain_seed(s.point, ball, mesh, stream);
         if ((dot_fma(other, geometric_normal(s)) < 0.0f) != crosses) continue;
-        if (!find_chain(origin, material, ior, reflects, end, &other, &again, &again_area, SCENE_ARGS)) continue;
+        if (!find_chain(origin, material, ior, reflects, end, &other, &b, &area, SCENE_ARGS)) continue;
         if (dot_fma(other - direction, other - direction) < SAME_DIRECTION) break;
     }
     value = value * (float)trials;
