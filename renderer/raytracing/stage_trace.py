@@ -39,6 +39,7 @@ class StageTrace:
 
     size: tuple[int, int]
     stages: tuple[Stage, ...]
+    has_maps: bool = False  # of the scene's materials
 
     def _stage(self, name: str, depth: int) -> Stage:
         return next(stage for stage in self.stages if (stage.name, stage.depth) == (name, depth))
@@ -64,16 +65,21 @@ class StageTrace:
         return np.asarray(np.bitwise_count(self.words(depth)) / WORD_BITS)
 
     def costs(self) -> str:
-        """A sentence: the parts of the sample's time, the largest first, and what shortens that."""
+        """Sentences: the parts of the sample's time, the largest first, what shortens that, and what max_depth does."""
         seconds: dict[str, float] = {}
         for stage in self.stages:
             seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds
         ordered, total = sorted(seconds, key=lambda name: -seconds[name]), sum(seconds.values())
         parts = ", ".join(f"{PARTS[name][0]} {seconds[name] / total:.0%}" for name in ordered)
-        return f"a sample, stage by stage, {1000 * total:,.4g} ms: {parts}; {PARTS[ordered[0]][1]}"
+        first = "maps" if ordered[0] == "shade" and self.has_maps else ordered[0]
+        depths = sorted({-(-self.depths // 4), -(-self.depths // 2)} - {self.depths}, reverse=True)
+        spared = {n: sum(stage.seconds for stage in self.stages if stage.depth >= n) for n in depths}
+        saved = " and ".join(f"{spared[n] / total:.0%} with max depth {n}" for n in depths)
+        saved = f", saved would be {saved} in place of {self.depths}" if saved else ""
+        return f"a sample, stage by stage, {1000 * total:,.4g} ms: {parts}; {PARTS[first][1]}{saved}"
 
     def rows(self) -> list[dict[str, int | float]]:
-        """Returns a row per bounce: active rays, words with some, their mean occupancy, milliseconds by stage."""
+        """Returns a row per bounce: milliseconds by stage, active rays, words with some, their mean occupancy."""
         rows = []
         for depth in range(self.depths):
             occupancy = self.occupancy(depth)
@@ -84,8 +90,8 @@ class StageTrace:
                 if stage.depth == depth and stage.name in ("trace", "shade", "connect")
             }
             live = int(np.bitwise_count(self.words(depth)).sum())
-            row = {"bounce": depth, "live rays": live, "words": int(used.size)}
-            rows.append(row | {"occupancy": float(used.mean()) if used.size else 0.0} | times)
+            row = {"bounce": depth, **times, "live rays": live, "words": int(used.size)}
+            rows.append(row | {"occupancy": float(used.mean()) if used.size else 0.0})
         return rows
 
 
@@ -99,8 +105,11 @@ def unpack(words: np.ndarray) -> np.ndarray:
 
 
 def stencil_view(trace: StageTrace) -> AlgorithmView:
-    """Returns the view of a trace: a step shows the active rays and the occupancy when a bounce begins."""
-    colors = "live rays; color: part of the warp that lives, from blue to yellow; black: the warp rests"
+    """Returns the view of a trace: a step shows the active rays and the occupancy when a bounce begins.
+
+    It begins at the first bounce that does not have all rays.
+    """
+    colors = "colors: rays under way of each block of 8 x 4 pixels, which are traced together, black for none"
     meaning = f"{trace.costs()}. {colors}"
 
     def step(depth: int) -> StepPicture:
@@ -108,9 +117,9 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
         from renderer.images.inspection import stencil_picture
 
         pixels = stencil_picture(live, trace.occupancy(depth))
-        return StepPicture(pixels, live, meaning, Legend(0.0, WORD_BITS, " live rays of a word"))
+        return StepPicture(pixels, live, meaning, Legend(0.0, WORD_BITS, " rays of a block"))
 
-    return AlgorithmView("bounce", tuple(trace.rows()), step)
+    return AlgorithmView("bounce", tuple(trace.rows()), step, min(1, trace.depths - 1))
 
 
 def trace_stages(
@@ -127,4 +136,4 @@ def trace_stages(
         words = None if mask is None else mask.read()[: rows * columns].reshape(rows, columns)
         stages.append(Stage(name, depth, words, seconds))
         started = time.perf_counter()
-    return StageTrace(size, tuple(stages))
+    return StageTrace(size, tuple(stages), any(material.has_maps for material in settings.materials))

@@ -183,6 +183,8 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         assert not panel.zoom.is_on
         panel.inspection.select("stencil")
         until(screen, lambda: panel.inspection.algorithm)
+        assert panel.inspection.step == 1, "all rays live in bounce 0"
+        panel.inspection.step = 0
         trace = panel.picture.trace_stages(panel.settings(), size)
         for bounce in range(3):
             frames(screen, 2)

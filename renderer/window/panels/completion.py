@@ -31,7 +31,11 @@ class SuspendableWork:
         self._wake = wake
         self._task: Task | None = None
         self.resumed_at = 0.0  # time.perf_counter()
-        self.waited = 0.0  # seconds of all waits for compilers
+        self.waited, self.waits = 0.0, 0  # ended waits for compilers since count_again(): seconds and number
+
+    def count_again(self) -> None:
+        """Begins to count the waits for compilers anew: for another picture, or a view of it."""
+        self.waited, self.waits = 0.0, 0
 
     def start(self, work: Callable[[], None]) -> None:
         """Cancels suspended work, then runs `work`; if it suspends, poll() resumes it. Raises the errors of `work`."""
@@ -43,7 +47,7 @@ class SuspendableWork:
         if self.is_ready:
             assert self._task is not None
             self.resumed_at = time.perf_counter()
-            self.waited += self.resumed_at - self._task.waits_since
+            self.waited, self.waits = self.seconds, self.waits + 1
             self._continue(self._task)
 
     def _continue(self, task: Task) -> None:
@@ -68,7 +72,12 @@ class SuspendableWork:
         """True if poll() would resume the work."""
         return self._task is not None and self._task.ready
 
+    @property
+    def seconds(self) -> float:
+        """Seconds of waiting for compilers since count_again(), the present wait included."""
+        return self.waited + (time.perf_counter() - self._task.waits_since if self._task else 0.0)
+
     def text(self) -> str:
-        """The seconds of waiting so far, and the kernel that is compiled; the empty text if it does not wait."""
-        task = self._task
-        return f"compiling, {time.perf_counter() - task.waits_since:.0f} s: {task.compiles}" if task else ""
+        """`seconds`, and the number and name of the program that is compiled; the empty text if it does not wait."""
+        task, number = self._task, f", program {self.waits + 1}" if self.waits else ""
+        return f"compiling, {self.seconds:.0f} s{number}: {task.compiles}" if task else ""

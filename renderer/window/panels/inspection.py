@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu.gl import GlContext, Texture
-from renderer.images.algorithm_view import CHANNELS, AlgorithmView, StepPicture
+from renderer.images.algorithm_view import CHANNELS, VIEW_HELP, AlgorithmView, StepPicture
 from renderer.images.inspection import channel_picture, histogram, layer_picture
 from renderer.scene.scene import COLOR, Inspect
 from renderer.window.boundary import contained
@@ -80,7 +80,8 @@ class Inspection:
         if self._cancel is not None:
             self._cancel()
         self.inspect, self._shown_key, self._key, self._next_at = inspect, None, None, 0.0
-        self._layers, self.algorithm, self.shown, self.texture, self.meaning = {}, None, None, None, ""
+        self._layers, self.algorithm, self.shown, self.texture = {}, None, None, None
+        self.meaning = VIEW_HELP.get(inspect.view, "")  # until it is computed
 
     def look_at(self, panel: Any, u: float, v: float) -> None:
         """Chooses the pixel that views of one pixel show, by fractions of the picture's width and height."""
@@ -110,6 +111,11 @@ class Inspection:
         picture = panel.picture
         is_steady = picture is not None and picture.views_are_steady and self.name in picture.algorithm_names
         return panel.draw_loop.sample_key[:1] if is_steady else panel.draw_loop.sample_key
+
+    def caption(self, waiting: str) -> str:
+        """The view's name and meaning; before it is computed, what it waits for: `waiting`, or its samples."""
+        pending = "" if self._shown_key else f"\n{waiting or 'it follows the next whole sample'}"
+        return f"{self.name}: {self.meaning}{pending}"
 
     def is_due(self, panel: Any, now: float = math.inf) -> bool:
         """True if the shown view or histogram belongs to an older picture than the displayed one, at a time `now`."""
@@ -141,6 +147,7 @@ class Inspection:
         """Computes the layers or the algorithm of the view and shows it; `key`: the _dependencies()."""
         started = panel.now()
         self._key, self._cancel = key, panel.work.cancel
+        panel.work.count_again()
         with contained(f"the view {self.name}", self._fail):
             if self.name in CHANNELS:
                 self._layers = {self.name: panel.display.frame.read()}

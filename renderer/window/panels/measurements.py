@@ -128,12 +128,12 @@ class FrameRateCounter:
 
 
 def report_rows(report: dict[str, Any]) -> list[Row]:
-    """The rows of a picture's report without empty values."""
+    """The rows of a picture's report without empty values, and without the samples, which the panel counts."""
     rows = []
     for name, value in report.items():
         is_list = isinstance(value, (list, tuple))
         is_series = is_list and len(value) > 1 and all(isinstance(number, (int, float)) for number in value)
-        if not (value is None or value == "" or (is_list or isinstance(value, dict)) and not value):
+        if not (name == "samples" or value is None or value == "" or (is_list or isinstance(value, dict)) and not value):
             series = np.asarray(value, "f4") if is_series else None
             rows.append(Row(str(name), str(name).replace("_", " "), format_value(value), series))
     return rows

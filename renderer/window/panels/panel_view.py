@@ -51,7 +51,8 @@ class PanelView:
             overlay()
             draw.pop_clip_rect()
         if panel.display.texture is None and not panel.error:
-            self._preparing(preview[1] if preview else "", image_rect)
+            view = "" if panel.inspection.name == COLOR else f"\nthen the view {panel.inspection.caption('')}"
+            self._preparing(preview[1] if preview else "", image_rect, view)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
@@ -68,11 +69,11 @@ class PanelView:
         corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
         imgui.get_window_draw_list().add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
 
-    def _preparing(self, preview: str, rect: Rect) -> None:
-        """A line over what is shown before the first picture, with the name of a preview."""
+    def _preparing(self, preview: str, rect: Rect, more: str) -> None:
+        """A line over what is shown before the first picture, with the name of a preview; `more` follows it."""
         draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
-        text = f"{preview}: {PREPARING}" if preview else PREPARING
-        size, font = imgui.calc_text_size(text), theme.FONT_SIZE * self.scale
+        text = (f"{preview}: {PREPARING}" if preview else PREPARING) + more
+        size, font = imgui.calc_text_size(text, False, width), theme.FONT_SIZE * self.scale
         left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if preview else 0.5)
         theme.caption(draw, self.fonts.text, font, left, top, text, width)
 
@@ -96,9 +97,8 @@ class PanelView:
         label = comparison.caption(f"now, {panel.measured.samples} samples", now)
         if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
             label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
-        if panel.inspection.name != COLOR:
-            meaning = panel.inspection.meaning or panel.work.text() or "is being computed"
-            label = f"{panel.inspection.name}: {meaning}"
+        if inspection.name != COLOR:
+            label = inspection.caption(panel.work.text())
         label = label or panel.hint
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
@@ -132,7 +132,7 @@ class PanelView:
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
         self._text(statistics, x + pad, bottom, theme.DIM, self.fonts.text, left - pad)
-        if measured.target_samples > 1 and measured.samples < measured.target_samples:
+        if measured.target_samples > 1 and measured.samples < measured.target_samples and not panel.is_playing:
             done = width * measured.samples / measured.target_samples
             low, high = (x, y + height - max(2.0, 2 * self.scale)), (x + done, y + height)
             imgui.get_window_draw_list().add_rect_filled(low, high, theme.color_u32(theme.ACCENT))
@@ -196,7 +196,10 @@ def _fit(facts: list[str], width: float) -> str:
 
 
 def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
-    """Samples a second, milliseconds of device time for one, and displayed pictures a second; at rest the second."""
+    """Samples a second, milliseconds of device time for one, and displayed pictures a second; at rest the second.
+
+    A picture that plays has one sample, so that its samples a second are the last.
+    """
     measured, seconds = panel.measured, panel.measured.sample_seconds
     if not seconds:
         return []
@@ -208,22 +211,24 @@ def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
     coarse = f" at 1/{panel.budget.divisor} size" if panel.budget.divisor > 1 else ""
-    return [f"{rate} samples/s{coarse}", duration, *fps]
+    is_one = panel.is_playing and measured.target_samples == 1
+    return [f"{'' if is_one else f'{rate} samples/s'}{coarse}".strip(), duration, *fps]
 
 
 def _progress(panel: Panel) -> str:
-    """The size in pixels and the samples so far."""
+    """The size in pixels, and the samples so far; of a picture that plays, the scene time."""
     if panel.display.texture is None:
         return ""
     width, height = panel.display.texture.size
-    done = panel.draw_loop.is_finished and not panel.is_animated
+    done = panel.draw_loop.is_finished and not panel.is_playing
     samples = "done" if done else f"{panel.measured.samples}/{panel.measured.target_samples}"
-    return f"{width}x{height}  {samples}" + ("  denoised" if done and panel.denoiser.displayed else "")
+    shown = f"{panel.draw_loop.drawn_time:.2f} s" if panel.is_playing else samples
+    return f"{width}x{height}  {shown}" + ("  denoised" if done and panel.denoiser.displayed else "")
 
 
 def _statistics(panel: Panel) -> list[str]:
     """The picture's report without zeros, series first."""
-    report = [row for row in panel.measured.rows if row.name != "samples" and row.text != "0"]
+    report = [row for row in panel.measured.rows if row.text != "0"]
     report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # those words vary from draw to draw
     # The last number of a series stands once.
     facts = [re.sub(r"(  \S+)\1+$", r"\1", f"{row.label} {row.text}") for row in report]

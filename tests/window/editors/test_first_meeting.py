@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from renderer.gpu import compilation
+from renderer.images.algorithm_view import VIEW_HELP
 from renderer.pictures import load, toy
 from renderer.raytracing import stage_trace
 from renderer.system import drafts
 from renderer.window.app import palette
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import creation
-from renderer.window.panels import inspection, measurements
+from renderer.window.panels import inspection, measurements, panel_view
 from renderer.window.state import open_files, panel_actions, save_files, unsaved
 from tests.window.headless import center, drag, finish, frames, press, seconds, until, window
 
@@ -52,7 +53,8 @@ def test_a_view_that_was_left_does_not_come_when_its_compiler_is_done(screen, mo
     monkeypatch.setattr("tests.window.headless.settle", lambda app: None)
     panel.inspection.select("luminance")
     until(screen, lambda: panel.work.is_waiting)
-    assert panel.inspection.shown is None and panel.inspection.meaning == "" and "a kernel" in panel.work.text()
+    said = panel.inspection.caption(panel.work.text())
+    assert panel.inspection.shown is None and said == f"luminance: {VIEW_HELP['luminance']}\ncompiling, 0 s: a kernel"
     panel.inspection.select("color")
     assert not panel.work.is_waiting
     compiled.set_result(())
@@ -231,7 +233,10 @@ def test_the_palette_leads_to_the_time_by_part(gl, gpu, tmp_path):
         found = [palette.matches(offered, [word])[0] for word in ("slow", "profile", "time")]
         assert found[0] is found[1] is found[2]
         screen.app.run(found[0])
-        assert screen.app.panel.inspection.name == "stencil" and screen.app.panel.inspection.opens_controls
+        inspection = screen.app.panel.inspection
+        assert inspection.name == "stencil" and inspection.opens_controls
+        said = inspection.caption("")
+        assert "time of each part" in said and "compiled once on this machine" in said, "it answers before it is computed"
 
 
 def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():
@@ -239,5 +244,43 @@ def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():
     stages = [stage_trace.Stage(name, 0, None, each) for name, each in seconds.items()]
     stages.append(stage_trace.Stage("trace", 1, None, 1.0))
     said = stage_trace.StageTrace((8, 4), tuple(stages)).costs()
+    saved = ", saved would be 50% with max depth 1 in place of 2"
     assert said.startswith("a sample, stage by stage, 2,000 ms: rays through the BVH 65%, materials 20%, shadow rays")
-    assert said.endswith(stage_trace.PARTS["trace"][1]) and "max depth" in said
+    assert said.endswith(stage_trace.PARTS["trace"][1] + saved)
+    deep = [stage_trace.Stage("trace", depth, None, 1.0) for depth in range(8)]
+    deep.append(stage_trace.Stage("shade", 0, None, 12.0))
+    for has_maps in (False, True):  # advice on maps where there are some
+        said = stage_trace.StageTrace((8, 4), tuple(deep), has_maps).costs()
+        assert said.endswith("saved would be 20% with max depth 4 and 30% with max depth 2 in place of 8")
+        assert ("maps" in said) == has_maps
+
+
+def test_counts_of_samples_and_of_compilers_have_one_source(screen):
+    panel = screen.app.panel
+    finish(screen)
+    assert not [row for row in panel.measured.rows if row.name == "samples"]
+    assert panel_view._progress(panel).endswith("  done")
+    work = panel.work
+    work.waited, work.waits = 40.0, 2
+    compiled = Future()
+    work.start(lambda: compilation.result(compiled, "a kernel"))
+    assert work.text() == "compiling, 40 s, program 3: a kernel" and round(work.seconds) == 40
+    work.cancel()
+    assert work.text() == "" and work.seconds == 40.0
+    panel.restart()
+    finish(screen)
+    assert work.seconds == 0.0, "another picture's wait is its own"
+
+
+def test_a_picture_that_plays_shows_its_time(gl, tmp_path, monkeypatch):
+    monkeypatch.setattr(toy, "_try_program", lambda settings: None)
+    (tmp_path / "a.glsl").write_text("void mainImage(out vec4 c, in vec2 p) { c = vec4(fract(iTime)); }")
+    with window([load(tmp_path / "a.glsl")], None, gl, (400, 300)) as screen:
+        seconds(screen, 1.0)
+        panel = screen.app.panel
+        assert panel_view._progress(panel).endswith(f"  {panel.draw_loop.drawn_time:.2f} s")
+        said = panel_view._speed(panel, screen.app.now(), True)
+        assert not [fact for fact in said if "samples/s" in fact]
+        panel.paused = True
+        finish(screen)
+        assert panel_view._progress(panel).endswith("  done")
