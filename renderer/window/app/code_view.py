@@ -135,7 +135,8 @@ class CodeView:
             return
         if text != self._compiled or panel.update_error or panel.error:
             return
-        if not panel.has_unsaved_work and text == self._saved:
+        is_in_text = panel.kept_scene == panel.file.in_text and (base is None or base.text == text)
+        if is_in_text or not panel.has_unsaved_work and text == self._saved:
             return
         self._followed = scene, base
         with self.app.errors_as_messages("showing the changes of the picture in its text", ValueError):

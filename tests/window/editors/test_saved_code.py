@@ -180,7 +180,8 @@ def test_a_dragged_triangle_and_a_typed_size_are_saved_from_either_side(opened, 
     drag_triangle(screen)
     assert 'coefs="0.625 0' in code.editor.get_text() and "(not saved)" not in app.message
     assert app.panel.has_unsaved_work and not code.is_changed and app.code_changed is None
-    typed(screen, code.editor.get_text().replace('size="1000 900"', 'size="640 800"'))
+    text = code.editor.get_text().replace('size="1000 900"', "size='640 800'")
+    assert typed(screen, text).editor.get_text() == text, "as it was typed: nothing in the picture is new"
     assert app.panel.scene.size == (640, 800) and app.panel.scene.settings.xforms[0].affine[0] == 0.625
     assert held(path) == ((640, 800), 0.625) and unsaved.has_work(app, app.panel)  # by the draft
     code.save() if by_code else save_files.save_scene(app)
