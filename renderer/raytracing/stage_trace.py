@@ -72,11 +72,11 @@ class StageTrace:
         ordered, total = sorted(seconds, key=lambda name: -seconds[name]), sum(seconds.values())
         parts = ", ".join(f"{PARTS[name][0]} {seconds[name] / total:.0%}" for name in ordered)
         first = "maps" if ordered[0] == "shade" and self.has_maps else ordered[0]
+        said = f"a sample of {self.size[0]} x {self.size[1]} pixels, part by part, {1000 * total:,.4g} ms: {parts}"
         depths = sorted({-(-self.depths // 4), -(-self.depths // 2)} - {self.depths}, reverse=True)
-        spared = {n: sum(stage.seconds for stage in self.stages if stage.depth >= n) for n in depths}
-        saved = " and ".join(f"{spared[n] / total:.0%} with max depth {n}" for n in depths)
-        saved = f", saved would be {saved} in place of {self.depths}" if saved else ""
-        return f"a sample, stage by stage, {1000 * total:,.4g} ms: {parts}; {PARTS[first][1]}{saved}"
+        spared = {n: sum(stage.seconds for stage in self.stages if stage.depth >= n) / total for n in depths}
+        less = ", ".join(f"{spared[n]:.0%} less with max depth {n}" for n in depths)
+        return "; ".join(filter(None, [said, PARTS[first][1], less and f"{less}, than with {self.depths}"]))
 
     def rows(self) -> list[dict[str, int | float]]:
         """Returns a row per bounce: milliseconds by stage, active rays, words with some, their mean occupancy."""

@@ -34,14 +34,9 @@ SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
 # The editor asks for its chords up to the first that is pressed, and Dear ImGui routes a chord to who asked for it in the
 # frame before: of two keys in successive frames, the second had no effect. So all are asked for in each frame.
-ROUTED_CHORDS = [
-    modifiers | key
-    for modifiers in (0, imgui.Key.mod_shift, imgui.Key.mod_ctrl, imgui.Key.mod_ctrl | imgui.Key.mod_shift)
-    for key in (
-        *map(imgui.Key, range(imgui.Key.tab, imgui.Key.delete + 1)),
-        *(imgui.Key.backspace, imgui.Key.enter, imgui.Key.keypad_enter),
-    )
-]
+EDITING_KEYS = [*range(imgui.Key.tab, imgui.Key.enter + 1), imgui.Key.keypad_enter]  # arrows and Backspace among them
+SHIFT, CTRL = imgui.Key.mod_shift, imgui.Key.mod_ctrl
+ROUTED_CHORDS = [modifiers | key for modifiers in (0, SHIFT, CTRL, CTRL | SHIFT) for key in EDITING_KEYS]
 ERROR_COLOR = (0.55, 0.12, 0.10, 1.0)
 
 
@@ -117,9 +112,8 @@ class CodeView:
             self.app.code_typed_at = self._typed_at
         if text != self._compiled and self.app.now() - self._typed_at >= COMPILE_SECONDS:
             self._compile(text)
-        panel = self._own_panel
-        if panel is not None and not panel.is_interacting(self.app.now()) and (self.app.overlays.code or self._is_typed):
-            self._follow(panel)
+        if self.app.overlays.code or self._is_typed:
+            self._follow(at_rest=True)
         self.app.code_changed = self.path if self.is_changed else None
 
     @property
@@ -128,17 +122,18 @@ class CodeView:
         panels = [self.app.panel, *self.app.panels]
         return next((panel for panel in panels if panel.original.path == self.path), None)
 
-    def _follow(self, panel: Panel) -> None:
-        """Takes what was changed over a picture into its text, which draws without an error."""
-        scene, base, text = panel.scene, panel.base, self.editor.get_text()
-        if scene is self._followed[0] and base is self._followed[1]:
+    def _follow(self, at_rest: bool = False) -> None:
+        """Takes what was changed over the picture into its text, if that draws without an error."""
+        panel, text = self._own_panel, self.editor.get_text()
+        if panel is None or at_rest and panel.is_interacting(self.app.now()):
             return
-        if text != self._compiled or panel.update_error or panel.error:
+        is_known = panel.scene is self._followed[0] and panel.base is self._followed[1]
+        if is_known or text != self._compiled or panel.short_error:
             return
-        is_in_text = panel.kept_scene == panel.file.in_text and (base is None or base.text == text)
+        is_in_text = panel.kept_scene == panel.file.in_text and (panel.base is None or panel.base.text == text)
         if is_in_text or not panel.has_unsaved_work and text == self._saved:
             return
-        self._followed = scene, base
+        self._followed = panel.scene, panel.base
         with self.app.errors_as_messages("showing the changes of the picture in its text", ValueError):
             new = save_files.document_text(panel)
             if new is None:
@@ -168,8 +163,7 @@ class CodeView:
         if self.path is not None and text != self._compiled:
             self._typed, self._is_typed = text, True
             self._compile(text)
-        if (panel := self._own_panel) is not None:
-            self._follow(panel)
+        self._follow()
 
     def revert(self) -> None:
         """Shows the file again: its text, and its picture without what was changed there."""
@@ -266,9 +260,9 @@ class CodeView:
         self._saved, self._stamp, self._is_typed = text, file_stamp(path), False
         drafts.texts.pop(self.path, None)
         self.app.file_watcher.accept(path)
+        open_files.reload(self.app, {self.path}, shaders=self._is_pass, is_quiet=True)
         for panel in self.app.panels:
-            if panel.original.path == path:
-                open_files.take_saved(self.app, panel)
+            panel.file.stamp = self._stamp if panel.original.path == path else panel.file.stamp
         self.app.reloaded = f"saved {path.name}"
         open_files.report_reload(self.app)
 

@@ -403,8 +403,7 @@ class DrawLoop:
         later = 2 * self._display_interval if panel.measured.samples else 0.0
         interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
         panel.display.show(picture, panel.scene.tone, now, interval)
-        is_new = self._kept != panel.drawn or self.displayed_samples == panel.measured.target_samples
-        if is_complete and is_new and now - self._first_at > KEEP_SECONDS and not panel.is_playing:
+        if is_complete and self._kept != panel.drawn and now - self._first_at > KEEP_SECONDS and not panel.is_playing:
             self._kept = panel.drawn
             self.keep_picture()
 

@@ -39,10 +39,10 @@ def keep(folder: Path, scene: Scene, pixels: np.ndarray) -> None:
 
 
 def find(folder: Path, scene: Scene) -> tuple[np.ndarray, str] | None:
-    """The last picture of a scene, (height, width, 4) uint8, and a name that says if its file has changed since."""
+    """The last picture of a scene, (height, width, 4) uint8, and what it is: its date if its file has changed since."""
     path = _path(folder, scene)
     with suppress(OSError, UserError):
         kept_at, changed_at = path.stat().st_mtime, scene.path.stat().st_mtime
         age = f" from {datetime.fromtimestamp(kept_at):%Y-%m-%d %H:%M}, before its file was changed"
-        return read_pixels(path, MAX_SIDE**2), f"last picture{age if changed_at > kept_at else ''}"
+        return read_pixels(path, MAX_SIDE**2), f"last picture{age if changed_at > kept_at else ', until it is drawn'}"
     return None

@@ -35,6 +35,7 @@ from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 Answer = TypeVar("Answer")
+PREPARING = "preparing this kind of picture, once on this machine"
 
 
 class Fallback(NamedTuple):
@@ -96,7 +97,7 @@ class PanelPicture(PanelScene):
 
     @property
     def preview(self) -> tuple[Texture, str] | None:
-        """A picture to be seen until the scene's own is drawn, and its name; None if there is none.
+        """A picture to be seen until the scene's own is drawn, and what it is; None if there is none.
 
         It is the last one of this file and view, or the bundled one of the program's scene.
         """
@@ -104,7 +105,7 @@ class PanelPicture(PanelScene):
         if self._preview is None or self._preview[0] != path:
             found, bundled = folder and last_pictures.find(folder, self.scene), ASSETS / "gallery" / f"{path.stem}.png"
             if not found and is_bundled(path) and bundled.is_file():
-                found = read_pixels(bundled), "preview"
+                found = read_pixels(bundled), f"preview: {PREPARING}"
             self._preview = path, (to_texture(self.gpu.gl, found[0][..., :3]), found[1]) if found else None
         return self._preview[1]
 

@@ -115,6 +115,12 @@ class PanelScene:
         self.file = SceneFile(scene, self.base)
         self.selection, self.fixed_size = None, _own_size(scene)
 
+    def read_again(self, scene: Scene) -> None:
+        """Makes `scene`, whose program has other settings by now, the opened scene; its text and edits stay."""
+        self.file.original = self.file.in_text = scene
+        if self.base is not None and self.file.saved is not None:  # their scenes are read from the texts again
+            self.base, self.file.saved = replace(self.base), replace(self.file.saved)
+
     def settings(self) -> Any:
         """The settings that the controls show: the scene's, or the animation's at the scene time."""
         return settings_at(self.scene, self.scene_time)

@@ -16,11 +16,11 @@ from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.theme import Rect
 from renderer.window.panels import picture_overlays
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.panel_picture import PREPARING
 from renderer.window.panels.pixel_zoom import draw_values
 
 BAR_HEIGHT = 26  # units of the title bar and of the status bar, at scale 1
 MAX_WIDTHS = 1000  # cached text widths
-PREPARING = "preparing this kind of picture, once on this machine"
 
 
 class PanelView:
@@ -52,7 +52,7 @@ class PanelView:
             draw.pop_clip_rect()
         if panel.display.texture is None and not panel.error:
             view = "" if panel.inspection.name == COLOR else f"\nthen the view {panel.inspection.caption('')}"
-            self._preparing(preview[1] if preview else "", image_rect, view)
+            self._preparing((preview[1] if preview else PREPARING) + view, image_rect, preview is not None)
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
@@ -69,12 +69,11 @@ class PanelView:
         corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
         imgui.get_window_draw_list().add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
 
-    def _preparing(self, preview: str, rect: Rect, more: str) -> None:
-        """A line over what is shown before the first picture, with the name of a preview; `more` follows it."""
+    def _preparing(self, text: str, rect: Rect, has_preview: bool) -> None:
+        """A text over what is shown before the first picture."""
         draw, (x, y, width, height) = imgui.get_window_draw_list(), rect
-        text = (f"{preview}: {PREPARING}" if preview else PREPARING) + more
         size, font = imgui.calc_text_size(text, False, width), theme.FONT_SIZE * self.scale
-        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if preview else 0.5)
+        left, top = x + max(width - size.x, 0) / 2, y + (height - size.y) * (0.93 if has_preview else 0.5)
         theme.caption(draw, self.fonts.text, font, left, top, text, width)
 
     def _image(self, panel: Panel, picture: Texture, rect: Rect, now: float) -> float:

@@ -266,31 +266,6 @@ def _with_edits(loaded: Scene, before: Scene, shown: Scene, text_wins: bool = Fa
     return replace(scene, settings=replace(loaded.settings, **changed))
 
 
-def reopen(panel: Panel, loaded: Scene, has_new_text: bool = True) -> None:
-    """Makes `loaded`, the scene of a panel's file or of its draft, the opened one; an old text stays with its edits."""
-    if has_new_text:
-        stamp = panel.file.stamp
-        panel.open(loaded)
-        panel.file.stamp = stamp if loaded.path in drafts.texts else panel.file.stamp
-        return
-    panel.file.original = panel.file.in_text = loaded
-    if panel.base is not None:  # its scene may have other settings by now: those of an edited program
-        panel.base = replace(panel.base)
-        panel.file.saved = replace(panel.file.saved or panel.base)
-
-
-def take_saved(app: AppState, panel: Panel) -> None:
-    """Notes that the code panel has written a panel's own file, which goes on with what is not in it."""
-    selection, path = panel.selection, panel.original.path
-    if panel.update_error or panel.error:
-        panel.file.stamp = file_stamp(path)
-    elif path.suffix in SHADER_SUFFIXES and panel.file.in_text is not panel.original:
-        reload(app, {path}, shaders=False, is_quiet=True)  # the values in its text are defaults of its settings now
-    else:
-        panel.open(panel.file.in_text)
-        panel.selection = selection
-
-
 def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
     panel.update_error = sentence
 
@@ -312,11 +287,14 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, 
         has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if edited and not keeps or has_new_program and not is_hidden:
-                before, loaded = panel.original, load_again(panel.original)
-                by_code = is_quiet and edited
-                before = panel.file.in_text if by_code else before
+                loaded, stamp, by_code = load_again(panel.original), panel.file.stamp, is_quiet and edited
+                before = panel.file.in_text if by_code else panel.original
                 shown = panel.scene if is_program or keeps or is_quiet else before
-                reopen(panel, loaded, edited)
+                if edited:
+                    panel.open(loaded)
+                    panel.file.stamp = stamp if path in drafts.texts else panel.file.stamp
+                else:  # a program that the scene names: the scene's own text stays, with its edits
+                    panel.read_again(loaded)
                 panel.reload(_with_edits(loaded, before, shown, by_code), texts)
             elif shaders or files is None or referenced & files:
                 panel.reload(panel.scene, texts)

@@ -31,18 +31,16 @@ from renderer.window.state.app_state import AppState
 def save_scene(app: AppState, panel: Panel | None = None) -> None:
     """Writes a panel's scene (default: the active one's); asks for a file if it has none, or one of the program."""
     panel = panel or app.panel
-    path = panel.file.path or (panel.original.path if _is_from(panel.original.path, panel) else None)
-    if path is None or is_bundled(path):
-        with app.errors_as_messages("saving the shader"):
-            if not _save_uniforms(app, panel):
-                save_scene_as(app, panel)
-        return
     with app.errors_as_messages("saving the scene", ValueError):
-        if app.code_changed == path:  # its text has what was changed over the picture
+        own = panel.original.path
+        path = panel.file.path or (own if _is_from(own, panel) or _shader_text(panel) is not None else None)
+        if path is None or is_bundled(path):
+            save_scene_as(app, panel)
+        elif app.code_changed == path:  # its text has what was changed over the picture
             app.save_code(None)
-            return
-        load = partial(open_files.show_file, app, panel)
-        unsaved.write_over(app, path, panel.file.stamp, partial(save_to, app, panel, path), load)
+        else:
+            load = partial(open_files.show_file, app, panel)
+            unsaved.write_over(app, path, panel.file.stamp, partial(save_to, app, panel, path), load)
 
 
 def document_text(panel: Panel) -> str | None:
@@ -73,30 +71,20 @@ def _shader_text(panel: Panel) -> str | None:
     return with_values(read_text(drafts.file_of(path)), values)
 
 
-def _save_uniforms(app: AppState, panel: Panel) -> bool:
-    """Writes changed values of uniforms into the shader's own file; false if it does not hold all that was changed."""
-    path = panel.original.path
-    if is_bundled(path) or _shader_text(panel) is None:
-        return False
-    if app.code_changed == path:  # its text has the values
-        app.save_code(None)
-        return True
-    write_text(path, _shader_text(panel) or read_text(path))
-    open_files.reload(app, {path}, shaders=False, is_quiet=True)
-    app.file_watcher.accept(path)
-    app.show_message(f"saved {path.name}, with the values of its uniforms")
-    return True
-
-
 def _save_shader(app: AppState, panel: Panel, path: Path) -> None:
-    """Writes the panel's shader, with the values of its uniforms, to a file that the panel then shows."""
-    file = panel.original.path
-    if app.code_changed == file:
-        app.save_code(path)
+    """Writes the panel's shader, with the values of its uniforms, to its file, or to another that it then shows."""
+    file, text = panel.original.path, _shader_text(panel)
+    if app.code_changed == file:  # its text has the values
+        app.save_code(None if path == file else path)
+    elif path == file:
+        write_text(path, text or read_text(path))
+        open_files.reload(app, {path}, shaders=False, is_quiet=True)
+        app.file_watcher.accept(path)
     else:
-        open_files.save_copy(app, [panel], file, path, read_text(drafts.file_of(file)))
-    if panel.original.path == path and not _save_uniforms(app, panel):
-        app.show_message(f"saved {path.name}; what is neither code nor a uniform goes into a .toml file")
+        open_files.save_copy(app, [panel], file, path, text or read_text(drafts.file_of(file)))
+    if panel.original.path == path and app.overlays.question is None:
+        lacks = "; what is neither code nor a uniform goes into a .toml file" if text is None else ""
+        app.show_message(f"saved {path.name}{lacks}")
 
 
 def _is_from(path: Path, panel: Panel) -> bool:

@@ -244,14 +244,14 @@ def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():
     stages = [stage_trace.Stage(name, 0, None, each) for name, each in seconds.items()]
     stages.append(stage_trace.Stage("trace", 1, None, 1.0))
     said = stage_trace.StageTrace((8, 4), tuple(stages)).costs()
-    saved = ", saved would be 50% with max depth 1 in place of 2"
-    assert said.startswith("a sample, stage by stage, 2,000 ms: rays through the BVH 65%, materials 20%, shadow rays")
+    saved = "; 50% less with max depth 1, than with 2"
+    assert said.startswith("a sample of 8 x 4 pixels, part by part, 2,000 ms: rays through the BVH 65%, materials 20%, shadow rays")
     assert said.endswith(stage_trace.PARTS["trace"][1] + saved)
     deep = [stage_trace.Stage("trace", depth, None, 1.0) for depth in range(8)]
     deep.append(stage_trace.Stage("shade", 0, None, 12.0))
     for has_maps in (False, True):  # advice on maps where there are some
         said = stage_trace.StageTrace((8, 4), tuple(deep), has_maps).costs()
-        assert said.endswith("saved would be 20% with max depth 4 and 30% with max depth 2 in place of 8")
+        assert said.endswith("; 20% less with max depth 4, 30% less with max depth 2, than with 8")
         assert ("maps" in said) == has_maps
 
 
