@@ -301,7 +301,8 @@ class MainWindow:
             with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
                 self._title(panel)
             changed = "  (not saved)" if unsaved.has_work(app, panel) else ""
-            imgui.text_disabled(f"{panel.scene.picture}   {printable(panel.original.path.name)}{changed}")
+            kind = "picture file" if panel.fixed_size else panel.scene.picture
+            imgui.text_disabled(f"{kind}   {printable(panel.original.path.name)}{changed}")
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
             self._open_preset()

@@ -35,6 +35,8 @@ def entries(app: AppState) -> list[Action]:
         _entry(f"{new.section.lower()}: {new.name}", ADD, partial(edit_actions.run_command, command=new.run))
         for new in creation.additions(app.panel.scene.settings)
     ]
+    if app.panel.scene.picture == "flame":  # its section has it, not the settings
+        added.append(_entry("size: width and height of the picture, in pixels", SETTING, _show_flame_size))
     settings_class: Any = type(app.panel.scene.settings)
     return [*recent, *added, *_scenes(), *lessons, *shown, *_settings(settings_class)]
 
@@ -88,6 +90,11 @@ def _settings(settings_class: Any) -> list[Action]:
 
 def _look_closely(app: AppState, name: str) -> None:
     app.panel.inspection.look_closely(name)
+
+
+def _show_flame_size(app: AppState) -> None:
+    app.overlays.sidebar.is_on = True
+    app.show_message("size: the picture's width and height in pixels, under Flame")
 
 
 def _show_setting(app: AppState, text: str) -> None:

@@ -234,7 +234,7 @@ class FileDialog:
             if self.message:
                 imgui.text_colored(theme.WARNING, self.message)
             else:
-                imgui.text_disabled(", ".join(self.suffixes))
+                imgui.text_disabled(", ".join(suffix[1:] for suffix in self.suffixes))  # a line may end behind a dot
         accept = "Save" if self.saves else "Open"
         appends = self.append is not None and self._replaces is not None and "Append" in self.message
         buttons = imgui.calc_text_size(accept + "Cancel" + "Append" * appends).x + (60 + 26 * appends) * scale

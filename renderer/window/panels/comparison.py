@@ -86,9 +86,9 @@ class Comparison:
     def set_reference_file(self, path: Path) -> None:
         """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel.
 
-        Linear light is shown with the tone mapping of the displayed picture.
+        Linear light is shown with the tone mapping of the displayed picture. The comparison begins, as a wipe.
         """
-        linear = None
+        linear, self.mode = None, self.mode if self.mode != "off" else "wipe"
         if path.suffix.lower() == ".exr":
             pixels = read_exr(path)
             rgba = np.ones((*pixels.shape[:2], 4), "f4")
@@ -168,7 +168,8 @@ class Comparison:
 
     def caption(self, shown: str, now: float) -> str:
         """A line that says which of the pictures is where; `shown` names the displayed one."""
-        said = {"wipe": f"left {shown}, right {self.label}", "difference": f"{shown}, from {self.label}"}
+        said = {"wipe": f"left {shown}, right {self.label}"}
+        said |= {"difference": f"{shown}, from {self.label}, times {self.look.gain:.3g}"}
         said |= {"flip": shown if int(now / FLIP_SECONDS) % 2 else self.label}
         return f"{self.mode}: {said[self.mode]}" if self.mode in said else ""
 

@@ -56,7 +56,7 @@ class PanelView:
         if image_rect != rect:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
-            problem = "This picture cannot be drawn" if panel.error else "Update failed; showing the last good picture"
+            problem = "This picture cannot be drawn" if panel.error else "Error: the last good picture stays"
             self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
         draw.pop_clip_rect()
 
@@ -93,7 +93,8 @@ class PanelView:
                 draw.add_image(imgui.ImTextureRef(texture.texture.glo), *corners, *seen)
         if right is not None:
             draw.add_line((middle, low.y), (middle, high.y), theme.color_u32(theme.TEXT), 1.5 * self.scale)
-        label = comparison.caption(f"now, {panel.measured.samples} samples", now)
+        samples = panel.measured.samples  # a picture file has one
+        label = comparison.caption(f"now, {samples} samples" if samples > 1 else panel.original.path.name, now)
         if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
             label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
         if inspection.name != COLOR:
@@ -210,7 +211,7 @@ def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
     coarse = f" at 1/{panel.budget.divisor} size" if panel.budget.divisor > 1 else ""
-    is_one = panel.is_playing and measured.target_samples == 1
+    is_one = measured.target_samples == 1 and panel.is_playing
     return [f"{'' if is_one else f'{rate} samples/s'}{coarse}".strip(), duration, *fps]
 
 

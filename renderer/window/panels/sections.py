@@ -109,6 +109,9 @@ def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> Non
 def _comparison(panel: Panel, ask_file: Callable[..., None]) -> None:
     """The comparison with a reference: mode, gain, reference file, and measured differences."""
     comparison = panel.comparison
+    label("reference")
+    if theme.button(f"{comparison.label or 'choose a picture'}###reference", "S keeps the shown picture instead"):
+        ask_file("Compare with", Path.cwd(), PICTURE_SUFFIXES, comparison.set_reference_file)
     label("compare")
     changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))
     imgui.set_item_tooltip("wipe: the reference right of the pointer; flip: the pictures in turn; key W")
@@ -125,9 +128,6 @@ def _comparison(panel: Panel, ask_file: Callable[..., None]) -> None:
             panel.fixed_size = size
     if panel.fixed_size is not None and imgui.button("Draw at the panel's size"):
         panel.fixed_size = None
-    label("reference")
-    if theme.button(f"{comparison.label or 'choose a picture'}###reference", "S keeps the shown picture instead"):
-        ask_file("Compare with", Path.cwd(), PICTURE_SUFFIXES, comparison.set_reference_file)
     if theme.button("MSE, PSNR, FLIP", "of the displayed sRGB values, from the reference's; key Ctrl+M"):
         panel.measure()
     if comparison.largest_at is not None:
@@ -144,7 +144,7 @@ def draw_statistics(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     facts = {"device": measured.device, "transfer": measured.transfer}
     facts |= {"a sample": f"{measured.sample_seconds:,.3g} s" if measured.sample_seconds else ""}
     facts |= {"compiling": f"{panel.work.seconds:,.0f} s" if panel.work.seconds else ""}
-    facts |= {"samples": "" if panel.is_playing else f"{measured.samples:,} of {measured.target_samples:,}"}
+    facts |= {"samples": "" if panel.is_playing or not measured.target_samples else f"{measured.samples:,} of {measured.target_samples:,}"}
     named = [Row(name, name, text, None) for name, text in facts.items() if text]
     column = imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x
     for row in [*named, *measured.rows]:

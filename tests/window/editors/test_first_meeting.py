@@ -3,11 +3,13 @@
 from concurrent.futures import Future
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from renderer.formats.images import write_png
 from renderer.gpu import compilation
 from renderer.images.algorithm_view import VIEW_HELP
-from renderer.pictures import load, toy
+from renderer.pictures import load, load_for_window, toy
 from renderer.raytracing import stage_trace
 from renderer.system import drafts
 from renderer.window.app import palette
@@ -91,7 +93,7 @@ def test_a_comparison_says_which_picture_is_where(screen):
         said += [comparison.caption("now", time) for time in (0.0, 0.7)]
     kept = comparison.label
     assert said[0] == f"wipe: left now, right {kept}" and said[2:4] == [f"flip: {kept}", "flip: now"]
-    assert said[4] == f"difference: now, from {kept}"
+    assert said[4] == f"difference: now, from {kept}, times 8"
 
 
 def test_undo_names_what_it_undoes_and_asks_before_it_closes_a_document(screen, scene_files):
@@ -284,3 +286,25 @@ def test_a_picture_that_plays_shows_its_time(gl, tmp_path, monkeypatch):
         panel.paused = True
         finish(screen)
         assert panel_view._progress(panel).endswith("  done")
+
+
+def test_a_chosen_reference_is_compared_at_once_and_files_have_their_names(gl, tmp_path):
+    for name in ("left", "right"):
+        write_png(tmp_path / f"{name}.png", np.full((8, 8, 3), 60 if name == "left" else 140, "u1"))
+    with window([load_for_window(tmp_path / "left.png")], None, gl, (500, 300)) as screen:
+        finish(screen)
+        comparison = screen.app.panel.comparison
+        comparison.set_reference_file(tmp_path / "right.png")
+        said = []
+        draw = comparison.caption
+        comparison.caption = lambda shown, now: said.append(draw(shown, now)) or said[-1]
+        frames(screen)
+        assert comparison.mode == "wipe" and said[-1] == "wipe: left left.png, right right.png"
+
+
+def test_the_palette_finds_the_size_of_a_flame(gl, tmp_path):
+    with window([creation.new_flame(tmp_path)], None, gl, (400, 300)) as screen:
+        offered = [*screen.ui.main_window._actions(), *palette.entries(screen.app)]
+        for word in ("size", "width"):
+            assert [action for action in palette.matches(offered, [word]) if action.name.startswith("size: width and")]
+        assert palette.matches(offered, ["size"])[0].name.startswith("size: width and")
