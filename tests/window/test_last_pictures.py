@@ -2,12 +2,14 @@
 
 import os
 import stat
+from concurrent.futures import Future
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from renderer.formats.images import read_pixels
+from renderer.gpu import compilation
 from renderer.pictures import load
 from renderer.window.panels import last_pictures, panel_view
 from tests.window.headless import finish, frames, window
@@ -79,3 +81,22 @@ def test_a_picture_that_is_drawn_for_seconds_is_kept_before_the_window_closes(gl
         frames(screen, 30)
         screen.app._completion_thread.submit(int).result()
         assert len(list(folder.iterdir())) == 1
+
+
+def test_the_preview_stays_over_one_coarse_sample_while_the_rest_compiles(gl, folder, scene, tmp_path, monkeypatch):
+    said, compiled = [], Future()
+    monkeypatch.setattr(panel_view.theme, "caption", lambda draw, font, size, x, y, text, wrap: said.append(text))
+    monkeypatch.setattr("tests.window.headless.settle", lambda app: None)
+    last_pictures.keep(folder, scene, np.full((50, 50, 4), 255, "u1"))
+    with window([scene], None, gl, (300, 200), session_path=tmp_path / "session.json") as screen:
+        panel = screen.app.panel
+        finish(screen)
+        said.clear()
+        panel.measured.samples, panel.budget.divisor = 1, 2
+        panel.work.start(lambda: compilation.result(compiled, "a kernel"))
+        frames(screen, 1)
+        assert said == ["last picture, until it is drawn"]
+        compiled.set_result(())
+        panel.measured.samples = 2
+        frames(screen, 2)
+        assert len(said) == 1

@@ -39,18 +39,21 @@ class PanelView:
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
-        if panel.display.texture is not None:
+        # The first coarse sample looks like damage beside a preview, which stays until the compiler of the rest is done.
+        is_early = panel.work.is_waiting and panel.measured.samples < 2 and panel.budget.divisor > 1
+        is_early = panel.display.texture is None or is_early and panel.scene == panel.original and bool(panel.preview)
+        if panel.display.texture is not None and not is_early:
             bottom = self._image(panel, panel.display.texture, image_rect, now)
             self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
-        preview = panel.preview if panel.display.texture is None and not panel.error else None
+        preview = panel.preview if is_early and not panel.error else None
         if preview is not None:
             self._preview(preview[0], image_rect)
         if overlay and (panel.display.texture is not None or not panel.error):
             draw.push_clip_rect(*theme.corners(image_rect), True)
             overlay()
             draw.pop_clip_rect()
-        if panel.display.texture is None and not panel.error:
+        if is_early and not panel.error:
             view = "" if panel.inspection.name == COLOR else f"\nthen the view {panel.inspection.caption('')}"
             self._preparing((preview[1] if preview else PREPARING) + view, image_rect, preview is not None)
         if image_rect != rect:
