@@ -201,7 +201,7 @@ def _fit(facts: list[str], width: float) -> str:
 def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
     """Samples a second, milliseconds of device time for one, and displayed pictures a second; at rest the second.
 
-    A picture that plays has one sample, so that its samples a second are the last.
+    Where a picture that plays shows each sample, its samples a second are the last.
     """
     measured, seconds = panel.measured, panel.measured.sample_seconds
     if not seconds:
@@ -214,7 +214,7 @@ def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
     displayed = measured.frame_rate.rate(now)
     fps = [f"{displayed:.0f} fps" if displayed >= 10 else f"{displayed:.1f} fps"] if displayed >= 0.05 else []
     coarse = f" at 1/{panel.budget.divisor} size" if panel.budget.divisor > 1 else ""
-    is_one = measured.target_samples == 1 and panel.is_playing
+    is_one = panel.is_playing and panel.readable_samples(now) == 1
     return [f"{'' if is_one else f'{rate} samples/s'}{coarse}".strip(), duration, *fps]
 
 

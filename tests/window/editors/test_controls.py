@@ -313,10 +313,10 @@ def test_the_timeline_scrubs(screen):
 
 def test_durations_above_a_second_are_seconds_and_dialogs_hide_what_is_behind():
     measured = SimpleNamespace(
-        sample_seconds=11.72, target_samples=8, sample_rate=SimpleNamespace(mean_rate=lambda: 0.0),
+        sample_seconds=11.72, sample_rate=SimpleNamespace(mean_rate=lambda: 0.0),
         frame_rate=SimpleNamespace(rate=lambda now: 0.0),
     )  # fmt: skip
-    panel = SimpleNamespace(measured=measured, budget=SimpleNamespace(divisor=1))
+    panel = SimpleNamespace(measured=measured, budget=SimpleNamespace(divisor=1), is_playing=False)
     assert panel_view._speed(panel, 0.0, True)[1] == "11.7 s"
     assert panel_view._speed(panel, 0.0, False) == ["11.7 s a sample"]
     measured.sample_seconds = 0.0417
