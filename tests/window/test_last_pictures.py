@@ -63,7 +63,8 @@ def test_kept_pictures_are_bounded_and_never_fail(folder, scene, tmp_path, monke
     pixels = np.zeros((4, 2000, 4), "u1")
     for number in range(5):
         last_pictures.keep(folder, replace(scene, part=str(number)), pixels)
-    assert len(list(folder.iterdir())) == 3 and last_pictures.find(folder, replace(scene, part="4"))[0].shape == (2, 667, 4)
+    assert len(list(folder.iterdir())) == 3
+    assert last_pictures.find(folder, replace(scene, part="4"))[0].shape == (2, 667, 4)
     assert last_pictures.find(folder, scene) is None
     monkeypatch.setattr(last_pictures, "MAX_BYTES", 1)
     last_pictures.keep(folder, scene, pixels)

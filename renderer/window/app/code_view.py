@@ -32,7 +32,7 @@ from renderer.window.state import AppState, main_loop, open_files, save_files, u
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
-# The editor asks for its chords up to the first that is pressed, and Dear ImGui routes a chord to who asked for it in the
+# The editor asks for its chords up to the first that is pressed, and Dear ImGui routes a chord to who asked for it one
 # frame before: of two keys in successive frames, the second had no effect. So all are asked for in each frame.
 EDITING_KEYS = [*range(imgui.Key.tab, imgui.Key.enter + 1), imgui.Key.keypad_enter]  # arrows and Backspace among them
 SHIFT, CTRL = imgui.Key.mod_shift, imgui.Key.mod_ctrl

@@ -29,7 +29,8 @@ def entries(app: AppState) -> list[Action]:
     lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
     named = {f"{name}: {VIEW_HELP.get(name, '')}": name for name in views}
-    named |= {"time: why it is slow, a profile by part": name for name in PARTS_VIEWS if name in views}
+    for name in set(views).intersection(PARTS_VIEWS):  # at most one
+        named["time: why it is slow, a profile by part"] = name
     shown = [_entry(text, VIEW, partial(_look_closely, name=name)) for text, name in named.items()]
     added = [
         _entry(f"{new.section.lower()}: {new.name}", ADD, partial(edit_actions.run_command, command=new.run))

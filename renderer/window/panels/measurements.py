@@ -133,7 +133,8 @@ def report_rows(report: dict[str, Any]) -> list[Row]:
     for name, value in report.items():
         is_list = isinstance(value, (list, tuple))
         is_series = is_list and len(value) > 1 and all(isinstance(number, (int, float)) for number in value)
-        if not (name == "samples" or value is None or value == "" or (is_list or isinstance(value, dict)) and not value):
+        is_empty = value is None or value == "" or (is_list or isinstance(value, dict)) and not value
+        if name != "samples" and not is_empty:
             series = np.asarray(value, "f4") if is_series else None
             rows.append(Row(str(name), str(name).replace("_", " "), format_value(value), series))
     return rows

@@ -39,7 +39,7 @@ class PanelView:
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
-        # The first coarse sample looks like damage beside a preview, which stays until the compiler of the rest is done.
+        # The first coarse sample looks like damage beside a preview, which stays until the rest is compiled.
         is_early = panel.work.is_waiting and panel.measured.samples < 2 and panel.budget.divisor > 1
         is_early = panel.display.texture is None or is_early and panel.scene == panel.original and bool(panel.preview)
         if panel.display.texture is not None and not is_early:

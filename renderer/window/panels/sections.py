@@ -142,9 +142,10 @@ def draw_statistics(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     """Draws the values and plots of a panel in the current Dear ImGui window."""
     measured = panel.measured
     facts = {"device": measured.device, "transfer": measured.transfer}
-    facts |= {"a sample": f"{measured.sample_seconds:,.3g} s" if measured.sample_seconds else ""}
-    facts |= {"compiling": f"{panel.work.seconds:,.0f} s" if panel.work.seconds else ""}
-    facts |= {"samples": "" if panel.is_playing or not measured.target_samples else f"{measured.samples:,} of {measured.target_samples:,}"}
+    times = {"a sample": measured.sample_seconds, "compiling": panel.work.seconds}
+    facts |= {name: f"{seconds:,.3g} s" for name, seconds in times.items() if seconds}
+    if measured.target_samples and not panel.is_playing:
+        facts["samples"] = f"{measured.samples:,} of {measured.target_samples:,}"
     named = [Row(name, name, text, None) for name, text in facts.items() if text]
     column = imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x
     for row in [*named, *measured.rows]:

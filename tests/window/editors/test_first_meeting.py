@@ -238,7 +238,9 @@ def test_the_palette_leads_to_the_time_by_part(gl, gpu, tmp_path):
         inspection = screen.app.panel.inspection
         assert inspection.name == "stencil" and inspection.opens_controls
         said = inspection.caption("")
-        assert "time of each part" in said and "compiled once on this machine" in said, "it answers before it is computed"
+        assert "time of each part" in said and "compiled once on this machine" in said, (
+            "it answers before it is computed"
+        )
 
 
 def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():
@@ -247,7 +249,9 @@ def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():
     stages.append(stage_trace.Stage("trace", 1, None, 1.0))
     said = stage_trace.StageTrace((8, 4), tuple(stages)).costs()
     saved = "; 50% less with max depth 1, than with 2"
-    assert said.startswith("a sample of 8 x 4 pixels, part by part, 2,000 ms: rays through the BVH 65%, materials 20%, shadow rays")
+    assert said.startswith(
+        "a sample of 8 x 4 pixels, part by part, 2,000 ms: rays through the BVH 65%, materials 20%, shadow rays"
+    )
     assert said.endswith(stage_trace.PARTS["trace"][1] + saved)
     deep = [stage_trace.Stage("trace", depth, None, 1.0) for depth in range(8)]
     deep.append(stage_trace.Stage("shade", 0, None, 12.0))

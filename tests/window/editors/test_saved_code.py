@@ -203,7 +203,9 @@ def test_a_scene_moved_while_its_text_has_an_error_keeps_both_edits(opened, tmp_
     slide(screen, max_iterations=50)
     code.save()
     frames(screen, 3)
-    assert app.panel.has_unsaved_work and "samples = ," in path.read_text(), "the text as typed, the picture's edit waits"
+    assert app.panel.has_unsaved_work and "samples = ," in path.read_text(), (
+        "the text as typed, the picture's edit waits"
+    )
     text = typed(screen, path.read_text().replace("samples = ", "samples = 5")).editor.get_text()
     assert not app.panel.update_error and "samples = 5" in text and "max_iterations = 50" in text
     save_files.save_scene(app)
