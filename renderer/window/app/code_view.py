@@ -10,7 +10,6 @@ Two tables of system/drafts.py lead the readers of files here: `drafts.texts` ha
 of their files, and `drafts.copies` has bundled files with the user's copies that are read in their stead.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -140,22 +139,13 @@ class CodeView:
                 return
             panel.file.in_text = panel.kept_scene
             if new != text:
-                self._replace(text.split("\n"), new.split("\n"))
+                at, position, lines = self.editor.get_main_cursor_position(), self.editor.DocPos, text.split("\n")
+                last = position(len(lines) - 1, len(lines[-1]))
+                self.editor.replace_section_text(position(0, 0), last, new)  # as one step of the editor's undo
+                self.editor.set_cursor(at)
                 self._typed = self._compiled = self.editor.get_text()
                 if self.path in drafts.texts:
                     drafts.texts[self.path] = self._typed
-
-    def _replace(self, old: list[str], new: list[str]) -> None:
-        """Replaces the lines that differ, as one step of the editor's undo; the cursor stays in its line."""
-        first = len(os.path.commonprefix([old, new]))
-        last = len(os.path.commonprefix([old[first:][::-1], new[first:][::-1]]))
-        if first + last == min(len(old), len(new)):  # lines come or go: a line that stays is replaced with them
-            first, last = (first - 1, last) if first else (first, last - 1)
-        position, end = imgui_color_text_edit.TextEditor.DocPos, len(old) - last - 1
-        lines = "\n".join(new[first : len(new) - last])
-        at = self.editor.get_main_cursor_position()
-        self.editor.replace_section_text(position(first, 0), position(end, len(old[end])), lines)
-        self.editor.set_cursor(position(at.line + (len(new) - len(old) if at.line > end else 0), at.index))
 
     def sync(self) -> None:
         """Compiles a typed text at once, and takes what was changed over the picture into it."""

@@ -37,7 +37,8 @@ def entries(app: AppState) -> list[Action]:
         for new in creation.additions(app.panel.scene.settings)
     ]
     if app.panel.scene.picture == "flame":  # its section has it, not the settings
-        added.append(_entry("size: width and height of the picture, in pixels", SETTING, _show_flame_size))
+        text = "size: width and height of the picture, in pixels"
+        added.append(_entry(text, SETTING, partial(_show_setting, text=text, section="Flame")))
     settings_class: Any = type(app.panel.scene.settings)
     return [*recent, *added, *_scenes(), *lessons, *shown, *_settings(settings_class)]
 
@@ -93,11 +94,6 @@ def _look_closely(app: AppState, name: str) -> None:
     app.panel.inspection.look_closely(name)
 
 
-def _show_flame_size(app: AppState) -> None:
+def _show_setting(app: AppState, text: str, section: str = "Settings") -> None:
     app.overlays.sidebar.is_on = True
-    app.show_message("size: the picture's width and height in pixels, under Flame")
-
-
-def _show_setting(app: AppState, text: str) -> None:
-    app.overlays.sidebar.is_on = True
-    app.show_message(f"{text}; it is under Settings")
+    app.show_message(f"{text}; it is under {section}")

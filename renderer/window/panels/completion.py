@@ -31,10 +31,7 @@ class SuspendableWork:
         self._wake = wake
         self._task: Task | None = None
         self.resumed_at = 0.0  # time.perf_counter()
-        self.waited, self.waits = 0.0, 0  # ended waits for compilers since count_again(): seconds and number
-
-    def count_again(self) -> None:
-        """Begins to count the waits for compilers anew: for another picture, or a view of it."""
+        # Ended waits for compilers, in seconds and their number: of the present picture, or of its last view.
         self.waited, self.waits = 0.0, 0
 
     def start(self, work: Callable[[], None]) -> None:
@@ -74,7 +71,7 @@ class SuspendableWork:
 
     @property
     def seconds(self) -> float:
-        """Seconds of waiting for compilers since count_again(), the present wait included."""
+        """Seconds of `waited`, with the present wait."""
         return self.waited + (time.perf_counter() - self._task.waits_since if self._task else 0.0)
 
     def text(self) -> str:

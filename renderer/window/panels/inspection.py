@@ -147,7 +147,7 @@ class Inspection:
         """Computes the layers or the algorithm of the view and shows it; `key`: the _dependencies()."""
         started = panel.now()
         self._key, self._cancel = key, panel.work.cancel
-        panel.work.count_again()
+        panel.work.waited, panel.work.waits = 0.0, 0
         with contained(f"the view {self.name}", self._fail):
             if self.name in CHANNELS:
                 self._layers = {self.name: panel.display.frame.read()}

@@ -6,6 +6,7 @@ Pictures are known by their file and view. A folder that cannot be used is one w
 import hashlib
 from contextlib import suppress
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +31,10 @@ def keep(folder: Path, scene: Scene, pixels: np.ndarray) -> None:
     step = -(-max(pixels.shape) // MAX_SIDE)
     write_atomically(_path(folder, scene), encode_jpeg(np.ascontiguousarray(pixels[::step, ::step, :3])))
     with suppress(OSError):
-        left = MAX_BYTES
         newest_first = sorted(folder.glob("*.jpg"), key=lambda path: -path.stat().st_mtime)
-        for number, path in enumerate(newest_first):
-            left -= path.stat().st_size
-            if number >= MAX_PICTURES or left < 0:
+        sizes = accumulate([path.stat().st_size for path in newest_first])
+        for number, (path, size) in enumerate(zip(newest_first, sizes, strict=True)):
+            if number >= MAX_PICTURES or size > MAX_BYTES:
                 path.unlink()
 
 

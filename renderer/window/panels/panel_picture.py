@@ -112,7 +112,7 @@ class PanelPicture(PanelScene):
     def open_picture(self) -> None:
         """Opens the picture of the scene; an error is shown in the panel, and `tiles` stays None."""
         self.is_open = True
-        self.work.count_again()
+        self.work.waited, self.work.waits = 0.0, 0
         self.drawn = self.last_frame = self.display.frame = None
         before, budget = self._fallback, self.budget
         self.budget = FrameBudget(budget.fixed_divisor, SOFTWARE_GUESS if self.gpu.gl.software else GPU_GUESS)
