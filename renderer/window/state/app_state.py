@@ -15,8 +15,10 @@ from pathlib import Path
 
 from renderer.gpu import DeviceContext
 from renderer.gpu.cache import cache_folder
+from renderer.gpu.kernel_source import clear_source_cache
 from renderer.records import dataclass, field
 from renderer.scene.scene import Scene
+from renderer.system import drafts
 from renderer.system.process import unfinished_work
 from renderer.window.boundary import contained
 from renderer.window.controls.file_dialog import FileDialog
@@ -349,6 +351,8 @@ class AppState:
     def close(self, clean: bool = True) -> None:
         """Saves the session and closes all panels; does not wait for a device that works for long."""
         self.save(clean)
+        if self.code_changed is not None and drafts.texts.pop(self.code_changed, None) is not None:
+            clear_source_cache()  # other windows of this process, which `serve` opens, read the file again
         self.file_watcher.close()
         self.work.cancel()
         if self.export is not None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.gpu import DeviceContext
-from renderer.paths import SCENES
+from renderer.gpu import DeviceContext, kernel_source
+from renderer.paths import SCENES, SHADERS
 from renderer.pictures import load, toy
 from renderer.system import drafts
 from renderer.system.trial import Trial
@@ -179,7 +179,15 @@ def test_files_of_the_program_are_copied_not_written(gl, tmp_path, monkeypatch, 
         assert not app.panel.error and (SCENES / name).read_bytes() == original
 
 
-def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, monkeypatch):
+@pytest.fixture
+def own_copies():
+    """Ends the replacement of the program's files by copies, which is the process's, with the sources read since."""
+    yield
+    drafts.copies.clear()
+    kernel_source.clear_source_cache()
+
+
+def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, own_copies):
     finish(screen)
     code, panel = screen.ui.main_window.overlays.code, screen.app.panel
     press(screen, "Ctrl+J")
@@ -194,7 +202,21 @@ def test_a_pass_of_the_program_is_replaced_by_a_copy(screen, tmp_path, monkeypat
     screen.app.now.seconds += TYPING_SECONDS  # software GL waits while one types
     finish(screen)
     assert path.read_bytes() == original and (panel.display.texture.read() == 255).all()
-    drafts.copies.clear()
+
+
+def test_a_window_that_closes_takes_what_was_typed_in_a_pass_with_it(gl, tmp_path):
+    """Another window of the process, a viewer's of `serve`, drew a white picture for good."""
+    (tmp_path / "first.toml").write_text(FRACTAL.format(title="first"))
+    with window([load(tmp_path / "first.toml")], None, gl, (300, 200)) as screen:
+        frames(screen, 3)
+        code = screen.ui.main_window.overlays.code
+        press(screen, "Ctrl+J")
+        code.open(SHADERS / "images" / "tonemap.frag")
+        code.editor.set_text(code.editor.get_text() + "// mine\n")
+        seconds(screen, 2 * TYPING_SECONDS)
+        assert "// mine" in drafts.texts[code.path]
+    assert code.path not in drafts.texts
+    assert "// mine" not in kernel_source.preprocess_glsl("images/tonemap.frag", 330)[0]
 
 
 def test_a_shader_that_hangs_or_ends_its_trial_costs_its_panel_alone(gl, tmp_path, monkeypatch):
