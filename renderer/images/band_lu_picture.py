@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
+from renderer.images.algorithm_view import AlgorithmView, Legend, Mark, StepPicture
 from renderer.images.inspection import false_color
 from renderer.numerics.band_lu.stepped import Bar, Part, SteppedFactors
 
@@ -89,10 +89,10 @@ def part_picture(
     for t in range(stepped.layout.p):
         x0, x1 = (left + min(c * stepped.layout.s, n) * side // n for c in (t, t + 1))
         pixels[strip // 2 : strip // 2 + strip, x0 + 1 : x1] = DEVICE_COLORS[t % devices % len(DEVICE_COLORS)]
-    _draw_line(pixels, bars, part, (left + side + 8, top, width - left - side - 12, side))
+    marks = _draw_line(pixels, bars, part, (left + side + 8, top, width - left - side - 12, side))
     meaning = f"{part.name} of step {part.step}; {COLORS_MEAN}"
     pixels = np.ascontiguousarray(pixels[: size[1], : size[0]])
-    return StepPicture(pixels, values[: size[1], : size[0]], meaning, legend)
+    return StepPicture(pixels, values[: size[1], : size[0]], meaning, legend, marks)
 
 
 def matrix_colors(matrix: np.ndarray) -> tuple[np.ndarray, Legend]:
@@ -131,11 +131,16 @@ def _outline(pixels: np.ndarray, stepped: SteppedFactors, part: Part, square: tu
     frame(i * s, (i + 1) * s, rows, PANEL)
 
 
-def _draw_line(pixels: np.ndarray, bars: list[Bar], part: Part, rectangle: tuple[int, int, int, int]) -> None:
-    """Draws the time line: a row a core, time from left to right; bars of the part's step are bright."""
+def _draw_line(
+    pixels: np.ndarray, bars: list[Bar], part: Part, rectangle: tuple[int, int, int, int]
+) -> tuple[Mark, ...]:
+    """Draws the time line: a row a core, time from left to right; bars of the part's step are bright.
+
+    Returns the texts of its axes: the cores, and milliseconds at ticks below them.
+    """
     left, top, width, height = rectangle
     if not bars or width < 8 or height < 8:
-        return
+        return ()
     top, height = top + height // 7, height - height // 7  # below the legend
     end, cores = max(bar.end for bar in bars), max(bar.core for bar in bars) + 1
     row = max(min(height // cores, height // 8), 2)
@@ -144,3 +149,14 @@ def _draw_line(pixels: np.ndarray, bars: list[Bar], part: Part, rectangle: tuple
         y = top + bar.core * row
         color = np.array(PHASE_COLORS[bar.phase])
         pixels[y : y + row - 2, x0 : x1 + 1] = color if bar.step == part.step else color * 0.4
+    foot, ms = top + cores * row, 1e3 * end
+    tick = 10.0 ** np.floor(np.log10(ms))  # at most nine ticks, and three to five after the next line
+    tick *= 2 if ms / tick > 5 else 1 if ms / tick > 2 else 0.5
+    texts = {(left, top + core * row + row / 2): f"core {core}" for core in range(cores)}
+    for count in range(int(0.9 * ms / tick) + 1):
+        x = left + int(count * tick / ms * (width - 1))
+        pixels[foot : foot + 6, x] = PANEL
+        texts[x, foot + 14] = f"{count * tick:.3g}" if count else "0 ms"
+    pixels[foot, left : left + width] = PANEL
+    rows, columns = pixels.shape[:2]
+    return tuple(Mark(x / columns, y / rows, (1.0, 1.0, 1.0, 1.0), 0.0, text) for (x, y), text in texts.items())

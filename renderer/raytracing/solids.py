@@ -6,7 +6,7 @@ letters of an em of 1, TEXT_DEPTH deep; the outlines come from the font DejaVu S
 """
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class Solid:
     tube: float = setting(0.25, 0.01, 1.0, "radius of a torus's tube, in radii of its ring")
     text: str = setting("Text", help="the letters of a text, of DejaVu Sans; up to 64 in one line")
     name: str = setting("", help="a named shape is drawn only as instances")
+    fields_of_kinds: ClassVar[dict[str, tuple[str, ...]]] = {
+        "sides": ("cylinder", "cone", "torus"), "tube": ("torus",), "text": ("text",)
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.kind == "text":

@@ -72,7 +72,7 @@ def traversal_view(
         pixels = heat.copy()
         draw_boxes(pixels, boxes, is_leaf, params, projection == "orthographic")
         left_out = f", the largest {MAX_BOXES:,} drawn" if len(level.boxes) > MAX_BOXES else ""
-        meaning = f"{mean}; {len(level.boxes):,} boxes of the level (leaves orange){left_out}"
+        meaning = f"{mean}; the level's boxes: {len(level.boxes):,} (leaves orange){left_out}"
         return StepPicture(pixels, counts, meaning, legend)
 
     areas = [float(level.areas.sum()) for level in levels]

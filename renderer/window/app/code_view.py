@@ -279,7 +279,10 @@ class CodeView:
                 self.editor.set_text(with_buffer(self.editor.get_text()))
         imgui.same_line()
         self._choose_file(text_files(panel))
-        self._mark(panel.short_error)  # the picture shows its text
+        self._mark(panel.short_error)
+        if panel.short_error and (line := error_line(panel.short_error, self.path.name)):
+            with imgui_ctx.push_style_color(imgui.Col_.text, theme.WARNING):
+                imgui.text_wrapped(f"line {line}: {panel.short_error.partition(f':{line}: ')[2] or panel.short_error}")
         self._limit_paste()
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
             with imgui_ctx.begin_child("##text"):

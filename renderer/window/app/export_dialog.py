@@ -46,7 +46,7 @@ class ExportDialog:
         imgui.progress_bar(export.fraction, (-1, 0), export.status)
         if imgui.button("Cancel the export"):
             export.cancel()
-        imgui.set_item_tooltip("closing this dialog does not: the toolbar shows the progress")
+        theme.hint("closing this dialog does not: the toolbar shows the progress")
 
     def _form(self, panel: Panel, options: StillOptions) -> None:
         """The options, the button that asks for a file and starts the export, and the state of an export."""

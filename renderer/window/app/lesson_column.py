@@ -40,7 +40,7 @@ class LessonColumn:
             return
         right = imgui.get_cursor_pos_x() + imgui.get_content_region_avail().x
         imgui.push_text_wrap_pos(right - 60 * self.scale)
-        theme.text_in(self.fonts.bold, reader.lesson.title, size=1.15)
+        theme.text_in(self.fonts.bold, reader.lesson.title, size=theme.LARGE)
         imgui.pop_text_wrap_pos()
         imgui.same_line(right - 52 * self.scale)
         if imgui.small_button("Close"):
@@ -100,7 +100,7 @@ class LessonColumn:
         """A paragraph, heading, table, code or rule of the text."""
         if block.kind == "heading":
             imgui.spacing()
-            theme.text_in(self.fonts.bold, block.text, size=1.1)
+            theme.text_in(self.fonts.bold, block.text, size=theme.LARGE)
         elif block.kind == "code":
             self._code(block.text)
         elif block.kind == "table":

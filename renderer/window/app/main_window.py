@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from renderer.plain import printable
 from renderer.scene.scene import Scene
-from renderer.window.app import lesson_column, menus, mouse
+from renderer.window.app import lesson_column, menus, mouse, palette
 from renderer.window.app.docking import Docking
 from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
@@ -102,7 +102,7 @@ class MainWindow:
                 self.lesson.draw()
         self._panels((lesson, toolbar, width - sidebar - lesson, height - toolbar - timeline), now)
         if timeline:
-            with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (10, 8)):
+            with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (12, 8)):
                 view.draw(app, self.fonts, self.scale, self.tracks)
         if code:
             sidebar -= code
@@ -204,6 +204,7 @@ class MainWindow:
         for action in actions:
             is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
             if pressed(action, self.modifiers_at_press) and not is_flight:
+                theme.hide_hints()
                 self.app.run(action)
                 return True
         return False
@@ -214,21 +215,21 @@ class MainWindow:
         """Draws the row above the panels: menus, buttons, and the frame rate or the progress of an export."""
         app = self.app
         imgui.align_text_to_frame_padding()
-        theme.text_in(self.fonts.bold, "Rayfold", size=1.15)
-        imgui.same_line(0, 20 * self.scale)
+        theme.text_in(self.fonts.bold, "Rayfold", size=theme.LARGE)
+        imgui.same_line(0, 16 * self.scale)
         menus.file_menu(app, available, self.scale)
         menus.add_menu(app, self.scale)
-        imgui.same_line(0, 14 * self.scale)
+        imgui.same_line(0, 12 * self.scale)
         labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
         labels |= {"All panels" if app.panels.maximized else "Maximize": "Enter", "Previous": "P", "Next": "N"}
         labels |= {"Code": "Ctrl+J", "Find": "Ctrl+P", "Screenshot": "F12", "Controls": "H", "Keys": "F1"}
-        action_buttons(app, ACTIONS, labels, 6 * self.scale)
+        action_buttons(app, ACTIONS, labels)
         panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
         exports = app.export is not None and app.export.is_running
         summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
         summary = f"export {app.export.status}" if app.export and exports else summary
         with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-            left = width - imgui.calc_text_size(summary).x - 14 * self.scale
+            left = width - imgui.calc_text_size(summary).x - 12 * self.scale
             if left > imgui.get_item_rect_max().x + 10:
                 imgui.same_line(left)
                 (imgui.text if exports else imgui.text_disabled)(summary)
@@ -242,7 +243,7 @@ class MainWindow:
         labels = {"Resume" if app.panel.paused else "Pause": "Space"}
         if len(app.panels) > 1:
             labels |= {"All" if app.panels.maximized else "One": "Enter", "Next": "Tab"}
-        action_buttons(app, ACTIONS, labels | {"Controls": "H"}, 6 * self.scale)
+        action_buttons(app, ACTIONS, labels | {"Controls": "H"})
 
     # Panels
 
@@ -298,11 +299,14 @@ class MainWindow:
             # Tab selects the next panel, unless the keyboard works the controls or types into one
             uses_tab = app.input.keyboard_navigation.is_on or io.want_text_input
             imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not uses_tab)
-            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
+            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * theme.LARGE):
                 self._title(panel)
             changed = "  (not saved)" if unsaved.has_work(app, panel) else ""
-            kind = "picture file" if panel.fixed_size else panel.scene.picture
-            imgui.text_disabled(f"{kind}   {printable(panel.original.path.name)}{changed}")
+            path, kind = panel.original.path, palette.KIND_WORDS.get(panel.scene.picture, panel.scene.picture)
+            kind = "picture file" if panel.fixed_size else kind.partition(",")[0].replace("_", " ")
+            imgui.text_disabled(
+                theme.cut(f"{kind}   {printable(path.name)}{changed}", imgui.get_content_region_avail().x)
+            )
             imgui.spacing()
             imgui.push_id(f"{app.panels.active} {panel.original.path}")
             self._open_preset()
@@ -335,7 +339,13 @@ class MainWindow:
         clear = imgui_ctx.push_style_color(imgui.Col_.frame_bg, (0, 0, 0, 0))
         with clear, imgui_ctx.push_style_var(imgui.StyleVar_.frame_padding, (0, 2 * self.scale)):
             entered, typed = imgui.input_text("##title", title, imgui.InputTextFlags_.enter_returns_true)
-        imgui.set_item_tooltip(f"{title}\nclick to type another title, Enter takes it")
+        if not imgui.is_item_active() and imgui.calc_text_size(title).x > imgui.get_item_rect_size().x:
+            (_, low), (right, high) = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+            left = right - imgui.calc_text_size(" … ").x
+            draw, background = imgui.get_window_draw_list(), theme.color_u32(theme.COLORS["window_bg"])
+            draw.add_rect_filled((left, low), (right, high), background)
+            draw.add_text((left, low + imgui.get_style().frame_padding.y / 2), theme.color_u32(theme.TEXT), "…")
+        theme.hint(f"{title}\nclick to type another title, Enter takes it")
         typed = " ".join("".join(c if c.isprintable() else " " for c in typed).split())
         if entered and typed and typed != title:
             panel.show(replace(panel.scene, title=typed))

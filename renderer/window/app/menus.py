@@ -37,7 +37,7 @@ def _menu_button(label: str, scale: float, tooltip: str = "", opens: bool = Fals
     yield is_open
     if is_open:
         imgui.end_popup()
-    imgui.same_line(0, 6 * scale)
+    imgui.same_line(0, theme.UNIT * scale)
 
 
 def _submenu(app: AppState, title: str, entries: Entries | Callable[[], Entries]) -> None:

@@ -89,12 +89,17 @@ class Overlays:
         question = unsaved.poll(self.app)
         if question is None:
             return
-        self._begin_centered_window("Not saved", min(width * 0.9, 460 * self.scale), height)
+        title = f"{question.doing}: not saved###Not saved"
+        self._begin_centered_window(title, min(width * 0.9, 460 * self.scale), height)
         imgui.text_wrapped(question.text(self.app.panels.title))
+        imgui.spacing()
         keys, is_new = (imgui.Key.enter, imgui.Key.d, imgui.Key.escape), imgui.is_window_appearing()
         chosen: unsaved.Choice | None = None
         for choice, label, key in zip(get_args(unsaved.Choice), question.labels, keys, strict=True):
-            if imgui.button(label) or not is_new and imgui.is_key_pressed(key, False):
+            background = theme.COLORS["button_active" if key == imgui.Key.enter else "button"]
+            with imgui_ctx.push_style_color(imgui.Col_.button, background):
+                is_clicked = imgui.button(label)
+            if is_clicked or not is_new and imgui.is_key_pressed(key, False):
                 chosen = choice
             imgui.same_line()
         imgui.end()
@@ -172,15 +177,17 @@ class Overlays:
         chosen = matches[self._row] if entered and matches else None
         first = max(self._row - PALETTE_ROWS + 1, 0)
         imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
-        if matches and imgui.begin_table("commands", 2):
+        if matches and imgui.begin_table("commands", 2, imgui.TableFlags_.pad_outer_x):
             imgui.table_setup_column("name", imgui.TableColumnFlags_.width_stretch)
             imgui.table_setup_column("keys", imgui.TableColumnFlags_.width_fixed, 150 * self.scale)
             for row, action in enumerate(matches[first : first + PALETTE_ROWS], first):
                 imgui.table_next_column()
-                if imgui.selectable(f"{action.name}##{row}", row == self._row, SPAN_ALL_COLUMNS)[0]:
+                name = theme.cut(action.name, imgui.get_content_region_avail().x)
+                if imgui.selectable(f"{name}##{row}", row == self._row, SPAN_ALL_COLUMNS)[0]:
                     chosen = action
+                theme.hint(action.name if name != action.name else "")
                 imgui.table_next_column()
-                imgui.text_disabled(action.keys or action.group)
+                (imgui.text if row == self._row else imgui.text_disabled)(action.keys or action.group)
             imgui.end_table()
         imgui.pop_style_color()
         if not matches:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from renderer.formats.images import decode_srgb, encode_srgb
+from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 
 NONE = "(none)"
@@ -22,15 +23,15 @@ def choose_index(
     `help_texts` are the tooltips of the entries, or the only one of the closed box.
     """
     chosen = None
-    if imgui.begin_combo(label, preview):
+    if imgui.begin_combo(label, theme.cut(preview, imgui.calc_item_width() - 1.6 * imgui.get_frame_height())):
         for index, entry in enumerate(entries):
             if imgui.selectable(f"{entry}##{index}", index == current)[0]:
                 chosen = index
             if len(help_texts) == len(entries) and help_texts[index]:
-                imgui.set_item_tooltip(help_texts[index])
+                theme.hint(help_texts[index])
         imgui.end_combo()
     elif len(help_texts) == 1:
-        imgui.set_item_tooltip(help_texts[0])
+        theme.hint(help_texts[0])
     return chosen
 
 
@@ -66,7 +67,7 @@ def edit_color(value: Color, low: float | None, high: float | None) -> Color:
     swatch = imgui.ImVec4(shown[0], shown[1], shown[2], 1.0)
     if imgui.color_button("##swatch", swatch, imgui.ColorEditFlags_.no_tooltip, (side, side)):
         imgui.open_popup("picker")
-    imgui.set_item_tooltip("choose a color")
+    theme.hint("choose a color")
     out = value
     imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
     imgui.set_next_item_width(width)

@@ -199,7 +199,7 @@ class FileDialog:
             if imgui.button(label):
                 self.enter(folder.expanduser())
             imgui.same_line(0, 4 * scale)
-        imgui.set_item_tooltip("the folder that the program was started in")
+        theme.hint("the folder that the program was started in")
         text, room = printable(str(self.folder)), imgui.get_content_region_avail().x
         while len(text) > 8 and imgui.calc_text_size(text).x > room:
             text = "..." + text[5:]
@@ -242,14 +242,14 @@ class FileDialog:
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
         entered, self.name = imgui.input_text("##name", self.name, imgui.InputTextFlags_.enter_returns_true)
-        imgui.same_line(0, 6 * scale)
+        imgui.same_line(0, theme.UNIT * scale)
         if imgui.button(accept) or entered:
             self.accept()
-        imgui.same_line(0, 6 * scale)
+        imgui.same_line(0, theme.UNIT * scale)
         if appends and imgui.button("Append"):
             self.accept(appends=True)
         if appends:
-            imgui.same_line(0, 6 * scale)
+            imgui.same_line(0, theme.UNIT * scale)
         if imgui.button("Cancel"):
             self.cancel()
 

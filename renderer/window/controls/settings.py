@@ -76,7 +76,7 @@ def edit_settings(
     groups = _row_groups(settings_class)
     for title in titles or groups:
         is_fold = title not in ("", *titles[:1])
-        if not is_fold or imgui.tree_node(title):
+        if not is_fold or imgui.tree_node_ex(title, theme.FOLD):
             settings = _edit_rows(settings, original, groups[title], context, path)
             if is_fold:
                 imgui.tree_pop()
@@ -96,9 +96,10 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
     """
     height, draws_all = imgui.get_frame_height(), _draws_all()
     column = _label_column(tuple(f.name for f, _ in declared))
+    kind_of, unread = getattr(settings, "kind", ""), getattr(settings, "fields_of_kinds", {})
     for f, kind in declared:
         field_path = f"{path}.{f.name}" if path else f.name
-        if field_path in context.hidden:
+        if field_path in context.hidden or kind_of not in unread.get(f.name, (kind_of,)):
             continue
         old = getattr(settings, f.name)
         if not draws_all and _is_line(old) and not imgui.is_rect_visible((1, height)):
@@ -123,7 +124,8 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
 def _row_groups(settings_class: Any) -> dict[str, Rows]:
     """The fields of a dataclass with their types, by the title of their fold; "" are those in front of all folds.
 
-    The class may declare `row_groups`, names of fields by title: first the rows of "", then all others, then folds.
+    The class may declare `row_groups`, names of fields by title: first the rows of "", then all others, then folds;
+    and `fields_of_kinds`, the only values of `kind` that read a field, which has no row for others.
     """
     hints, known = get_type_hints(settings_class), {f.name: f for f in fields(settings_class)}
     groups: dict[str, tuple[str, ...]] = getattr(settings_class, "row_groups", {})
@@ -220,10 +222,8 @@ def _begin_control(column: float = LABEL_WIDTH) -> float:
 
 
 def _tooltip(f: Field, kind: object) -> None:
-    if not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
-        return
-    if text := field_help(f, kind):
-        imgui.set_item_tooltip(text)
+    if imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
+        theme.hint(field_help(f, kind))
 
 
 def field_help(f: Field, kind: object) -> str:
@@ -282,7 +282,8 @@ def _first_value(f: Field, kind: object) -> Any:
 def _text(f: Field, value: str, context: ControlContext, path: str) -> str:
     """An input for a text; for a file's name, a button that opens the file dialog."""
     if f.metadata.get("file"):
-        name = value.replace("\\", "/").rpartition("/")[2]
+        room = imgui.calc_item_width() - 2 * imgui.get_style().frame_padding.x
+        name = theme.cut(value.replace("\\", "/").rpartition("/")[2], room)
         if context.browse is None:
             imgui.text_unformatted(name or "(none)")
         elif imgui.button(f"{name or 'choose a file'}###file", (imgui.calc_item_width(), 0)):
@@ -410,9 +411,9 @@ def _numbers(value: tuple) -> tuple:
 
 def _tree(label: str, value: Any, original: Any, context: ControlContext, path: str) -> Any:
     """A table inside the settings, in a tree that is folded at first."""
-    is_open = imgui.tree_node(label)
+    is_open = imgui.tree_node_ex(label, theme.FOLD)
     if is_dataclass(value) and (doc := (type(value).__doc__ or "").partition("\n")[0]):
-        imgui.set_item_tooltip(doc)
+        theme.hint(doc)
     if not is_open:
         return value
     if is_dataclass(value):

@@ -111,11 +111,11 @@ def active_actions(window_actions: list[Action], settings: object, step: Setting
     return picture_actions + [action for action in window_actions if action.keys not in taken]
 
 
-def action_buttons(app: Any, actions: list[Action], labels: dict[str, str], spacing: float) -> None:
+def action_buttons(app: Any, actions: list[Action], labels: dict[str, str]) -> None:
     """A row of buttons: label -> the keys of the action that it runs, which the tooltip shows."""
     for number, (label, keys) in enumerate(labels.items()):
         if number:
-            imgui.same_line(0, spacing)
+            imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
         action = next(action for action in actions if action.keys == keys)
         if theme.button(label, f"{keys}: {action.name}"):
             app.run(action)

@@ -10,14 +10,16 @@ from renderer.system.files import read_toml
 from renderer.window.controls.toolkit import FONTS, imgui, imgui_ctx
 
 FONT_SIZE = 15.0  # pixels at scale 1
+SMALL, LARGE = 0.87, 1.1  # sizes of notes and of titles, in FONT_SIZE
+UNIT = 4  # distances and paddings are multiples of it, at scale 1
 TURNS = ("Pause", "Resume"), ("All panels", "Maximize"), ("All", "One")  # labels that one button takes in turn
 BACKGROUND = (0.012, 0.014, 0.018)
 _TABLE: dict[str, tuple[float, float, float, float]] = read_toml(ASSETS / "tables" / "theme.toml")
 COLORS = {name: (float(r), float(g), float(b), float(a)) for name, (r, g, b, a) in _TABLE.items()}  # sRGB
-ACCENT = (0.40, 0.67, 1.0, 1.0)
-WARNING = (1.0, 0.52, 0.42, 1.0)
-DIM = (0.62, 0.66, 0.72, 1.0)
-TEXT = (0.92, 0.94, 0.97, 1.0)
+ACCENT, DIM, TEXT = COLORS["check_mark"], COLORS["text_disabled"], COLORS["text"]
+WARNING = (1.0, 0.56, 0.46, 1.0)
+PLATE = (0.0, 0.0, 0.0, 0.82)  # below text over a picture
+FOLD = imgui.TreeNodeFlags_.frame_padding | imgui.TreeNodeFlags_.span_avail_width  # as high as the rows of controls
 # Cyrillic and Greek, then Chinese, Japanese and Korean of common systems: Debian's two, macOS, Windows
 FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, (
     "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
@@ -25,6 +27,7 @@ FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, (
     "C:/Windows/Fonts/msyh.ttc", "C:/Windows/Fonts/malgun.ttf",
 )))  # fmt: skip
 CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
+_resting: list[float] = []  # where the pointer was when a key was pressed
 
 
 Rect = tuple[int, int, int, int]  # left, top, width, height in window units
@@ -63,8 +66,9 @@ def apply(scale: float) -> Fonts:
     style.scrollbar_rounding, style.scrollbar_size = 6, 10
     style.window_border_size = style.child_border_size = style.frame_border_size = 0
     style.popup_border_size = 1
-    style.window_padding, style.frame_padding = imgui.ImVec2(12, 10), imgui.ImVec2(8, 4)
-    style.item_spacing, style.item_inner_spacing = imgui.ImVec2(8, 6), imgui.ImVec2(6, 4)
+    style.window_padding, style.frame_padding = imgui.ImVec2(3 * UNIT, 3 * UNIT), imgui.ImVec2(2 * UNIT, UNIT)
+    style.item_spacing, style.item_inner_spacing = imgui.ImVec2(2 * UNIT, UNIT), imgui.ImVec2(UNIT, UNIT)
+    style.disabled_alpha = 0.5
     style.font_size_base = FONT_SIZE
     style.scale_all_sizes(scale)
     style.font_scale_dpi = scale
@@ -96,7 +100,7 @@ def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float]
         return bool(imgui.begin(title, True, flags)[1])
 
 
-def text_in(font, text: str, color: Color = COLORS["text"], size: float = 1.0) -> None:
+def text_in(font, text: str, color: Color = TEXT, size: float = 1.0) -> None:
     """Writes a text in a font, `size` times as large as other text; lines break at the window's edge."""
     with imgui_ctx.push_font(font, FONT_SIZE * size), imgui_ctx.push_style_color(imgui.Col_.text, color):
         imgui.text_wrapped(text)
@@ -129,9 +133,41 @@ def button(label: str, tooltip: str = "", is_enabled: bool = True, width: float 
     imgui.begin_disabled(not is_enabled)
     clicked = imgui.button(label, (width or button_width(label), 0.0))
     imgui.end_disabled()
-    if tooltip:
-        imgui.set_item_tooltip(tooltip)
+    hint(tooltip)
     return clicked
+
+
+def hint(text: str) -> None:
+    """The tooltip of the last item: beside the controls, whose next rows it would cover, or at the pointer."""
+    pointer = imgui.get_io().mouse_pos
+    if not text or _resting == [pointer.x, pointer.y] or not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
+        return
+    left, middle = imgui.get_window_pos().x, imgui.get_io().display_size.x / 2
+    if left > middle:
+        place = left - 2 * imgui.get_style().item_spacing.x, imgui.get_item_rect_min().y
+        imgui.set_next_window_pos(place, imgui.Cond_.always, (1.0, 0.0))
+    if imgui.begin_tooltip():
+        imgui.push_text_wrap_pos(FONT_SIZE * imgui.get_style().font_scale_dpi * 30)
+        imgui.text_unformatted(text)
+        imgui.pop_text_wrap_pos()
+        imgui.end_tooltip()
+
+
+def hide_hints() -> None:
+    """Shows no hint until the pointer moves: a key has changed what is under it."""
+    pointer = imgui.get_io().mouse_pos
+    _resting[:] = pointer.x, pointer.y
+
+
+def cut(text: str, width: float) -> str:
+    """The text in the current font, or its begin and an ellipsis if it is wider than `width` units."""
+    if imgui.calc_text_size(text).x <= width:
+        return text
+    return next((f"{text[:k].rstrip()}…" for k in range(len(text), 0, -1) if _fits(text[:k], width)), "")
+
+
+def _fits(begin: str, width: float) -> bool:
+    return bool(imgui.calc_text_size(f"{begin.rstrip()}…").x <= width)
 
 
 def caption(draw, font, size: float, x: float, y: float, text: str, wrap: float = 0.0) -> None:
@@ -140,7 +176,7 @@ def caption(draw, font, size: float, x: float, y: float, text: str, wrap: float 
         extent = imgui.calc_text_size(text, False, wrap or -1.0)
     pad = size / 4
     plate = (x - pad, y - pad), (x + extent.x + pad, y + extent.y + pad)
-    draw.add_rect_filled(*plate, color_u32((0, 0, 0, 0.6)), pad)
+    draw.add_rect_filled(*plate, color_u32(PLATE), pad)
     draw.add_text(font, size, (x, y), color_u32(TEXT), text, wrap)
 
 

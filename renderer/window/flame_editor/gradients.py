@@ -56,7 +56,7 @@ class GradientEditor:
             if self._gradient(name, palettes.builtin(name), not flame.colors and flame.palette == name):
                 editor.change(edit.with_palette, name)
         known = palettes.flam3_palettes()
-        if known and imgui.tree_node(f"flam3's palettes ({len(known)})###flam3"):
+        if known and imgui.tree_node_ex(f"flam3's palettes ({len(known)})###flam3", theme.FOLD):
             for number, colors in known.items():
                 if self._gradient(f"flam3 {number}", colors):
                     self._put(colors)
@@ -83,7 +83,7 @@ class GradientEditor:
             x, radius = low.x + at / 255 * width, HANDLE * scale
             imgui.set_cursor_screen_pos((x - radius, below.y))
             imgui.invisible_button(f"stop {index}", (2 * radius, 2 * radius))
-            imgui.set_item_tooltip(f"entry {at}: drag it; a right click deletes it")
+            theme.hint(f"entry {at}: drag it; a right click deletes it")
             deleted = index if imgui.is_item_clicked(1) and len(stops) > 2 else deleted
             if imgui.is_item_activated():
                 self.selected, self._pressed = index, (colors, stops)
@@ -141,7 +141,7 @@ class GradientEditor:
         clicked = imgui.invisible_button(f"gradient {name}", size)
         if not imgui.is_item_visible():
             return clicked
-        imgui.set_item_tooltip(name)
+        theme.hint(name)
         draw, packed = imgui.get_window_draw_list(), _packed_colors(colors.tobytes())
         step = size.x / GRADIENT_SEGMENTS
         for k in range(GRADIENT_SEGMENTS):

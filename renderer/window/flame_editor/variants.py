@@ -114,7 +114,7 @@ class Variants(Thumbnails):
         selected = None
         for cell in range(SIDE * SIDE):
             if cell % SIDE:
-                imgui.same_line(0, 6 * self.scale)
+                imgui.same_line(0, theme.UNIT * self.scale)
             if self._cell(cell, thumbnail):
                 selected = cell
         imgui.text_disabled("click or Enter selects a flame; the middle one makes new variants")

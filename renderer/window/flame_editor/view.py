@@ -97,7 +97,7 @@ class FlameEditor(Editor):
         flame = self.flame
         entry = int(min(max(edit.xform_at(flame, index).color, 0.0), 1.0) * 255)
         color = flame.colors[entry] if flame.colors else palettes.builtin(flame.palette)[entry]
-        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in color)
+        r, g, b = (float(value) / 255 * 0.4 + 0.6 for value in color)
         return r, g, b, 1.0
 
     # Beside the picture
@@ -112,10 +112,10 @@ class FlameEditor(Editor):
         """The controls of the flame: actions, xforms, and the selected xform's variations, affines and xaos."""
         flame = self.flame
         self.triangles = imgui.checkbox("axes" if flame.is_3d else "triangles", self.triangles)[1]
-        imgui.set_item_tooltip("G; a drag with Ctrl keeps a corner on its axis")
+        theme.hint("G; a drag with Ctrl keeps a corner on its axis")
         imgui.same_line()
         self.post = imgui.checkbox("of post-affines", self.post)[1]
-        imgui.set_item_tooltip("O")
+        theme.hint("O")
         self._action_buttons({"Random": "B", "Variants": "V", "Mutate": "Shift+V", "Fit": "U"})
         self._size()
         self._symmetry()
@@ -130,7 +130,7 @@ class FlameEditor(Editor):
             "palette": self.gradient.draw,
         }
         for name, section in sections.items():
-            if imgui.tree_node_ex(name, imgui.TreeNodeFlags_.default_open if name == "variations" else 0):
+            if imgui.tree_node_ex(name, theme.FOLD | imgui.TreeNodeFlags_.default_open * (name == "variations")):
                 section()
                 imgui.tree_pop()
         self._action_buttons({"Save as .flame": "Ctrl+E", "Folder": "Ctrl+H"})
@@ -139,31 +139,29 @@ class FlameEditor(Editor):
         actions = self.actions()
         offered = {action.keys for action in actions}
         labels = {label: key for label, key in keys.items() if key in offered}
-        action_buttons(self.app, actions, labels, 4 * self.scale)
+        action_buttons(self.app, actions, labels)
 
     def _size(self) -> None:
         """Width and height of exports, which .flame files hold."""
         label("size")
         shown = self.panel.scene.size or self.app.panels.image_size(self.panel)
         changed, typed = imgui.input_int2("##size", list(shown))
-        imgui.set_item_tooltip("width and height of exports, in the saved file")
+        theme.hint("width and height of exports, in the saved file")
         if changed:
             width, height = np.clip(typed, *CAMERA_LIMITS["size"]).tolist()
             self.resize((width, height))
 
     def _symmetry(self) -> None:
-        imgui.align_text_to_frame_padding()
-        imgui.text_disabled("symmetry")
-        for kind in SYMMETRIES:
-            imgui.same_line(0, 3 * self.scale)
-            if imgui.small_button(f"{kind}##symmetry"):
-                self.change(evolve.add_symmetry, kind)
-            imgui.set_item_tooltip(f"{abs(kind)} rotations" + (" and a mirror" if kind < 0 else ""))
+        label("symmetry")
+        turns = [f"{abs(kind)} rotations" if abs(kind) > 1 else "no rotation" for kind in SYMMETRIES]
+        names = [f"{turn} and a mirror" if kind < 0 else turn for turn, kind in zip(turns, SYMMETRIES, strict=True)]
+        if (chosen := choose_index("##symmetry", "add", names, -1)) is not None:
+            self.change(evolve.add_symmetry, SYMMETRIES[chosen])
 
     def _keyframes(self) -> None:
         """The key frames: their times, the edited one, and other flames that can be added."""
         keys = self.settings.keyframes
-        if not self.in_plane or not imgui.tree_node(f"key frames ({len(keys)})###keys"):
+        if not self.in_plane or not imgui.tree_node_ex(f"key frames ({len(keys)})###keys", theme.FOLD):
             return
         playing = keys and not self.panel.paused
         self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y", "Loop": "Shift+Y"})
@@ -251,11 +249,11 @@ class FlameEditor(Editor):
         for name, weight in xform.variations.items():
             with imgui_ctx.push_id(name):
                 label(name.replace("_", " "))
-                imgui.set_next_item_width(-reset - 6 * self.scale)
+                imgui.set_next_item_width(-reset - theme.UNIT * self.scale)
                 new = _drag("##amount", weight, 0.005)
                 if new is not None:  # a weight of 0 would remove the control under the pointer
                     self.change(edit.with_variation, self.index, name, new or 1e-6)
-                imgui.same_line(0, 6 * self.scale)
+                imgui.same_line(0, theme.UNIT * self.scale)
                 if theme.button("x", "remove variation", width=reset):
                     self.change(edit.with_variation, self.index, name, 0.0)
                 for parameter in variation_table()[name].parameters:

@@ -60,7 +60,9 @@ class PanelView:
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
             problem = "This picture cannot be drawn" if panel.error else "Error: the last good picture stays"
-            self._error_box(image_rect, problem, error, image_rect[3] if panel.error else 0.0)
+            # Over a good picture one line, the compiler's; the code panel has the text
+            shown, height = (error, image_rect[3]) if panel.error else (error.partition("\n")[0], 0.0)
+            self._error_box(image_rect, problem, shown, height)
         draw.pop_clip_rect()
 
     def _preview(self, preview: Texture, rect: Rect) -> None:
@@ -130,7 +132,12 @@ class PanelView:
         is_refining = panel.draw_loop.busy > 0 or measured.frame_rate.rate(now) > 0
         speed = _fit([*["paused"] * panel.paused, *_speed(panel, now, is_refining)], width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
-        self._text(title, x + pad, y, theme.TEXT, self.fonts.bold if active else self.fonts.text, left - pad)
+        font = self.fonts.bold if active else self.fonts.text
+        with imgui_ctx.push_font(font, theme.FONT_SIZE):
+            shown = theme.cut(title, left - x - 2 * pad)
+        self._text(shown, x + pad, y, theme.TEXT, font, left)
+        if shown != title and imgui.is_window_hovered() and imgui.is_mouse_hovering_rect((x, y), (left, y + bar)):
+            imgui.set_tooltip(title)
         bottom = y + height - bar
         left = self._text_right(_progress(panel), x + width - pad, bottom, theme.DIM)
         statistics = self._statistics_line(panel, left - x - 2 * pad)
@@ -178,7 +185,7 @@ class PanelView:
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.03, 0.03, 0.88)))
         draw.push_clip_rect(*theme.corners(rect), True)
         position = (x + pad, top + pad)
-        draw.add_text(self.fonts.bold, size * 1.1, position, theme.color_u32(theme.WARNING), title)
+        draw.add_text(self.fonts.bold, size * theme.LARGE, position, theme.color_u32(theme.WARNING), title)
         position = (x + pad, top + pad + 1.8 * size)
         draw.add_text(self.fonts.numbers, size, position, theme.color_u32(theme.TEXT), text, wrap)
         draw.pop_clip_rect()

@@ -53,20 +53,20 @@ def _mark(panel: Panel, mark: Mark, rect: theme.Rect, fonts: theme.Fonts, scale:
 
 def _legend(legend: Legend, right: float, bottom: float, fonts: theme.Fonts, scale: float) -> None:
     """The scale of colors in the lower right corner, with numbers below it: pictures of algorithms begin at the top."""
-    draw_list, size = imgui.get_window_draw_list(), theme.FONT_SIZE * scale * 0.85
+    draw_list, size = imgui.get_window_draw_list(), theme.FONT_SIZE * scale * theme.SMALL
     width, height, pad = LEGEND_SIZE[0] * scale, LEGEND_SIZE[1] * scale, 10 * scale
     texts = [format_number(legend.value(tick / LEGEND_INTERVALS)) for tick in range(LEGEND_INTERVALS + 1)]
     below = height + size * (2.5 if legend.unit else 1.4)
     left, top = right - width - 4 * pad, bottom - below - pad
     low, high = (left - 3 * pad, top - pad / 2), (left + width + 3 * pad, top + below)
-    draw_list.add_rect_filled(low, high, theme.color_u32((0.05, 0.06, 0.08, 0.78)), 4 * scale)
+    draw_list.add_rect_filled(low, high, theme.color_u32(theme.PLATE), 4 * scale)
     for bar in range(LEGEND_COLORS):
         color = int(COLOR_TABLE[bar * (LEVELS - 1) // (LEGEND_COLORS - 1)])
         x, step = left + width * bar / LEGEND_COLORS, width / LEGEND_COLORS
         draw_list.add_rect_filled((x, top), (x + step + 0.5, top + height), color)
     for tick, text in enumerate(texts):
         x = left + width * tick / LEGEND_INTERVALS
-        length = imgui.calc_text_size(text).x * 0.85
+        length = imgui.calc_text_size(text).x * theme.SMALL
         draw_list.add_text(fonts.text, size, (x - length / 2, top + height + 1), theme.color_u32(theme.TEXT), text)
     if legend.unit:
         at = (left, top + height + size * 1.1)

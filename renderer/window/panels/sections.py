@@ -114,7 +114,7 @@ def _comparison(panel: Panel, ask_file: Callable[..., None]) -> None:
         ask_file("Compare with", Path.cwd(), PICTURE_SUFFIXES, comparison.set_reference_file)
     label("compare")
     changed, index = imgui.combo("##compare", MODES.index(comparison.mode), list(MODES))
-    imgui.set_item_tooltip("wipe: the reference right of the pointer; flip: the pictures in turn; key W")
+    theme.hint("wipe: the reference right of the pointer; flip: the pictures in turn; key W")
     shown = panel.display.texture
     if changed:
         comparison.switch(MODES[index], shown)
@@ -151,7 +151,7 @@ def draw_statistics(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
     for row in [*named, *measured.rows]:
         imgui.text_disabled(row.label)
         if row.label in REPORT_HELP:
-            imgui.set_item_tooltip(REPORT_HELP[row.label])
+            theme.hint(REPORT_HELP[row.label])
         if row.series is not None:
             _bars(row, row.series, fonts, scale)
         else:
@@ -175,8 +175,18 @@ def _bars(row: Row, series: np.ndarray, fonts: theme.Fonts, scale: float) -> Non
         across = (imgui.get_mouse_pos().x - imgui.get_item_rect_min().x) / size[0] * len(series)
         bar = min(max(int(across), 0), len(series) - 1)
         imgui.set_tooltip(f"{row.label} {bar}: {series[bar]:,.7g}")
-    with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE * 0.87), imgui_ctx.push_text_wrap_pos(0.0):
-        imgui.text_disabled(row.text)
+    left, pad, texts = imgui.get_cursor_pos_x(), imgui.get_style().frame_padding.x, row.text.split()
+    width = (size[0] - 2 * pad) / len(series)
+    with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE * theme.SMALL), imgui_ctx.push_text_wrap_pos(0.0):
+        widths = [imgui.calc_text_size(text).x for text in texts]
+        if len(texts) != len(series) or max(widths, default=0.0) + pad > width:
+            imgui.text_disabled(row.text)
+            return
+        for bar, text in enumerate(texts):  # each below the middle of its bar
+            if bar:
+                imgui.same_line()
+            imgui.set_cursor_pos_x(left + pad + (bar + 0.5) * width - widths[bar] / 2)
+            imgui.text_disabled(text)
 
 
 def _frame_times(intervals: Iterable[float], draws: Iterable[float], scale: float) -> None:

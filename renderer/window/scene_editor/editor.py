@@ -15,6 +15,7 @@ from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.shortcuts import Action, action_buttons
 from renderer.window.document import Item, items, picking, pose
 from renderer.window.panels.panel import Panel, PanelEditor
+from renderer.window.panels.panel_scene import SceneFile
 from renderer.window.scene_editor import gizmo, material_ball, stand_in
 from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_presets, draw_properties
 from renderer.window.state import AppState, edit_actions, panel_actions
@@ -33,7 +34,7 @@ class SceneEditor(PanelEditor):
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.operation = "move"
-        self._grid: bool | None = None  # shown or hidden by the user; None: by default
+        self._grid: tuple[SceneFile, bool] | None = None  # the file of the panel, and whether the grid is shown
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
@@ -52,10 +53,11 @@ class SceneEditor(PanelEditor):
 
     @property
     def shows_grid(self) -> bool:
-        """True if the ground's grid is drawn: at first in a new scene."""
+        """True if the ground's grid is drawn: in a new scene, saved or not, until the user or another file hides it."""
         panel = self.panel
-        is_new = panel.file.path is None and panel.original.path.suffix == ".toml"
-        return is_new if self._grid is None else self._grid
+        if self._grid is None or self._grid[0] is not panel.file:
+            self._grid = panel.file, panel.file.path is None and panel.original.path.suffix == ".toml"
+        return self._grid[1]
 
     # Over the picture
 
@@ -145,8 +147,9 @@ class SceneEditor(PanelEditor):
                 if seen[a] and seen[b]:
                     draw.add_line(ends[a], ends[b], color, 1.2 * self.scale)
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
-        x, y, _, _ = rect
-        theme.caption(draw, self.fonts.text, size, x + pad, y + pad, self.panel.document.label(item))
+        x, y, width, _ = rect
+        name = theme.cut(self.panel.document.label(item), width - 2 * pad)
+        theme.caption(draw, self.fonts.text, size, x + pad, y + pad, name)
 
     # Beside the picture
 
@@ -167,18 +170,18 @@ class SceneEditor(PanelEditor):
 
     def _object(self) -> None:
         """The list of items with its buttons, and the properties of the selected one, or of a table of the world."""
-        gap, actions = 4 * self.scale, self._own_actions
-        action_buttons(self.app, actions, {"Add...": "Shift+A"}, gap)
+        actions = self._own_actions
+        action_buttons(self.app, actions, {"Add...": "Shift+A"})
         imgui.begin_disabled(self.selected is None)
-        imgui.same_line(0, gap)
-        action_buttons(self.app, actions, {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Rename": "F2"}, gap)
+        imgui.same_line(0, theme.UNIT * self.scale)
+        action_buttons(self.app, actions, {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Rename": "F2"})
         imgui.end_disabled()
         for number, operation in enumerate(OPERATIONS):
             if number:
-                imgui.same_line(0, gap)
+                imgui.same_line(0, 4 * theme.UNIT * self.scale)
             if imgui.radio_button(operation, self.operation == operation):
                 self.operation = operation
-            imgui.set_item_tooltip(f"gizmo in the picture: {OPERATIONS[operation]}; hold Ctrl for steps")
+            theme.hint(f"gizmo in the picture: {OPERATIONS[operation]}; hold Ctrl for steps")
         self.outliner.draw_list()
         item, table = self.selected, self.outliner.table
         if item is not None and item.group != "materials":
@@ -219,7 +222,7 @@ class SceneEditor(PanelEditor):
         return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
 
     def _toggle_grid(self) -> None:
-        self._grid = not self.shows_grid
+        self._grid = self.panel.file, not self.shows_grid
 
     def _set_operation(self, operation: str, app: AppState) -> None:
         self.operation = operation

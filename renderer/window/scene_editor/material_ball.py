@@ -12,7 +12,7 @@ from renderer.paths import ASSETS
 from renderer.pictures import load
 from renderer.raytracing.settings import Material, Settings
 from renderer.scene.scene import Scene
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls import imgui, theme
 from renderer.window.document.items import reference_fields
 from renderer.window.panels.panel import Panel
 from renderer.window.state.app_state import AppState
@@ -40,13 +40,17 @@ def ball_scene(settings: Settings, index: int) -> Scene:
 def draw(app: AppState, panel: Panel, index: int, scale: float) -> None:
     """Draws the ball of material number `index`, as it was drawn last; shows the material once the panel rests."""
     settings: Any = panel.scene.settings if panel.is_playing else panel.settings()
-    ball = app.panels.ball
-    if panel.draw_loop.shows_full_sample and not panel.is_interacting(app.now()):
-        with app.errors_as_messages("drawing the ball of the material", ValueError):
-            ball = app.show_ball(ball_scene(settings, index))
-    side = (BALL_SIZE * scale,) * 2
+    ball, wanted, side = app.panels.ball, None, (BALL_SIZE * scale,) * 2
+    with app.errors_as_messages("drawing the ball of the material", ValueError):
+        wanted = ball_scene(settings, index)
+        if panel.draw_loop.shows_full_sample and not panel.is_interacting(app.now()):
+            ball = app.show_ball(wanted)
     if ball is None or ball.display.texture is None or ball.error:
         imgui.dummy(side)
     else:
         imgui.image(imgui.ImTextureRef(ball.display.texture.texture.glo), side)
-    imgui.set_item_tooltip((ball and ball.error) or "the selected material, ray traced on a ball of radius 1")
+    is_shown = ball is not None and wanted is not None and ball.scene.settings == wanted.settings
+    if wanted is not None and not (ball is not None and is_shown and ball.draw_loop.shows_full_sample):
+        (left, top), size = imgui.get_item_rect_min(), theme.FONT_SIZE * scale
+        theme.caption(imgui.get_window_draw_list(), imgui.get_font(), size, left + 8, top + 8, "ball: follows")
+    theme.hint((ball and ball.error) or "the selected material, ray traced on a ball of radius 1")

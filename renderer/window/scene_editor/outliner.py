@@ -21,7 +21,7 @@ from renderer.window.document import Document, Item, commands, creation, items
 from renderer.window.panels.panel import Panel
 from renderer.window.state import AppState, edit_actions
 
-MAX_ROWS = 11  # a longer list scrolls
+ROWS = 12  # of the list, which scrolls: what is below it stays in its place
 OPEN_GROUP = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.default_open
 MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
@@ -60,8 +60,8 @@ class Outliner:
         shown = {group: len(getattr(settings, group)) for group in items.groups(settings) if getattr(settings, group)}
         names = {each.name for each in fields(settings)}
         tables = [name for name in WORLD if name in names]
-        rows = sum(shown.values()) + len(shown) + len(tables)
-        height = (min(max(rows, 2), MAX_ROWS) + 0.6) * imgui.get_text_line_height_with_spacing()
+        spacing, padding = imgui.get_style().item_spacing.y, imgui.get_style().frame_padding.y
+        height = ROWS * imgui.get_text_line_height_with_spacing() - spacing + 2 * padding  # no row is cut
         with imgui_ctx.begin_child("items", (0, height), imgui.ChildFlags_.frame_style):
             if not shown:
                 imgui.text_disabled("nothing yet: Add... or Shift+A")
@@ -103,7 +103,10 @@ class Outliner:
     def _row(self, document: Document, item: Item, selected: Item | None) -> None:
         """The row of an item: a click selects it, a double click renames it, a right click opens its menu."""
         flags = imgui.SelectableFlags_.allow_double_click
-        clicked = imgui.selectable(f"{document.label(item)}###row", item == selected, flags)[0]
+        label = document.label(item)
+        shown = theme.cut(label, imgui.get_content_region_avail().x)
+        clicked = imgui.selectable(f"{shown}###row", item == selected, flags)[0]
+        theme.hint(label if shown != label else "")
         if item == selected and self.scrolled_to != item:
             imgui.set_scroll_here_y()
             self.scrolled_to = item
@@ -146,7 +149,7 @@ def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: th
     theme.text_in(fonts.bold, panel.document.label(item))
     imgui.same_line()
     imgui.text_disabled(items.singular(item.group))
-    imgui.set_item_tooltip((type(value).__doc__ or "").strip())
+    theme.hint((type(value).__doc__ or "").strip())
     originals = getattr(panel.original.settings, item.group, ())
     original = originals[item.index] if item.index < len(originals) else value
     if type(original) is not type(value):

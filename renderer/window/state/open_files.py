@@ -105,7 +105,7 @@ def open_in_active_panel(app: AppState, scene: Scene, message: str = "") -> None
 
     New, Open, Recent, the palette and the next scene all do. To keep what is there, one duplicates the panel first.
     """
-    unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene, message))
+    unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene, message), f"Open {scene.title}")
 
 
 def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "") -> None:

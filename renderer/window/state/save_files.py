@@ -109,7 +109,7 @@ def ask_name(app: AppState, panel: Panel, suffixes: tuple[str, ...]) -> None:
     """Asks where to write a panel's scene, as a file with one of these suffixes; the first is for a name without."""
     path = panel.file.path or panel.original.path
     suffixes = suffixes if panel.scene.picture == "flame" or path.suffix in suffixes else (".toml",)
-    name = "my_shader" if path == creation.UNTITLED_SHADER else path.name.partition(".")[0]
+    name = "my_shader" if path == creation.UNTITLED_SHADER else path.stem
     start = open_files.scene_folder(app) / f"{name}{suffixes[0]}"
     app.ask_file("Save as", start, suffixes, partial(save_to, app, panel), saves=True)
     if app.dialog is not None and ".flame" in suffixes:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from renderer.paths import is_bundled
 from renderer.plain import printable
 from renderer.records import dataclass
 from renderer.system.files import file_stamp
@@ -29,6 +30,7 @@ class Question:
 
     lost: list[Panel | Path]
     then: Callable[[], None]
+    doing: str = "Save"  # why it is asked, such as "Quit"
     write: Callable[[], None] | None = None
     load: Callable[[], None] = lambda: None
 
@@ -48,7 +50,10 @@ class Question:
         if self.write:
             return f"{self.name(title)} was changed outside of this panel since it was read."
         more = f"\n{len(self.lost) - 1} more after this one" if len(self.lost) > 1 else ""
-        return f"{self.name(title)} has changes that are not saved.{more}"
+        first = self.lost[0]
+        path = first if isinstance(first, Path) else first.file.path
+        kept = f"Saving writes {printable(path.name)}." if path and not is_bundled(path) else "Saving asks for a name."
+        return f"{self.name(title)} has changes that are not saved. {kept}{more}"
 
 
 def has_work(app: AppState, panel: Panel) -> bool:
@@ -56,15 +61,18 @@ def has_work(app: AppState, panel: Panel) -> bool:
     return panel.has_unsaved_work or app.code_changed in (panel.original.path, *panel.scene.files)
 
 
-def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], with_code: bool = False) -> None:
-    """Does then() at once if the panels hold no unsaved work; otherwise asks first. `with_code`: about any code."""
+def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], doing: str, with_code: bool = False) -> None:
+    """Does then(), which is `doing`, at once if the panels hold no unsaved work; otherwise asks first.
+
+    `with_code`: about any code.
+    """
     in_code = app.code_changed  # the text of a panel's own file has the panel's changes too
     lost: list[Panel | Path] = [p for p in panels if p.has_unsaved_work and in_code != p.original.path]
     with_code |= any(app.code_changed in (panel.original.path, *panel.scene.files) for panel in panels)
     if with_code and app.code_changed is not None:
         lost.append(app.code_changed)
     if lost:
-        app.overlays.question = Question(lost, then)
+        app.overlays.question = Question(lost, then, doing)
     else:
         then()
 
@@ -77,7 +85,7 @@ def write_over(
         write()
     else:
         then = partial(setattr, app.overlays, "question", app.overlays.question)
-        app.overlays.question = Question([path], then, write, load)
+        app.overlays.question = Question([path], then, "Save", write, load)
 
 
 def poll(app: AppState) -> Question | None:
@@ -117,20 +125,20 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
 
 def undo(app: AppState) -> None:
     """Undoes a step, after the question about work in a document that it replaces."""
-    ask(app, app.replaced_by_undo(), app.undo)
+    ask(app, app.replaced_by_undo(), app.undo, "Undo")
 
 
 def close_panel(app: AppState) -> None:
     """Closes the active panel, after the question about its scene."""
     panels = [app.panel] if len(app.panels) > 1 else []
-    ask(app, panels, app.close_panel)
+    ask(app, panels, app.close_panel, "Close the panel")
 
 
 def quit(app: AppState) -> None:
     """Ends the window, after the questions about all panels and the code."""
-    ask(app, list(app.panels), app.loop.quit, with_code=True)
+    ask(app, list(app.panels), app.loop.quit, "Quit", with_code=True)
 
 
 def restore(app: AppState, path: Path | None = None) -> None:
     """Restores a kept session, the newest if none is given, after the questions about all panels."""
-    ask(app, list(app.panels), lambda: app.restore(path))
+    ask(app, list(app.panels), lambda: app.restore(path), "Restore a session")

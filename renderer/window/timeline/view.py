@@ -60,7 +60,7 @@ def _interpolation(app: AppState, animation: Animation, key_time: float | None, 
     keys = keys_at(animation, key_time) if key_time is not None else {}
     current = next((key.interpolation for key in keys.values()), INTERPOLATIONS[0])
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(current), list(INTERPOLATIONS))
-    imgui.set_item_tooltip("easing: how values go from the key frame at this time to the next")
+    theme.hint("easing: how values go from the key frame at this time to the next")
     if changed and keys:
         app.panel.show(ease_keys(app.panel.scene, keys, INTERPOLATIONS[index]))
 
@@ -71,12 +71,12 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
-    imgui.set_item_tooltip("duration: seconds after which playback repeats, and of an exported film")
+    theme.hint("duration: seconds after which playback repeats, and of an exported film")
     if changed:
         _set_duration(app, animation, times, seconds)
     imgui.same_line()
-    changed, loop = imgui.checkbox("loop", animation.loop)
-    imgui.set_item_tooltip("values go on from the last key frame to the first; playback repeats in either case")
+    changed, loop = imgui.checkbox("smooth loop", animation.loop)
+    theme.hint("values go on from the last key frame to the first; without it playback repeats with a jump")
     if changed and animation.duration > 0:
         app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
 
@@ -109,5 +109,5 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
     line = (x, corner.y), (x, corner.y + height)
     draw_list.add_line(line[0], line[1], theme.color_u32(theme.ACCENT), 2 * scale)
     label = (x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale, corner.y - 2 * scale)
-    size, color_u32 = theme.FONT_SIZE * scale * 0.87, theme.color_u32(theme.TEXT)
+    size, color_u32 = theme.FONT_SIZE * scale * theme.SMALL, theme.color_u32(theme.TEXT)
     draw_list.add_text(fonts.numbers, size, label, color_u32, f"{app.panel.scene_time:.2f}")

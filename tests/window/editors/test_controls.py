@@ -160,8 +160,8 @@ def test_a_typed_number_is_the_decimal_that_was_typed(rng):
 
 
 def test_a_decimal_number_of_any_length_can_be_typed(gl, scene_files, places, monkeypatch):
-    opened, digits = imgui.tree_node, "0.1" + "234567890" * 12
-    monkeypatch.setattr(imgui, "tree_node", lambda label: (imgui.set_next_item_open(True), opened(label))[1])
+    opened, digits = imgui.tree_node_ex, "0.1" + "234567890" * 12
+    monkeypatch.setattr(imgui, "tree_node_ex", lambda *fold: (imgui.set_next_item_open(True), opened(*fold))[1])
     with window([load(scene_files[0])], None, gl, (900, 1500)) as screen:
         frames(screen, 4)
         io, before = imgui.get_io(), screen.app.panel.scene.settings.view

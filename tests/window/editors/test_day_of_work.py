@@ -60,7 +60,7 @@ def drawn(monkeypatch):
             return out
 
         monkeypatch.setattr(imgui, name, noted)
-    monkeypatch.setattr(imgui, "set_item_tooltip", tooltips.append)
+    monkeypatch.setattr(theme, "hint", tooltips.append)
     rects["tooltips"] = tooltips
     return rects
 

@@ -381,7 +381,7 @@ def places(monkeypatch):
         return noted
 
     for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
-                 "invisible_button", "tree_node", "tree_node_ex", "selectable"):  # fmt: skip
+                 "invisible_button", "tree_node_ex", "selectable", "begin_combo"):  # fmt: skip
         monkeypatch.setattr(imgui, name, noting(getattr(imgui, name)))
     return places
 
@@ -425,7 +425,8 @@ def test_sliders_and_the_variation_search_edit_the_selected_xform(screen, places
     before = places["##juliascope_power"]
     drag(screen, middle(before), (middle(before)[0] + 60, middle(before)[1]))
     assert settings(screen).xforms[0].parameters["juliascope_power"] > 1.2
-    click(screen, middle(places["4##symmetry"]))
+    click(screen, middle(places["##symmetry"]))
+    click(screen, middle(places["4 rotations##2"]))
     assert len(settings(screen).xforms) == 7
 
 
