@@ -30,6 +30,7 @@ from renderer.window.state import AppState, main_loop, open_files, save_files, u
 
 MAX_CHARACTERS = 1 << 20  # longer files are not edited here
 SUFFIXES = (".cb", ".toml", ".flame", ".flam3", *open_files.SHADER_SUFFIXES)
+MIN_CHOICE = 140  # the least width of the list of files beside the buttons, at scale 1
 COMPILE_SECONDS = main_loop.TYPING_SECONDS  # after the last key
 # The editor asks for its chords up to the first that is pressed, and Dear ImGui routes a chord to who asked for it one
 # frame before: of two keys in successive frames, the second had no effect. So all are asked for in each frame.
@@ -278,6 +279,8 @@ class CodeView:
             with self.app.errors_as_messages("adding a buffer"):
                 self.editor.set_text(with_buffer(self.editor.get_text()))
         imgui.same_line()
+        if imgui.get_content_region_avail().x < MIN_CHOICE * self.scale:
+            imgui.new_line()
         self._choose_file(text_files(panel))
         self._mark(panel.short_error)
         if panel.short_error and (line := error_line(panel.short_error, self.path.name)):

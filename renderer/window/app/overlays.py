@@ -150,7 +150,7 @@ class Overlays:
         theme.text_in(self.fonts.bold, group, theme.ACCENT)
         for name, keys in keys_by_name.items():
             theme.text_in(self.fonts.numbers, _join_keys(keys))
-            imgui.same_line(max(160 * self.scale, imgui.get_item_rect_size().x + 10 * self.scale))
+            imgui.same_line(max(160 * self.scale, imgui.get_item_rect_size().x + 16 * self.scale))
             theme.text_in(self.fonts.text, name, theme.DIM)
         imgui.spacing()
 

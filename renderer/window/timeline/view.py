@@ -42,7 +42,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> Non
             run(app)
         imgui.same_line()
     wide = app.panels.area[2] > scale * WIDTH
-    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 275 * scale
+    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 330 * scale
     _track(app, fonts, scale, animation.duration, times, width)
     if wide:
         imgui.same_line()
