@@ -103,7 +103,7 @@ class MainWindow:
         self._panels((lesson, toolbar, width - sidebar - lesson, height - toolbar - timeline), now)
         if timeline:
             with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (12, 8)):
-                view.draw(app, self.fonts, self.scale, self.tracks)
+                view.draw(app, self.fonts, self.scale, self.tracks, ACTIONS)
         if code:
             sidebar -= code
             self._code(width - sidebar - code, toolbar, code, height - toolbar)

@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from renderer.lessons.lesson import bundled_lessons
+from renderer.paths import ASSETS
+from renderer.system.files import read_toml
 from renderer.window.controls import imgui, theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import creation
@@ -17,14 +19,9 @@ from renderer.window.document.items import shorten
 from renderer.window.state import AppState, edit_actions, lesson_reader, open_files, unsaved
 from renderer.window.state.session import KeptSession, kept_sessions
 
-PANEL_KEYS = ("R", "P", "N", "", "Tab", "Ctrl+D", "Ctrl+W", "Ctrl+G", "", "F12", "L", "Z", "Alt+N")
+KEYS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "menus.toml")  # the keys of the actions of each menu
 Entries = list[tuple[str, Callable[[], object]]]  # labels with what a click on them does
 MAX_FOLDER = 40  # characters of a recent file's folder
-VIEW_KEYS = ("Home", "Ctrl+L", "Ctrl+T", "Ctrl+J", "I", "", "E", "Shift+E", "X", "T")
-EDIT_KEYS = ("Ctrl+Z", "Ctrl+Y", "Ctrl+P", "Shift+F1")  # for a small window: a telephone has no keyboard
-SAVE_KEYS = ("Ctrl+S", "Ctrl+Shift+S", "Ctrl+Shift+Backspace", "", "Ctrl+Alt+E", "Ctrl+Shift+E")
-OPEN_KEYS = ("Ctrl+N", "Ctrl+Shift+N", "Ctrl+Alt+N", "Ctrl+O", "Ctrl+Alt+O")
-FILE_KEYS = (*OPEN_KEYS, "", *SAVE_KEYS, "", "Ctrl+Shift+O", "Ctrl+Q")
 
 
 @contextmanager
@@ -54,7 +51,7 @@ def _submenu(app: AppState, title: str, entries: Entries | Callable[[], Entries]
     imgui.end_menu()
 
 
-def _action_entries(app: AppState, actions: list[Action], keys_of_entries: tuple[str, ...]) -> None:
+def _action_entries(app: AppState, actions: list[Action], keys_of_entries: list[str]) -> None:
     """A menu entry for the action of each key; the empty key is a separator."""
     for keys in keys_of_entries:
         action = next((action for action in actions if action.keys == keys), None)
@@ -73,7 +70,7 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
 
 def _file_entries(app: AppState, actions: list[Action]) -> None:
     """The entries of the menu "File": actions, recent files, kept sessions, lessons."""
-    _action_entries(app, actions, FILE_KEYS)
+    _action_entries(app, actions, KEYS["file"])
     open_path, restore, lesson = open_files.open_path, unsaved.restore, lesson_reader.open_bundled
     _submenu(app, "Recent", lambda: [(_label(path), partial(open_path, app, path)) for path in app.recent.files])
     _submenu(app, "Sessions", lambda: [(kept.describe(), partial(restore, app, kept.path)) for kept in _sessions(app)])
@@ -101,15 +98,15 @@ def short_menu(app: AppState, actions: list[Action], scale: float) -> None:
         if imgui.begin_menu("File"):
             _file_entries(app, actions)
             imgui.end_menu()
-        for name, keys in (("Panel", PANEL_KEYS), ("View", VIEW_KEYS)):
-            if imgui.begin_menu(name):
-                _action_entries(app, actions, keys)
+        for name in ("panel", "view"):
+            if imgui.begin_menu(name.capitalize()):
+                _action_entries(app, actions, KEYS[name])
                 imgui.end_menu()
         if creation.can_add(app.panel.scene.settings) and imgui.begin_menu("Add"):
             _add_entries(app)
             imgui.end_menu()
         imgui.separator()
-        _action_entries(app, actions, EDIT_KEYS)
+        _action_entries(app, actions, KEYS["edit"])
 
 
 def add_menu(app: AppState, scale: float) -> None:

@@ -214,11 +214,7 @@ class Overlays:
         wrap = max(width - 8 * pad, 1.0)
         size = imgui.calc_text_size(text, False, wrap)
         left, top = middle - size.x / 2, above + 1.5 * pad
-        low, high = (left - pad, top - pad / 2), (left + size.x + pad, top + size.y + pad / 2)
-        draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
-        draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)
-        font_size, color = theme.FONT_SIZE * self.scale, theme.color_u32(theme.TEXT)
-        draw.add_text(self.fonts.text, font_size, (left, top), color, text, wrap)
+        theme.caption(draw, self.fonts.text, theme.FONT_SIZE * self.scale, left, top, text, wrap, 2 * pad / 3)
 
 
 def _join_keys(keys: list[str]) -> str:

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -242,16 +243,13 @@ class FileDialog:
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
         entered, self.name = imgui.input_text("##name", self.name, imgui.InputTextFlags_.enter_returns_true)
-        imgui.same_line(0, theme.UNIT * scale)
-        if imgui.button(accept) or entered:
-            self.accept()
-        imgui.same_line(0, theme.UNIT * scale)
-        if appends and imgui.button("Append"):
-            self.accept(appends=True)
-        if appends:
+        runs: dict[str, Callable[[], None]] = {accept: self.accept} | (
+            {"Append": partial(self.accept, True)} if appends else {}
+        )
+        for name, run in (runs | {"Cancel": self.cancel}).items():
             imgui.same_line(0, theme.UNIT * scale)
-        if imgui.button("Cancel"):
-            self.cancel()
+            if imgui.button(name) or entered and name == accept:
+                run()
 
 
 def _existing(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 The back ends call apply() once; all modules that draw use the colors, fonts and helpers.
 """
 
+from bisect import bisect_right
 from pathlib import Path
 
 from renderer.paths import ASSETS
@@ -20,12 +21,8 @@ ACCENT, DIM, TEXT = COLORS["check_mark"], COLORS["text_disabled"], COLORS["text"
 WARNING = (1.0, 0.56, 0.46, 1.0)
 PLATE = (0.0, 0.0, 0.0, 0.82)  # below text over a picture
 FOLD = imgui.TreeNodeFlags_.frame_padding | imgui.TreeNodeFlags_.span_avail_width  # as high as the rows of controls
-# Cyrillic and Greek, then Chinese, Japanese and Korean of common systems: Debian's two, macOS, Windows
-FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, (
-    "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
-    "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf", "/System/Library/Fonts/PingFang.ttc",
-    "C:/Windows/Fonts/msyh.ttc", "C:/Windows/Fonts/malgun.ttf",
-)))  # fmt: skip
+# Cyrillic and Greek, then Chinese, Japanese and Korean of common systems
+FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, read_toml(ASSETS / "tables" / "fonts.toml")["system"]))
 CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
 _resting: list[float] = []  # where the pointer was when a key was pressed
 
@@ -61,14 +58,8 @@ def apply(scale: float) -> Fonts:
     imgui.style_colors_dark()
     for name, color in COLORS.items():
         style.set_color_(getattr(imgui.Col_, name), color)
-    style.window_rounding = style.child_rounding = 0
-    style.frame_rounding = style.grab_rounding = style.popup_rounding = 4
-    style.scrollbar_rounding, style.scrollbar_size = 6, 10
-    style.window_border_size = style.child_border_size = style.frame_border_size = 0
-    style.popup_border_size = 1
-    style.window_padding, style.frame_padding = imgui.ImVec2(3 * UNIT, 3 * UNIT), imgui.ImVec2(2 * UNIT, UNIT)
-    style.item_spacing, style.item_inner_spacing = imgui.ImVec2(2 * UNIT, UNIT), imgui.ImVec2(UNIT, UNIT)
-    style.disabled_alpha = 0.5
+    for name, value in read_toml(ASSETS / "tables" / "style.toml").items():
+        setattr(style, name, imgui.ImVec2(*value) if isinstance(value, list) else value)
     style.font_size_base = FONT_SIZE
     style.scale_all_sizes(scale)
     style.font_scale_dpi = scale
@@ -163,24 +154,21 @@ def cut(text: str, width: float) -> str:
     """The text in the current font, or its begin and an ellipsis if it is wider than `width` units."""
     if imgui.calc_text_size(text).x <= width:
         return text
-    return next((f"{text[:k].rstrip()}…" for k in range(len(text), 0, -1) if _fits(text[:k], width)), "")
+    keep = bisect_right(range(len(text)), width, key=lambda k: imgui.calc_text_size(f"{text[: k + 1].rstrip()}…").x)
+    return f"{text[:keep].rstrip()}…" if keep else ""
 
 
-def _fits(begin: str, width: float) -> bool:
-    return bool(imgui.calc_text_size(f"{begin.rstrip()}…").x <= width)
-
-
-def caption(draw, font, size: float, x: float, y: float, text: str, wrap: float = 0.0) -> None:
-    """Draws text on a dark plate, which is read over any picture; `wrap` is the width of its lines, 0 for one line."""
+def caption(draw, font, size: float, x: float, y: float, text: str, wrap: float = 0.0, pad: float = 0.0) -> None:
+    """Draws text on a dark plate `pad` wider, which is read over any picture; `wrap`: width of its lines, 0 for one."""
     with imgui_ctx.push_font(font, FONT_SIZE):
         extent = imgui.calc_text_size(text, False, wrap or -1.0)
-    pad = size / 4
+    pad = pad or size / 4
     plate = (x - pad, y - pad), (x + extent.x + pad, y + extent.y + pad)
     draw.add_rect_filled(*plate, color_u32(PLATE), pad)
     draw.add_text(font, size, (x, y), color_u32(TEXT), text, wrap)
 
 
-def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str, wrap: float = 0.0) -> None:
-    """Draws text over a picture, with a black shadow for contrast; `wrap` is the width of its lines, 0 for one line."""
-    draw.add_text(font, size, (x + 1, y + 1), color_u32((0, 0, 0, 1)), text, wrap)
-    draw.add_text(font, size, (x, y), color_u32(color), text, wrap)
+def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str) -> None:
+    """Draws text over a picture, with a black shadow for contrast."""
+    draw.add_text(font, size, (x + 1, y + 1), color_u32((0, 0, 0, 1)), text)
+    draw.add_text(font, size, (x, y), color_u32(color), text)

@@ -49,19 +49,20 @@ class GradientEditor:
                 run()
             if text not in ("Random", "Save..."):
                 imgui.same_line(0, 4 * self.scale)
-        for number, (name, colors) in enumerate(editor.gradients):
-            if self._gradient(f"{name}##{number}", colors):
-                self._put(colors)
+        self._choices({f"{name}##{number}": colors for number, (name, colors) in enumerate(editor.gradients)})
         for name in palettes.builtin_names():
             if self._gradient(name, palettes.builtin(name), not flame.colors and flame.palette == name):
                 editor.change(edit.with_palette, name)
         known = palettes.flam3_palettes()
         if known and imgui.tree_node_ex(f"flam3's palettes ({len(known)})###flam3", theme.FOLD):
-            for number, colors in known.items():
-                if self._gradient(f"flam3 {number}", colors):
-                    self._put(colors)
+            self._choices({f"flam3 {number}": colors for number, colors in known.items()})
             imgui.tree_pop()
         imgui.dummy((0, 2 * self.scale))
+
+    def _choices(self, palettes_by_name: dict[str, np.ndarray]) -> None:
+        for name, colors in palettes_by_name.items():
+            if self._gradient(name, colors):
+                self._put(colors)
 
     def _put(self, colors: np.ndarray) -> None:
         self.editor.change(edit.with_palette_colors, colors)

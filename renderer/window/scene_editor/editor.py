@@ -3,16 +3,19 @@
 MainWindow calls the methods of PanelEditor; picking.py finds clicked items, gizmo.py draws the gizmo.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from renderer.raytracing.settings import Settings
+from renderer.scene.cameras import to_point
 from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.settings import edit_settings
-from renderer.window.controls.shortcuts import Action, action_buttons
+from renderer.window.controls.shortcuts import Action, action_buttons, read_actions
 from renderer.window.document import Item, items, picking, pose
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.panels.panel_scene import SceneFile
@@ -21,7 +24,7 @@ from renderer.window.scene_editor.outliner import Outliner, draw_models, draw_pr
 from renderer.window.state import AppState, edit_actions, panel_actions
 from renderer.window.state.edit_actions import control_context
 
-GROUP = "Scene"  # heading in the key help
+UPRIGHT = (0.0, 1.0, 0.0)  # the camera's up
 OPERATIONS = {"move": "Alt+G", "rotate": "Alt+R", "scale": "Alt+S"}  # operation of the gizmo -> its key
 # Pairs of the corners of picking.box_corners()
 EDGES = [(a, b) for a in range(8) for b in range(a + 1, 8) if (a ^ b) in (1, 2, 4)]
@@ -39,7 +42,7 @@ class SceneEditor(PanelEditor):
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None
-        self._own_actions = self._make_actions()
+        self._own_actions = read_actions("scene_keys.toml", self._call)
 
     @property
     def selected(self) -> Item | None:
@@ -210,20 +213,45 @@ class SceneEditor(PanelEditor):
         """The editor's actions, for keys, help and palette."""
         return self._own_actions
 
-    def _make_actions(self) -> list[Action]:
-        out = [
-            Action("Shift+A", "add to the scene", GROUP, lambda app: app.input.open_add_menu()),
-            Action("Delete", "delete the selected item", GROUP, edit_actions.delete_selected),
-            Action("Ctrl+Shift+D", "duplicate the selected item", GROUP, edit_actions.duplicate_selected),
-            Action("F2", "rename the selected item", GROUP, lambda app: self.outliner.start_renaming()),
-            Action("Alt+X", "grid on the ground and axes", GROUP, lambda app: self._toggle_grid()),
-            Action("Shift+Escape", "select nothing", GROUP, lambda app: setattr(app.panel, "selection", None)),
-        ]
-        return out + [Action(k, f"{o} by gizmo", GROUP, partial(self._set_operation, o)) for o, k in OPERATIONS.items()]
+    def _call(self, app: AppState, run: str, values: Sequence[Any]) -> None:
+        """Calls a method of the editor, or a function of edit_actions."""
+        owner, _, path = run.partition(".")
+        attrgetter(path)(self)(*values) if owner == "editor" else attrgetter(path)(edit_actions)(app, *values)
 
-    def _toggle_grid(self) -> None:
+    def toggle_grid(self) -> None:
+        """Shows or hides the ground's grid and the axes."""
         self._grid = self.panel.file, not self.shows_grid
 
-    def _set_operation(self, operation: str, app: AppState) -> None:
+    def set_operation(self, operation: str) -> None:
+        """Sets what the gizmo does."""
         self.operation = operation
-        app.show_message(f"the gizmo of the selected item: {operation}")
+        self.app.show_message(f"the gizmo of the selected item: {operation}")
+
+    def select_nothing(self) -> None:
+        """Selects no item."""
+        self.panel.selection = None
+
+    def look_from(self, x: float, y: float, z: float) -> None:
+        """Moves the camera to the side (x, y, z) of its target, as far from it as before."""
+        view = self.settings.view
+        offset = np.multiply((x, y, z), math.dist(view.position, view.target))
+        panel_actions.set_view(self.app, replace(view, position=to_point(view.target + offset), up=UPRIGHT))
+
+    def look_at_selected(self) -> None:
+        """Makes the selected item the camera's target, and its box about as high as the picture."""
+        settings, item = self.settings, self.selected
+        box = picking.bounds(settings, item) if item is not None else None
+        if box is None:
+            self.app.show_message("select a shape to look at")
+            return
+        points, view = picking.box_corners(*box), settings.view
+        center, near = points.mean(0), np.subtract(view.position, view.target)
+        distance = np.linalg.norm(np.ptp(points, 0)) / math.tan(math.radians(view.fov_degrees) / 2) / 2
+        position = to_point(center + near * max(distance, 1e-6) / np.linalg.norm(near))
+        panel_actions.set_view(self.app, replace(view, position=position, target=to_point(center)))
+
+    def toggle_orthographic(self) -> None:
+        """Switches between the perspective and the orthographic projection."""
+        is_orthographic = self.settings.projection == "orthographic"
+        step = replace(self.settings, projection="perspective" if is_orthographic else "orthographic")
+        panel_actions.edit_settings(self.app, step)

@@ -3,18 +3,16 @@
 MainWindow draws it while actions.shows_timeline() is true.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from renderer.scene.animation import DEFAULT_DURATION, INTERPOLATIONS, Animation, ease_keys, keyframe_times, keys_at
 from renderer.window.controls import imgui, theme
-from renderer.window.state import AppState, panel_actions
+from renderer.window.controls.shortcuts import Action, action_buttons
+from renderer.window.state import AppState
 from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import KEYFRAME_SIZE, Tracks, draw_diamond
 
 HEIGHT, WIDTH = 44, 860  # at scale 1; a narrower timeline has two lines
-KEY_HELP = """Ctrl+K: insert a key frame at this time, of the settings that have key frames;
-without any, of the settings that you changed, or else of the view"""
 
 
 def height(app: AppState, tracks: Tracks, scale: float) -> float:
@@ -23,24 +21,17 @@ def height(app: AppState, tracks: Tracks, scale: float) -> float:
     return scale * HEIGHT * lines + (tracks.height(scale) if app.overlays.tracks else 0.0)
 
 
-def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks) -> None:
-    """Draws the timeline in the current Dear ImGui window."""
+def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks, all_actions: list[Action]) -> None:
+    """Draws the timeline in the current Dear ImGui window; `all_actions` are the window's."""
     panel = app.panel
     animation = panel.scene.animation or Animation(DEFAULT_DURATION)
     times = keyframe_times(panel.scene.animation)
     key_time = next((time for time in times if actions.is_at_time(app, time)), None)
-    buttons: list[tuple[str, str, Callable[[AppState], None]]] = [
-        ("Resume" if panel.paused else "Pause", "Space: pause or resume", panel_actions.toggle_pause),
-        ("Key", KEY_HELP, actions.add_keyframe),
-        ("Delete", "Ctrl+Shift+K: delete the key frame at this time", actions.delete_keyframe_here),
-        ("Tracks", "Ctrl+Shift+T: show a row for each setting with key frames", actions.toggle_tracks),
-        ("Film...", "Ctrl+Shift+E: export a film", lambda app: app.overlays.film.toggle()),
-    ]
-    has_room = imgui.get_content_region_avail().x > 580 * scale
-    for label, help_text, run in buttons if has_room else buttons[:3]:
-        if theme.button(label, help_text, label != "Delete" or key_time is not None):
-            run(app)
-        imgui.same_line()
+    labels = {"Resume" if panel.paused else "Pause": "Space", "Key": "Ctrl+K", "Delete": "Ctrl+Shift+K"}
+    if imgui.get_content_region_avail().x > 580 * scale:
+        labels |= {"Tracks": "Ctrl+Shift+T", "Film...": "Ctrl+Shift+E"}
+    action_buttons(app, all_actions, labels)
+    imgui.same_line()
     wide = app.panels.area[2] > scale * WIDTH
     left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 330 * scale
     _track(app, fonts, scale, animation.duration, times, width)

@@ -21,13 +21,14 @@ from renderer.scene.animation import EASE, Key, eased, insert_keyframe, settings
 from renderer.system import drafts
 from renderer.window.app import overlays
 from renderer.window.app.reference import page_lines, setting_lines
+from renderer.window.controls import settings as controls
 from renderer.window.controls.file_dialog import FileDialog
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document import commands, creation, items, picking, pose
 from renderer.window.document.document import Document
 from renderer.window.document.items import Item
 from renderer.window.scene_editor import gizmo
-from renderer.window.state import edit_actions, main_loop, open_files, picture_export
+from renderer.window.state import edit_actions, main_loop, open_files, picture_export, save_files
 from renderer.window.state.session import MAX_RECENT, RecentFiles, restore, save
 from renderer.window.timeline import view as timeline_view
 from tests.window.headless import center, drag, frames, hold, point, press, wait_for_undo_step, window
@@ -89,6 +90,55 @@ def text_of(screen):
 def selected_label(screen):
     document = screen.app.panel.document
     return document.label(document.selected) if document.selected else None
+
+
+def test_the_keypad_shows_the_sides_and_what_is_selected(hand):
+    """Each side is the axis from the target to the camera; a sphere is then about as high as the picture."""
+    panel = hand.app.panel
+    sides = {"Keypad1": (0, 0, 1), "Ctrl+Keypad1": (0, 0, -1), "Keypad3": (1, 0, 0), "Ctrl+Keypad3": (-1, 0, 0)}
+    for keys, axis in (sides | {"Keypad7": (0, 1, 0), "Ctrl+Keypad7": (0, -1, 0)}).items():
+        press(hand, keys)
+        view = panel.scene.settings.view
+        assert np.allclose(np.subtract(view.position, view.target), np.multiply(axis, 6.0), atol=0.01), keys
+    press(hand, "Keypad5")
+    assert panel.scene.settings.projection == "orthographic"
+    press(hand, "Keypad5")
+    panel.selection = None
+    press(hand, "KeypadDecimal")
+    assert hand.app.message == "select a shape to look at"
+    panel.selection = Item("spheres", 0)
+    press(hand, "KeypadDecimal")
+    view, ball = panel.scene.settings.view, panel.scene.settings.spheres[0]
+    assert np.allclose(view.target, ball.center, atol=1e-3) and panel.scene.settings.projection == "perspective"
+    assert 2 * ball.radius < view.target_plane_height() < 4 * ball.radius
+
+
+def test_a_new_scene_keeps_its_grid_when_it_is_saved(hand, tmp_path):
+    open_files.new_document(hand.app)
+    frames(hand, 3)
+    panel = hand.app.panel
+    editor = hand.ui.main_window.panel_editor(panel)
+    assert panel.file.path is None and editor.shows_grid
+    save_files.save_to(hand.app, panel, tmp_path / "table.toml")
+    frames(hand, 3)
+    assert panel.file.path == tmp_path / "table.toml" and editor.shows_grid
+    open_files.open_path(hand.app, tmp_path / "hand.toml")
+    frames(hand, 3)
+    assert not hand.ui.main_window.panel_editor(hand.app.panel).shows_grid
+
+
+def test_a_box_has_no_rows_of_tubes_and_texts(hand, monkeypatch):
+    rows = set()
+    control = controls._labeled_control
+    monkeypatch.setattr(controls, "_labeled_control", lambda f, *more: (rows.add(f.name), control(f, *more))[1])
+    read = {"box": set(), "plane": set(), "cone": {"sides"}, "torus": {"sides", "tube"}, "text": {"text"}}
+    run = edit_actions.run_command
+    for kind, wanted in read.items():
+        run(hand.app, lambda document, kind=kind: creation._shape_of_kind(document, "solids", kind))
+        rows.clear()
+        frames(hand, 2)
+        assert rows & {"sides", "tube", "text"} == wanted, kind
+        assert {"kind", "scale", "position"} <= rows
 
 
 @pytest.mark.slow
