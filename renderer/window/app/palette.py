@@ -13,12 +13,13 @@ from renderer.lessons.lesson import bundled_lessons
 from renderer.paths import ASSETS, SCENES
 from renderer.pictures import picture_class
 from renderer.system.files import read_toml
-from renderer.window.app.reference import setting_lines
+from renderer.window.app.reference import PAGES, setting_lines
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import creation
 from renderer.window.state import AppState, edit_actions, lesson_reader, open_files
 
 SCENE, RECENT, LESSON, VIEW, SETTING, ADD = "Scene", "Recent file", "Lesson", "View", "Setting", "Add"
+PAGE = "Reference page"
 PARTS_VIEWS = ("stencil", "passes")  # views that have the time of each part
 KIND_WORDS: dict[str, str] = read_toml(ASSETS / "tables" / "kind_words.toml")
 
@@ -40,7 +41,8 @@ def entries(app: AppState) -> list[Action]:
         text = "size: width and height of the picture, in pixels"
         added.append(_entry(text, SETTING, partial(_show_setting, text=text, section="Flame")))
     settings_class: Any = type(app.panel.scene.settings)
-    return [*recent, *added, *_scenes(), *lessons, *shown, *_settings(settings_class)]
+    pages = [_entry(f"reference: {title}", PAGE, partial(_show_page, title=title)) for title in PAGES]
+    return [*recent, *added, *_scenes(), *lessons, *pages, *shown, *_settings(settings_class)]
 
 
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
@@ -92,6 +94,10 @@ def _settings(settings_class: Any) -> list[Action]:
 
 def _look_closely(app: AppState, name: str) -> None:
     app.panel.inspection.look_closely(name)
+
+
+def _show_page(app: AppState, title: str) -> None:
+    app.overlays.reference.is_on, app.overlays.page = True, title
 
 
 def _show_setting(app: AppState, text: str, section: str = "Settings") -> None:

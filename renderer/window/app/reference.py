@@ -12,15 +12,12 @@ from typing import Any, NamedTuple, get_args
 
 from renderer.paths import ASSETS
 from renderer.scene.schema import field_types
-from renderer.system.files import read_text
+from renderer.system.files import read_text, read_toml
 from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.settings import field_help
 from renderer.window.state.app_state import AppState
 
-PAGES = {
-    "C$ functions": "cdollar_functions.md", "C$ errors": "cdollar_errors.md", "Materials": "materials.md",
-    "Variations": "variations.md",
-}  # fmt: skip
+PAGES: dict[str, str] = read_toml(ASSETS / "tables" / "reference_pages.toml")  # file of assets/reference by title
 MAX_LINES = 3000  # shown of a page
 
 
@@ -108,8 +105,10 @@ class Reference:
 
     def _tab(self, title: str, lines: Any) -> None:
         """A tab of the lines that contain all words of the filter."""
-        if not imgui.begin_tab_item(title)[0]:
+        is_asked, no_flags = title == self.app.overlays.page, imgui.TabItemFlags_.none
+        if not imgui.begin_tab_item(title, None, imgui.TabItemFlags_.set_selected if is_asked else no_flags)[0]:
             return
+        self.app.overlays.page = "" if is_asked else self.app.overlays.page
         with imgui_ctx.begin_child("page"):
             words = self._filter.lower().split()
             left = min(220 * self.scale, imgui.get_content_region_avail().x * 0.4)

@@ -30,6 +30,7 @@ class OverlayState:
         self.help = Switch()
         self.palette = Switch()
         self.reference = Switch()
+        self.page = ""  # the title of its tab that is shown next
         self.code = Switch()  # the program beside the picture
         self.picture = Switch()  # the dialog that exports a picture
         self.film = Switch()  # and a film
