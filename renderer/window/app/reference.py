@@ -17,7 +17,7 @@ from renderer.window.controls import imgui, imgui_ctx, theme
 from renderer.window.controls.settings import field_help
 from renderer.window.state.app_state import AppState
 
-PAGES: dict[str, str] = read_toml(ASSETS / "tables" / "reference_pages.toml")  # file of assets/reference by title
+PAGES: dict[str, str] = read_toml(ASSETS / "tables" / "menus.toml")["reference"]  # file of assets/reference by title
 MAX_LINES = 3000  # shown of a page
 
 

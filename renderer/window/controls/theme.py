@@ -5,6 +5,7 @@ The back ends call apply() once; all modules that draw use the colors, fonts and
 
 from bisect import bisect_right
 from pathlib import Path
+from typing import Any
 
 from renderer.paths import ASSETS
 from renderer.system.files import read_toml
@@ -15,6 +16,7 @@ SMALL, LARGE = 0.87, 1.1  # sizes of notes and of titles, in FONT_SIZE
 UNIT = 4  # distances and paddings are multiples of it, at scale 1
 TURNS = ("Pause", "Resume"), ("All panels", "Maximize"), ("All", "One")  # labels that one button takes in turn
 BACKGROUND = (0.012, 0.014, 0.018)
+STYLE: dict[str, Any] = read_toml(ASSETS / "tables" / "style.toml")
 _TABLE: dict[str, tuple[float, float, float, float]] = read_toml(ASSETS / "tables" / "theme.toml")
 COLORS = {name: (float(r), float(g), float(b), float(a)) for name, (r, g, b, a) in _TABLE.items()}  # sRGB
 ACCENT, DIM, TEXT = COLORS["check_mark"], COLORS["text_disabled"], COLORS["text"]
@@ -22,7 +24,7 @@ WARNING = (1.0, 0.56, 0.46, 1.0)
 PLATE = (0.0, 0.0, 0.0, 0.82)  # below text over a picture
 FOLD = imgui.TreeNodeFlags_.frame_padding | imgui.TreeNodeFlags_.span_avail_width  # as high as the rows of controls
 # Cyrillic and Greek, then Chinese, Japanese and Korean of common systems
-FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, read_toml(ASSETS / "tables" / "fonts.toml")["system"]))
+FALLBACKS = (FONTS / "Roboto" / "Roboto-Regular.ttf", *map(Path, STYLE["fonts"]["system"]))
 CARD_WIDTH, CARD_MARGIN = 380, 12  # at scale 1
 _resting: list[float] = []  # where the pointer was when a key was pressed
 
@@ -58,7 +60,7 @@ def apply(scale: float) -> Fonts:
     imgui.style_colors_dark()
     for name, color in COLORS.items():
         style.set_color_(getattr(imgui.Col_, name), color)
-    for name, value in read_toml(ASSETS / "tables" / "style.toml").items():
+    for name, value in STYLE["sizes"].items():
         setattr(style, name, imgui.ImVec2(*value) if isinstance(value, list) else value)
     style.font_size_base = FONT_SIZE
     style.scale_all_sizes(scale)

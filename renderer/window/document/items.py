@@ -8,7 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from renderer.records import dataclass, fields, is_dataclass
+from renderer.records import dataclass, fields, is_dataclass, replace
 from renderer.scene.schema import PictureSettings, field_types
 from renderer.window.document.scene_text import SceneText
 
@@ -56,6 +56,15 @@ def all_items(settings: PictureSettings) -> Iterator[Item]:
     for group in groups(settings):
         for index in range(len(getattr(settings, group))):
             yield Item(group, index)
+
+
+def without(settings: Any, hidden: frozenset[Item]) -> Any:
+    """The settings without these items."""
+    kept = {
+        group: tuple(v for k, v in enumerate(getattr(settings, group)) if Item(group, k) not in hidden)
+        for group in {item.group for item in hidden}
+    }
+    return replace(settings, **kept) if kept else settings
 
 
 def singular(group: str) -> str:

@@ -22,6 +22,7 @@ from renderer.pictures.picture import Size
 from renderer.scene.animation import settings_at
 from renderer.scene.schema import PictureSettings
 from renderer.window.boundary import contained
+from renderer.window.document.items import without
 from renderer.window.panels import frame_budget, last_pictures
 from renderer.window.panels.frame_budget import FRAME_SECONDS, sample_budget, tile_budget
 from renderer.window.panels.panel_picture import PanelPicture
@@ -70,7 +71,11 @@ class DrawLoop:
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
         self.displayed_samples = 0  # samples of the displayed picture
-        self._for_window: tuple[Any, Any] = (None, None)  # the settings of the last key, and what the window draws
+        self._for_window: tuple[Any, ...] = (
+            None,
+            None,
+            None,
+        )  # settings and hidden items of the last key; what is drawn
         self._drawing_state: RequestedState | None = None  # the state of the sample that is being drawn
         self._displayed_state: RequestedState | None = None  # the state of the last displayed sample
         self._in_flight: list[Draw] = []  # the oldest first
@@ -197,9 +202,9 @@ class DrawLoop:
         continues = panel.tiles is not None and panel.tiles.done and panel.is_playing
         scene_time = self.drawn_time if continues else panel.scene_time  # the same for all tiles of a sample
         settings = settings_at(panel.scene, scene_time)
-        if settings is not self._for_window[0]:
-            self._for_window = settings, settings.for_window()
-        settings = self._for_window[1]
+        if settings is not self._for_window[0] or panel.hidden is not self._for_window[1]:
+            self._for_window = settings, panel.hidden, without(settings, panel.hidden).for_window()
+        settings = self._for_window[2]
         panel.budget.work = panel.pixel_work(settings)
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if panel.depends_on_time(settings) else 0.0

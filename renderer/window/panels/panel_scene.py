@@ -62,6 +62,7 @@ class PanelScene:
         self.file = SceneFile(scene, scene_text.opened(scene))
         self.base = base or self.file.saved  # the TOML text, whose values may be older than the scene's; see Document
         self.selection: Item | None = None
+        self.hidden: frozenset[Item] = frozenset()  # items that this panel does not draw; exports do
         self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
         self.paused = scene.time > 0  # a scene with a time starts paused there
         self.scene_time = scene.time  # seconds

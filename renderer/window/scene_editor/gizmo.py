@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 
 from renderer.raytracing.settings import Settings
-from renderer.window.controls.theme import AXIS_COLORS, Color, Rect, color_u32
+from renderer.window.controls.theme import AXIS_COLORS, STYLE, Color, Rect, color_u32
 from renderer.window.controls.toolkit import imgui, imguizmo
 from renderer.window.document.picking import PICKED
 from renderer.window.document.pose import Pose
 
 Operation = imguizmo.OPERATION
 OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": Operation.scale}
-LINES = {  # ImGuizmo's style: thicknesses and sizes in window units at scale 1
-    "translation_line_thickness": 3.0, "translation_line_arrow_size": 6.0, "rotation_line_thickness": 2.0,
-    "rotation_outer_line_thickness": 3.0, "scale_line_thickness": 3.0, "scale_line_circle_size": 6.0,
-    "center_circle_size": 6.0,
-}  # fmt: skip
 _drawn_in = [0]  # one number: _window() of the gizmo that was drawn last
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
@@ -137,7 +132,7 @@ def draw(settings: Settings, pose: Pose, operation: str, snaps: bool, rect: Rect
     """Draws the gizmo at a pose; returns the pose after a drag, None without one."""
     x, y, width, height = rect
     style = imguizmo.get_style()
-    for name, size in LINES.items():
+    for name, size in STYLE["gizmo"].items():
         setattr(style, name, size * scale)
     imguizmo.set_drawlist(imgui.get_window_draw_list())
     imguizmo.set_rect(x, y, width, height)

@@ -103,7 +103,7 @@ class Outliner:
     def _row(self, document: Document, item: Item, selected: Item | None) -> None:
         """The row of an item: a click selects it, a double click renames it, a right click opens its menu."""
         flags = imgui.SelectableFlags_.allow_double_click
-        label = document.label(item)
+        label = document.label(item) + "  (hidden)" * (item in self.panel.hidden)
         shown = theme.cut(label, imgui.get_content_region_avail().x)
         clicked = imgui.selectable(f"{shown}###row", item == selected, flags)[0]
         theme.hint(label if shown != label else "")

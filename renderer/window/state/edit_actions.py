@@ -22,6 +22,7 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.open_files import scene_folder
 
 SHAPE_SUFFIXES = (*SUFFIXES, ".gltf")
+HIDDEN_GROUPS = ("instances", "point_lights", "suns", "volumes")  # that can be hidden, beside shapes
 Command = Callable[[Document], Document]
 
 
@@ -52,7 +53,7 @@ def put_document(app: AppState, panel: Panel, command: Command) -> None:
 def _on_selected(app: AppState, command: Callable[[Document, Item], Document]) -> None:
     item = app.panel.document.selected
     if item is None:
-        app.show_message("nothing is selected: click an item of the list, or Alt+click it in the picture")
+        app.show_message("nothing is selected: click an item in the list or in the picture")
     else:
         run_command(app, lambda document: command(document, item))
 
@@ -65,6 +66,22 @@ def delete_selected(app: AppState) -> None:
 def duplicate_selected(app: AppState) -> None:
     """Duplicates the selected item."""
     _on_selected(app, commands.duplicate)
+
+
+def hide_selected(app: AppState) -> None:
+    """Draws the selected item no more in the active panel, or again."""
+    panel, item, settings = app.panel, app.panel.document.selected, app.panel.scene.settings
+    groups = (*items.shape_groups(settings), *HIDDEN_GROUPS)
+    if item is None or item.group not in groups or getattr(items.item_value(settings, item), "name", ""):
+        app.show_message("select what hides: a shape without a name, an instance or a light")
+        return
+    panel.hidden ^= {item}
+    app.show_message("hidden here; exports have it" if item in panel.hidden else "shown again")
+
+
+def show_hidden(app: AppState) -> None:
+    """Draws all items of the active panel again."""
+    app.panel.hidden = frozenset()
 
 
 # Files

@@ -113,6 +113,30 @@ def test_the_keypad_shows_the_sides_and_what_is_selected(hand):
     assert 2 * ball.radius < view.target_plane_height() < 4 * ball.radius
 
 
+def test_a_hidden_item_is_not_drawn_in_its_panel_and_stays_in_the_scene(hand):
+    panel, before = hand.app.panel, text_of(hand)
+
+    def drawn():
+        return panel.draw_loop.draw_key((64, 64), hand.app.now()).settings
+
+    for item in (Item("spheres", 0), Item("point_lights", 0)):
+        panel.selection = item
+        press(hand, "Alt+H")
+    assert not drawn().spheres and not drawn().point_lights and len(drawn().quads) == 1
+    assert text_of(hand) == before and len(panel.scene.settings.spheres) == 1
+    press(hand, "Alt+H")
+    assert not drawn().spheres and len(drawn().point_lights) == 1
+    edit_actions.run_command(hand.app, lambda document: commands.duplicate(document, Item("spheres", 0)))
+    assert len(drawn().spheres) == 2, "numbers of items have changed"
+    panel.selection = Item("quads", 0)
+    press(hand, "Alt+H")
+    press(hand, "Shift+Alt+H")
+    assert len(drawn().quads) == 1
+    panel.selection = Item("materials", 0)
+    press(hand, "Alt+H")
+    assert hand.app.message.startswith("select what hides") and drawn().materials
+
+
 def test_a_new_scene_keeps_its_grid_when_it_is_saved(hand, tmp_path):
     open_files.new_document(hand.app)
     frames(hand, 3)
