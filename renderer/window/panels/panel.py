@@ -45,9 +45,10 @@ class Panel(PanelPicture):
         if scene.inspect != self.scene.inspect:
             self.inspection.show(scene.inspect)
         other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
-        counts = [{i.group: len(getattr(s.settings, i.group, ())) for i in self.hidden} for s in (self.scene, scene)]
+        groups = {item.group for item in self.hidden | self.several}
+        counts = [[len(getattr(shown.settings, group, ())) for group in groups] for shown in (self.scene, scene)]
         if counts[0] != counts[1]:  # items were added or deleted: their numbers are others
-            self.hidden = frozenset()
+            self.hidden = self.several = frozenset()
         self.scene = scene
         self.interacted_at = self.now() if moved else self.interacted_at
         if other_picture:

@@ -62,6 +62,7 @@ class PanelScene:
         self.file = SceneFile(scene, scene_text.opened(scene))
         self.base = base or self.file.saved  # the TOML text, whose values may be older than the scene's; see Document
         self.selection: Item | None = None
+        self.several: frozenset[Item] = frozenset()  # the selected items, after a Ctrl+click; see chosen
         self.hidden: frozenset[Item] = frozenset()  # items that this panel does not draw; exports do
         self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
         self.paused = scene.time > 0  # a scene with a time starts paused there
@@ -76,6 +77,12 @@ class PanelScene:
     def document(self) -> Document:
         """The scene as a document, from which commands make changed documents for put()."""
         return Document(self.scene, self.base, self.selection)
+
+    @property
+    def chosen(self) -> frozenset[Item]:
+        """The selected items: `selection`, and those that were clicked with Ctrl beside it."""
+        selected = self.document.selected
+        return self.several if selected in self.several else frozenset(filter(None, [selected]))
 
     @property
     def kept_scene(self) -> Scene:

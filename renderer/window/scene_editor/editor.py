@@ -112,7 +112,7 @@ class SceneEditor(PanelEditor):
             stand_in.draw(settings, panel.draw_loop.displayed_settings, rect)
         if item is None or current is None:
             return
-        self._draw_box(settings, item, rect)
+        self._draw_boxes(settings, item, rect)
         value = items.item_value(settings, item)
         allowed = pose.operations(value)
         operation = self.operation if self.operation in allowed else allowed[0]
@@ -120,13 +120,23 @@ class SceneEditor(PanelEditor):
         moved = gizmo.draw(settings, current, operation, imgui.get_io().key_ctrl, rect, self.scale)
         self._hot_when_drawn = gizmo.is_hot(False)
         if moved is not None:
-            self.put_value(item, pose.with_pose(value, moved))
+            self._move_chosen(moved @ np.linalg.inv(current), {item: pose.with_pose(value, moved)})
 
-    def put_value(self, item: Item, value: object) -> None:
-        """Replaces the value of an item, or says why the scene refuses it; animated settings get a key frame here."""
-        values = list(getattr(self.settings, item.group))
-        values[item.index] = value
-        changes: dict[str, Any] = {item.group: tuple(values)}
+    def _move_chosen(self, motion: pose.Pose, values: dict[Item, object]) -> None:
+        """Replaces the value of the selected item, and moves the others that are selected with it."""
+        target = np.array(self.settings.view.target)
+        for other in self.panel.chosen - values.keys():
+            value = items.item_value(self.settings, other)
+            if "move" in pose.operations(value):
+                values[other] = pose.with_pose(value, motion @ pose.item_pose(value, target))
+        self.put_values(values)
+
+    def put_values(self, new: dict[Item, Any]) -> None:
+        """Replaces the values of items, or says why the scene refuses them; animated settings get a key frame here."""
+        changes: dict[str, Any] = {group: list(getattr(self.settings, group)) for group in {i.group for i in new}}
+        for item, value in new.items():
+            changes[item.group][item.index] = value
+        changes = {group: tuple(values) for group, values in changes.items()}
         with self.app.errors_as_messages("editing an item", ValueError):
             panel_actions.edit_settings(self.app, replace(self.settings, **changes))
 
@@ -139,10 +149,10 @@ class SceneEditor(PanelEditor):
                 draw.add_circle_filled((x, y), 4 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.9)))
                 draw.add_circle((x, y), 8 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.7)), 0, 1.5 * self.scale)
 
-    def _draw_box(self, settings: Settings, item: Item, rect: theme.Rect) -> None:
-        """The box of the selected item, and its name."""
-        draw, box = imgui.get_window_draw_list(), picking.bounds(settings, item)
-        if box is not None:
+    def _draw_boxes(self, settings: Settings, item: Item, rect: theme.Rect) -> None:
+        """The boxes of the selected items, and the name of the last, which has the gizmo."""
+        draw, chosen = imgui.get_window_draw_list(), self.panel.chosen
+        for box in filter(None, (picking.bounds(settings, each) for each in chosen)):
             points = gizmo.project(settings, picking.box_corners(*box), rect)
             seen = np.isfinite(points).all(1) & (np.abs(points) < 1e5).all(1)
             ends, color = [tuple(point) for point in points.tolist()], theme.color_u32(theme.ACCENT, 0.75)
@@ -151,7 +161,8 @@ class SceneEditor(PanelEditor):
                     draw.add_line(ends[a], ends[b], color, 1.2 * self.scale)
         size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
         x, y, width, _ = rect
-        name = theme.cut(self.panel.document.label(item), width - 2 * pad)
+        more = f", and {len(chosen) - 1} more" if len(chosen) > 1 else ""
+        name = theme.cut(f"{self.panel.document.label(item)}{more}", width - 2 * pad)
         theme.caption(draw, self.fonts.text, size, x + pad, y + pad, name)
 
     # Beside the picture
@@ -201,7 +212,7 @@ class SceneEditor(PanelEditor):
         with imgui_ctx.push_id(f"{item.group} {item.index}"):
             edited = draw_properties(self.panel, item, control_context(self.app, self.panel, hidden), self.fonts)
         if edited != items.item_value(self.settings, item):
-            self.put_value(item, edited)
+            self.put_values({item: edited})
 
     def hidden_settings(self) -> list[str]:
         """The settings that the list shows."""

@@ -105,13 +105,16 @@ class Outliner:
         flags = imgui.SelectableFlags_.allow_double_click
         label = document.label(item) + "  (hidden)" * (item in self.panel.hidden)
         shown = theme.cut(label, imgui.get_content_region_avail().x)
-        clicked = imgui.selectable(f"{shown}###row", item == selected, flags)[0]
+        clicked = imgui.selectable(f"{shown}###row", item in self.panel.chosen, flags)[0]
         theme.hint(label if shown != label else "")
         if item == selected and self.scrolled_to != item:
             imgui.set_scroll_here_y()
             self.scrolled_to = item
-        if clicked:
-            self.panel.selection = self.scrolled_to = item
+        if clicked and imgui.get_io().key_ctrl:
+            self.panel.several = several = self.panel.chosen ^ {item}
+            self.panel.selection = self.scrolled_to = item if item in several else next(iter(several), None)
+        elif clicked:
+            self.panel.several, self.panel.selection, self.scrolled_to = frozenset(), item, item
             if imgui.is_mouse_double_clicked(0):
                 self.start_renaming(item)
         if not imgui.begin_popup_context_item("menu"):

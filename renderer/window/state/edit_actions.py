@@ -5,7 +5,7 @@ Each edit is one step of undo; a refused edit shows its reason as a message.
 
 from collections.abc import Callable
 from dataclasses import Field, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 from renderer.errors import UserError
@@ -51,11 +51,12 @@ def put_document(app: AppState, panel: Panel, command: Command) -> None:
 
 
 def _on_selected(app: AppState, command: Callable[[Document, Item], Document]) -> None:
-    item = app.panel.document.selected
-    if item is None:
+    """Applies a command to each selected item, the last of a list first: it keeps the numbers of those before."""
+    chosen = sorted(app.panel.chosen, key=lambda item: (item.group, -item.index))
+    if not chosen:
         app.show_message("nothing is selected: click an item in the list or in the picture")
     else:
-        run_command(app, lambda document: command(document, item))
+        run_command(app, lambda document: reduce(command, chosen, document))
 
 
 def delete_selected(app: AppState) -> None:
@@ -69,14 +70,13 @@ def duplicate_selected(app: AppState) -> None:
 
 
 def hide_selected(app: AppState) -> None:
-    """Draws the selected item no more in the active panel, or again."""
-    panel, item, settings = app.panel, app.panel.document.selected, app.panel.scene.settings
+    """Draws the selected items no more in the active panel, or again."""
+    panel, settings = app.panel, app.panel.scene.settings
     groups = (*items.shape_groups(settings), *HIDDEN_GROUPS)
-    if item is None or item.group not in groups or getattr(items.item_value(settings, item), "name", ""):
-        app.show_message("select what hides: a shape without a name, an instance or a light")
-        return
-    panel.hidden ^= {item}
-    app.show_message("hidden here; exports have it" if item in panel.hidden else "shown again")
+    hiding = {i for i in panel.chosen if i.group in groups and not getattr(items.item_value(settings, i), "name", "")}
+    panel.hidden ^= hiding
+    shown = "hidden here; exports have it" if hiding & panel.hidden else "shown again"
+    app.show_message(shown if hiding else "select what hides: a shape without a name, an instance or a light")
 
 
 def show_hidden(app: AppState) -> None:

@@ -81,7 +81,7 @@ def test_a_refused_material_kind_is_a_sentence(gl, gpu, tmp_path, monkeypatch):
         before = app.panel.scene
         value = replace(before.settings.materials[0], kind="shadow_catcher")
         editor = main_window.panel_editor(app.panel)
-        main_window.edit(app.panel, lambda editor: editor.put_value(Item("materials", 0), value))
+        main_window.edit(app.panel, lambda editor: editor.put_values({Item("materials", 0): value}))
         assert "is a shadow_catcher; allowed are quads" in app.message and "internal" not in app.message
         assert app.panel.scene == before and main_window.panel_editor(app.panel) is editor
 

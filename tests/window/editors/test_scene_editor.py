@@ -113,6 +113,45 @@ def test_the_keypad_shows_the_sides_and_what_is_selected(hand):
     assert 2 * ball.radius < view.target_plane_height() < 4 * ball.radius
 
 
+def test_items_clicked_with_ctrl_are_moved_hidden_and_deleted_together(hand, monkeypatch):
+    panel, draw, rows = hand.app.panel, imgui.selectable, {}
+
+    def noted(label, *more):
+        out = draw(label, *more)
+        (left, top), (right, bottom) = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+        rows[label.partition("###")[0]] = (left + right) / 2, (top + bottom) / 2
+        return out
+
+    monkeypatch.setattr(imgui, "selectable", noted)
+    frames(hand, 2)
+    ball, light, wall = Item("spheres", 0), Item("point_lights", 0), Item("quads", 0)
+    click(hand, *rows["ball"])
+    assert panel.chosen == {ball}
+    imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
+    for name in ("point light 1", "wall", "wall"):
+        click(hand, *rows[name])
+    imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
+    frames(hand)
+    assert panel.chosen == {ball, light} and panel.document.selected in panel.chosen
+    before, motion = panel.scene.settings, np.eye(4)
+    motion[:3, 3] = 1.0, 2.0, -3.0
+    moved = replace(before.spheres[0], center=(1.0, 2.0, -3.0))
+    panel.selection = ball
+    hand.ui.main_window.panel_editor(panel)._move_chosen(motion, {ball: moved})
+    after = panel.scene.settings
+    assert after.spheres == (moved,) and after.quads == before.quads
+    assert np.allclose(np.subtract(after.point_lights[0].position, before.point_lights[0].position), motion[:3, 3])
+    press(hand, "Alt+H")
+    assert panel.hidden == {ball, light}
+    wait_for_undo_step(hand)
+    press(hand, "Delete")
+    assert not panel.scene.settings.spheres + panel.scene.settings.point_lights and not panel.hidden
+    press(hand, "Ctrl+Z")
+    assert panel.scene.settings == after
+    click(hand, *rows["wall"])
+    assert panel.chosen == {wall}
+
+
 def test_a_hidden_item_is_not_drawn_in_its_panel_and_stays_in_the_scene(hand):
     panel, before = hand.app.panel, text_of(hand)
 
