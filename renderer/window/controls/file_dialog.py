@@ -243,10 +243,8 @@ class FileDialog:
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
         entered, self.name = imgui.input_text("##name", self.name, imgui.InputTextFlags_.enter_returns_true)
-        runs: dict[str, Callable[[], None]] = {accept: self.accept} | (
-            {"Append": partial(self.accept, True)} if appends else {}
-        )
-        for name, run in (runs | {"Cancel": self.cancel}).items():
+        appended: list[tuple[str, Callable[[], None]]] = [("Append", partial(self.accept, True))] * appends
+        for name, run in ((accept, self.accept), *appended, ("Cancel", self.cancel)):
             imgui.same_line(0, theme.UNIT * scale)
             if imgui.button(name) or entered and name == accept:
                 run()

@@ -236,10 +236,11 @@ class FlameEditor(Editor):
                 self.change(edit.rotate_scale, self.index, degrees, factor, name == "post")
             imgui.same_line(0, theme.UNIT * self.scale)
         mirrored = tuple(v if k % per_row else -v for k, v in enumerate(out))
-        for text, new in {"Mirror": mirrored, "Reset": IDENTITY_2D if len(values) == 6 else IDENTITY_3D}.items():
-            if imgui.button(text):
-                self.change_xform(**{name: new})
-            imgui.same_line(0, theme.UNIT * self.scale)
+        if imgui.button("Mirror"):
+            self.change_xform(**{name: mirrored})
+        imgui.same_line(0, theme.UNIT * self.scale)
+        if imgui.button("Reset"):
+            self.change_xform(**{name: IDENTITY_2D if len(values) == 6 else IDENTITY_3D})
         if len(values) == 6 and (name == "affine" or self.flame.has_z) and theme.button("3D", "adds the axis Z"):
             self.change_xform(**{name: in_space(values)})
 
