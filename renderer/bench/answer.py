@@ -81,7 +81,7 @@ def print_verdicts(
 def _exit_code(experiment: Experiment, answer: Json, labels: set[str], fail_on_undecided: bool) -> int:
     """1 if the head is slower or wrong, INTERNAL_ERROR if it crashed, 3 if a case is undecided, 0 otherwise.
 
-    `labels` are those that decide. Counters that increased also give 1, and so do undecided cases with
+    `labels`: the labels that decide. Increased counters also give 1, as do undecided cases with
     `fail_on_undecided`. An INVALID case gives 1, since CI must not pass what was not judged; but INTERNAL_ERROR if the
     head's case crashed. A command is not this program, so that its failure is never an internal error.
     """
@@ -100,7 +100,7 @@ def _exit_code(experiment: Experiment, answer: Json, labels: set[str], fail_on_u
 
 
 def deciding_label(verdict: Verdict, counts: Json) -> str:
-    """The label of a case for the exit code: that of its instructions where its time is UNDECIDED.
+    """The label of a case for the exit code: by its instructions where its time is UNDECIDED.
 
     A program that waits becomes slower by the clock alone: where the time's whole interval is above 0, instructions
     that are not more decide nothing. `counts` is the case's part of count_facts().

@@ -311,7 +311,7 @@ def print_plan(plan: ExportPlan) -> int:
 
 
 def print_result(plan: ExportPlan, drawn: Drawn, seconds: float, digest: str | None) -> None:
-    """Print the paths, or one JSON object; statistics for people go to stderr. `digest` is that of a film's frames."""
+    """Print the paths, or one JSON object; statistics for people go to stderr. `digest`: a film's, by its frames."""
     samples, device, facts = drawn.samples, drawn.device, dict(drawn.report)
     if plan.numbers is None:
         written, count = [str(plan.written[-1] if plan.written else plan.output)], 1

@@ -547,8 +547,8 @@ class Picture(AccumulatingPicture[Settings]):
         lost = 1 - self._film.mean_luminance(self.samples)[0] / max(mean, 1e-30)
         if lost > max(0.01, 2 * error / max(mean, 1e-30)):
             return f"pixels that stopped at the noise threshold lost about {100 * lost:.0f} % of the picture's light"
-        text = "the lamps are so small that few paths find them through glass or off mirrors: pixels that stopped at the "
-        text += "noise threshold may lack caustics; --set caustics=true or guiding_photons=25000 finds more of them"
+        text = "the lamps are so small that few paths find them through glass or off mirrors: pixels that stopped at "
+        text += "the noise threshold may lack caustics; --set caustics=true or guiding_photons=25000 finds more of them"
         return text if self._floor > MAX_FLOOR else ""
 
 

@@ -22,9 +22,9 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.session import Session
 from tests.children import python_path
 from tests.gpu.slow_compiler import PATCHED, is_alive, pids, slow_child, wait_until
+from tests.window.desktop.test_x11 import xdotool
 from tests.window.helpers import FRACTAL
 from tests.window.test_remote import key_events, request
-from tests.window.test_x11 import xdotool
 
 pytestmark = pytest.mark.skipif(not Path("/etc/OpenCL/vendors/pocl.icd").exists(), reason="PoCL is not installed here")
 JOB_SECONDS = 0.6  # of the slow compiler

@@ -12,7 +12,7 @@ from renderer.records import dataclass
 # A read of a function that `extends`, at an index outside of its domain, is lowered as a copy of the function's body if
 # the body has at most this many nodes; a read of a larger body takes the function's values over its domain.
 MAX_REPEATED_NODES = 300
-EVALUATED_ONCE = ("reduce", "let", "primitive", "function")  # the ops of nodes that are arrays or numbers of their own
+EVALUATED_ONCE = ("reduce", "let", "primitive", "function")  # ops of nodes whose value is computed before the body
 
 
 @dataclass(frozen=True)

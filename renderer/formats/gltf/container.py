@@ -66,7 +66,7 @@ class Container:
                 self.fail("extensionsRequired", f"names {format_value(name)}, which this program does not read")
         self.buffers: dict[int, memoryview] = {}
         self.accessors: dict[int, np.ndarray] = {}  # the items (count, width) of accessors that were read, by index
-        self.float_accessors: dict[int, np.ndarray] = {}  # the same as float32, of those that real() returned
+        self.float_accessors: dict[int, np.ndarray] = {}  # as float32: the accessors that real() returned
         self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
         self.taken = Counter[str]()  # what take() has added up: "decoded bytes", "zeros", ...
         self.ignored = unread(self.tree)  # statements without effect, as renderer.plain.format_ignored takes them

@@ -302,8 +302,8 @@ class Window:
     def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
         """Draws the frames of a chord before its Ctrl or Alt is released: in one frame with that, it is the key alone.
 
-        So is the frame of that release before the next key is pressed, which has no effect in it, and that of a held
-        editing key before the next is pressed: of two in one frame, text editors take one.
+        The frame of that release is drawn before the next key is pressed, which would have no effect in it. The frame
+        of a held editing key is drawn before the next press: of two in one frame, text editors take one.
         """
         if action == glfw.RELEASE and key in CHORD_KEYS:
             self._draw_queued()

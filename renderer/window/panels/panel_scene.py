@@ -80,7 +80,7 @@ class PanelScene:
 
     @property
     def chosen(self) -> frozenset[Item]:
-        """The selected items: `selection`, and those that were clicked with Ctrl beside it."""
+        """The selected items: `selection`, and the items that were clicked with Ctrl beside it."""
         selected = self.document.selected
         return self.several if selected in self.several else frozenset(filter(None, [selected]))
 

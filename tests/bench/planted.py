@@ -1,8 +1,8 @@
 """Slowdowns planted in three foreign projects, quiet and beside other work: how many `bench ab` sees, in what time.
 
-    python tests/fps/planted.py [--percents 1,3,5,10] [--repeats 1] [--aa 100] [--by instructions] [--projects c,python]
-    python tests/fps/planted.py --samples FOLDER --by time-cpu --jobs 7 -o runs.jsonl [--stop-after 100]
-    python tests/fps/planted.py --table runs.jsonl
+    python tests/bench/planted.py [--percents 1,3,5,10] [--repeats 1] [--aa 100] [--by instructions]
+    python tests/bench/planted.py --projects c,python --samples FOLDER --by time-cpu --jobs 7 -o runs.jsonl [--stop-after 100]
+    python tests/bench/planted.py --table runs.jsonl
 
 A bench, not a test and not a case. It prints Markdown: the share of SLOWER for each planted slowdown, the median of
 seconds and of processor seconds, and the false alarms (SLOWER or FASTER) of runs whose head differs in nothing that
