@@ -38,7 +38,7 @@ from renderer.raytracing.models.gltf_shapes import not_drawn
 from renderer.raytracing.path_trace import Ray, trace_path
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.schedule_trial import Candidate, Trial, remembered, trial_key
-from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedule, with_schedule
+from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedules, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, MAX_DEPTH, SHAPE_GROUPS, Settings
 from renderer.raytracing.shapes import geometry_bytes
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
@@ -149,15 +149,14 @@ class Picture(AccumulatingPicture[Settings]):
         with stage("building"):
             lights = self._update_lights(settings)
         self._update_guide(settings)
-        rival = rival_schedule(self.device, wanted, settings.schedule, ray_count)
-        key = ""
-        if rival:
+        rivals, key = rival_schedules(self.device, wanted, settings.schedule, ray_count), ""
+        if rivals:
             constants = self._constants(settings, self._geometry) | lights.constants
             count = self._geometry.primitive_count
             key = trial_key(self.device, constants, count, ray_count, settings.max_depth)
             best = remembered().get(key)
-            if best in (rival, settings.schedule):
-                settings, rival = settings.with_schedule(best), None
+            if best in (*rivals, settings.schedule):
+                settings, rivals = settings.with_schedule(best), []
         self._settings = settings
         rays_key = self._buffers_key(settings, tile)
         if self._rays_key != rays_key:
@@ -169,7 +168,7 @@ class Picture(AccumulatingPicture[Settings]):
         for buffer in self._passes:
             buffer.fill(0)
         self._schedule = self._open_schedule(settings, self._rays)
-        self._trial = self._open_trial(key, settings.with_schedule(rival), tile) if rival else None
+        self._trial = self._open_trial(key, rivals, tile) if rivals else None
         self._params = launch_params(settings, size, tile, lights.fields)
         self._film.reset()
         self._converged = self._noise = None
@@ -196,19 +195,20 @@ class Picture(AccumulatingPicture[Settings]):
             self._kernels[key] = schedule.compile(self.device, constants)
         return schedule(self.device, self._kernels[key], rays)
 
-    def _open_trial(self, key: str, rival: Settings, tile: Tile) -> Trial:
-        """Returns the trial of the present schedule beside the schedule of `rival`."""
+    def _open_trial(self, key: str, rivals: list[str], tile: Tile) -> Trial:
+        """Returns the trial of the present schedule beside `rivals`."""
 
-        def start_rival() -> Callable[[], bool]:
-            constants = self._constants(rival, self._geometry) | self._lights.constants
-            return SCHEDULES[rival.schedule].compile_ahead(self.device, constants)
+        def start_rival(name: str) -> Callable[[], bool]:
+            constants = self._constants(self._settings.with_schedule(name), self._geometry) | self._lights.constants
+            return SCHEDULES[name].compile_ahead(self.device, constants)
 
-        def open_rival() -> Candidate:
+        def open_rival(name: str) -> Candidate:
+            rival = self._settings.with_schedule(name)
             rays = RayBuffers(self.device, *self._buffers_key(rival, tile), film_of=self._rays)
-            return Candidate(rival.schedule, self._open_schedule(rival, rays), rays)
+            return Candidate(name, self._open_schedule(rival, rays), rays)
 
         first = Candidate(self._settings.schedule, self._schedule, self._rays)
-        return Trial(key, self.device, first, start_rival, open_rival)
+        return Trial(key, self.device, first, rivals, start_rival, open_rival)
 
     def _with_schedule(self, settings: Settings, geometry: Geometry, ray_count: int) -> Settings:
         """The settings with "auto" replaced by a guess of the fastest schedule."""

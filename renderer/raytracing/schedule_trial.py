@@ -2,13 +2,13 @@
 
 All schedules draw the same bits, so a picture may change its schedule between two samples. A picture begins with the
 schedule that was fastest for an earlier picture of the same structure, size and device, or else with the guess of
-schedules.with_schedule(). If much of the picture is left to draw, a Trial lets the rival compile beside the drawing,
-times a few samples of both by the device's clock, and goes on with the faster one. pictures/raytrace.py draws by it.
+schedules.with_schedule(). If much of the picture is left to draw, a Trial lets each rival compile beside the drawing,
+times a few samples of all by the device's clock, and goes on with the fastest. pictures/raytrace.py draws by it.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from renderer.errors import KernelError, UnavailableError
@@ -76,10 +76,11 @@ class Candidate:
 
 
 class Trial:
-    """Draws samples by two schedules in turn, the present one first, until it knows the faster one.
+    """Draws samples by several schedules in turn, the present one first, until it knows the fastest.
 
-    `start_rival` begins to compile the rival and returns a function that tells if it is compiled; `open_rival` returns
-    it, with buffers that share the film. Whoever draws asks is_over() before each sample and then goes on with `best`.
+    `start_rival` begins to compile a rival by its name and returns a function that tells if it is compiled;
+    `open_rival` returns it, with buffers that share the film. Whoever draws asks is_over() before each sample and then
+    goes on with `best`.
     """
 
     def __init__(
@@ -87,37 +88,37 @@ class Trial:
         key: str,
         device: Device,
         first: Candidate,
-        start_rival: Callable[[], Callable[[], bool]],
-        open_rival: Callable[[], Candidate],
+        rivals: Sequence[str],
+        start_rival: Callable[[str], Callable[[], bool]],
+        open_rival: Callable[[str], Candidate],
     ) -> None:
         self.key, self.best = key, first
-        self._device, self._first, self._current = device, first, first
+        self._device, self._current, self._rivals = device, first, list(rivals)
         self._start_rival, self._open_rival = start_rival, open_rival
-        self._is_compiled: Callable[[], bool] | None = None
-        self._rival: Candidate | None = None
+        self._is_compiled: Callable[[], bool] | None = None  # of the next rival, while it compiles
 
     def is_over(self, samples_left: int) -> bool:
         """Advances the trial before a sample is drawn; True once `best` is known, or not worth finding out."""
-        if self._rival:
-            if self._rival is self._current and self._rival.is_timed:
-                self.best = min(self._first, self._rival, key=Candidate.seconds)
+        if not self._current.is_timed:
+            return False
+        if self._is_compiled is None:
+            self.best = min(self.best, self._current, key=Candidate.seconds)
+            if not self._rivals:
                 remember(self.key, self.best.name)
+            if not self._rivals or self.best.seconds() * samples_left < LEAST_SECONDS:
                 return True
-        elif self._first.is_timed:
-            if self._is_compiled is None:
-                if self._first.seconds() * samples_left < LEAST_SECONDS:
-                    return True
-                self._is_compiled = self._start_rival()
-            if self._is_compiled():
-                try:
-                    self._rival = self._current = self._open_rival()
-                except (KernelError, UnavailableError):  # no memory for it, or the driver refuses it
-                    return True
+            self._is_compiled = self._start_rival(self._rivals[0])
+        if self._is_compiled():
+            self._is_compiled = None
+            try:
+                self._current = self._open_rival(self._rivals.pop(0))
+            except (KernelError, UnavailableError):  # no memory for it, or the driver refuses it
+                return True
         return False
 
     def draw(self, draw_sample: Callable[[Schedule], None]) -> None:
-        """Draws a sample by the schedule that is on trial, timed if it is warm."""
-        candidate = self._current
+        """Draws a sample by the schedule on trial, timed if it is warm; by the best one while a rival compiles."""
+        candidate = self.best if self._is_compiled else self._current
         candidate.samples += 1
         if candidate.samples <= WARM_SAMPLES or len(candidate.timers) == TIMED_SAMPLES:
             draw_sample(candidate.schedule)

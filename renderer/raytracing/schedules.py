@@ -9,12 +9,12 @@
 Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves the setting "auto":
 
 - CUDA: the wavefront, or the megakernel for small pictures and scenes of simple materials.
-- OpenCL on GPUs with a ballot: regeneration, which compiles 2 to 3 s sooner than the wavefront and on an H200 draws
-  0.53 to 1.3 times as fast.
-- Other devices: the megakernel.
+- Other devices: the megakernel, which compiles soonest. By OpenCL on an H200 it takes at most 1.03 times the fastest's
+  time in 13 of 19 scenes at 640 x 360; the wavefront draws 1.04 to 1.65 times as fast in 15 of 19 at 1920 x 1080.
 - A stencil (mask of active rays) other than "bits", on any device: the wavefront, which it needs.
 
-On the first two, schedule_trial.py then measures one rival. GPUs of other makers have not been measured.
+On GPUs with a ballot schedule_trial.py then measures one rival, by OpenCL two. GPUs of other makers have not been
+measured.
 pictures/raytrace.py calls Schedule.draw_sample().
 """
 
@@ -70,10 +70,8 @@ def with_schedule(
         return settings
     if settings.stencil != "bits":
         return settings.with_schedule("wavefront")
-    if not has_ballot(device):
+    if not has_ballot(device) or not device.has_graphs:
         return settings.with_schedule("megakernel")
-    if not device.has_graphs:
-        return settings.with_schedule("regenerate")
     least = WAVEFRONT_RAYS[_path_class(settings, geometry, materials)] * device.properties.compute_units
     is_wavefront = fits_wavefront(device, ray_count) and ray_count >= least
     return settings.with_schedule("wavefront" if is_wavefront else "megakernel")
@@ -93,12 +91,14 @@ def fits_wavefront(device: Device, ray_count: int) -> bool:
     return ray_count * STATE_BYTES * 4 <= device.properties.memory_bytes
 
 
-def rival_schedule(device: Device, settings: Settings, schedule: str, ray_count: int) -> str | None:
-    """Returns the schedule that "auto" tries beside `schedule`; None where `schedule` is always faster."""
+def rival_schedules(device: Device, settings: Settings, schedule: str, ray_count: int) -> list[str]:
+    """Returns the schedules that "auto" tries beside `schedule`, in this order; [] if `schedule` is always fastest."""
     is_choice = settings.schedule == "auto" and settings.stencil == "bits"
     if not is_choice or not device.compiles_beside_work or not has_ballot(device):
-        return None
-    return "megakernel" if schedule == "wavefront" else "wavefront" if fits_wavefront(device, ray_count) else None
+        return []
+    rivals = ["megakernel", *(() if device.has_graphs else ("regenerate",))]
+    rivals = ["wavefront", *rivals] if fits_wavefront(device, ray_count) else rivals
+    return [rival for rival in rivals if rival != schedule]
 
 
 SceneArgs = tuple[Buffer, ...]  # SCENE_PARAMS of shaders/raytracing/scene.h

@@ -49,20 +49,21 @@ def choices(tmp_path, monkeypatch):
     remembered.cache_clear()
 
 
-def drawn_by(seconds, rival_seconds, samples=200, compiled_after=3, opens=True):
+def drawn_by(seconds, *rival_seconds, samples=200, compiled_after=3, opens=True):
     """The schedules of the samples of a picture, and the schedule that it ends with."""
-    clock, asked, drawn = Clock(), [], []
+    clock, drawn = Clock(), []
+    names = ["rival", "third"][: len(rival_seconds)]
 
-    def open_rival():
+    def open_rival(name):
         if not opens:
             raise KernelError("refused")
-        return Candidate("rival", ("rival", rival_seconds), None)
+        return Candidate(name, (name, rival_seconds[names.index(name)]), None)
 
-    def is_compiled():
-        asked.append(1)
-        return len(asked) > compiled_after
+    def start_rival(name):
+        asked = iter(range(samples))
+        return lambda: next(asked) >= compiled_after
 
-    trial = Trial("key", clock, Candidate("first", ("first", seconds), None), lambda: is_compiled, open_rival)
+    trial = Trial("key", clock, Candidate("first", ("first", seconds), None), names, start_rival, open_rival)
     for sample in range(samples):
         if trial.is_over(samples - sample):
             return drawn, trial.best.name
@@ -81,6 +82,15 @@ def test_the_faster_schedule_goes_on_and_is_remembered(choices, seconds, rival_s
     each = WARM_SAMPLES + TIMED_SAMPLES
     assert drawn == ["first"] * (each + 3) + ["rival"] * each and chosen == best
     remembered.cache_clear()  # as another process sees it
+    assert remembered() == {"key": best}
+
+
+@pytest.mark.parametrize(("seconds", "best"), [((0.02, 0.01, 0.03), "rival"), ((0.03, 0.02, 0.01), "third")])
+def test_the_best_so_far_draws_while_a_third_schedule_compiles(choices, seconds, best):
+    drawn, chosen = drawn_by(*seconds)
+    each = WARM_SAMPLES + TIMED_SAMPLES
+    assert drawn == ["first"] * (each + 3) + ["rival"] * (each + 3) + ["third"] * each and chosen == best
+    remembered.cache_clear()
     assert remembered() == {"key": best}
 
 

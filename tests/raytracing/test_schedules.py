@@ -44,17 +44,27 @@ def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
         found = schedules.with_schedule(device, settings, *rest).schedule
         assert found == (chosen if has_ballot else "megakernel")
         found = schedules.with_schedule(opencl, settings, *rest).schedule
-        assert found == ("regenerate" if has_ballot else "megakernel")
+        assert found == "megakernel"
         for way in ("wavefront", "regenerate", "megakernel"):
             assert schedules.with_schedule(device, settings.with_schedule(way), *rest).schedule == way
         assert schedules.with_schedule(device, replace(settings, stencil="off"), *rest).schedule == "wavefront"
 
 
-@pytest.mark.parametrize(("first", "rival"), [("wavefront", "megakernel"), ("regenerate", "wavefront")])
-def test_auto_tries_a_rival_where_it_compiles_beside_the_drawing(monkeypatch, first, rival):
+@pytest.mark.parametrize(
+    ("graphs", "first", "rivals"),
+    [
+        (True, "wavefront", ["megakernel"]),
+        (True, "megakernel", ["wavefront"]),
+        (False, "megakernel", ["wavefront", "regenerate"]),
+    ],
+)
+def test_auto_tries_rivals_where_they_compile_beside_the_drawing(monkeypatch, graphs, first, rivals):
     monkeypatch.setattr(schedules, "has_ballot", lambda _: True)
     properties = SimpleNamespace(memory_bytes=8 << 30)
-    device, slow = (SimpleNamespace(properties=properties, compiles_beside_work=beside) for beside in (True, False))
-    assert schedules.rival_schedule(device, Settings(), first, SIMPLE) == rival
-    assert schedules.rival_schedule(slow, Settings(), first, SIMPLE) is None
-    assert schedules.rival_schedule(device, Settings(schedule=first), first, SIMPLE) is None
+    device, slow = (
+        SimpleNamespace(properties=properties, compiles_beside_work=beside, has_graphs=graphs)
+        for beside in (True, False)
+    )
+    assert schedules.rival_schedules(device, Settings(), first, SIMPLE) == rivals
+    assert schedules.rival_schedules(slow, Settings(), first, SIMPLE) == []
+    assert schedules.rival_schedules(device, Settings(schedule=first), first, SIMPLE) == []
