@@ -10,7 +10,7 @@ import pytest
 
 from renderer.cli import main
 from renderer.export import render, warm
-from renderer.formats.mesh import load_mesh
+from renderer.formats.mesh import load_mesh, read_mesh
 from renderer.pictures import load
 from renderer.system.trial import Trial
 
@@ -60,6 +60,7 @@ def test_the_spheres_are_closed_and_round(tmp_path):
     for rows in (3, 23):
         warm.write_sphere(tmp_path / "a.ply", rows)
         vertices, faces = load_mesh(tmp_path / "a.ply")
+        assert b"float nz" not in (tmp_path / "a.ply").read_bytes()
         (tmp_path / "a.ply").unlink()
         assert len(faces) == 4 * rows**2
         assert np.allclose(np.linalg.norm(vertices, axis=1), 1, atol=1e-6)
@@ -67,6 +68,9 @@ def test_the_spheres_are_closed_and_round(tmp_path):
         volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6
         missing = 1 - abs(volume) / (4 / 3 * np.pi)  # the polyhedron lies inside of the sphere
         assert 0 < missing < np.pi**2 / 2 / rows**2
+    warm.write_sphere(tmp_path / "a.ply", 3, has_normals=True)
+    part = read_mesh(tmp_path / "a.ply").part
+    np.testing.assert_array_equal(part.normals, part.vertices)  # of the unit sphere
 
 
 def test_the_sizes_need_both_of_pocls_functions():

@@ -27,7 +27,8 @@ from renderer.system.trial import run_trial
 SIZES = (96, 64), (640, 480)  # PoCL compiles another function for launches of more than 65,534 work-items
 GPU_SIZES = (*SIZES, (1920, 1080))  # GPUs draw large pictures by another schedule
 SUFFIXES = ".toml", ".flame"  # most .cb programs are no pictures
-MESHES = {"mesh, 2,000 triangles": 23, "mesh, 200,000 triangles": 224}  # rows of a sphere
+# Rows of a sphere, and whether it has normals, for which another ray tracer is compiled.
+MESHES = {"mesh": (23, False), "mesh of 200,000 triangles": (224, False), "mesh with normals": (23, True)}
 MAX_SECONDS = 900.0  # time limit of one input
 MAX_CHILDREN = 8  # a GPU's memory holds as many contexts
 
@@ -72,13 +73,13 @@ def bundled_inputs() -> dict[str, str]:
 def write_meshes(folder: Path) -> dict[str, str]:
     """Writes .ply files of spheres, whose BVHs are built on the host and on the device, and returns their paths."""
     out = {}
-    for name, rows in MESHES.items():
-        out[name] = str(folder / f"{rows}.ply")
-        write_sphere(Path(out[name]), rows)
+    for name, (rows, has_normals) in MESHES.items():
+        out[name] = str(folder / f"{rows}_{has_normals}.ply")
+        write_sphere(Path(out[name]), rows, has_normals)
     return out
 
 
-def write_sphere(path: Path, rows: int) -> None:
+def write_sphere(path: Path, rows: int, has_normals: bool = False) -> None:
     """Writes a binary .ply file of a sphere of 4 rows^2 triangles."""
     columns = 2 * rows
     theta, phi = np.meshgrid(np.linspace(0, np.pi, rows + 1), np.arange(columns) * (2 * np.pi / columns), indexing="ij")
@@ -88,7 +89,8 @@ def write_sphere(path: Path, rows: int) -> None:
     right = (column + 1) % columns
     a, b, c, d = row + column, row + right, row + columns + right, row + columns + column
     corners = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3)
-    path.write_bytes(ply_bytes(dict(zip("xyz", map(np.ravel, points), strict=True)), corners))
+    names = ("x", "y", "z", "nx", "ny", "nz")[: 6 if has_normals else 3]
+    path.write_bytes(ply_bytes(dict(zip(names, map(np.ravel, 2 * points), strict=False)), corners))
 
 
 def cache_state(folder: Path) -> tuple[int, int]:
