@@ -152,8 +152,7 @@ class Picture(AccumulatingPicture[Settings]):
         rivals, key = rival_schedules(self.device, wanted, settings.schedule, ray_count), ""
         if rivals:
             constants = self._constants(settings, self._geometry) | lights.constants
-            count = self._geometry.primitive_count
-            key = trial_key(self.device, constants, count, ray_count, settings.max_depth)
+            key = trial_key(self.device, constants, self._geometry.primitive_count, ray_count, settings.max_depth)
             best = remembered().get(key)
             if best in (*rivals, settings.schedule):
                 settings, rivals = settings.with_schedule(best), []
