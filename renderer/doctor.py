@@ -213,10 +213,8 @@ def print_report(devices: list[Json], gl: Json, hints: list[str]) -> None:
         print(f"{mark} {device['device_id']:14s} {device['name']} ({device['device_type']})")
         for line in device["reason"].splitlines()[:12]:
             print(f"          {line}")
-    if any(device["ok"] for device in devices):
-        print("        kernels compile where a picture first needs them; `rayfold warm` compiles them ahead")
-    if not devices:
-        print("none    no compute device")
+    compiling = "kernels compile where a picture first needs them; `rayfold warm` compiles them ahead"
+    print(f"        {compiling}" if any(device["ok"] for device in devices) else "none    no compute device works")
     software = ", software" if gl.get("software") else ""
     print(f"ok      GL             {gl['renderer']}{software}, {gl['version']}" if gl["ok"] else "none    GL")
     if gl["ok"] and not gl["display"]:

@@ -310,8 +310,9 @@ class Regenerate(Schedule):
         rays = self._rays
         if not self._device.has_graphs:  # with graphs, begin_sample clears the counts
             rays.counts.fill(0)
-        threads = min(rays.padded_count, PERSISTENT_THREADS)
-        self._kernels["regenerate"](threads, *params, rays.counts, *rays.film, *scene)
+        self._kernels["regenerate"](
+            min(rays.padded_count, PERSISTENT_THREADS), *params, rays.counts, *rays.film, *scene
+        )
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth."""
