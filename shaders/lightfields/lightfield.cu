@@ -90,6 +90,7 @@ KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
 #define TILE_WIDTH (WARPS_ACROSS * WARP_SIZE * COLUMNS_PER_THREAD)
 #define TILE_HEIGHT (GROUP_SIZE / WARP_SIZE / WARPS_ACROSS * ROWS_PER_THREAD)
 #define ROWS_READ (ROWS_PER_THREAD + 1)
+#define ROW_SUMS (SAMPLES + COLUMNS_PER_THREAD)  // sums of a thread's row: samples, then the weight of each column
 #define WORDS ((SAMPLES + 9) / 4)  // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
 
 // Decodes byte k of a word. The table is stored once per lane in local memory, so that lanes have no bank conflicts.
@@ -145,9 +146,9 @@ DEVICE GLOBAL const uint *stored_words(GLOBAL const uint *words, VIEW_SHIFT shif
 #endif
 
 // `across` holds the rows of a run of views, interpolated across and added up, and `across_weights` their weights; after
-// the run both are interpolated down and added to `sums` and `weights`. Those lie in memory (volatile), so that
-// registers remain for loads in flight. With STAGED_VIEWS, the rows of view t lie in slot t % STAGED_VIEWS of local
-// memory; `parity` is the parity of the phase in which the slot's mbarrier completes.
+// the run both are interpolated down and added to `sums`. These lie in memory (volatile), so that registers remain for
+// loads in flight. With STAGED_VIEWS, the rows of view t lie in slot t % STAGED_VIEWS of local memory; `parity` is the
+// parity of the phase in which the slot's mbarrier completes.
 KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
                    GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
@@ -172,10 +173,8 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
         for (int t = 0; t < min(STAGED_VIEWS - 1, count); t++)
             stage_view(staged + t * STAGED_WORDS, words, shifts[t], tile_y, first_stored_row, stored_rows, arrived + t);
 #endif
-    volatile float sums[ROWS_PER_THREAD * SAMPLES];
-    volatile float weights[ROWS_PER_THREAD * COLUMNS_PER_THREAD];
-    for (int k = 0; k < ROWS_PER_THREAD * SAMPLES; k++) sums[k] = 0.0f;
-    for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) weights[k] = 0.0f;
+    volatile float sums[ROWS_PER_THREAD * ROW_SUMS];
+    for (int k = 0; k < ROWS_PER_THREAD * ROW_SUMS; k++) sums[k] = 0.0f;
     VIEW_SHIFT shift = shifts[0], next = shifts[min(1, count - 1)];
     for (int t = 0; t < count;) {
         int run_row = shift.row;
@@ -229,23 +228,24 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
         UNROLL
         for (int r = 0; r < ROWS_PER_THREAD; r++) {
             float2 down = lerp_weights(y + r + run_row, run_fy, HEIGHT);
+            volatile float *row_sums = sums + r * ROW_SUMS;
+            float sum[ROW_SUMS];  // all are read before the first is written, since volatile accesses keep their order
             UNROLL
-            for (int k = 0; k < SAMPLES; k++) {
-                float mean = down.x * across[r * SAMPLES + k] + down.y * across[(r + 1) * SAMPLES + k];
-                sums[r * SAMPLES + k] = sums[r * SAMPLES + k] + mean;
-            }
+            for (int k = 0; k < ROW_SUMS; k++) sum[k] = row_sums[k];
             UNROLL
-            for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-                int pixel = r * COLUMNS_PER_THREAD + p;
-                if (down.x + down.y > 0.0f) weights[pixel] = weights[pixel] + across_weights[p];
-            }
+            for (int k = 0; k < SAMPLES; k++)
+                row_sums[k] = sum[k] + (down.x * across[r * SAMPLES + k] + down.y * across[(r + 1) * SAMPLES + k]);
+            UNROLL
+            for (int k = SAMPLES; k < ROW_SUMS; k++)
+                row_sums[k] = sum[k] + (down.x + down.y > 0.0f ? across_weights[k - SAMPLES] : 0.0f);
         }
     }
     UNROLL
     for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) {
-        int px = x + k % COLUMNS_PER_THREAD, py = y + k / COLUMNS_PER_THREAD;
+        int p = k % COLUMNS_PER_THREAD, px = x + p, py = y + k / COLUMNS_PER_THREAD;
+        volatile float *row_sums = sums + k / COLUMNS_PER_THREAD * ROW_SUMS, *sum = row_sums + 3 * p;
         if (px < WIDTH && py < end_row)
-            image[py * WIDTH + px] = weighted_mean(sums[3 * k], sums[3 * k + 1], sums[3 * k + 2], weights[k]);
+            image[py * WIDTH + px] = weighted_mean(sum[0], sum[1], sum[2], row_sums[SAMPLES + p]);
     }
 }
 #endif
