@@ -13,8 +13,9 @@ Their kernels are in shaders/raytracing/raytrace.cu. with_schedule() resolves th
   time in 13 of 19 scenes at 640 x 360; the wavefront draws 1.04 to 1.65 times as fast in 15 of 19 at 1920 x 1080.
 - A stencil (mask of active rays) other than "bits", on any device: the wavefront, which it needs.
 
-On GPUs with a ballot schedule_trial.py then measures one rival, by OpenCL two. GPUs of other makers have not been
-measured.
+On GPUs with a ballot schedule_trial.py then measures one rival, by OpenCL and in small pictures two: within 3 % of the
+fastest in 58 of 60 pictures by CUDA (before small ones had two) and 28 of 30 by OpenCL. GPUs of other makers have not
+been measured.
 pictures/raytrace.py calls Schedule.draw_sample().
 """
 
@@ -38,6 +39,8 @@ from renderer.raytracing.volumes import has_volumes
 # volumes, at 2,700 to 7,300 (orrery, gasket, veach) with metals, at 6,700 to 14,000 (menger, grove, fisheye) with other
 # layered materials or instances, and at 9,000 (cornell) or beyond 16,000 (single meshes of one material) in others.
 WAVEFRONT_RAYS = {"transmission": 2_700, "metals": 6_000, "layers": 7_500, "simple": 30_000}
+# Rays per multiprocessor from which regeneration is never the fastest by CUDA: at 1,700 it is in 3 of 20 scenes (H200).
+REGENERATION_RAYS = 4_000
 STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
 # 72 to 124 registers, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
@@ -96,8 +99,9 @@ def rival_schedules(device: Device, settings: Settings, schedule: str, ray_count
     is_choice = settings.schedule == "auto" and settings.stencil == "bits"
     if not is_choice or not device.compiles_beside_work or not has_ballot(device):
         return []
-    rivals = ["megakernel", *(() if device.has_graphs else ("regenerate",))]
-    rivals = ["wavefront", *rivals] if fits_wavefront(device, ray_count) else rivals
+    is_small = ray_count < REGENERATION_RAYS * device.properties.compute_units
+    rivals = ["wavefront"] if fits_wavefront(device, ray_count) else []
+    rivals += ["megakernel", "regenerate"] if is_small or not device.has_graphs else ["megakernel"]
     return [rival for rival in rivals if rival != schedule]
 
 
@@ -310,9 +314,8 @@ class Regenerate(Schedule):
         rays = self._rays
         if not self._device.has_graphs:  # with graphs, begin_sample clears the counts
             rays.counts.fill(0)
-        self._kernels["regenerate"](
-            min(rays.padded_count, PERSISTENT_THREADS), *params, rays.counts, *rays.film, *scene
-        )
+        threads = min(rays.padded_count, PERSISTENT_THREADS)
+        self._kernels["regenerate"](threads, *params, rays.counts, *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth."""

@@ -51,20 +51,21 @@ def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
 
 
 @pytest.mark.parametrize(
-    ("graphs", "first", "rivals"),
+    ("graphs", "rays", "first", "rivals"),
     [
-        (True, "wavefront", ["megakernel"]),
-        (True, "megakernel", ["wavefront"]),
-        (False, "megakernel", ["wavefront", "regenerate"]),
+        (True, SIMPLE, "wavefront", ["megakernel"]),
+        (True, SIMPLE, "megakernel", ["wavefront"]),
+        (True, 4_000 * UNITS - 1, "megakernel", ["wavefront", "regenerate"]),
+        (False, SIMPLE, "megakernel", ["wavefront", "regenerate"]),
     ],
 )
-def test_auto_tries_rivals_where_they_compile_beside_the_drawing(monkeypatch, graphs, first, rivals):
+def test_auto_tries_rivals_where_they_compile_beside_the_drawing(monkeypatch, graphs, rays, first, rivals):
     monkeypatch.setattr(schedules, "has_ballot", lambda _: True)
-    properties = SimpleNamespace(memory_bytes=8 << 30)
+    properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=UNITS)
     device, slow = (
         SimpleNamespace(properties=properties, compiles_beside_work=beside, has_graphs=graphs)
         for beside in (True, False)
     )
-    assert schedules.rival_schedules(device, Settings(), first, SIMPLE) == rivals
-    assert schedules.rival_schedules(slow, Settings(), first, SIMPLE) == []
-    assert schedules.rival_schedules(device, Settings(schedule=first), first, SIMPLE) == []
+    assert schedules.rival_schedules(device, Settings(), first, rays) == rivals
+    assert schedules.rival_schedules(slow, Settings(), first, rays) == []
+    assert schedules.rival_schedules(device, Settings(schedule=first), first, rays) == []
