@@ -74,7 +74,7 @@ def test_the_spheres_are_closed_and_round(tmp_path):
 
 
 def test_the_sizes_need_both_of_pocls_functions():
-    small, large = (width * height for width, height in warm.SIZES)
+    small, large = (width * height for width, height in warm.SIZES[:2])
     assert small < 65534 < large
 
 

@@ -24,8 +24,8 @@ from renderer.plain import Json
 from renderer.system import arguments
 from renderer.system.trial import run_trial
 
-SIZES = (96, 64), (640, 480)  # PoCL compiles another function for launches of more than 65,534 work-items
-GPU_SIZES = (*SIZES, (1920, 1080))  # GPUs draw large pictures by another schedule
+# PoCL compiles another function for more than 65,534 work-items; GPUs draw large pictures by another schedule.
+SIZES = (96, 64), (640, 480), (1920, 1080)
 SUFFIXES = ".toml", ".flame"  # most .cb programs are no pictures
 # Rows of a sphere, and whether it has normals, for which another ray tracer is compiled.
 MESHES = {"mesh": (23, False), "mesh of 200,000 triangles": (224, False), "mesh with normals": (23, True)}
@@ -84,13 +84,12 @@ def write_sphere(path: Path, rows: int, has_normals: bool = False) -> None:
     columns = 2 * rows
     theta, phi = np.meshgrid(np.linspace(0, np.pi, rows + 1), np.arange(columns) * (2 * np.pi / columns), indexing="ij")
     ring = np.sin(theta)
-    points = ring * np.cos(phi), np.cos(theta), ring * np.sin(phi)
+    points = (ring * np.cos(phi), np.cos(theta), ring * np.sin(phi)) * (1 + has_normals)  # a normal is its point
     row, column = np.meshgrid(np.arange(rows) * columns, np.arange(columns), indexing="ij")
     right = (column + 1) % columns
     a, b, c, d = row + column, row + right, row + columns + right, row + columns + column
     corners = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3)
-    names = ("x", "y", "z", "nx", "ny", "nz")[: 6 if has_normals else 3]
-    path.write_bytes(ply_bytes(dict(zip(names, map(np.ravel, 2 * points), strict=False)), corners))
+    path.write_bytes(ply_bytes(dict(zip("x y z nx ny nz".split(), map(np.ravel, points), strict=False)), corners))
 
 
 def cache_state(folder: Path) -> tuple[int, int]:
@@ -128,7 +127,7 @@ def draw_once(path: str, device: str) -> None:
 
     scene, gpu = load(Path(path)), open_context(device)
     picture = open_picture(scene, gpu)
-    for size in SIZES if gpu.device.properties.scalar_threads else GPU_SIZES:
+    for size in SIZES[:2] if gpu.device.properties.scalar_threads else SIZES:
         rendered = render(picture, RenderJob(scene, size, 1), Progress(1, scene.title))
         for _ in tonemapped_blocks(rendered, scene):
             pass
