@@ -58,7 +58,7 @@ FUSED_WAVEFRONT = FIRST_BOUNCE, BOUNCES, ACCUMULATE
 # GPUs compile the wavefront in programs of parts, in parallel; PART_RAYS has the kernels that PARTS does not list.
 PARTS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4}  # see wavefront.h
 PART_RAYS = 1
-SCALAR_GROUP_SIZE = 4  # threads of the megakernel on devices without warps; each traces a stencil word, 32 paths
+SCALAR_WORDS = 4  # stencil words, each of 32 paths, whose paths a thread of a device without warps packs together
 
 
 def with_schedule(
@@ -147,8 +147,6 @@ class Schedule:
         size = GROUP_SIZES.get(name, GROUP_SIZE)
         if not device.properties.scalar_threads:
             constants = constants | {"MIN_GROUPS_PER_SM": RESIDENT_THREADS // size}
-        elif name == "megakernel":
-            size = SCALAR_GROUP_SIZE
         return dict.fromkeys(entries, (size, constants))
 
     def draw_sample(
@@ -323,16 +321,17 @@ class Regenerate(Schedule):
 
 
 class Megakernel(Schedule):
-    """One launch for all depths; on devices without warps a thread traces the 32 paths of a stencil word."""
+    """One launch for all depths; on devices without warps a thread traces the paths of SCALAR_WORDS stencil words."""
 
     @classmethod
     def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
-        turn = 0 if device.properties.scalar_threads else MEGAKERNEL_TURN
-        return super()._programs(device, constants | {"NODES_PER_TURN": turn})
+        if not device.properties.scalar_threads:
+            return super()._programs(device, constants | {"NODES_PER_TURN": MEGAKERNEL_TURN})
+        return {"megakernel": (1, constants | {"NODES_PER_TURN": 0, "WORDS_PER_THREAD": SCALAR_WORDS})}
 
     def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
         rays = self._rays
-        threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
+        threads = rays.padded_count // (32 * SCALAR_WORDS if self._device.properties.scalar_threads else 1)
         self._kernels["megakernel"](threads, *params, rays.active_masks[0], *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:

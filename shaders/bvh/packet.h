@@ -55,8 +55,7 @@ DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays
     vstore16(*u, 0, us);
     vstore16(*v, 0, vs);
     vstore16(hits, 0, passed);
-    for (uint remaining = movemask16(hits); remaining; remaining &= remaining - 1u) {
-        uint i = ctz(remaining);
+    FOR_EACH_BIT(i, movemask16(hits)) {
         float3 origin = make_float3(rows[0][i], rows[1][i], rows[2][i]);
         float3 direction = make_float3(rows[3][i], rows[4][i], rows[5][i]);
         Hit hit = {ts[i], us[i], vs[i], -1};
@@ -103,26 +102,30 @@ DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Ray
     return any_hits;
 }
 
+// A function's body: intersect_leaf16 for 16 rays of packet p. READ(row) loads their values, WRITE(row, values) stores
+// them, READ_INTS and WRITE_INTS those of rows of ints. Returns true if any ray hit.
+#define INTERSECT_LEAF(READ, READ_INTS, WRITE, WRITE_INTS)                                           \
+    Rays16 r = {{READ(p->origin[0]), READ(p->origin[1]), READ(p->origin[2])},                        \
+                {READ(p->direction[0]), READ(p->direction[1]), READ(p->direction[2])},               \
+                READ(p->t),                                                                          \
+                READ(p->u),                                                                          \
+                READ(p->v),                                                                          \
+                READ_INTS(p->prim_index),                                                            \
+                READ_INTS(p->prim_id)};                                                              \
+    if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return false; \
+    WRITE(p->t, r.t);                                                                                \
+    WRITE(p->u, r.u);                                                                                \
+    WRITE(p->v, r.v);                                                                                \
+    WRITE_INTS(p->prim_index, r.prim_index);                                                         \
+    WRITE_INTS(p->prim_id, r.prim_id);                                                               \
+    return true
+
 // intersect_leaf16 for half h (0 or 1) of a packet.
 DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint prims, Primitives primitives, Packet *p, int h,
                                                   bool accept_first_hit FILTER_PARAMS) {
-    Rays16 r;
-    for (int k = 0; k < 3; k++) {
-        r.origin[k] = p->origin[k].v16[h];
-        r.direction[k] = p->direction[k].v16[h];
-    }
-    r.t = p->t.v16[h];
-    r.u = p->u.v16[h];
-    r.v = p->v.v16[h];
-    r.prim_index = p->prim_index.v16[h];
-    r.prim_id = p->prim_id.v16[h];
-    if (!intersect_leaf16(leaf8, prims, primitives, &r, accept_first_hit FILTER_ARGS)) return false;
-    p->t.v16[h] = r.t;
-    p->u.v16[h] = r.u;
-    p->v.v16[h] = r.v;
-    p->prim_index.v16[h] = r.prim_index;
-    p->prim_id.v16[h] = r.prim_id;
-    return true;
+#define READ_HALF(row) (row).v16[h]
+#define WRITE_HALF(row, values) (row).v16[h] = values
+    INTERSECT_LEAF(READ_HALF, READ_HALF, WRITE_HALF, WRITE_HALF);
 }
 
 // The closest hit so far of ray j.

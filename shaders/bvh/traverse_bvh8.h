@@ -20,6 +20,9 @@
 #define LEAF_PRIM_INDICES 9
 #define LEAF_RADII 10
 
+// Loops over the bits of a mask, k being the index of each.
+#define FOR_EACH_BIT(k, mask) for (uint left_ = (mask), k = 0; left_ && ((k = ctz(left_)), true); left_ &= left_ - 1u)
+
 typedef GLOBAL const float *Lines;  // a pointer to a line: the BVH, a node8 or a leaf8
 typedef GLOBAL const float4 *Primitives;  // the array that primitive_at() reads
 
@@ -152,8 +155,7 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint hits, float
     vstore8(t, 0, ts);
     vstore8(u, 0, us);
     vstore8(v, 0, vs);
-    for (; hits; hits &= hits - 1u) {
-        uint k = ctz(hits);
+    FOR_EACH_BIT(k, hits) {
         int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]);
         if (ts[k] > best->t) continue;
         if (ts[k] == best->t && prim_id_at(primitives, prim_index) >= prim_id_at(primitives, best->primitive)) continue;
@@ -174,8 +176,7 @@ DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, flo
     vstore8(*t, 0, ts);
     vstore8(*u, 0, us);
     vstore8(*v, 0, vs);
-    for (; hit_mask; hit_mask &= hit_mask - 1u) {
-        uint k = ctz(hit_mask);
+    FOR_EACH_BIT(k, hit_mask) {
         if (ts[k] > t_max) continue;
         Hit hit = {ts[k], us[k], vs[k], -1};
         Primitive p = primitive_at(primitives, as_int(leaf8[8 * LEAF_PRIM_INDICES + k]));

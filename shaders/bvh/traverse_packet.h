@@ -178,8 +178,7 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
 #if RAY_STREAMS
     if (traverse_stream(nodes, primitives, p, active, accept_first_hit FILTER_ARGS)) return;
 #endif
-    for (; active; active &= active - 1u) {
-        uint j = ctz(active);
+    FOR_EACH_BIT(j, active) {
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
         Hit hit = single_ray_hit(nodes, primitives, float3_at(p->origin, j), float3_at(p->direction, j),
                                  packet_hit_at(p, j), accept_first_hit FILTER_ARGS);

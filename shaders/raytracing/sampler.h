@@ -55,18 +55,19 @@ DEVICE uint sample_bits(Sampler sampler, uint dimension) {
 #define CACHE_ROWS (CACHE_DIMENSIONS + 1)
 
 // Fills `cached`, CACHE_ROWS rows of CACHE_PATHS columns, with the six dimensions from `dimension` on, a multiple of 8,
-// of CACHE_PATHS paths of one sample: a loop that the compiler vectorizes over the paths.
-DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint dimension, float *cached) {
-    for (uint k = 0; k < CACHE_DIMENSIONS; k += 2u) {  // the two dimensions of a pair share half of the work
-        uint even = (dimension & ~7u) + k;
-        for (uint j = 0; j < CACHE_PATHS; j++) {
-            Sampler sampler = {seeds[j], sample, 0};
-            uint bits = sample_bits(sampler, even);
-            cached[CACHE_PATHS * k + j] = uniform_float(bits);
-            cached[CACHE_PATHS * k + CACHE_PATHS + j] = uniform_float(sample_bits(sampler, even + 1u));
-            if (k == CACHE_BITS_DIMENSION) cached[CACHE_PATHS * CACHE_DIMENSIONS + j] = as_float(bits);
+// of the first `count` paths of one sample, and up to seven more: eight paths at a time, which the compiler vectorizes.
+DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint dimension, uint count, float *cached) {
+    for (uint begin = 0; begin < count; begin += 8u, seeds += 8, cached += 8)
+        for (uint k = 0; k < CACHE_DIMENSIONS; k += 2u) {  // the two dimensions of a pair share half of the work
+            uint even = (dimension & ~7u) + k;
+            for (uint j = 0; j < 8u; j++) {
+                Sampler sampler = {seeds[j], sample, 0};
+                uint bits = sample_bits(sampler, even);
+                cached[CACHE_PATHS * k + j] = uniform_float(bits);
+                cached[CACHE_PATHS * k + CACHE_PATHS + j] = uniform_float(sample_bits(sampler, even + 1u));
+                if (k == CACHE_BITS_DIMENSION) cached[CACHE_PATHS * CACHE_DIMENSIONS + j] = as_float(bits);
+            }
         }
-    }
 }
 
 // Returns the path's sample value in a dimension, in [0, 1), from the cache if it is there. A bounce has 8 dimensions.

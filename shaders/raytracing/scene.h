@@ -163,8 +163,7 @@ DEVICE void scene_packet_hits(GEOMETRY_PARAMS, Packet *packet, uint active, bool
 #if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit FILTER_ARGS_OF(-1));
 #else
-    for (; active; active &= active - 1u) {
-        uint j = ctz(active);
+    FOR_EACH_BIT(j, active) {
         float4 origin = with_w(float3_at(packet->origin, j), packet->time[j]);
         float3 direction = float3_at(packet->direction, j);
         if (!accept_first_hit)

@@ -1,21 +1,43 @@
-// PathPacket, the states of 32 paths that one thread of a CPU traces (fused_scalar.h): the paths of a block of 8 x 4
-// pixels, whose active-ray bits are one 32-bit word of the stencil (schedules/stencil.h). It is Path of path.h as a
-// structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row (Floats32) holds
-// one float for each path; path j is number j of every row. Included by fused_scalar.h, after the headers that declare
-// Packet, Floats32 (bvh/packet.h), Sampler (sampler.h), Path and ShadowRay (path.h).
-// Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h). Macros of renderer/raytracing/kernels.py (a
-// feature is 1 if the scene uses it, else 0): REFRACTION.
+// PathPacket, the states of 32 paths of a depth that a thread of a CPU traces together (fused_scalar.h). It is Path of
+// path.h as a structure of arrays, so that the packet traversal (bvh/traverse_packet.h) reads rays directly. A row
+// (Floats32) holds one float for each path; path j is number j of every row. Included by fused_scalar.h, after the
+// headers that declare Packet, Floats32 (bvh/packet.h), Sampler (sampler.h), Path and ShadowRay (path.h).
+// Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h); PICKS_RAYS (bvh/traverse_stream.h). Macros of
+// renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): REFRACTION.
 
 typedef struct {
-    Packet rays, shadows;
+    Packet rays;  // from here to `ray`, PATH_ROWS rows
     Floats32 bsdf_pdf, throughput[3], radiance[3];
-    Floats32 contribution[3];  // radiance that each shadow ray adds if it is unoccluded
 #if REFRACTION
     Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/volumes/media.h)
 #endif
-    uint sample, seeds[32];
+    uint seeds[32], ray[32];  // of the samplers; numbers of the rays in the launch
+    Packet shadows;
+    Floats32 contribution[3];  // radiance that each shadow ray adds if it is unoccluded
+    uint sample;
     float sample_cache[CACHE_ROWS * CACHE_PATHS];
 } PathPacket;
+
+#define PATH_ROWS (__builtin_offsetof(PathPacket, shadows) / sizeof(Floats32))
+
+// Copies 32 columns of PATH_ROWS rows of `from_stride` words: those of the mask `first`, in order, then those of the mask
+// `next`. Writes whole vectors. The rows may be the same.
+DEVICE_NOINLINE_ALWAYS void copy_paths(const void *from, uint from_stride, uint first, uint next, void *to,
+                                       uint to_stride) {
+    Ints32 order;
+    uint count = 0;
+    FOR_EACH_BIT(j, first) order.s[count++] = (int)j;
+    FOR_EACH_BIT(j, next) order.s[count++] = (int)j;
+    for (uint row = 0; row < PATH_ROWS; row++) {
+        Floats32 words = *(const Floats32 *)((const float *)from + row * from_stride);
+        float *copy = (float *)to + row * to_stride;
+#if PICKS_RAYS
+        for (int h = 0; h < 2; h++) vstore16(gather16(&words, order.v16[h]), h, copy);
+#else
+        for (uint k = 0; k < count; k++) copy[k] = words.s[order.s[k]];
+#endif
+    }
+}
 
 // Returns the sampler of path j.
 DEVICE Sampler packet_sampler(const PathPacket *packet, uint j) {

@@ -1,18 +1,25 @@
-// The kernel `megakernel` on devices without warps, such as CPUs: one thread traces the 32 paths of a stencil word
-// (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h) stays in its
-// cache. Included by raytracing/raytrace.cu. Coherent rays are traversed as a packet (bvh/traverse_packet.h), and eight
-// neighboring paths are shaded at once (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3
-// times as long. In the masks of this file bit j is path j.
+// The kernel `megakernel` on devices without warps, such as CPUs: one thread traces the paths of WORDS_PER_THREAD
+// stencil words (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h) stays
+// in its cache. At each depth it packs the paths of all its words into packets of 32, and in a packet those that hit
+// something: together 1.1 to 1.25 times the rate of a packet for each word. Included by raytracing/raytrace.cu. Coherent
+// rays are traversed as a packet (bvh/traverse_packet.h), and eight neighboring paths are shaded at once
+// (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3 times as long. In the masks of this file
+// bit j is path j of a packet.
 // Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
-// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
-// (raytracing/scene.h). Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0):
-// ENVIRONMENT, VOLUMES.
+// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h); GEOMETRY_ARGS,
+// SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (a feature is
+// 1 if the scene uses it, else 0): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
 #include "raytracing/packets/path_packet.h"
+
+#define THREAD_PATHS (32 * WORDS_PER_THREAD)
 
 #define VECTOR_ESCAPE (ENVIRONMENT && !VOLUMES && !LIGHT_PASSES)
 #if VECTOR_SHADING || VECTOR_ESCAPE
 #include "raytracing/packets/shade_simd8.h"
 #endif
+
+// Returns the mask of the first `count` paths of a packet.
+DEVICE uint first_bits(uint count) { return count < 32u ? (1u << count) - 1u : 0xffffffffu; }
 
 // Starts the paths of rays first .. first + 31. Returns the mask of the paths whose pixels take another sample.
 DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, PathPacket *packet, FILM_PARAMS) {
@@ -20,9 +27,10 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
     for (uint j = 0; j < 32u; j++) {
         Sampler sampler = sampler_of_ray(params, first + j);
         packet->seeds[j] = sampler.seed;
+        packet->ray[j] = first + j;
         packet->sample = sampler.sample;
     }
-    cache_samples(packet->seeds, packet->sample, 0, packet->sample_cache);
+    cache_samples(packet->seeds, packet->sample, 0, CACHE_PATHS, packet->sample_cache);
     for (uint j = 0; j < 32u; j++) {
         int x, y;
         if (!pixel_of_ray(params, first + j, &x, &y) || !needs_sample(params, x, y, FILM_ARGS)) continue;
@@ -34,13 +42,26 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
     return active;
 }
 
-// Shades the hits of the paths in `active`, and adds the background to the paths that miss. Returns the mask of the
-// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray.
-DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, uint first, PathPacket *packet,
-                                         uint active, uint *shadow_mask, SCENE_PARAMS) {
-    uint remaining = active;
+// Shades the hits of the paths in *started, and adds the background to the paths that miss. Returns the mask of the
+// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Where fewer groups of eight have
+// hits then, moves the paths that hit something to the front of the packet, those that miss behind them, and *started.
+DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint *started,
+                                         uint *shadow_mask, SCENE_PARAMS) {
+    uint active = *started, hit_mask = 0, groups = 0;
+    for (uint begin = 0; begin < 32u; begin += 8u) {
+        uint hits = active >> begin & movemask8(packet->rays.prim_index.v8[begin >> 3] >= 0);
+        hit_mask |= hits << begin;
+        groups += hits ? 1u : 0u;
+    }
+    if (VECTOR_SHADING && 8u * groups >= popcount(hit_mask) + 8u) {
+        copy_paths(packet, 32, hit_mask, active & ~hit_mask, packet, 32);
+        hit_mask = first_bits(popcount(hit_mask));
+        *started = active = first_bits(popcount(active));
+    }
+    uint remaining = active, sampled = VECTOR_ESCAPE ? hit_mask : active;
     *shadow_mask = 0;
-    cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
+    cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE,
+                  sampled ? 32u - (uint)clz(sampled) : 0u, packet->sample_cache);
 #if VECTOR_SHADING || VECTOR_ESCAPE
     for (uint begin = 0; begin < 32u; begin += 8u) {
         uint lanes = active >> begin & 255u, escaped = lanes & movemask8(packet->rays.prim_index.v8[begin >> 3] < 0);
@@ -61,11 +82,10 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, u
 #endif
     }
 #endif
-    for (; remaining; remaining &= remaining - 1u) {
-        uint j = ctz(remaining);
+    FOR_EACH_BIT(j, remaining) {
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
-        ATTACH_PASSES(path, first + j, depth);
+        ATTACH_PASSES(path, packet->ray[j], depth);
         if (!walk_medium(params, depth, packet_sampler(packet, j), &path, &hit, SCENE_ARGS))
             collide(params, depth, packet_sampler(packet, j), lights, path.origin, path.direction, &hit);
         bool continues = false;
@@ -85,34 +105,48 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, u
     return active;
 }
 
-// Traces one sample of the 32 pixels of a stencil word. active_masks[16 * word + depth] receives the mask of the active
-// paths at each depth, for the report.
+// Traces one sample of the pixels of WORDS_PER_THREAD stencil words: depth by depth, the paths of all words packed, in
+// packets of 32. active_masks[16 * word + depth] receives the mask of the active paths of a word at each depth, for the
+// report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
-    uint word = thread_index();
+    uint first_word = thread_index() * WORDS_PER_THREAD, path_count = THREAD_PATHS;
+    Floats32 kept[PATH_ROWS][WORDS_PER_THREAD];  // paths that continue
     PathPacket packet;
-    uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), started = active;
     for (int depth = 0; depth < params.max_depth; depth++) {
-        if (depth < MAX_DEPTHS) active_masks[MAX_DEPTHS * word + (uint)depth] = active;
-        if (!active && depth >= MAX_DEPTHS) break;
-        if (!active) continue;
-        uint shadow_mask;
-        scene_packet_hits(GEOMETRY_ARGS, &packet.rays, active, false);
-        active = shade_packet(params, depth, 32u * word, &packet, active, &shadow_mask, SCENE_ARGS);
-        if (!shadow_mask) continue;
-        scene_packet_hits(GEOMETRY_ARGS, &packet.shadows, shadow_mask, true);
-        for (; shadow_mask; shadow_mask &= shadow_mask - 1u) {
-            uint j = ctz(shadow_mask);
-            if (packet.shadows.prim_index.s[j] >= 0) continue;
-            for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
+        uint words[WORDS_PER_THREAD] = {0}, continuing = 0;
+        for (uint begin = 0; begin < path_count; begin += 32u) {
+            uint started, active, shadow_mask;
+            if (depth == 0) {
+                started = start_packet(params, 32u * first_word + begin, &packet, FILM_ARGS);
+            } else {
+                started = first_bits(path_count - begin);
+                copy_paths(kept[0][0].s + begin, THREAD_PATHS, started, 0, &packet, 32);
+                for (int h = 0; h < 2; h++) packet.rays.t.v16[h] = (float16)(FLT_MAX);
+            }
+            if (!started) continue;
+            FOR_EACH_BIT(j, started) words[(packet.ray[j] >> 5) - first_word] |= 1u << (packet.ray[j] & 31u);
+            scene_packet_hits(GEOMETRY_ARGS, &packet.rays, started, false);
+            active = shade_packet(params, depth, &packet, &started, &shadow_mask, SCENE_ARGS);
+            if (shadow_mask) scene_packet_hits(GEOMETRY_ARGS, &packet.shadows, shadow_mask, true);
+            FOR_EACH_BIT(j, shadow_mask) {
+                if (packet.shadows.prim_index.s[j] >= 0) continue;
+                for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
 #if LIGHT_PASSES
-            add_shadow_to_passes(pass_record(passes, 32u * word + j, 1), float3_at(packet.contribution, j));
+                add_shadow_to_passes(pass_record(passes, packet.ray[j], 1), float3_at(packet.contribution, j));
 #endif
+            }
+            if (depth + 1 == params.max_depth) active = 0;
+            FOR_EACH_BIT(j, started & ~active) {
+                int x, y;
+                pixel_of_ray(params, packet.ray[j], &x, &y);
+                add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);
+            }
+            if (active) copy_paths(&packet, 32, active, 0, kept[0][0].s + continuing, THREAD_PATHS);
+            continuing += popcount(active);
         }
-    }
-    for (; started; started &= started - 1u) {
-        uint j = ctz(started);
-        int x, y;
-        pixel_of_ray(params, 32u * word + j, &x, &y);
-        add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);
+        for (uint w = 0; w < WORDS_PER_THREAD && depth < MAX_DEPTHS; w++)
+            active_masks[MAX_DEPTHS * (first_word + w) + (uint)depth] = words[w];
+        if (!continuing && depth >= MAX_DEPTHS) break;
+        path_count = continuing;
     }
 }
