@@ -76,10 +76,11 @@ def split_to_leaves(
     start = partial(kernel("start_ranges"), count, primitives, count, has_boxes, boxes)
     split = _split_serially if device.properties.scalar_threads else _split_levels
     order = split(device, kernel, start, count, boxes, nodes)
+    del start  # it holds the boxes, a tenth of a build's memory
     boxes = boxes if has_boxes else device.buffer((1, 8))
     sorted_ = device.buffer((count, 12))
     kernel("sort_primitives")(count, primitives, order, count, sorted_)
-    del primitives, start
+    del primitives
     kernel("write_leaves")(count, sorted_, has_boxes, boxes, order, count, nodes)
     return nodes, sorted_
 
@@ -161,6 +162,7 @@ def compact(device: Device, nodes: Buffer, count: int) -> tuple[Buffer, int, flo
     stats, kept_and_depth = device.buffer((inner, 4)), device.buffer(2, "u4").fill(0)
     kernel("link_nodes")(inner, nodes, inner, parent_slot)
     kernel("refit")(slots, nodes, inner, parent_slot, visits.fill(0), stats, kept_and_depth)
+    del visits
     out, areas = device.buffer((int(kept_and_depth.read()[0]), 16)), device.buffer(2).fill(0)
     kernel("compact_nodes")(min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas, kept_and_depth)
     total, root = (float(area) for area in areas.read())

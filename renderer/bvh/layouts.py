@@ -57,7 +57,7 @@ class Bvh8(Bvh):
 
     def _collapse(self, bvh: Bvh2, lines: Buffer, capacity: int) -> int:
         """Writes at most `capacity` lines into `lines`; returns the number of lines that the BVH takes."""
-        device, max_nodes = self.device, max(self.count, 1)
+        device, max_nodes = self.device, bvh.nodes.shape[0]
         queue = device.buffer((max_nodes, 2), "u4").fill(0)
         counts = device.buffer(2, "u4").write(np.array([1, ROOT_AND_EMPTY_LEAF], "u4"))  # nodes, lines
         levels = device.buffer(MAX_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(MAX_LEVELS)).astype("u4"))
