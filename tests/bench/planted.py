@@ -1,7 +1,7 @@
 """Slowdowns planted in three foreign projects, quiet and beside other work: how many `bench ab` sees, in what time.
 
     python tests/bench/planted.py [--percents 1,3,5,10] [--repeats 1] [--aa 100] [--by instructions]
-    python tests/bench/planted.py --projects c,python --samples FOLDER --by time-cpu --jobs 7 -o runs.jsonl [--stop-after 100]
+    python tests/bench/planted.py --samples FOLDER --by time-cpu --jobs 7 -o runs.jsonl [--stop-after 100]
     python tests/bench/planted.py --table runs.jsonl
 
 A bench, not a test and not a case. It prints Markdown: the share of SLOWER for each planted slowdown, the median of
