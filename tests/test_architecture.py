@@ -40,6 +40,7 @@ BINDINGS = {
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"},
     "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"pages", "raytracing"},
     "pyoidn": {"images"},
+    "pxr": {"formats"},
     "DracoPy": {"formats"}, "opengl_basisu": {"formats"}, "zstandard": {"formats"}, "tomlkit": {"cdollar", "scene"},
     "markdown_it": {"pages"},
 }  # fmt: skip

@@ -23,7 +23,7 @@ from renderer.system.trust import about
 MAX_FILE_BYTES = 1 << 30
 MAX_FACES = 1 << 27  # triangles of a file
 SUFFIXES = (".obj", ".ply", ".stl", ".off", ".glb")
-GLTF_SUFFIXES = (".glb", ".gltf", ".vrm")  # .vrm: avatars, in the container of .glb
+GLTF_SUFFIXES = (".glb", ".gltf", ".vrm", ".usd", ".usda", ".usdc", ".usdz")  # .vrm: avatars, in the container of .glb
 PLAIN_MATERIAL = gltf.Material("mesh", metallic=0.0)  # for vertex colors without a material
 
 

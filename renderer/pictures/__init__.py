@@ -29,6 +29,7 @@ from renderer.system.profile import stage
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".off": "raytrace",
     ".glb": "raytrace", ".gltf": "raytrace", ".vrm": "raytrace",
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "raytrace"),
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy", ".kfr": "fractal",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip

@@ -296,7 +296,7 @@ def test_a_dry_run_tells_what_a_file_lacks_and_offers(tmp_path, capsys):
     assert facts["notes"] == [] and facts["variants"] == [] and facts["animations"] == []
 
 
-@pytest.mark.parametrize("suffix, words", [(".fbx", "Blender"), (".usdz", "Blender"), (".3mf", "trimesh"),
+@pytest.mark.parametrize("suffix, words", [(".fbx", "Blender"), (".3mf", "trimesh"),
                                            (".spz", "Gaussian splats")])  # fmt: skip
 def test_files_of_other_programs_name_a_converter(tmp_path, capsys, suffix, words):
     path = tmp_path / f"a{suffix}"

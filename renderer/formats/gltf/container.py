@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.gltf import meshopt
+from renderer.formats.gltf import meshopt, usd
 from renderer.formats.gltf.extensions import MESHOPT, SUPPORTED, unread
 from renderer.plain import Json, format_value, is_finite_number
 from renderer.system.files import file_stamp, parse_json, read_file, resolve
@@ -46,7 +46,8 @@ class Container:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = read_file(path, MAX_FILE_BYTES)
+        is_usd, ignored = path.suffix.lower() in usd.SUFFIXES, Counter[str]()
+        data, ignored = usd.as_glb(path) if is_usd else (read_file(path, MAX_FILE_BYTES), ignored)
         self.binary: memoryview | None = None
         self.linked: dict[Path, tuple[int, int] | None] = {}  # stamps of the files that this one refers to
         text = self._chunks(data) if data[:4] == b"glTF" else data
@@ -69,7 +70,9 @@ class Container:
         self.float_accessors: dict[int, np.ndarray] = {}  # as float32: the accessors that real() returned
         self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
         self.taken = Counter[str]()  # what take() has added up: "decoded bytes", "zeros", ...
-        self.ignored = unread(self.tree)  # statements without effect, as renderer.plain.format_ignored takes them
+        self.ignored = (
+            unread(self.tree) + ignored
+        )  # statements without effect, as renderer.plain.format_ignored takes them
 
     def fail(self, item: str, what: str) -> NoReturn:
         """Raises an InputError: "PATH: ITEM WHAT"."""
