@@ -103,7 +103,7 @@ DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Ray
 }
 
 // A function's body: intersect_leaf16 for 16 rays of packet p. READ(row) loads their values, WRITE(row, values) stores
-// them, READ_INTS and WRITE_INTS those of rows of ints. Returns true if any ray hit.
+// them, READ_INTS and WRITE_INTS the same for rows of ints. Returns true if any ray hit.
 #define INTERSECT_LEAF(READ, READ_INTS, WRITE, WRITE_INTS)                                           \
     Rays16 r = {{READ(p->origin[0]), READ(p->origin[1]), READ(p->origin[2])},                        \
                 {READ(p->direction[0]), READ(p->direction[1]), READ(p->direction[2])},               \

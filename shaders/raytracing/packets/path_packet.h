@@ -20,8 +20,8 @@ typedef struct {
 
 #define PATH_ROWS (__builtin_offsetof(PathPacket, shadows) / sizeof(Floats32))
 
-// Copies 32 columns of PATH_ROWS rows of `from_stride` words: those of the mask `first`, in order, then those of the mask
-// `next`. Writes whole vectors. The rows may be the same.
+// Copies 32 columns of PATH_ROWS rows of `from_stride` words: the columns of the mask `first`, in order, then the columns
+// of the mask `next`. Writes whole vectors. The rows may be the same.
 DEVICE_NOINLINE_ALWAYS void copy_paths(const void *from, uint from_stride, uint first, uint next, void *to,
                                        uint to_stride) {
     Ints32 order;

@@ -1,6 +1,6 @@
 // The kernel `megakernel` on devices without warps, such as CPUs: one thread traces the paths of WORDS_PER_THREAD
 // stencil words (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h) stays
-// in its cache. At each depth it packs the paths of all its words into packets of 32, and in a packet those that hit
+// in its cache. At each depth it packs the paths of all its words into packets of 32, and in a packet the paths that hit
 // something: together 1.1 to 1.25 times the rate of a packet for each word. Included by raytracing/raytrace.cu. Coherent
 // rays are traversed as a packet (bvh/traverse_packet.h), and eight neighboring paths are shaded at once
 // (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3 times as long. In the masks of this file
@@ -44,7 +44,7 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
 
 // Shades the hits of the paths in *started, and adds the background to the paths that miss. Returns the mask of the
 // paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Where fewer groups of eight have
-// hits then, moves the paths that hit something to the front of the packet, those that miss behind them, and *started.
+// hits then, moves the paths that hit something to the front of the packet, the others behind them, and *started.
 DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint *started,
                                          uint *shadow_mask, SCENE_PARAMS) {
     uint active = *started, hit_mask = 0, groups = 0;
