@@ -54,8 +54,9 @@ def find(args: argparse.Namespace) -> int:
 def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[list[str], dict[str, Verdict]]:
     """The commits, oldest first, among which the first slower one is, and the verdict of each commit judged.
 
-    One commit: it is the first slower one. No commit: the last one is not slower than the base. judge(commit, midpoint)
-    gets half of the last commit's log ratio to the base, or 0 for the last one itself.
+    One commit that is SLOWER: it is the first slower one; otherwise the search ended undecided. No commit: the last
+    one is not slower than the base. judge(commit, midpoint) gets half of the last commit's log ratio to the base, or 0
+    for the last one itself.
     """
     verdicts = {commits[-1]: judge(commits[-1], 0.0)}
     if verdicts[commits[-1]].label in ("SAME", "FASTER"):

@@ -63,11 +63,15 @@ class ExportOptions:
     )
     tile: int = _option("draw in tiles of N x N (default: only large pictures)", "N", arguments.positive, 0)
     time_limit: float | None = _option(
-        "stop drawing then, 10 s later at most; exit code 3 if too early", "SECONDS", arguments.duration
+        "stop drawing after this time (10 s more at most); exit code 3 if samples are missing",
+        "SECONDS",
+        arguments.duration,
     )
     denoise: bool = _flag("denoise, guided by albedo and normal, by density or by color alone (pyoidn)")
     overwrite: bool = _flag("draw frames again that are already done")
-    force: bool = _flag("write though another process does, over others' files, other runs' and finished ones")
+    force: bool = _flag(
+        "write though another process writes there, and over finished files and files that this program did not write"
+    )
     dry_run: bool = _flag("print the plan and the memory it takes, and stop")
     light_field: tuple[int, int] | None = _option(
         "export a light field: OUT is a folder of its views", "ROWSxCOLUMNS", arguments.grid
@@ -93,7 +97,7 @@ class ExportOptions:
                 raise UserError(f"--{name.replace('_', '-')}: not together with {what}")
 
     def picture_facts(self) -> dict[str, Any]:
-        """The keys that recipes of pictures have for the options denoise and transfer; None where they lack the key."""
+        """Keys of the recipe (pictures.make_recipe) of an exported picture; a key whose value is None is left out."""
         return {"denoise": self.denoise or None, "transfer": None if self.transfer == "srgb" else self.transfer}
 
 
@@ -105,7 +109,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         if option.name == "set":
             keywords["default"] = []  # a list, to which argparse appends
         command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
-    trust.add_arguments(command, ("input", "environment", "set"))
+    trust.add_arguments(command, ("input", "environment", "set"))  # limits of the process, no fields of ExportOptions
 
 
 def parse_options(args: argparse.Namespace) -> ExportOptions:

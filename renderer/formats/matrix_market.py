@@ -79,7 +79,11 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
 
 
 def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
-    """Parses the lines of numbers; InputError that quotes the first malformed one, or an integer that is rounded."""
+    """Parses the lines of numbers; InputError that quotes the first malformed one, or an integer that is rounded.
+
+    Lines are counted by the fastest check that passes: one space between words; from the first chunk with other spaces
+    on, any spaces; else the chunk is rewritten without empty lines and leading pluses.
+    """
     given, counts, is_loose = list(chunks), [], False
     for k, text in enumerate(chunks):
         count = None if is_loose else _count_lines(header, text)
@@ -132,12 +136,13 @@ def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | 
     text = b"\n" + text
     codes = np.frombuffer(text, "u1")
     is_space, is_low = codes <= ord(" "), codes < ord(".")  # low: spaces, newlines and signs
-    after_digit = codes[:-1] - ord(".") < 12  # or after a point
+    after_digit = codes[:-1] - ord(".") < 12  # or a point; smaller codes wrap around to 210 and more
     # A space follows a digit or a point, which a sign must not follow; a minus may follow a space or e, a plus an e.
     is_wrong = is_low[1:] & (is_space[1:] != after_digit)
     if is_loose:
         is_wrong &= ~(is_space[1:] & is_space[:-1])
-    is_wrong |= (is_low > is_space)[1:] & is_low[:-1] & ((codes[1:] == ord("+")) >= is_space[:-1])
+    is_sign, is_plus = (is_low & ~is_space)[1:], codes[1:] == ord("+")
+    is_wrong |= is_sign & is_low[:-1] & (is_plus | ~is_space[:-1])  # a sign after a sign, or a plus after a space
     if is_wrong.any() or is_loose and text.translate(None, NUMBER_BYTES):
         return None
     if is_loose:

@@ -54,17 +54,17 @@ class RadixSort:
         self.is_scalar = device.properties.scalar_threads
         self.is_onesweep = has_onesweep(device, count)
         self.has_values, self.writes_elements = output != "elements", output.startswith("elements")
-        self.numbered = int(output.endswith("indices"))
+        self.numbered = int(output.endswith("indices"))  # the values are elements' indices, made by the first pass
         digit_bits = 8 if self.is_onesweep or self.is_scalar else 4
         self.shifts = range(0, bits, digit_bits)
-        constants = KEY_CONSTANTS[scalar] | {
+        constants = KEY_CONSTANTS[scalar] | {  # shaders/common/radix_sort.cu, sort_keys.h
             "ONESWEEP": int(self.is_onesweep),
             "SCALAR": int(self.is_scalar),
             "DIGIT_BITS": digit_bits,
             "ITEMS": ONESWEEP_ITEMS if self.is_onesweep else ITEMS,
             "PAYLOAD": int(self.has_values),
             "KEEPS_KEYS": int(output == "elements and indices"),
-            "EQUAL_ZEROS": int(output == "indices"),
+            "EQUAL_ZEROS": int(output == "indices"),  # -0 and 0 are equal, so their indices keep their order
         }
         self.group_size, self.digits = 1 if self.is_scalar else GROUP_SIZE, 1 << digit_bits
         self.kernel = cache(partial(self.compile, constants))
@@ -102,9 +102,9 @@ class RadixSort:
             self.run("scan_digits", passes, self.totals)
         for k, shift in enumerate(self.shifts):
             ends_here = (passes - 1 - k) % 2 == 0  # the passes write in turn to two buffers, the last one to the output
-            keys_out, values_out = (last_keys, last_values) if ends_here else (self.spare_keys, self.spare_values)
-            self.run_pass(k, shift, (keys_in, values_in, keys_out, values_out))
-            keys_in, values_in = keys_out, values_out
+            out = (last_keys, last_values) if ends_here else (self.spare_keys, self.spare_values)
+            self.run_pass(k, shift, (keys_in, values_in, *out))
+            keys_in, values_in = out
 
     def compile(self, constants: dict[str, int], entry: str) -> Kernel:
         """A kernel of the file; a group of a CPU is one work-item."""

@@ -8,7 +8,10 @@ NO_DEVICE = "it shows no device"  # common: drivers are often installed without 
 
 
 def try_devices(library: str) -> dict[str, object]:
-    """Tries every device; returns {"reason": why no device works, or "", "harmless": True if there is no device}."""
+    """Tries every device; returns {"reason": why no device works, or "", "harmless": bool}.
+
+    harmless: the driver does not load, shows no device, or has a device that works.
+    """
     import pyopencl as cl
 
     try:

@@ -59,6 +59,7 @@ class Measurements:
             self.sample_seconds = seconds / count
             self.sample_history.append(self.sample_seconds)
         self.samples += count
+        # NaN, an untimed draw, counts as a pause too: its rate would not be the device's.
         if not timestamp - self.sample_rate.last < REST_SECONDS + REST_FACTOR * seconds:
             self.sample_rate.pause()
         self.sample_rate.add(timestamp, count)
@@ -104,7 +105,7 @@ class FrameRateCounter:
         self._counts.clear()
 
     def mean_rate(self) -> float:
-        """The counts of the last MEDIAN_SECONDS a second; 0 before the second one."""
+        """Counts per second over the last MEDIAN_SECONDS, without the first one's; 0 until there are two timestamps."""
         seconds = self._timestamps[-1] - self._timestamps[0] if self._timestamps else 0.0
         return (sum(self._counts) - self._counts[0]) / seconds if seconds else 0.0
 

@@ -45,7 +45,7 @@ class Panel(PanelPicture):
         if scene.inspect != self.scene.inspect:
             self.inspection.show(scene.inspect)
         other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
-        groups = {item.group for item in self.hidden | self.several}
+        groups = {item.group for item in self.hidden | self.several}  # PanelScene: items by group (a list) and number
         counts = [[len(getattr(shown.settings, group, ())) for group in groups] for shown in (self.scene, scene)]
         if counts[0] != counts[1]:  # items were added or deleted: their numbers are others
             self.hidden = self.several = frozenset()
@@ -54,7 +54,7 @@ class Panel(PanelPicture):
         if other_picture:
             self.reopen()
             self.measured = Measurements()
-        elif self.error:
+        elif self.error:  # other settings may draw where these failed: draw anew, and open what failed to open
             self.error, self.drawn = "", None
             self.is_open = self.tiles is not None
 

@@ -82,7 +82,8 @@ VARIATION_3D(square3D) {
     return triple(u, v, weight * (uniform(random) - 0.5f));
 }
 
-// Moves to a random point near the direction from the origin given, by a power of the distance.
+// Moves to a random point near the direction from the origin given, by a power of the distance. As in its program, y is
+// counted from -y_origin.
 VARIATION_3D(exblur, dist = 0.5, r = 0.25, x_origin = 0, y_origin = 0, z_origin = 0) {
     real u = x - x_origin, v = y + y_origin, h = z - z_origin, n = u * u + v * v + h * h;
     real k = weight * power_of(n, (real)(dist)) * gauss4(random);
@@ -118,7 +119,7 @@ VARIATION(blur_zoom, length = 0.24, x = 0.2, y = -0.1) {
     return scaled(weight, (x - blur_zoom_x) * k + blur_zoom_x, (y + blur_zoom_y) * k - blur_zoom_y);
 }
 
-// A random point of a disc, from a square by perimeters.
+// A random point of a disc, evenly, from a point of a square: square_to_disc() maps concentric squares to circles.
 VARIATION(blur_circle) {
     real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
     Pair p = square_to_disc(u, v);
@@ -149,7 +150,7 @@ VARIATION(blur_pixelize, size = 0.1, scale = 1) {
 }
 
 // A random displacement beyond the distance `mindist` from (x0, y0, z0), which grows with the distance; type 1
-// displaces radius and angles, 2 in a ball, 0 along the axes.
+// displaces radius and angles, 2 in a ball, 0 along the axes. As in its program, type 1 has the z of a unit sphere.
 VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, x0 = 0, y0 = 0, z0 = 0,
              invert = 0, type = 0) {
     real d = sqrt(square(x - x0) + square(y - y0) + square(z - z0));
@@ -207,7 +208,8 @@ REPLACING(rect_wf, x0 = -0.5, x1 = 0.5, y0 = -0.5, y1 = 0.5) {
     return scaled(weight, x0 + (x1 - x0) * u, y0 + (y1 - y0) * uniform(random));
 }
 
-// Without stripes and without exactCalc of the origin.
+// A random point of a regular polygon of numEdges sides, or with circumCircle 1 of its circumscribed circle, with a hole
+// of ratioHole. JWildfire's numStripes, ratioStripes and exactCalc are ignored.
 VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratioHole = 0, circumCircle = 0,
           adjustToLinear = 1, equalBlur = 1, exactCalc = 0, highlightEdges = 1) {
     float edges = (float)(int)numEdges, wedge = TWO_PI / edges, fourth = 0.25f * edges;
@@ -393,7 +395,7 @@ VARIATION(depth_ngon, power = 5, blur = 1, radius = 1) {
     return blurred_beyond(weight, x, y, far, radius, ngon_edge(a, power) * (0.1f * blur) * (far - radius), a);
 }
 
-// Fractorium, compatible with flam3, does not read its center, scales and exponent.
+// The body is depth_ngon's: Fractorium, compatible with flam3, reads neither center nor scales nor exponent.
 VARIATION(depth_ngon2, power = 5, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1);
 
 VARIATION(depth_sine, power = 1 [0, 1e6], blur = 1, radius = 1) {

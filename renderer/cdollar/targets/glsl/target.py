@@ -172,6 +172,7 @@ class GlslTarget(GraphTarget):
         """Draw a reduction: a texel for each range of elements, then one texel that combines these partial results."""
         reduction, variables = node.attribute
         elements = volume(variables)
+        # Under --strict, float sums add in blocks of 64 (strict_order.py), so that every target has the same bits.
         in_blocks = adds_in_blocks(reduction, node.type, self.strict)
         if in_blocks:
             chunk = chunk_size(elements)
@@ -287,6 +288,7 @@ class GlslTarget(GraphTarget):
                 *body,
             ]
             uniforms |= {"count_": ("int", count), "width_": ("int", textures[0].size[0])}
+        # Under --strict the text has 0.0 as a uniform: llvmpipe folds operations with a literal 0.0 (GlslDialect.zero).
         zero = emitter.dialect.zero
         if zero and any(zero in line for line in [*body, *emitter.function_text]):
             uniforms[zero] = ("float", 0.0)
@@ -357,7 +359,7 @@ class GlslTarget(GraphTarget):
 
 
 def can_pack(emitter: GlslEmitter, product: matmul_kernels.MatrixProduct, max_texture_size: int) -> bool:
-    """True if packing is worth it, fits into textures, and reads only indices proven in bounds; uses up the emitter."""
+    """True if packing is worth it, fits into textures, and reads only indices proven in bounds. Spends the emitter."""
     for factors, indices in matmul_kernels.operand_factors(product):
         matmul_kernels.emit_operand(emitter, factors, indices, checked=False)
     sizes, batch = product.sizes, volume(product.batch)
