@@ -1,9 +1,18 @@
-// BVH2 builder H-PLOC (C. Benthin et al. 2024), launched by renderer/bvh for scenes and for the TLAS of instances. The
-// kernels run in the order of this file: Morton codes of the boxes' centroids, sorted by common/radix_sort.cu, then
-// merges of nearest neighbors along the curve, from the leaves up through the radix tree of the codes (C. Apetrei
-// 2014). A cluster is a subtree that is not yet merged. Nodes hold min and max corners (bvh/aabb.h) until
-// bvh/center_nodes.cu converts them for bvh/traverse_bvh2.h. A warp merges one range of clusters; without warps one
-// thread does the same merges, and the BVH is the same.
+// BVH2 builder H-PLOC (C. Benthin et al. 2024), launched by renderer/bvh/hploc.py for scenes and for the TLAS of
+// instances. In: `count` primitives (bvh/geometry.h). Out: count - 1 nodes, and the primitives in the order of the
+// leaves. The kernels run in the order of this file: Morton codes of the boxes' centroids, sorted by
+// common/radix_sort.cu, then merges of nearest neighbors along the curve, from the leaves up through the radix tree of
+// the codes (C. Apetrei 2014). Nodes hold min and max corners (bvh/aabb.h) until bvh/center_nodes.cu converts them for
+// bvh/traverse_bvh2.h. A warp merges one range of clusters; without warps one thread does the same merges, and the BVH
+// is the same.
+//
+// A cluster is a subtree that is not yet merged. Its number is the index of a sorted primitive, or `count` plus the
+// index of an inner node. Buffers besides the nodes:
+//     sorted    (count, 3) float4: the primitives in the order of their codes; boxes: (count, 2) float4, their boxes
+//     keys      (count): the sorted codes
+//     clusters  (count): the clusters of the range of primitives first ... last stand at clusters[first] and after it,
+//               INVALID_INDEX behind the last one
+//     visits    (count): see hploc_merge
 #include "bvh/aabb.h"
 
 #define MERGE_THRESHOLD 16u  // the most clusters of a range that wait for the parent range's merge
@@ -69,15 +78,16 @@ KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const u
     visits[i] = INVALID_INDEX;
 }
 
-// A cluster's number is the index of a sorted primitive, or `count` plus the index of an inner node. Returns its box.
+// The box of a cluster.
 DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, uint count, uint cluster) {
     if (cluster < count) return stored_box(boxes, cluster);
     return box_of_node(nodes, cluster - count);
 }
 
-// The key of a pair of clusters (positions lower < upper < 32 in the range): the cost's leading bits, then the pair.
-// The key is the same for both partners and unique to the pair, so at least one pair is mutually nearest. Among equal
-// costs, pairs (2 k, 2 k + 1) have the least keys, so that equal boxes do not become a chain.
+// The key of a pair of clusters (positions lower < upper < 32 in the range): the leading 22 bits of the cost's float,
+// then 5 bits of lower xor upper, then 5 bits of lower. Both partners compute the same key, and no other pair has it,
+// so at least one pair is mutually nearest. Among equal costs, pairs (2 k, 2 k + 1) have the least keys, so that equal
+// boxes do not become a chain.
 DEVICE uint pair_key(float cost, uint lower, uint upper) {
     return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower;
 }
@@ -136,8 +146,10 @@ DEVICE uint set_bit(uint word, uint n) {
 #endif
 
 // Merges the clusters of the primitive ranges first..split and split + 1..last until at most `wanted` are left, and
-// stores these from clusters[first] on. Each round, every cluster finds its nearest neighbor within SEARCH_RADIUS, and
-// mutually nearest pairs become nodes. The merged warp must call, with one cluster per lane; without warps, one thread.
+// stores these from clusters[first] on. Each round, every cluster finds its nearest neighbor within SEARCH_RADIUS: the
+// one with which its box has the least half area. Mutually nearest pairs become nodes, and the remaining clusters move
+// together. All lanes of a warp call it with the same arguments and hold one cluster each; without warps (HAS_BALLOT 0)
+// one thread calls it and holds all clusters.
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
                         GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
 #if HAS_BALLOT
@@ -154,6 +166,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     Box box = empty_box();
     if (cluster != INVALID_INDEX) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
+        // Nearest neighbor: the lower lane of a pair computes its key and passes it to the upper lane.
         uint best = INVALID_INDEX;
         bool by_height = ballot(height >= HEIGHT_LIMIT) != 0;
         UNROLL for (uint step = 1; step <= SEARCH_RADIUS; step++) {
@@ -165,6 +178,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
             best = min(best, key);
             if (lane >= step) best = min(best, key_below);
         }
+        // Merge: the lower lane of each mutually nearest pair writes the node.
         uint lower = lower_of(best), upper = upper_of(best), partner = lane == lower ? upper : lower;
         uint partner_best = warp_shuffle(best, partner);
         bool mutual = lane < total && partner_best == best;
@@ -181,6 +195,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
             cluster = count + number;
             box = box_union(box, other);
         }
+        // Compaction: lane k takes the k-th of the clusters that are left.
         uint kept = ballot(lane < total && (merges || !mutual));
         uint source = set_bit(kept, lane) & 31u;
         total = popcount(kept);

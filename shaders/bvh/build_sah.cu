@@ -1,13 +1,31 @@
-// BVH2 builder by binned SAH (I. Wald 2007) on the device, from the root down, one level of ranges at a time. A range
-// is a run of consecutive primitives in `order`, which one node will split; owner[i] is the index of the range that
-// holds position i. Per level, renderer/bvh launches on GPUs: empty_bins, bound_centroids, fill_bins, choose_planes,
-// count_lefts, scan_tiles and partition_ranges; on CPUs split_large_ranges, where one thread splits a range.
-// A range is split at the best of 15 planes on each axis. A range of at most SMALL_RANGE primitives is finished by one
-// thread, which tries every split (split_rest); on CPUs one thread also finishes each range of at most MEDIUM_RANGE.
-// Every leaf gets one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves afterwards. The node that splits the
-// sorted primitives before position p has index p - 1, except that the root and node 0 swap indices. The launcher
-// defines SCALAR_THREADS: 1 on CPUs, where one work-item does the work of a group. GPUs compile two programs, which
-// takes half the time: PART 1 has split_rest, PART 0 the other kernels.
+// BVH2 builder by binned SAH (I. Wald 2007) on the device, from the root down. In: the primitives (bvh/geometry.h), and
+// their boxes if the caller has them. Out: a BVH2 with one primitive per leaf, and the primitives in the order of the
+// leaves. bvh/compact_bvh2.cu refits the boxes and joins leaves afterwards. Launched by renderer/bvh/device_sah.py.
+//
+// A range is a run of consecutive positions of `order`; one node splits it, at the cheapest of 15 planes on each axis.
+// GPUs split all ranges of a level at once, by the kernels empty_bins, bound_centroids, fill_bins, choose_planes,
+// count_lefts, scan_tiles and partition_ranges; on CPUs one thread splits a range (split_large_ranges). Ranges of at
+// most REST_RANGE primitives are left to the last kernel, split_rest, where one thread finishes a range. It tries every
+// split of the primitives of at most SMALL_RANGE.
+//
+// Buffers for `count` primitives:
+//     boxes    (count, 2) float4: min and max corner of a primitive's box; w is unused
+//     order    (count): the primitive at each position
+//     owner    (count): the index in `ranges` of the range that holds a position; INVALID_INDEX for the ranges in
+//              `rest` and for leaves
+//     ranges   the ranges of a level (on CPUs: of all levels so far); rest: the ranges that split_rest finishes
+//     bounds   (ranges, 6): minima and maxima of the centroids of each range, encoded by ordered_from_float
+//     bins     (ranges, 3 axes, BINS, BIN_WORDS)
+//     counts   four numbers, see THIS_LEVEL below
+//     nodes    (count - 1, 4) float4, see bvh/aabb.h. The node that splits before position p of `order` has index p -
+//              1, except that the root and node 0 swap indices.
+//
+// The host defines:
+//     SCALAR_THREADS     1 on CPUs, where one work-item does the work of a group
+//     PART               GPUs compile two programs at once, in half the time: 1 has split_rest, 0 the other kernels.
+//                        CPUs: 0, with all kernels
+//     SMALL_RANGE        16 primitives; MEDIUM_RANGE: 16,384
+//     MEDIAN_FROM_LEVEL  30: the first level whose ranges are split in the middle, which bounds the depth
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
@@ -23,7 +41,7 @@
 
 typedef struct {
     uint start, size, slot;  // slot: the parent node's slot for this child (bvh/aabb.h), INVALID_INDEX for the root
-    uint left_count;  // number of primitives that go left; before the range is split, its depth
+    uint left_count;  // before the split: the range's depth; after it: the number of primitives that go left
     uint axis, plane;  // plane: the last bin on the left, or MEDIAN_SPLIT: the first left_count positions go left
     uint left, right;  // indices of both sides among the next level's ranges; INVALID_INDEX: not split by levels
 } Range;
@@ -88,7 +106,8 @@ typedef Box Bounds;
 #define with_point box_with_point
 #endif
 
-// Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal.
+// Bins per unit of length on an axis whose centroids range from `low` to `high`; 0 if all are equal. The factor below 1
+// keeps the centroid at `high` in the last bin; 1e-30 bounds the quotient.
 DEVICE float bin_scale(float low, float high) {
     return high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
 }
@@ -98,12 +117,14 @@ DEVICE uint bin_within(float low, float scale, float center) {
     return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
 
+// The bin of a centroid's coordinate `center` in a range with these encoded `bounds`.
 DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
     float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
     return bin_within(low, bin_scale(low, high), center);
 }
 
-// Sweeps the planes between the bins of an axis. A plane whose SAH cost is less than *best replaces the range's.
+// Sweeps the planes between the bins of an axis: bins[k] is the box of the sizes[k] primitives in bin k. A plane whose
+// SAH cost (half area times number of primitives, of both sides) is less than *best becomes the split of *range.
 DEVICE void sweep_planes(const Bounds *bins, const uint *sizes, uint axis, Range *range, float *best) {
     float right_area[BINS];
     Bounds box = empty_bounds_of();
@@ -133,8 +154,10 @@ DEVICE uint node_index(uint split_position, uint root) {
     return number == root ? 0u : number == 0u ? root : number;
 }
 
-// Writes the references of a split range's node: into its parent's slot, and to its children that are leaves (a single
-// primitive). Sets both sides, of `depth`. *root, the root's index before its swap with 0, is set by the first range.
+// Links the node of a split range: writes its index into the parent's slot and, for a side of one primitive, the leaf's
+// reference (bvh/traverse_bvh2.h) into its own slot; words 12 and 13 of a node are its child references. sides[0] and
+// sides[1] become the left and the right range, which have this `depth`. The first range sets *root, the root's index
+// before its swap with 0.
 DEVICE void link_node(GLOBAL float4 *nodes, const Range range, uint depth, uint *root, Range *sides) {
     GLOBAL float *words = (GLOBAL float *)nodes;
     uint middle = range.start + range.left_count, right = range.size - range.left_count;
@@ -149,8 +172,8 @@ DEVICE void link_node(GLOBAL float4 *nodes, const Range range, uint depth, uint 
     sides[1] = second;
 }
 
-// Queues one side of a split, behind ranges[counts[NEXT_LEVEL]] or in `rest`. Returns its index among `ranges`, or
-// INVALID_INDEX if it is a leaf or will be finished by one thread.
+// Appends one side of a split to `ranges`, the next level's, or to `rest` if split_rest will finish it. Returns its
+// index in `ranges`, or INVALID_INDEX if it is in `rest` or a leaf.
 DEVICE uint queue_range(const Range range, GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts) {
     if (range.size == 1) return INVALID_INDEX;
     if (range.size <= REST_RANGE) {
@@ -173,8 +196,8 @@ KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *cou
     }
 }
 
-// Returns the range that holds all positions of this group's tile, or INVALID_INDEX. Most tiles lie in one range; their
-// bounds and bins are accumulated in local memory, the others' in global memory.
+// Returns the index of the range that holds all positions of this group's tile, or INVALID_INDEX if there are several.
+// Most tiles lie in one range: their bounds and bins are accumulated in local memory first, which is faster.
 DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
     uint begin = group_index() * SCAN_TILE, last = min(begin + SCAN_TILE, count) - 1u, shared = owner[begin];
     return owner[last] == shared ? shared : INVALID_INDEX;
@@ -348,7 +371,7 @@ KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GL
 DEVICE_NOINLINE_CPU float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis,
                                      uint *sorted, uint *left_count) {
     float centroids[SMALL_RANGE], right_area[SMALL_RANGE], best;
-    for (uint i = 0; i < size; i++) {
+    for (uint i = 0; i < size; i++) {  // insertion sort
         float center = component(centroid(stored_box(boxes, members[i])), axis);
         uint k = i;
         for (; k > 0 && centroids[k - 1] > center; k--) {
@@ -478,9 +501,9 @@ DEVICE_NOINLINE_ALWAYS void split_range(GLOBAL const float4 *boxes, GLOBAL uint 
     link_node(nodes, range, depth + 1, root, sides);
 }
 
-// Splits ranges begin to end - 1, one group per range, and queues their sides. Serial in a range: the levels above
-// MEDIUM_RANGE are few, and atomics, owners and prefix sums for each primitive would cost more than the second thread
-// of a range saves.
+// Splits ranges begin to end - 1, one CPU thread per range, and appends their sides. A range is not shared by threads:
+// the levels above MEDIUM_RANGE are few, and atomics, owners and prefix sums for each primitive would cost more than a
+// second thread saves.
 KERNEL split_large_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, int begin, int end,
                           GLOBAL Range *ranges, GLOBAL Range *rest, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     if (local_index() > 0) return;  // a group runs on one CPU thread
@@ -493,8 +516,9 @@ KERNEL split_large_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
     }
 }
 
-// Splits the rest down to single primitives, one group per range, depth first. A range's boxes stay in the core's
-// cache, and 1.05 M triangles need 7 passes over all primitives, one per level, instead of 22. The tree is the same.
+// Splits each range in `rest` down to single primitives, one CPU thread per range, depth first. So the boxes of a range
+// stay in the core's cache: 1.05 M triangles need 7 passes over all primitives, one per level above, instead of 22. The
+// tree is the same.
 KERNEL split_rest(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, GLOBAL const Range *rest,
                   GLOBAL const uint *counts, GLOBAL float4 *nodes) {
     if (local_index() > 0) return;

@@ -1,6 +1,7 @@
 // The last step of every BVH2 build: converts the boxes of nodes in place from min and max corners (bvh/aabb.h) to
-// centers and half extents (bvh/traverse_bvh2.h), rounded outward. One thread per node. The kernel is in a file of its
-// own, so that BVHs built on the host need not compile the device builders.
+// centers and half extents (bvh/traverse_bvh2.h). Half extents are enlarged by 2^-23 of the center and 3e-7 of
+// themselves, more than rounding takes away. One thread per node. The kernel has a separate file, so that BVHs built
+// on the host need not compile the device builders.
 KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
     uint i = thread_index();
     if (i >= (uint)count) return;

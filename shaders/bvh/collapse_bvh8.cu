@@ -3,6 +3,8 @@
 // children of a BVH2 node and replaces the child of the largest area by its two children until it has eight (I. Wald et
 // al. 2008). A subtree of up to eight primitives becomes a leaf8, since testing a leaf8 takes the same time however
 // full it is. center_nodes.cu is included, so that CPUs compile (130 ms) and load (30 ms) one program less.
+// Words of a node8: 48 to 55 are the child references, 56 the largest absolute coordinate. Words of a leaf8: 72 to 79
+// are the primitives' indices, 80 to 87 their radii.
 #include "bvh/center_nodes.cu"
 #include "bvh/geometry.h"
 
@@ -60,7 +62,8 @@ DEVICE float area_of(const Children *c, int i) {
     return x * y + y * z + z * x;
 }
 
-// Replaces child k, BVH2 node `node`, by its two children: the first in position k, the second appended.
+// Replaces child k, BVH2 node `node`, by its two children: the first in position k, the second appended. An empty box,
+// whose half extent is negative, is left out.
 DEVICE void expand_node(GLOBAL const float4 *nodes, int node, Children *c, int k) {
     float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
            half2 = nodes[4 * node + 3];

@@ -15,7 +15,7 @@ KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *parent_slo
     }
 }
 
-// Statistics of a subtree.
+// Statistics of a subtree, 16 bytes.
 typedef struct {
     uint primitives, kept;  // numbers of primitives and of nodes that stay inner nodes
     float areas, pad;  // sum of the half areas of the primitives' boxes; unused
@@ -75,9 +75,9 @@ DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats
     return make_uint3(primitive, kept, depth);
 }
 
-// Writes the nodes that stay, in depth-first order. Adds to cost[0] the SAH cost before normalization: the half areas
-// of all children, for a leaf times its number of primitives. cost[1] becomes the root's half area,
-// kept_and_depth[1] the depth of the BVH.
+// Writes the nodes that stay to `compacted`, in depth-first order. cost[0], 0 at the start, becomes the sum of the half
+// areas of all children, a leaf's times its number of primitives, and cost[1] the root's half area: their quotient plus
+// 1 is the SAH cost. kept_and_depth[1], 0 at the start, becomes the depth of the BVH.
 KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
                      GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost,
                      GLOBAL uint *kept_and_depth) {

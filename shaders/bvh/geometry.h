@@ -1,7 +1,7 @@
 // Ray-triangle and ray-sphere intersection, the record of a hit and the layout of primitives; every traversal and
 // builder of shaders/bvh includes this file. Every rounding is explicit, as in common/vectors.h, so that CUDA and
-// OpenCL give bit-identical results. The launcher defines INSTANCES (1: instanced scenes), SPHERES and
-// TRAVERSAL_COUNTS.
+// OpenCL give bit-identical results. The host defines, each 0 or 1: INSTANCES (the scene has instances), SPHERES (the
+// scene has spheres) and TRAVERSAL_COUNTS (hits carry the traversal's statistics).
 #include "common/vectors.h"
 
 typedef struct {
@@ -64,12 +64,10 @@ DEVICE float3 transform_rows(const float4 x, const float4 y, const float4 z, flo
                        fma(z.w, w, dot_fma(xyz(z), p)));
 }
 
-// Ray-triangle intersection (Moller and Trumbore 1997). Returns true for a hit at t in (0, t_max], and then sets t, u
-// and v of `hit`. Triangles are enlarged by EDGE_EPSILON of barycentric coordinates, so that no ray passes between two
-// neighbors.
-#define EDGE_EPSILON 9.5367431640625e-7f  // 2^-20
-// Intersects a ray with a triangle before t_max (T. Moeller and B. Trumbore 1997), whose edges are widened by
-// EDGE_EPSILON.
+#define EDGE_EPSILON 9.5367431640625e-7f  // 2^-20 in barycentric coordinates: triangles are enlarged by it on each side
+
+// Ray-triangle intersection (T. Moeller and B. Trumbore 1997). Returns true for a hit at t in (0, t_max], and then sets
+// t, u and v of `hit`. The triangle is enlarged by EDGE_EPSILON, so that no ray passes between two neighbors.
 DEVICE bool intersect_triangle(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
     float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2);
     float3 h = cross_fma(direction, edge2);

@@ -1,8 +1,8 @@
 // Packets for CPU traversal: 32 rays and their closest hits so far as a structure of arrays, and tests of 16 of these
 // rays against one primitive at a time. bvh/traverse_stream.h and bvh/traverse_packet.h include this file; node8, leaf8
 // and the types Lines and Primitives are defined in bvh/traverse_bvh8.h.
-// Macros of other files: MAY_FAIL_FILTER (raytracing/textures/alpha_test.h). The launcher defines INSTANCES, SPHERES
-// (1: the scene has the feature).
+// Macros of other files: MAY_FAIL_FILTER (raytracing/textures/alpha_test.h). The host defines INSTANCES and SPHERES
+// (1: the scene has the feature, 0: it has not).
 #include "bvh/traverse_bvh8.h"
 
 #if HAS_MOVEMASK

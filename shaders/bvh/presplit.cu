@@ -2,10 +2,11 @@
 // triangles better; bvh/build_sah.cu builds over the result. A triangle becomes several references: copies of its
 // primitive, each with the box of a piece of the triangle. A reference is split on its longest axis, at the coarsest
 // plane of a power-of-two grid over the scene that lies in the middle half of the reference, so that neighboring
-// triangles are split at the same planes.
+// triangles are split at the same planes. In: primitives, and the number of splits that each may take, which
+// renderer/bvh/presplit.py allots. Out: the references' boxes, and a copy of the primitive for each (split_primitives).
 #include "bvh/aabb.h"
 
-#define PENDING_STACK 33        // the most references that wait to be split: the half with fewer splits goes first
+#define PENDING_STACK 33  // the most references that wait to be split: the half with fewer splits goes first
 #define GRID_CELLS 4194304.0f  // 2^22: cells of the grid on each axis
 #define EDGE_PADDING (2.0f * EDGE_EPSILON)
 #define MIN_SPLIT_SIZE 16.0f  // a reference is split if its longest side is longer than this many paddings
@@ -13,7 +14,7 @@
 typedef struct {
     Box box;
     float longest_side;  // longest side of the box; 0 if the box contains no point of the triangle
-    uint splits;         // number of splits left to make within it
+    uint splits;  // number of splits left to make within it
 } PrimRef;
 
 typedef struct {

@@ -6,13 +6,16 @@
 //     words 3 and 7: child references of the first and the second child; 11 and 15: unused
 // A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of `count` <= 8 primitives
 // from index `first` on.
-// The launcher defines DEFORMS, SPHERES (1: the scene has the feature).
+// The host defines DEFORMS and SPHERES (1: the scene has the feature, 0: it has not), and for the megakernel
+// NODES_PER_TURN, 4 (0 where it is not defined; see traverse_bvh2).
 #include "bvh/geometry.h"
 
-// The hit filter rejects hits, such as hits on transparent texels (raytracing/textures/alpha_test.h); without one,
-// every hit passes. A header included before this file may define it by FILTER_PARAMS and FILTER_ARGS, its parameters
-// and arguments, each with a leading comma, and PASSES_FILTER, true if a hit within t_max passes. It may increase
-// hit.t, but not beyond t_max.
+// The hit filter rejects hits, such as hits on transparent texels. Without one every hit passes. A header that is
+// included before this file may define it (raytracing/textures/alpha_test.h does):
+//     HIT_FILTER          1
+//     FILTER_PARAMS       its further parameters, with a leading comma; FILTER_ARGS: the same names as arguments
+//     FILTER_ARGS_OF(m)   the arguments where the material m replaces the primitive's own; -1 keeps it
+//     PASSES_FILTER(...)  true if a hit within t_max passes. It may increase hit.t, but not beyond t_max.
 #ifndef HIT_FILTER
 #define HIT_FILTER 0
 #define FILTER_PARAMS
@@ -21,9 +24,9 @@
 #define PASSES_FILTER(p, origin, direction, t_max, hit) true
 #endif
 
-// Vertex motion (S. Woop et al. 2017): in programs with DEFORMS, the vertices of a shape with `closing` move along lines
-// while the shutter is open, from the array of primitives at `time` 0 to `closing` at 1. A node's boxes contain both.
-// `closing` is 0 for a shape at rest.
+// Vertex motion (S. Woop et al. 2017): in programs with DEFORMS, the vertices of a shape with `closing` move along
+// lines while the shutter is open, from the array of primitives at `time` 0 to `closing` at 1. A node's boxes contain
+// both. `closing` is 0 for a shape at rest.
 #if DEFORMS
 #define MOTION_PARAMS , GLOBAL const float4 *RESTRICT closing, float time
 #define MOTION_ARGS_OF(closing, time) , closing, time
@@ -110,8 +113,8 @@ DEVICE Primitive moved_primitive(GLOBAL const float4 *RESTRICT primitives, int i
     return p;
 }
 
-// Replaces `best`, whose primitive has id *prim_id, if the ray hits primitive i nearer. The lower primitive id wins ties
-// in t, so that hits are bit-identical whatever the traversal order.
+// Replaces `best`, whose primitive has id *prim_id, if the ray hits primitive i nearer. The lower primitive id wins
+// ties in t, so that hits are bit-identical whatever the traversal order.
 DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
                            int *prim_id FILTER_PARAMS MOTION_PARAMS) {
     Primitive p = moved_primitive(primitives, i MOTION_ARGS);

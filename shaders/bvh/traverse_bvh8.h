@@ -8,7 +8,7 @@
 // A child reference is the index of a node8's first line, or LEAF_BIT | the index of a leaf8's first line. Unused boxes
 // have min > max, unused primitive indices are -1. NaN rays can enter unused boxes, so these refer to an empty leaf.
 // Primitives in a leaf are sorted by id. Hits have the same bits as hits of bvh/traverse_bvh2.h.
-// The launcher defines SPHERES, TRAVERSAL_COUNTS (1: the scene has the feature).
+// The host defines SPHERES (1: the scene has spheres) and TRAVERSAL_COUNTS (bvh/geometry.h).
 #include "bvh/traverse_bvh2.h"
 
 #if HAS_MOVEMASK

@@ -1,13 +1,13 @@
 // Traversal of instanced scenes: a top-level BVH (TLAS) over the instances' boxes, and for each shape a bottom-level
 // BVH (BLAS); all are BVH2s of bvh/traverse_bvh2.h. A leaf of the TLAS transforms the ray into the shape's space
 // without normalizing its direction, so t means the same in both spaces. bvh/update_instances.cu writes the records.
-// The launcher defines MOTION (1: instances move while the shutter is open) and DEFORMS (1: vertices do).
+// The host defines MOTION (1: instances move while the shutter is open, else 0) and DEFORMS (1: vertices do, else 0).
 #include "bvh/traverse_bvh2.h"
 
 // An instance, 64 bytes: the matrix from world space to its shape's space, and the shape's offsets in the BLAS arrays.
 typedef struct {
     float4 x, y, z;  // rows of the 3 x 4 matrix
-    int node, primitive;  // indices of the shape's first node and first primitive
+    int node, primitive;  // indices of the shape's first node in blas_nodes and first primitive in blas_primitives
     int material;  // replaces the materials of the shape's primitives; -1 keeps them
     int closing;  // index of its first primitive in closing_primitives; -1 if its vertices do not move
 } InstanceRecord;
@@ -27,7 +27,7 @@ DEVICE float3 transform_normal(const Matrix m, float3 n) {
     return dot_fma(a, bc) < 0.0f ? -out : out;
 }
 
-// The inverse of an affine matrix.
+// The inverse of an affine matrix, by cofactors.
 DEVICE Matrix inverse(const Matrix m) {
     float3 a = xyz(m.x), b = xyz(m.y), c = xyz(m.z);
     float3 bc = cross_fma(b, c), ca = cross_fma(c, a), ab = cross_fma(a, b);

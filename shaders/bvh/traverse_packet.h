@@ -3,7 +3,7 @@
 // primitive of a leaf. A packet that is incoherent, or whose visits exceed its budget, is traced as a stream
 // (bvh/traverse_stream.h) or, where streams do not exist or overflow, ray by ray. The entry point is traverse_packet.
 // Hits have the same bits as in bvh/traverse_bvh2.h.
-// The launcher defines SPHERES.
+// The host defines SPHERES (1: the scene has spheres).
 #include "bvh/traverse_stream.h"
 
 #if HAS_MOVEMASK
@@ -17,6 +17,8 @@ typedef struct {
     uint near_k, lower_k[2], upper_k[2];  // offsets in a node8: first plane along k; planes that the bounds i test
 } Frustum;
 
+// Measured limits: a frustum whose rays spread more, a packet of fewer rays or one with more visits is slower than
+// another way to trace these rays.
 #define FRUSTUM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than rounding and EDGE_EPSILON move a hit
 #define MAX_SLOPE_RANGE 0.5f  // a frustum with a wider range of slopes meets too many boxes
 #define MIN_PACKET_RAYS 6  // from this number on, a packet is faster than single rays

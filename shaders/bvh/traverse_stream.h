@@ -1,7 +1,7 @@
 // Traversal of a BVH8 by up to 32 incoherent rays at once, on CPUs with vectors of eight floats and more (AVX2);
 // bvh/traverse_packet.h calls it for packets whose rays diverge. Two phases, after the ray streams of Embree:
-// 1. Groups. A group is up to 16 rays of the packet, as a mask of rays. A node that many rays enter, as all rays do
-// near    the root, is visited once per group: the group is tested against one box after another, 16 rays at a time.
+// 1. Groups. A group is up to 16 rays of the packet, as a bit mask of rays. A node that many rays enter, as all rays do
+//    near the root, is visited once per group: the group is tested against one box after another, 16 rays at a time.
 // 2. Pairs. Where fewer than MIN_GROUP_RAYS rays enter a child, each becomes a pair (ray, child reference) in a list.
 //    The list is processed level by level of the tree; each pair tests one ray against eight boxes. Pairs are
 //    independent and their loop has no data-dependent branches, so a core overlaps many of them; a single-ray traversal

@@ -18,11 +18,14 @@ DEVICE Box transform_box(const Matrix m, float3 center, float3 half_extent) {
     return box;
 }
 
-// One thread per instance. Inputs: matrices_open and matrices_close, the matrices from shape to world space at shutter
-// open and close, three rows each; shape_of, an instance's shape and material; shapes, three float4 per shape: min
-// corner and first node, max corner and first primitive, first closing primitive. Outputs: tlas_primitives, whose boxes
-// from v0 to v0 + edge1 are the instances' boxes; instance_records, with the inverse matrix at shutter open. Matrices
-// are interpolated linearly, so every point moves along a line, and the union of the boxes at both ends contains it.
+// One thread per instance. In:
+//     matrices_open, matrices_close   (count, 3) float4: matrices from shape to world space at shutter open and close
+//     shape_of                        (count) int2: an instance's shape and material (-1: the materials of the shape)
+//     shapes                          (shapes, 3) float4: min corner, first node | max corner, first primitive |
+//                                     unused, first closing primitive (-1: none); the numbers are ints, in w
+// Out: tlas_primitives, whose boxes from v0 to v0 + edge1 are the instances' boxes; instance_records, with the inverse
+// matrix at shutter open. Matrices are interpolated linearly, so every point moves along a line, and the union of the
+// boxes at both ends contains it.
 KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close,
                         GLOBAL const int2 *shape_of, GLOBAL const float4 *shapes, int count,
                         GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {
