@@ -1,12 +1,22 @@
 // Light fields: refocused pictures by shift-and-add over the views of a camera array (Levoy and Hanrahan 1996; Isaksen
-// et al. 2000; Ng 2005), and their median, minimum, maximum and variance. Launched by renderer/lightfields/kernels.py.
+// et al. 2000; Ng 2005), and their median, minimum, maximum and variance. From the variances follow disparities, drawn
+// as colors, and from slices at several disparities a picture that is sharp everywhere. Launched by
+// renderer/lightfields/kernels.py and renderer/pictures/lightfield.py.
 //
-// Views are uint8 sRGB with CHANNELS bytes per pixel, in rows of PITCH bytes (a multiple of 16). `stored_rows` rows of
-// each view are stored, from row `first_stored_row` on; GUARD_BYTES bytes before and after all views may be read.
-// Output pixel (x, y) samples the view of a VIEW_SHIFT at (x + column + fx, y + row + fy), by bilinear interpolation in
-// linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH
-// and HEIGHT are the size of a view and of the output. `linear` (256) decodes sRGB bytes. In loops t numbers the
-// `count` VIEW_SHIFTs, r rows and p columns of a thread's pixels, k bytes or sums, and c channels.
+// In, for all kernels with FLATTEN_ARGUMENTS and for refocus_gpu and refocus_cpu:
+//     views    uint8 sRGB, CHANNELS bytes per pixel, in rows of PITCH bytes. `stored_rows` rows of each view are
+//              stored, from row `first_stored_row` on. GUARD_BYTES bytes before and after all views may be read.
+//     shifts   (count) VIEW_SHIFT: a view's number, its shift in whole pixels (column, row), the fraction of a pixel
+//              (fx, fy, 0 to 1), and its weight. Output pixel (x, y) samples the view at (x + column + fx,
+//              y + row + fy), by bilinear interpolation in linear light; a sample outside of the view has weight 0.
+//     linear   (256): linear light, 0 to 1, of an sRGB byte
+// Out: the rows begin_row to end_row - 1 of `image`, (HEIGHT, WIDTH) float4 in linear light, alpha 1.
+//
+// The host defines WIDTH and HEIGHT, the size of a view and of the output in pixels; CHANNELS, 3 or 4; PITCH, a
+// multiple of 16; GUARD_BYTES, 12 rows; and the type VIEW_SHIFT. ROWS_PER_THREAD (2, 4 or 8) adds refocus_gpu,
+// STAGED_VIEWS (3) its bulk copies; CPU_TILE_WIDTH (128) and CPU_TILE_HEIGHT (8), in pixels, add refocus_cpu.
+// In loops t numbers the `count` VIEW_SHIFTs, r rows and p columns of a thread's pixels, k bytes or sums, and c
+// channels.
 
 #include "common/srgb.h"
 
@@ -59,6 +69,7 @@ DEVICE float4 sample_view(GLOBAL const uchar *views, VIEW_SHIFT shift, GLOBAL co
     return sum;
 }
 
+// The mean of a sum of weighted colors, with alpha 1; black where the weight is 0.
 DEVICE float4 weighted_mean(float red, float green, float blue, float weight) {
     float scale = weight > 0.0f ? 1.0f / weight : 0.0f;
     return make_float4(red * scale, green * scale, blue * scale, 1.0f);
@@ -77,11 +88,14 @@ KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
 }
 
 #ifdef ROWS_PER_THREAD
-// refocus_gpu: the mean of views with 3 channels. A warp computes 128 columns of ROWS_PER_THREAD rows, a thread 4 columns.
-// Cameras of one row of the array have the same vertical shift, and view_shifts() lists them one after another: the rows
-// of such a run of views are interpolated across and added up, and then interpolated down once.
-// With STAGED_VIEWS the warps of a group lie side by side, as wide as the views, and the rows that they need of the
-// next STAGED_VIEWS - 1 views are copied to local memory meanwhile.
+// refocus_gpu: the mean of views with 3 channels, at the speed of the memory, by three ideas:
+// 1. A warp computes 128 columns of ROWS_PER_THREAD rows, a thread 4 columns of these: every byte is decoded once for a
+//    thread's row, by a table in local memory.
+// 2. Cameras of one row of the array have the same vertical shift, and view_shifts() of aperture.py lists them one
+//    after another. The rows of such a run of views are interpolated across and added up, and then interpolated down
+//    once, not once for each view.
+// 3. With STAGED_VIEWS the warps of a group lie side by side, as wide as the views. While they add one view, the rows
+//    that they need of the next STAGED_VIEWS - 1 views are copied to local memory (bulk_copy).
 #ifdef STAGED_VIEWS
 #define WARPS_ACROSS (GROUP_SIZE / WARP_SIZE)
 #else
@@ -122,8 +136,8 @@ DEVICE void seen_weights(VIEW_SHIFT shift, int tile_x, int x, float *seen) {
 }
 
 #ifdef STAGED_VIEWS
-// The rows of a tile in a view are one range of bytes, from a multiple of 16 bytes on. It may begin ROWS_READ rows before
-// the stored rows or end as far behind them: the weight of such rows is 0. GUARD_BYTES are at least 32 bytes
+// The rows of a tile in a view are one range of bytes, from a multiple of 16 bytes on. It may begin ROWS_READ rows
+// before the stored rows or end as far behind them: the weight of such rows is 0. GUARD_BYTES are at least 32 bytes
 // and ROWS_READ + 1 rows.
 #define STAGED_BYTES (ROWS_READ * PITCH + 32)
 #define STAGED_WORDS (STAGED_BYTES / 4)
@@ -148,7 +162,7 @@ DEVICE GLOBAL const uint *stored_words(GLOBAL const uint *words, VIEW_SHIFT shif
 // `across` holds the rows of a run of views, interpolated across and added up, and `across_weights` their weights; after
 // the run both are interpolated down and added to `sums`. These lie in memory (volatile), so that registers remain for
 // loads in flight. With STAGED_VIEWS, the rows of view t lie in slot t % STAGED_VIEWS of local memory; `parity` is the
-// parity of the phase in which the slot's mbarrier completes.
+// parity of the phase in which the slot's mbarrier completes (common/portable.h).
 KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
                    GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
@@ -176,7 +190,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
     volatile float sums[ROWS_PER_THREAD * ROW_SUMS];
     for (int k = 0; k < ROWS_PER_THREAD * ROW_SUMS; k++) sums[k] = 0.0f;
     VIEW_SHIFT shift = shifts[0], next = shifts[min(1, count - 1)];
-    for (int t = 0; t < count;) {
+    for (int t = 0; t < count;) {  // one run of views with the same vertical shift in each round
         int run_row = shift.row;
         float run_fy = shift.fy, across[ROWS_READ * SAMPLES], across_weights[COLUMNS_PER_THREAD];
         UNROLL
@@ -203,6 +217,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
 #else
             int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);  // the weight of clamped columns is 0
 #endif
+            // Interpolate this view's rows across.
             UNROLL
             for (int r = 0; r < ROWS_READ; r++) {
 #ifdef STAGED_VIEWS
@@ -225,6 +240,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
             next = after;
             t++;
         } while (t < count && shift.row == run_row && shift.fy == run_fy);
+        // Interpolate the run's rows down.
         UNROLL
         for (int r = 0; r < ROWS_PER_THREAD; r++) {
             float2 down = lerp_weights(y + r + run_row, run_fy, HEIGHT);
@@ -251,7 +267,8 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
 #endif
 
 // refocus_cpu: the mean of views with 3 channels on CPUs. A work-item computes CPU_TILE_WIDTH x CPU_TILE_HEIGHT
-// pixels; the compiler vectorizes its loops over the bytes of a row. Each byte is decoded once per tile.
+// pixels; the compiler vectorizes its loops over the bytes of a row. Each byte is decoded once per tile. `here` is a
+// row of a view interpolated across, times the view's weight, and `above` the row before it.
 #ifdef CPU_TILE_WIDTH
 KERNEL refocus_cpu(GLOBAL const uchar *RESTRICT views, GLOBAL const VIEW_SHIFT *RESTRICT shifts, int count,
                    GLOBAL const float *RESTRICT linear, GLOBAL float4 *RESTRICT image, int first_stored_row,
@@ -315,11 +332,10 @@ KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
                                 : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
 }
 
+#define LEVELS 65535.0f
 // Weighted lower median of each channel: the least value that views of at least half of the total weight do not exceed.
 // Each of four rounds splits the interval of levels that holds the median, which begins at `level0`, into 16 bins, so
 // the median is exact to 1 / LEVELS of linear light. `below` is the weight of the views below that interval.
-#define LEVELS 65535.0f
-// The weighted median of the views, by four rounds of a search: each splits a range of values into 16 bins.
 KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;
@@ -351,10 +367,11 @@ KERNEL median(FLATTEN_ARGUMENTS(float4)) {
                                        (float)level0[2] * (1.0f / LEVELS), 1.0f);
 }
 
-// Matching costs of four halves of the array: the variance over the views of a half, summed over the channels; FLT_MAX
-// if fewer than two of them cover the pixel. `halves` has a bit a half for each view. Behind an edge some half sees
-// past it (S. Kang, R. Szeliski and J. Chai, "Handling occlusions in dense multi-view stereo", 2001). The `linear`
-// given here is a ramp, since noise and compression are even in sRGB.
+// Matching costs of four halves of the array (left, right, above and below of the virtual camera), one in each
+// component of `image`: the variance over the views of a half, summed over the channels; FLT_MAX if fewer than two of
+// them cover the pixel. Bit k of halves[view] is set if the view belongs to half k. Behind an edge some half sees past
+// it (S. Kang, R. Szeliski and J. Chai, "Handling occlusions in dense multi-view stereo", 2001). The host passes a ramp
+// as `linear`, since noise and compression are even in sRGB.
 KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y >= end_row) return;
@@ -398,12 +415,13 @@ KERNEL half_variances(FLATTEN_ARGUMENTS(float4), GLOBAL const int *halves) {
 #define LIKENESS 12.0f  // a window's pixel weighs e^(-LIKENESS d), d: sum of the channels' differences, 0 to 1 each
 #define COLOR_COUNT 256  // entries of the table of shade_disparity
 
-// Winner-take-all: keeps the disparity of least matching cost. That is the least of the halves' costs (half_variances),
-// each averaged over a window of `radius` in which pixels count by their likeness to the middle one in `guide` (K. Yoon
-// and I. Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their edges. `best`
-// holds (least cost, its disparity, cost of the plane before, cost of the plane after); weigh_disparity fits a parabola
-// to these. Launched once for each plane, in the order of their disparities; `previous` holds the cost at the plane of
-// the last launch, and FLT_MAX stands for the cost of a plane that does not exist or has not been launched yet.
+// Winner-take-all: keeps each pixel's disparity of least matching cost. Launched once for each plane, in the order of
+// their disparities. The cost of a plane is the least of the halves' costs (`variances`, from half_variances), each
+// averaged over a window of `radius` pixels. There pixels count by their likeness to the middle one in the picture
+// `guide` (K. Yoon and I. Kweon, "Adaptive support-weight approach", 2006), so that near things do not grow over their
+// edges. `best` becomes (least cost, its disparity, cost of the plane before, cost of the plane after), to which
+// weigh_disparity fits a parabola. `previous` holds the costs of the plane of the last launch. FLT_MAX stands for the
+// cost of a plane that does not exist or has not been launched yet.
 KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide, GLOBAL float4 *best,
                      GLOBAL float *previous, int radius, float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
@@ -438,8 +456,9 @@ KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide,
     previous[index] = cost;
 }
 
-// (confidence times disparity, confidence) of keep_min_cost's disparities. Where the matching cost has a sharp minimum
-// near zero the confidence is large; without texture the cost has no minimum, at occlusions a high one.
+// Refines keep_min_cost's disparities by a parabola through three costs, `step` apart in disparity, and writes
+// (confidence times disparity, confidence). The confidence is large where the cost has a sharp minimum near zero. It is
+// small without texture, where the cost has no minimum, and at occlusions, where the minimum is high.
 KERNEL weigh_disparity(GLOBAL const float4 *best, GLOBAL float2 *weighted, float step) {
     int index = (int)thread_index();
     if (index >= WIDTH * HEIGHT) return;
@@ -484,7 +503,7 @@ KERNEL smooth_columns(GLOBAL float2 *weighted, GLOBAL const float4 *guide, float
     if (x < WIDTH) smooth_line(weighted, guide, x, WIDTH, HEIGHT, decay);
 }
 
-// Disparities as colors of a table of COLOR_COUNT: disparity_min is its first, disparity_max its last.
+// Shows disparities by a table of COLOR_COUNT colors, interpolated: disparity_min is its first, disparity_max its last.
 KERNEL shade_disparity(GLOBAL const float2 *weighted, GLOBAL const float4 *colors, GLOBAL float4 *image,
                        float disparity_min, float disparity_max) {
     int index = (int)thread_index();
@@ -499,7 +518,8 @@ KERNEL shade_disparity(GLOBAL const float2 *weighted, GLOBAL const float4 *color
 
 DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }
 
-// Keeps each pixel's color of the plane where its local contrast (variance of luminance in a window) is greatest.
+// Keeps each pixel's color of the slice where its local contrast is greatest: the sum of squared deviations of
+// luminance in a window of `radius` pixels. Launched once for each slice, a picture refocused at one disparity.
 KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL float *sharpest, int radius,
                      int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
@@ -522,10 +542,11 @@ KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL flo
     }
 }
 
-// Draws a picture of the views' size into a rectangle of a frame: pixel (x, y) of the rectangle shows the picture from
-// from + x * step to from + (x + 1) * step, averaged over samples x samples points. The rectangle is clipped to the
-// frame: its first visible pixel is `skip`, drawn at (left, top) of the frame, which is `frame_width` wide, and
-// width x height pixels are visible. Pixels outside of the picture are left as they are.
+// Draws a picture of the views' size into a rectangle of a frame, which is `frame_width` pixels wide. Pixel (x, y) of
+// the rectangle shows the square of the picture whose corner is (from_x + x step, from_y + y step) and whose side is
+// `step`, averaged over samples x samples points. The rectangle is clipped to the frame: width x height of its pixels
+// are visible, the first of them is (skip_x, skip_y), and it is drawn at (left, top) of the frame. Pixels that show no
+// point of the picture keep their color.
 KERNEL blit(GLOBAL const float4 *picture, GLOBAL float4 *frame, int frame_width, int left, int top, int skip_x,
             int skip_y, int width, int height, float from_x, float from_y, float step, int samples) {
     int x = (int)thread_index() % width, y = (int)thread_index() / width;
