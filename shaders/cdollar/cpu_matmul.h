@@ -1,11 +1,14 @@
 // The body of a kernel that multiplies batches of matrices on a CPU (Goto, van de Geijn 2008), inserted by
 // renderer/cdollar/targets/matmul_kernels.py. A work-item packs a panel of the right operand, PANEL_K x PANEL_WIDTH,
 // and multiplies it with blocks of ROWS packed rows of the left operand, one block after another; the sums of a block
-// stay in vector registers. `parts` work-items share a panel: each computes a range of the rows. The generated text
-// before this file defines TYPE, SIMD_LANES (16 for floats if the registers hold 16, else 8), WIDE (a vector of
-// SIMD_LANES TYPEs), LOAD_LEFT(value) for the element at (batch, row, k), LOAD_RIGHT(value) at (batch, k, column), and
-// OUTPUT_INDEX of (batch, row, column). Arguments: `rows`, `columns`, `depth` (the inner dimension), `batches`,
-// `parts`, and out0, the output.
+// stay in vector registers. `parts` work-items share a panel: each computes a range of the rows.
+// The generated text before this file defines:
+//     TYPE               the C type of the elements; WIDE: a vector of SIMD_LANES of them
+//     SIMD_LANES         16 for floats if the registers hold 16, else 8
+//     LOAD_LEFT(value)   statements that set `value` to the left operand's element at (batch, row, k)
+//     LOAD_RIGHT(value)  the same for the right operand at (batch, k, column)
+//     OUTPUT_INDEX       the index in out0 of the element at (batch, row, column)
+// and the arguments `rows`, `columns`, `depth` (the inner dimension), `batches`, `parts` and the output out0.
 #define PANEL_K 256
 #define PANEL_WIDTH (2 * SIMD_LANES)
 // 2 ROWS vector registers hold sums, the others operands: 24 of 32 registers, or 12 of 16

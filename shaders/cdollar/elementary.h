@@ -3,11 +3,13 @@
 // vectorize. tests/cdollar/test_elementary.py has their errors in units in the last place. Special values are IEEE's.
 #include "common/reproducible_math.h"
 
-// Loops on CPUs call near_NAME, and NAME_float in a second loop over the same elements if any operand is rare, so that
-// the first loop is short (targets/cpu_kernels.py). near_NAME has the same bits for operands that are not rare; it keeps
-// in `rarity` the greatest of numbers that are less than RARE for these operands.
+// A function has two versions. NAME_float takes any operand. near_NAME is shorter and has the same bits for most
+// operands; the others, such as infinities and very large numbers, are called rare. near_NAME raises *rarity to RARE or
+// more if an operand is rare. A loop on CPUs calls near_NAME for all its elements, and then, if *rarity has reached
+// RARE, a second loop calls NAME_float for the same elements (targets/cpu_kernels.py).
 #define RARE 0x7f000000u
-// For an x that is rare from |x| = limit on.
+
+// Raises *rarity to RARE or more if |x| >= limit.
 DEVICE void near_magnitude(uint *rarity, float x, float limit) {
     *rarity = max(*rarity, (as_uint(x) & 0x7fffffffu) + (RARE - as_uint(limit)));
 }
@@ -112,7 +114,7 @@ DEVICE float log_float(float x) {
     return x < INFINITE ? y : x;
 }
 
-// x of a logarithm, which is rare unless it is finite and at least 2^-126.
+// Returns x, the operand of a logarithm; raises *rarity to RARE or more unless x is finite and at least 2^-126.
 DEVICE float near_normal(uint *rarity, float x) {
     *rarity = max(*rarity, as_uint(x) - 0x00800000u);
     return x;

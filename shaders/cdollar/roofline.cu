@@ -1,5 +1,7 @@
-// Probes of a device's roofline, launched by renderer/cdollar/runtime/costs.py: a copy, whose bytes bound kernels that
-// move data, and CHAINS independent chains of multiply-adds of WIDE numbers, which are vectors on CPUs (SCALAR).
+// Probes of a device's roofline (S. Williams et al. 2009), launched by renderer/cdollar/runtime/costs.py, which times
+// them: `copy` moves `count` 16-byte words and measures bytes a second; `multiply_add` runs CHAINS (8) independent
+// chains of multiply-adds and measures operations a second. SCALAR is 1 on CPUs, where a number is a vector of eight
+// floats.
 #if SCALAR
 #define WIDE float8
 #define ALL(x) SPLAT(float8, x)
@@ -14,7 +16,8 @@ KERNEL copy(int count, GLOBAL const float4 *RESTRICT in, GLOBAL float4 *RESTRICT
     for (int i = (int)thread_index(); i < count; i += (int)(group_count() * GROUP_SIZE)) out[i] = in[i];
 }
 #endif
-// Multiplies and adds in CHAINS independent chains, to measure the rate of arithmetic.
+// `rounds` multiply-adds x = x a + (1 - a) in each of CHAINS chains, of WIDE numbers; out[thread] keeps the compiler
+// from leaving them out.
 KERNEL multiply_add(int rounds, float a, GLOBAL WIDE *out) {
     WIDE x[CHAINS];
     for (int k = 0; k < CHAINS; k++) x[k] = ALL(a + (float)k);

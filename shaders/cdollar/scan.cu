@@ -1,17 +1,22 @@
-// Prefix sums (Blelloch 1990) of the rows of C$ arrays, launched by renderer/cdollar/targets/primitive_kernels.py. SUM:
-// the type of the elements and sums. The order of additions is fixed, so that float sums have the same bits on every
-// device and in renderer/cdollar/targets/numpy/primitives.py: a block of 4,096 elements is 16 segments of 16 runs of 16
-// elements. A prefix sum is base + (outer + (middle + inner)): the sum of the blocks before, of the block's segments
-// before, of the segment's runs before, and of the run up to the element. On CPUs (SCALAR) a work-item scans a block;
-// on GPUs 256 threads scan one run each.
+// Prefix sums (Blelloch 1990) of the rows of C$ arrays, launched by renderer/cdollar/targets/primitive_kernels.py. The
+// order of additions is fixed, so that float sums have the same bits on every device and in
+// renderer/cdollar/targets/numpy/primitives.py: a block of 4,096 elements is 16 segments of 16 runs of 16 elements. A
+// prefix sum is base + (outer + (middle + inner)):
+//     base     the sum of the row's blocks before this one
+//     outer    the sum of the block's segments before this one
+//     middle   the sum of the segment's runs before this one
+//     inner    the sum of the run up to the element
+// On CPUs a work-item scans a block; on GPUs 256 threads (GROUP_SIZE) scan one run each. The host defines SUM, the type
+// of the elements and sums; SCALAR, 1 on CPUs, else 0; and WRITES, 0 or 1, see `scan`.
 #define BLOCK 4096
 #define ITEMS 16  // elements of a run, runs of a segment, and segments of a block
 #define PADDED(i) ((i) + (i) / ITEMS)  // index in local memory, padded so that threads with a run each do not conflict
 
-// Each group processes one block; a row of `length` elements has `blocks` blocks. Rows of several
-// blocks need two launches and a scan of the totals between: without WRITES, `out` becomes the total of each block.
-// With WRITES, `out` becomes the inclusive prefix sums of the rows; `offsets`: the inclusive prefix sums of the blocks'
-// totals.
+// Each group processes one block; a row of `length` elements has `blocks` blocks. A row of one block needs one launch
+// with WRITES 1. Rows of several blocks need two launches with a scan of the totals between them:
+//     WRITES 0   out (rows, blocks) becomes the total of each block
+//     WRITES 1   out (rows, length) becomes the inclusive prefix sums of the rows; offsets (rows, blocks) are the
+//                inclusive prefix sums of the blocks' totals
 KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const SUM *RESTRICT offsets,
             GLOBAL SUM *RESTRICT out) {
     const uint group = group_index();

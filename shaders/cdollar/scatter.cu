@@ -1,13 +1,21 @@
 // Scatter reductions of C$ arrays (histograms and the like), launched by
-// renderer/cdollar/targets/primitive_kernels.py: the sum, product, maximum or minimum of the values of each key low,
-// low + 1, ..., low + bins - 1. A bin is a key minus `low`; elements with other keys are ignored. The launcher chooses
-// among three algorithms: scatter and add_rows on CPUs; find_bins, a sort and add_sorted or add_runs, where the order
-// of additions must be fixed; scatter_atomic (with clear, and decode if KEYED) otherwise.
-// SUM: type of the values and results; COUNTS: 1 if every value is 1; OPERATION: 0 adds, 1 multiplies, 2 takes the
-// maximum, 3 the minimum; START: the result for a key without values. NaN is never greater or less, and -0 counts as 0.
-// KEYED: 1 if floats are represented by the integer keys of common/sort_keys.h, for which devices have atomic maxima.
-// ATOMICS: 1 if the device has the atomic operation. LOCAL_BINS: bins that fit into local memory. ITEM is the type in
-// which results are accumulated: SUM, or uint for keys.
+// renderer/cdollar/targets/primitive_kernels.py. In: `count` elements, each an int key and a value. Out: `bins`
+// results, the sum, product, maximum or minimum of the values of each key low, low + 1, ..., low + bins - 1. A bin is a
+// key minus `low`; elements with other keys are ignored. The host chooses one of three algorithms:
+//     CPUs                                    scatter, then add_rows
+//     where the order of additions is fixed   find_bins, a sort by bin (common/radix_sort.cu), add_sorted or add_runs
+//     otherwise                               clear, scatter_atomic, and decode if KEYED
+//
+// The host defines:
+//     SUM         type of the values and results: int, uint, float or double. IS_FLOAT: 1 for float, else 0
+//     COUNTS      1 if every value is 1, so that `values` is not read, else 0
+//     OPERATION   0 adds, 1 multiplies, 2 takes the maximum, 3 the minimum; NaN is never greater or less, -0 counts as
+//     0 START       the result for a key without values
+//     KEYED       1 if floats are represented by the integer keys of common/sort_keys.h, since devices have atomic
+//                 maxima and minima of integers only, else 0
+//     ATOMICS     1 if the device has the atomic operation, else 0
+//     LOCAL_BINS  4,096: up to as many bins a group first combines results in local memory
+// ITEM is the type in which results are accumulated: SUM, or uint for keys.
 #if KEYED
 #define FLOATS 1
 #define SIGN 0
@@ -24,7 +32,7 @@
 #define LOWEST_double (-HIGHEST_double)
 #define LOWEST_key 0x007fffffu  // the keys of infinities
 #define HIGHEST_key 0xff800000u
-// VALUE(i): the value of element i as ITEM. COMBINE(a, x): a result with one more value.
+// VALUE(i): the value of element i as ITEM. COMBINE(a, x): the result `a` combined with one more value x.
 #if KEYED
 #define ITEM uint
 DEVICE uint key_or_start(float x) { return x != x ? START : key_from_bits(as_uint(x)); }
@@ -48,9 +56,9 @@ DEVICE uint key_or_start(float x) { return x != x ? START : key_from_bits(as_uin
 #else
 #define COMBINE(a, x) ((x) < (a) ? (x) : (a))
 #endif
-// For CPUs, with `items` work-items. by_bins 1: a work-item combines all elements whose bin is in its range of bins.
-// by_bins 0: a work-item combines its range of elements into its row of `out`, `bins` results long; add_rows then
-// combines the rows.
+// For CPUs, with `items` work-items. by_bins 1, for many bins: a work-item reads all elements and combines those whose
+// bin is in its range of bins; `out` is (bins). by_bins 0: a work-item combines its range of elements into its row of
+// `out`, (items, bins); add_rows then combines the rows.
 KERNEL scatter(int count, int bins, int low, int items, int by_bins, GLOBAL const int *RESTRICT keys,
                GLOBAL const SUM *RESTRICT values, GLOBAL SUM *RESTRICT out) {
     const int item = (int)thread_index();

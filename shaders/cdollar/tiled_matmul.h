@@ -2,9 +2,17 @@
 // renderer/cdollar/targets/matmul_kernels.py. A group computes a tile of TILE_ROWS x TILE_COLUMNS elements of the
 // output, and a thread THREAD_ROWS x THREAD_COLUMNS of these in registers (register blocking, as in CUTLASS's SIMT
 // kernels). The loop over k loads the next tiles of the operands, TILE_DEPTH deep, into registers while it multiplies
-// the present tiles in local memory. The generated text before this file defines TYPE, the constants of the schedule
-// (TILE_, THREAD_ and BAND_TILES), LOAD_LEFT(value) for the element at (batch, row, k), LOAD_RIGHT(value) at (batch, k,
-// column), and OUTPUT_INDEX of (batch, row, column).
+// the present tiles in local memory.
+// The generated text before this file defines:
+//     TYPE                           the C type of the elements
+//     TILE_ROWS, TILE_COLUMNS, TILE_DEPTH, THREAD_ROWS, THREAD_COLUMNS, BAND_TILES   the schedule, see above and below
+//     THREADS_DOWN, THREADS_ACROSS   threads along the rows and the columns of a tile
+//     VECTOR_LOADS                   1: operands are float and aligned for loads of four, else 0
+//     LEFT_K_CONTIGUOUS, RIGHT_K_CONTIGUOUS   1 if neighbors along k are neighbors in memory, else 0
+//     LOAD_LEFT(value)               statements that set `value` to the left operand's element at (batch, row, k)
+//     LOAD_RIGHT(value)              the same for the right operand at (batch, k, column)
+//     OUTPUT_INDEX                   the index in out0 of the element at (batch, row, column)
+// and the arguments `rows`, `columns`, `depth` (the inner dimension) and the output out0.
 
 // Assigns tiles to groups. Consecutive groups take the tiles of a band of BAND_TILES tile rows, column by column, so
 // that the L2 cache serves both operands.

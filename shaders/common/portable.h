@@ -2,10 +2,25 @@
 // differently. renderer/gpu/kernel_source.py prepends this file to every kernel; other kernel files do not ask which
 // compiler runs. Kernels are C99 that both compile: `f` on literals, GLOBAL on pointers, no references, no `auto`, no
 // swizzles (use xyz()).
-// Terms: a group is a CUDA thread block or an OpenCL work-group; the launcher defines GROUP_SIZE, its number of
-// threads. A warp is 32 consecutive threads of a group, and a lane is a thread's index in its warp. LOCAL memory is
-// CUDA's shared memory. Every thread of a group must reach BARRIER, and every thread of a warp must reach the warp
-// functions (ballot, warp_shuffle, warp_all). Carry a `bool active` flag; never return early above such a call.
+// Terms: a group is a CUDA thread block or an OpenCL work-group; the host defines GROUP_SIZE, its number of threads. A
+// warp is 32 consecutive threads of a group, and a lane is a thread's index in its warp. LOCAL memory is CUDA's shared
+// memory. Every thread of a group must reach BARRIER, and every thread of a warp must reach the warp functions (ballot,
+// warp_shuffle, warp_all). Carry a `bool active` flag; never return early above such a call.
+//
+// How functions are declared:
+//     KERNEL                  a kernel; it returns nothing. KERNEL_MIN_GROUPS(n): with n groups per multiprocessor
+//     DEVICE                  an inlined function
+//     DEVICE_NOINLINE         a call on NVIDIA's devices, inlined on CPUs
+//     DEVICE_NOINLINE_ALWAYS  a call everywhere, for long code; it may not use LOCAL memory (a fault of PoCL 3.1)
+//     DEVICE_NOINLINE_CPU     a call on CPUs, whose compiler's time grows with each copy; inlined on GPUs
+// What the device has, each 0 or 1:
+//     HAS_BALLOT              the warp functions ballot, warp_all and warp_shuffle of uint
+//     HAS_SHUFFLE             warp_shuffle of floats and doubles too
+//     HAS_WARP_REDUCTION      warp_max and warp_min
+//     HAS_MOVEMASK            movemask8 and movemask16 of vectors: OpenCL but NVIDIA's, such as on CPUs
+//     HAS_INT64_ATOMICS, HAS_FP64_TENSOR_CORES
+//     HAS_FLOAT4_ATOMICS, HAS_ASYNC_COPY, HAS_HALF_CONVERSIONS (not defined instead of 0)
+// UNROLL and NO_UNROLL stand before a loop. STRICT, if the host defines it, forbids contraction to fused multiply-adds.
 
 #ifdef __CUDACC_RTC__  // ---------------------------------------------------------------------------------------- CUDA
 typedef unsigned char uchar;
@@ -22,8 +37,8 @@ typedef long long int64;
 #define KERNEL_MIN_GROUPS(groups) extern "C" __global__ void __launch_bounds__(GROUP_SIZE, groups)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_NOINLINE static __device__ __noinline__
-#define DEVICE_NOINLINE_ALWAYS static __device__ __noinline__  // for long code without LOCAL memory
-#define DEVICE_NOINLINE_CPU DEVICE  // the same, which only CPUs call: their compiler's time grows with each copy
+#define DEVICE_NOINLINE_ALWAYS static __device__ __noinline__
+#define DEVICE_NOINLINE_CPU DEVICE
 #define GLOBAL
 #define LOCAL
 #define CONSTANT_ARRAY static __device__ const  // at file scope: CONSTANT_ARRAY float weights[4] = {...};
@@ -225,11 +240,11 @@ DEVICE uint warp_shuffle(uint x, uint lane) { return __shfl_sync(0xffffffffu, x,
 // Thread block clusters: the groups of a cluster run concurrently and store into one another's shared memory
 // (distributed shared memory). KERNEL_CLUSTER(n) declares a kernel that is launched over one cluster of n groups;
 // cluster_rank() is this group's index in the cluster. CLUSTER_BARRIER synchronizes all threads of the cluster and
-// makes their stores visible; it takes about a microsecond. DSMEM_STORE(p, rank, x, y, barrier) stores x and y, two floats
-// or doubles, to p[0] and p[1], aligned as a pair, in the shared memory of group `rank` (st.async) and adds the bytes to
-// that group's mbarrier. The receiving group calls mbarrier_init once, followed by CLUSTER_BARRIER. For each phase one of
-// its threads calls mbarrier_expect_tx(bytes) and the readers call mbarrier_wait(parity); parity is 0 in the first phase,
-// then 1, 0, ...
+// makes their stores visible; it takes about a microsecond. DSMEM_STORE(p, rank, x, y, barrier) stores x and y, two
+// floats or doubles, to p[0] and p[1], aligned as a pair, in the shared memory of group `rank` (st.async) and adds the
+// bytes to that group's mbarrier. The receiving group calls mbarrier_init once, followed by CLUSTER_BARRIER. For each
+// phase one of its threads calls mbarrier_expect_tx(bytes) and the readers call mbarrier_wait(parity); parity is 0 in
+// the first phase, then 1, 0, ...
 #if __CUDA_ARCH__ >= 900
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
 #define CLUSTER_ARRIVE() __cluster_barrier_arrive()  // first half of CLUSTER_BARRIER

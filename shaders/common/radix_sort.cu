@@ -1,14 +1,17 @@
 // Stable LSD radix sort of 32-bit elements, launched by renderer/gpu/radix_sort.py for C$ arrays and for the Morton
-// codes of bvh/build_hploc.cu. Each pass sorts by one digit of DIGIT_BITS bits of the key (common/sort_keys.h). A tile
-// is the block of consecutive keys that one group sorts. The launcher chooses one of two algorithms:
-// ONESWEEP (GPUs with ballots): count_digits counts the digits of all passes in one launch; then each sort_pass reads
-// and writes every key once. A group sorts its tile by the digit and gets the counts of the earlier tiles by decoupled
-// look-back. Fewer than 2^30 keys, because a look-back word holds a 30-bit count. Adinets and Merrill, Onesweep, 2022;
-// Merrill and Garland, Single-pass parallel prefix scan, 2016.
-// Otherwise: each pass counts the digits of every tile, scans the counts and moves the keys. On CPUs (SCALAR) a tile is
-// one thread's share of the keys; on GPUs without ballots it has GROUP_SIZE * ITEMS keys. Satish et al. 2009.
-// PAYLOAD: 1 if a 32-bit value moves with each key; KEEPS_KEYS: 1 if the last pass writes the sorted elements as well
-// as the values; ITEMS: the number of keys per thread.
+// codes of bvh/build_hploc.cu. In: `count` elements, and with PAYLOAD a 32-bit value for each. Out: both in the order
+// of the elements. Each pass sorts by one digit of DIGIT_BITS bits of the key (common/sort_keys.h), the lowest digit
+// first. A tile is the block of consecutive keys that one group sorts. The host chooses one of two algorithms:
+// - ONESWEEP (GPUs with ballots): count_digits counts the digits of all passes in one launch, and scan_digits sums the
+//   counts; then each sort_pass reads and writes every key once. A group sorts its tile by the digit and gets the
+//   counts of the earlier tiles by decoupled look-back. Fewer than 2^30 keys, because a look-back word holds a 30-bit
+//   count. A. Adinets and D. Merrill, Onesweep, 2022; D. Merrill and M. Garland, Single-pass parallel prefix scan,
+// 2016. - Otherwise three kernels a pass: count_tile_digits counts the digits of every tile, scan_tile_counts sums the
+//   counts, and move_tile moves the keys. On CPUs (SCALAR) a tile is one thread's share of the keys; on GPUs without
+//   ballots it has GROUP_SIZE * ITEMS keys. N. Satish et al. 2009.
+// The host defines ONESWEEP and SCALAR (0 or 1); DIGIT_BITS, 8, or 4 on GPUs without ballots; PAYLOAD, 1 if a value
+// moves with each key, else 0; KEEPS_KEYS, 1 if the last pass writes the sorted elements as well as the values, else 0;
+// ITEMS, the number of keys per thread: 24 with ONESWEEP, else 16; and the macros of common/sort_keys.h.
 #include "common/scan.h"
 #include "common/sort_keys.h"
 
@@ -16,9 +19,8 @@
 #define DIGIT(key) ((int)((key) >> shift) & (DIGITS - 1))
 #define WRITES_KEYS (!(PAYLOAD && last) || KEEPS_KEYS)
 
-// Arguments of a pass. `first`: 1 in the first pass, which converts the input elements to keys. `last`: 1 in the last
-// pass, which converts the keys back. `numbered`: 1 if the values are the elements' indices, which the first pass
-// makes.
+// Arguments of a pass, each 0 or 1. first: the first pass converts the input elements to keys. last: the last pass
+// converts the keys back. numbered: the values are the elements' indices, and the first pass makes them.
 DEVICE uint load_key(GLOBAL const uint *keys, int i, int first) { return first ? key_from_bits(keys[i]) : keys[i]; }
 DEVICE uint stored_key(uint key, int last) { return last ? bits_from_key(key) : key; }
 

@@ -1,8 +1,9 @@
 // Elementary functions that give the same bits on every device: only IEEE operations and explicit fused multiply-adds
 // in a fixed order (build with STRICT=1). Flames, light profiles, volumes and distance fields include this file, since
 // vendors' libraries differ in the last bit and chaotic maps amplify it. Relative error about 2e-7. Polynomials after
-// S. Moshier's Cephes; argument reduction after Cody and Waite. `real`, `bits`, `whole` (a float, uint and int of each
-// lane) and `mask` are defined in common/simd.h.
+// S. Moshier's Cephes; argument reduction after Cody and Waite. common/simd.h defines `real`, `bits` and `whole` (a
+// float, uint and int of each lane), `mask` (a truth value of each lane), FUSED(a, b, c) = a b + c, rounded once, and
+// `truncated`, the integer toward zero.
 #include "common/angle.h"
 
 typedef struct {
@@ -49,10 +50,11 @@ DEVICE bits mixed(bits u) {
     return u ^ (u >> 15);
 }
 
-// An angle in radians as quarter turns: the nearest integer n, and the fraction -1/2..1/2 beside it. The rounding error
-// of the product is kept, for |angle| < LARGEST_ANGLE.
-#define LARGEST_ANGLE 67108864.0f
-// The angle in quarter turns: their whole number, and the rest from -0.5 to 0.5; 2 / pi is stored in two floats.
+#define LARGEST_ANGLE 67108864.0f  // 2^26 radians: neighboring floats from here on differ by more than a turn
+
+// An angle in radians as quarter turns: x is the nearest whole number of them, y the fraction from -1/2 to 1/2 beside
+// it. 2 / pi is the sum of two floats and the product's rounding error is kept, so the fraction is exact to rounding
+// for |angle| < LARGEST_ANGLE.
 DEVICE Pair quarter_turns(real angle) {
     real product = angle * 0.63661975f;
     real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
@@ -83,8 +85,8 @@ DEVICE Pair point_at(Pair turns) {
     return pair(cosine, sine);
 }
 
-// (cos, sin) of an angle in radians. From 2^26 on, where neighboring floats differ by more than a turn, a hash of the
-// angle selects a uniformly distributed point of the circle.
+// (cos, sin) of an angle in radians. From LARGEST_ANGLE on, a hash of the angle selects a uniformly distributed point
+// of the circle.
 DEVICE Pair circle(real angle) {
     mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
     if (ANY_LANE(large)) {

@@ -1,6 +1,6 @@
 // Exclusive prefix sums (scans) of unsigned integers, computed by one group (for common/radix_sort.cu and
-// bvh/build_sah.cu). All threads of the group must call. `sums` is scratch memory of SCAN_WORDS words, which the group
-// may write again after a BARRIER.
+// bvh/build_sah.cu). All threads of the group must call these functions. `sums` is scratch memory of SCAN_WORDS words
+// in local memory; the group must pass a BARRIER before it writes there again.
 #if HAS_BALLOT && GROUP_SIZE % 32 == 0
 #define SCAN_WORDS (GROUP_SIZE / 32)
 #else

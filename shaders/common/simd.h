@@ -2,8 +2,10 @@
 // 1 on GPUs, whose hardware runs work-items in lockstep, and 4 to 16 on CPUs, whose compilers do not vectorize
 // divergent work-items. `real`, `whole` and `bits` hold a float, an int and a uint per lane; a comparison gives a
 // `mask`, -1 (true) or 0 per lane, or a bool if LANES is 1. `condition ? a : b` selects lane by lane, so these kernels
-// need no branches. X_of_Y converts Y to X lane by lane: bits_of and real_of_bits reinterpret, truncated and real_of
-// convert values.
+// need no branches. The host defines LANES: 1 where it does not, else 4, 8 or 16. Conversions, lane by lane:
+//     bits_of, int_bits_of      the bits of a real as bits or as whole; real_of_bits: the real with these bits
+//     truncated, truncated_bits a real rounded toward zero, as whole or as bits; real_of: a whole or bits as real
+//     whole_of_bits, bits_of_whole   between whole and bits, modulo 2^32
 #ifndef LANES
 #define LANES 1
 #endif

@@ -1,6 +1,6 @@
 // Sort keys for radix_sort.cu and cdollar/scatter.cu: maps 32-bit elements to unsigned keys in the same order, and
-// back. NaN sorts last. The launcher defines FLOATS: 1 if the elements are floats; SIGN: 0x80000000 for int elements, 0
-// for uint; EQUAL_ZEROS: 1 if -0 and 0 get the same key.
+// back. NaN sorts last. The host defines FLOATS: 1 if the elements are floats, else 0; SIGN: 0x80000000 for int
+// elements, 0 for uint; EQUAL_ZEROS: 1 if -0 and 0 get the same key, else 0.
 #if FLOATS
 // The mapping of common/ordered_float.h, but with a selection where that header uses xor: this text keeps the radix
 // sort's machine code, whose rates were measured.
