@@ -6,7 +6,8 @@
 //   counts; then each sort_pass reads and writes every key once. A group sorts its tile by the digit and gets the
 //   counts of the earlier tiles by decoupled look-back. Fewer than 2^30 keys, because a look-back word holds a 30-bit
 //   count. A. Adinets and D. Merrill, Onesweep, 2022; D. Merrill and M. Garland, Single-pass parallel prefix scan,
-// 2016. - Otherwise three kernels a pass: count_tile_digits counts the digits of every tile, scan_tile_counts sums the
+//   2016.
+// - Otherwise three kernels a pass: count_tile_digits counts the digits of every tile, scan_tile_counts sums the
 //   counts, and move_tile moves the keys. On CPUs (SCALAR) a tile is one thread's share of the keys; on GPUs without
 //   ballots it has GROUP_SIZE * ITEMS keys. N. Satish et al. 2009.
 // The host defines ONESWEEP and SCALAR (0 or 1); DIGIT_BITS, 8, or 4 on GPUs without ballots; PAYLOAD, 1 if a value
