@@ -9,8 +9,9 @@
 // The host defines:
 //     SUM         type of the values and results: int, uint, float or double. IS_FLOAT: 1 for float, else 0
 //     COUNTS      1 if every value is 1, so that `values` is not read, else 0
-//     OPERATION   0 adds, 1 multiplies, 2 takes the maximum, 3 the minimum; NaN is never greater or less, -0 counts as
-//     0 START       the result for a key without values
+//     OPERATION   0 adds, 1 multiplies, 2 takes the maximum, 3 the minimum. For the last two -0 counts as 0, and NaN is
+//                 never greater or less.
+//     START       the result for a key without values
 //     KEYED       1 if floats are represented by the integer keys of common/sort_keys.h, since devices have atomic
 //                 maxima and minima of integers only, else 0
 //     ATOMICS     1 if the device has the atomic operation, else 0

@@ -88,7 +88,7 @@ KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
 }
 
 #ifdef ROWS_PER_THREAD
-// refocus_gpu: the mean of views with 3 channels, at the speed of the memory, by three ideas:
+// refocus_gpu: the mean of views with 3 channels, by three ideas:
 // 1. A warp computes 128 columns of ROWS_PER_THREAD rows, a thread 4 columns of these: every byte is decoded once for a
 //    thread's row, by a table in local memory.
 // 2. Cameras of one row of the array have the same vertical shift, and view_shifts() of aperture.py lists them one

@@ -6,10 +6,13 @@
 // rounding errors of c1 are added with rounding, to c2, and `lost` sums their magnitudes. So the error of s + c1 + c2
 // has a bound delta, and if both ends of the interval round to the same number, the exact result does too (the rounding
 // test of A. Ziv 1991). A certain result has the same bits for any order and device.
-//   KIND     SUM, PRODUCT (of a and b) or VARIANCE (of a, around `centers`, any numbers near the means)
+//
+// A line is one sum's terms. In: line (i, j) of rows x columns has the `length` terms a[i a_row + j a_column + k
+// a_step]; products multiply them by b[j b_column + k b_step]. Out: out (rows, columns) double, and doubts (rows,
+// columns), 1 where the result may be wrong, else 0. The host compiles with STRICT and defines
+//   KIND     SUM (0), PRODUCT (1: of a and b) or VARIANCE (2: of a, around `centers`, any numbers near the means)
 //   ELEMENT  float or double
-//   TEAM     threads that share a line; GROUP_SIZE is a multiple of it
-// Compile with STRICT. Line (i, j) of rows x columns has the terms a[i a_row + j a_column + k a_step], b likewise.
+//   TEAM     threads that share a line, a power of two; GROUP_SIZE is a multiple of it
 #include "numerics/error_free.h"
 
 #define SUM 0
@@ -93,6 +96,8 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
 #endif
     }
 #if TEAM > 1
+    // A tree adds the sums of the team's threads. Rows of `parts`: s, c1, c2, lost (-1 - lost if uncertain), then for
+    // variances offset, offset_low, offset_lost.
     LOCAL_ARRAY(double, parts, 7 * GROUP_SIZE);
     LOCAL double *thread_parts = parts + local_index();
     for (uint distance = TEAM / 2; distance > 0; distance /= 2) {
@@ -125,6 +130,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     }
 #endif
     if (!active || member != 0) return;
+    // The result is s + low, with an error of at most delta.
     double terms = 6.0 * (double)length + 4096, low, rest;  // additions, at most
     double delta = 4 * EPSILON * terms * lost;
     bool is_zero = s == 0 && c1 == 0 && lost == 0, certain;

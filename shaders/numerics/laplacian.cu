@@ -1,11 +1,13 @@
-// The Laplacian filter (thesis, chapter 4): the sum of the neighbors of a pixel minus their number times the pixel.
-// Four kernels differ in the memory that holds the pixels: naive, shared_tiles, register_rows, cpu_rows. Launched by
-// renderer/numerics/laplacian.py.
-//   ELEMENT     float, or uchar, whose results are clamped to 0..255
+// The Laplacian filter: the sum of the neighbors of a pixel minus their number times the pixel. `image` and `out` are
+// (height, width, CHANNELS). Four kernels differ in the memory that holds the pixels: naive (global memory) and
+// shared_tiles (local memory) are the lesson of the thesis "Making parallel programs fast on CUDA", chapter 4;
+// register_rows (registers) is faster, and cpu_rows is for CPUs. Launched by renderer/numerics/laplacian.py.
+//   ELEMENT     float, or uchar, whose results are clamped to 0..255; BYTES is 1 for uchar, else 0
 //   CHANNELS    interleaved channels per pixel; a row is `width` pixels
 //   ROW_LENGTH  elements of a row: CHANNELS * width
-//   TILE_ROWS, TILE_COLUMNS   the tile of a group of shared_tiles, in elements
-//   ROWS, ROW_SKEW, HALO_WORDS   of register_rows, and FRAME of `show`: see there
+//   TILE_ROWS, TILE_COLUMNS   add shared_tiles: the tile of a group, 16 rows of 64 elements
+//   ROWS (4), ROW_SKEW, HALO_WORDS   add register_rows: see there
+//   FRAME       adds `show`
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
 //   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that one (REFLECT_101), 2 from
 //               the opposite side, 3 zero
@@ -92,17 +94,18 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define BIAS 0x80008000u  // added so that both halves stay positive: sums are at most 9 * 255 in magnitude
 #endif
 
-// Rows are PITCH_WORDS words and ROW_SKEW elements long; ROW_SKEW is 0 if their length is a multiple of 16 bytes.
-// The image is processed as one linear array of aligned words. A word that begins at element f needs the elements from
-// f - ROW_LENGTH, f and f + ROW_LENGTH on; they are offset by -ROW_SKEW, 0 and ROW_SKEW elements from the words
-// PITCH_WORDS before it, at it and after it, which are compile-time constants. A thread handles ROWS such words in a
-// column and loads HALO_WORDS halo words on both sides. `edges` further threads compute one element each: the pixels at
-// the left and right border, and all elements before `head` and from `tail` on.
+// The image is processed as one linear array of aligned words of 16 bytes. A row is PITCH_WORDS words and ROW_SKEW
+// elements long; ROW_SKEW is 0 if the row's length is a multiple of 16 bytes. A word that begins at element f needs its
+// neighbors above and below, the elements from f - ROW_LENGTH and from f + ROW_LENGTH on. These begin ROW_SKEW elements
+// before the word PITCH_WORDS words earlier, and ROW_SKEW elements after the beginning of the word PITCH_WORDS later:
+// the shifts are compile-time constants. A thread handles ROWS words, PITCH_WORDS apart, and loads HALO_WORDS more
+// words on either side of each. `edges` further threads compute one element each: the pixels at the left and right
+// border, and all elements before `head` and from `tail` on.
 #define PITCH_WORDS (((int)ROW_LENGTH - (ROW_SKEW)) / WORD_LENGTH)
 #define SPAN (2 * HALO_WORDS + 1)  // words read of a row
 
-// Computes the element number `thread` of the elements that filter_run leaves out: before `head`, from `tail` on, and at
-// the left and right border.
+// Computes the element number `thread` of the elements that filter_run leaves out: before `head`, from `tail` on, and
+// at the left and right border.
 DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint thread, uint width, uint height,
                          uint head, ulong tail) {
     ulong count = (ulong)ROW_LENGTH * height, index = thread;
@@ -130,6 +133,8 @@ DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
 #define WORD uint4
 #define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
 #define RESULT_WORD make_uint4(results[0], results[1], results[2], results[3])
+// Filters one 16-byte word: `up`, `middle` and `down` are the SPAN words around it in three rows. results[i] becomes
+// four bytes here, one float in the version below.
 DEVICE void filter_run(const uint *up, const uint *middle, const uint *down, uint *results) {
     uint even[6], odd[6], sums_even[4], sums_odd[4];
     UNROLL for (int n = 0; n < 6; n++) {
@@ -238,8 +243,9 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
 }
 
 #define MIDDLE_GRAY 0.2140411f  // linear value of sRGB 0.5
-#ifdef FRAME  // shows the filtered frame, a float4 per pixel: magnitude times `gain`, or signed around middle gray
-// Turns the filtered values into colors: magnitudes, or signed around middle gray.
+#ifdef FRAME
+// Turns the filtered values, a float4 per pixel, into colors in place: magnitude times `gain`, or with show_sign 1
+// half of the value times `gain` plus middle gray.
 KERNEL show(GLOBAL float4 *edges, uint count, float gain, int show_sign) {
     uint i = thread_index();
     if (i >= count) return;

@@ -1,5 +1,6 @@
-// The Laplacian filter as an OpenGL fragment pass for pictures/laplacian.py. NEIGHBORS and BORDER: see laplacian.cu;
-// the result is shown as by its kernel `show`.
+// The Laplacian filter as an OpenGL fragment pass for renderer/pictures/laplacian.py. In: `image`. Out: colors, as the
+// kernel `show` of laplacian.cu makes them by `gain` and show_sign. The host defines NEIGHBORS (4 or 8) and BORDER (0
+// to 3), as in laplacian.cu.
 uniform sampler2D image;
 uniform float gain;
 uniform int show_sign;
@@ -24,5 +25,5 @@ void main() {
     sum += at(here + ivec2(-1, -1)) + at(here + ivec2(1, -1)) + at(here + ivec2(-1, 1)) + at(here + ivec2(1, 1));
 #endif
     vec3 edges = (sum - float(NEIGHBORS) * at(here)).rgb * gain;
-    pixel = vec4(show_sign == 1 ? 0.5 * edges + 0.2140411 : abs(edges), 1.0);
+    pixel = vec4(show_sign == 1 ? 0.5 * edges + 0.2140411 : abs(edges), 1.0);  // middle gray: sRGB 0.5
 }

@@ -7,11 +7,12 @@
 //   TILE, THREAD_TILE, UNROLLED, PREFETCH   the square tiles of the thesis: see shared_tiled
 //   BLOCK_M, BLOCK_N, BLOCK_K   a group computes BLOCK_M x BLOCK_N of out, from BLOCK_K columns of a at a time
 //   THREAD_TILE_M, THREAD_TILE_N   rows and columns of out per thread
+//   VECTOR_LENGTH   numbers of a REAL_VECTOR: 4 floats or 2 doubles
 //   WARP_ROWS, WARP_COLUMNS   threads of a warp along the rows and columns of out
 //   VECTOR, UNGUARDED   1: 16-byte loads; 1: no bounds checks, since the sizes are multiples of the blocks
 //   BUFFERS, STAGES   tiles in local memory: 1 or 2; length of the ring that asynchronous copies fill
 //   A_PAD  numbers of padding after a row of a's tile, so that a warp uses different banks
-//   SLICED_K   parts of BLOCK_K that different warps of a group add up
+//   SLICED_K   slices of BLOCK_K that different warps of a group multiply; their sums are added at the end. 1: none
 //   SWIZZLE_ROWS   block rows whose groups are launched together, so that they share tiles in the L2 cache
 //   MIN_GROUPS_PER_SM   groups of a multiprocessor for which the compiler leaves registers
 //   PANEL_K   rows of b that a CPU packs at a time
@@ -89,7 +90,8 @@ MATMUL_KERNEL(shared_tiled) {
 #endif
 
 #ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
-// Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N.
+// Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N. Two
+// kernels: register_tiled passes tiles through registers to local memory, multistage copies them asynchronously.
 //   VECTOR      1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
 //   BUFFERS     2: the next tiles are loaded during the arithmetic and stored in the other buffer, one barrier per tile
 //   WARP_ROWS, WARP_COLUMNS  shape of a warp in threads; the vectors of a thread are WARP_* * VECTOR_LENGTH elements
@@ -216,6 +218,8 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
     uint block_row = (band * SWIZZLE_ROWS + within % high) * BLOCK_M, block_column = within / high * BLOCK_N;
 
 #ifndef STAGES
+// The next tiles are loaded into registers (a_next, b_next) while the current ones multiply, then stored in local
+// memory.
 MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     LOCAL_ARRAY(REAL_VECTOR, a_words,
                 BUFFERS * BLOCK_K * A_PITCH / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes

@@ -1,9 +1,17 @@
 // Matrix products out = a b in float64 by tensor cores (mma.sync, m16n8 shapes, from sm_90),
 // row-major; variants in renderer/numerics/matmul.py. As in CUTLASS's multistage kernels, asynchronous copies fill a
 // ring of STAGES tiles in local memory while warps multiply.
-//   BLOCK_M x BLOCK_N of out per group, WARP_M x WARP_N per warp, BLOCK_K deep; MMA_M x 8 x MMA_K per instruction
-//   FRAGMENT_SETS 2: fragments are read one step ahead; 1: right before their use, while other warps multiply
-//   VECTOR 1: 16-byte copies (all rows are aligned to 16 bytes); UNGUARDED 1: no bounds checks
+// `a` is (rows, inner), `b` (inner, columns), `out` (rows, columns). matmul_variants.toml has the values that the host
+// defines:
+//   BLOCK_M, BLOCK_N     elements of out per group: 64 or 128 rows and columns; BLOCK_K: depth of a tile, 16
+//   WARP_M, WARP_N       elements of out per warp: 32 or 64 rows, 32 columns
+//   MMA_K                depth of an instruction, which multiplies 16 x MMA_K by MMA_K x 8: 4 or 8
+//   STAGES               tiles in the ring: 3 or 4
+//   FRAGMENT_SETS        2: fragments are read one step ahead; 1: right before their use, while other warps multiply
+//   VECTOR               1: copies of 16 bytes, since all rows are aligned to 16 bytes; 0: of 8 bytes
+//   UNGUARDED            1: no bounds checks, since the sizes are multiples of the blocks; 0: with checks
+//   SWIZZLE_ROWS         8: block rows whose groups are launched together, so that they share tiles in the L2 cache
+//   MIN_GROUPS_PER_SM    groups of a multiprocessor for which the compiler leaves registers: 1 to 3
 #define STEP (VECTOR ? 2 : 1)  // numbers per copy
 // Pitches are padded so that the four rows and four columns of a fragment that half a warp reads are in different
 // banks.
@@ -12,10 +20,10 @@
 #define A_STAGE (BLOCK_M * A_PITCH)
 #define B_STAGE (BLOCK_K * B_PITCH)
 #define WARPS_ACROSS (BLOCK_N / WARP_N)
-#define ROW_PARTS (WARP_M / 8)  // fragments of 8 rows of a, of 8 columns of b, and of 4 of the depth of one instruction
-#define COLUMN_PARTS (WARP_N / 8)
-#define DEPTH_PARTS (MMA_K / 4)
-#define STEPS (BLOCK_K / MMA_K)
+#define ROW_PARTS (WARP_M / 8)  // fragments of 8 rows of a that a warp multiplies
+#define COLUMN_PARTS (WARP_N / 8)  // fragments of 8 columns of b
+#define DEPTH_PARTS (MMA_K / 4)  // fragments of depth 4 of an instruction
+#define STEPS (BLOCK_K / MMA_K)  // instructions along a tile's depth
 
 #define MMA_M 16  // rows of a of an instruction
 #if MMA_K == 4

@@ -1,5 +1,7 @@
 // Minimum and maximum of an array; launched by renderer/numerics/sums/aggregates.py.
-//   ELEMENT  the C type of the numbers;  IS_HALF 1: ELEMENT is ushort and holds the bits of a float16
+//   ELEMENT  the C type of the numbers
+//   IS_HALF  1: ELEMENT is ushort and holds the bits of a float16, else 0
+// A group reduces `tiles_per_group` tiles of TILE numbers.
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 

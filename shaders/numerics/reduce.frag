@@ -3,6 +3,7 @@
 //   OPERATION      SUM, MIN or MAX
 //   LOG_LUMINANCE  1: reduces log luminance and count of each pixel (first pass of the mean log luminance)
 //   DIVIDE         1: divides the sum by the count (last pass)
+//   BLOCK          side of a square in texels
 #include "images/tone_mapping.h"
 #define SUM 0
 #define MIN 1

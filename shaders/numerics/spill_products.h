@@ -2,9 +2,10 @@
 // error would overflow or underflow. DOT, SINGLE and WIDTH are defined in sum_tiles.h; LIMB_BASE, flags and the macros
 // ADD_DOUBLE and ADD_LIMB in superaccumulator.h. Local memory is CUDA's shared memory.
 #if DOT && !SINGLE
-// The 106-bit product of the mantissas a and b, made of four 32 x 32 bit products, is added to five limbs of the
-// superaccumulator. p and q are the biased exponents of x and y; 0 is a subnormal number, with the exponent of 1 but
-// without the leading bit. `power` is the exponent of the product's last bit: each factor is mantissa * 2^(p - 1075).
+// Adds x y exactly: the 106-bit product of the mantissas a and b, made of four 32 x 32 bit products, goes to five limbs
+// of the superaccumulator. p and q are the biased exponents of x and y, so x is a 2^(p - 1075); for a subnormal number,
+// where p is 0, the exponent is as for 1 and the leading bit is missing. `power` is the exponent of the product's last
+// bit.
 DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *flags) {
     if (!isfinite(x) || !isfinite(y) || x == 0 || y == 0) {
         double product = x * y;

@@ -1,5 +1,6 @@
 // Exact sums of doubles and of products on GPUs, at the speed of the memory for any exponents; launched by
-// renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h, superaccumulator.h; AHEAD tiles are prefetched.
+// renderer/numerics/sums/device_sums.py. In and out, and macros: see sum_tiles.h, superaccumulator.h. AHEAD, which the
+// host defines too, is the number of tiles that are loaded ahead: 2 for doubles, 4 for floats.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
 // CHUNKS signed 64-bit integers in local memory; chunk c has the weight 2^(32 c - 1075). A number adds the low 32 bits
@@ -10,9 +11,9 @@
 #include "numerics/sum_tiles.h"
 #include "numerics/spill_products.h"
 
-#define CHUNKS 66
+#define CHUNKS 66  // 64 for the exponents of doubles, one for the upper bits of the highest, one for its carries
 #define CHUNK_EXPONENT(c) (32 * (int)(c) - 1075)
-#define MAX_ADDITIONS 2000
+#define MAX_ADDITIONS 2000  // between two propagations of carries, below 2^11
 #define THREADS_PER_CHUNK (GROUP_SIZE / CHUNKS)
 #define CHUNK(c) chunks[(c) * GROUP_SIZE + local_index()]
 #define NOT_FINITE 0x7ff00000u
@@ -71,6 +72,7 @@ DEVICE_NOINLINE void deposit_unusual_products(const double *x, const double *y, 
         CHUNK(c) = value - (long)((ulong)carry << 32); \
         CHUNK(c + 1) += carry;                         \
     }
+// Adds units * 2^exponent to the group's superaccumulator.
 DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_UNITS(limbs, units, exponent)}
 
 // A sum of nothing but -0 is -0: notes whether the thread met any other number.

@@ -1,6 +1,6 @@
 // Exact sums of floating-point numbers and of their products, on CPUs and on devices with too little local memory for
-// sum_bins.cu and sum_exact_float.cu; launched by renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h,
-// superaccumulator.h.
+// sum_bins.cu and sum_exact_float.cu; launched by renderer/numerics/sums/device_sums.py. In and out, and macros: see
+// sum_tiles.h, superaccumulator.h. The host also defines EXPANSION_SIZE, 1 for float and 2 for double.
 #include "numerics/error_free.h"
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
@@ -27,8 +27,9 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
     }
 }
 
-// For floats the second component of an expansion is rarely needed, so it is in local memory (`sums_low_local`), which
-// leaves registers for loads.
+// SPILL calls spill() for eight expansions. ADD_TERM adds eight terms to the expansions, and spills if any has a
+// rounding error. With EXPANSION_SIZE 1 the second component of an expansion is rarely needed, so it is in local memory
+// (`sums_low_local`), which leaves registers for loads.
 #define SPILL(term)                                                                \
     {                                                                              \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH]; \

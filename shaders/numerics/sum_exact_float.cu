@@ -2,24 +2,26 @@
 // renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most
 // MAX_TILES_PER_GROUP.
 //
-// Window: a double can add MAX_TILES_PER_GROUP floats whose exponents lie in a window of 20 without rounding: 24 bits
-// of mantissa, 19 of exponent range and 10 of count are 53 bits. So one comparison of the smallest and the largest of
-// eight numbers replaces eight error-free additions. The first tile of a group sets its window. Bins: if any of the
-// eight numbers of a thread is outside the window, all eight go to the thread's BINS doubles in local memory, one for
-// each 16 exponents; 24 + 15 bits leave room for 2^14 additions. A warp starts with a miss budget of MISS_BUDGET, or 0
-// if its first tile misses the window. A round of four tiles in which any lane misses costs 15, any other round adds 1.
-// When the budget is used up the warp bins all further rounds of four tiles, at one load and one store of local memory
-// per number, so the cost is bounded for any data. At the end both kinds of sums are added to the superaccumulator.
-// Magnitudes are compared as the bits of the floats shifted left by one.
+// Two ways to add floats exactly in doubles; a thread adds eight numbers of each tile:
+// - Window. A double can add MAX_TILES_PER_GROUP floats without rounding if their exponents lie in a window of 20: 24
+//   bits of mantissa, 19 of exponent range and 10 of count are 53 bits. So one comparison of the smallest and the
+//   largest of eight numbers replaces eight error-free additions. The first tile of a group sets its window.
+// - Bins. If any of the eight numbers is outside the window, all eight go to the thread's BINS doubles in local memory,
+//   one for each 16 exponents; 24 + 15 bits leave room for 2^14 additions.
+// A warp stops testing the window if it misses too often. It starts with a miss budget of MISS_BUDGET, or 0 if its
+// first tile misses. A round of four tiles in which any lane misses costs 15, any other round adds 1. When the budget
+// is used up the warp bins all further rounds, at one load and one store of local memory per number, so the cost is
+// bounded for any data. At the end both kinds of sums are added to the superaccumulator.
+// Magnitudes are compared as the bits of the floats shifted left by one: the exponent is then in the top 8 bits.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
-#define WINDOW (20u << 24)
+#define WINDOW (20u << 24)  // 20 exponents
 #define MAX_TILES_PER_GROUP 1023u
 #define MISS_BUDGET 24
 #define NOT_FINITE 0xff000000u
-#define LOW_FOR(highest) \
-    ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
+// Where the window of a tile begins: two binades above its highest magnitude are in the window, and 17 below.
+#define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)
 #define BINS 16
 #define THREADS_PER_BIN (GROUP_SIZE / BINS)  // threads that reduce one bin of all threads
 #define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
@@ -30,8 +32,11 @@
 #define ANY_LANE(flag) (flag)
 #endif
 
+// Adds units * 2^exponent to the superaccumulator.
 DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_UNITS(limbs, units, exponent)}
 
+// UNPACK_TILE declares the eight `numbers` of a thread and `highest`, their largest magnitude; BIN_NUMBERS adds them to
+// the bins, FIND_LOWEST declares `lowest`, their smallest magnitude less 1.
 #define UNPACK_TILE(raw)                                 \
     float numbers[WIDTH];                                \
     uint highest = 0;                                    \
@@ -51,7 +56,7 @@ DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_
             }                                                                                 \
         UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];      \
     }
-// low: the exponent field, shifted, at which the group's window begins.
+// low, of the kernel: the exponent, in the top 8 bits, at which the group's window begins.
 #define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */ \
     uint lowest = 0xffffffffu;                                                      \
     UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);

@@ -1,8 +1,9 @@
-// Fast sums of huge arrays (device_sums.py), and one level of pairwise summation, the halving of paper 2
-// (aggregates.py). Constants: see sum_tiles.h.
+// Fast sums of huge arrays, which round (renderer/numerics/sums/device_sums.py), and one level of pairwise summation,
+// the halving sum (aggregates.py; renderer/numerics/sums/__init__.py names its source). Macros: see sum_tiles.h.
 #include "numerics/sum_tiles.h"
 
-// Sixteen running sums per thread in the precision of the numbers, then a tree reduction of the group in double.
+// Sixteen running sums per thread in the precision of the numbers, then a tree reduction of the group in double. Adds
+// the group's sum to out[group].
 KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
                 GLOBAL double *out) {
     y += y_start;

@@ -1,7 +1,10 @@
 // Exact sums of integers, and of float16 as fixed-point numbers in units of 2^-24, in limbs of weight 2^(32 i);
 // launched by renderer/numerics/sums/device_sums.py.
-//   IS_HALF       1: float16;  SIGNED 1: numbers have a sign;  FITS_32_BITS 1: integers of at most 32 bits
-//   DOT, ABSOLUTE, tiles_per_group   as in sum_tiles.h
+// In and out: as in sum_tiles.h and superaccumulator.h. The host defines, each 0 or 1:
+//   IS_HALF         1: the numbers are float16, as their bits in ushort
+//   SIGNED          1: the numbers have a sign
+//   FITS_32_BITS    1: integers of at most 32 bits
+//   DOT, ABSOLUTE   as in sum_tiles.h
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 

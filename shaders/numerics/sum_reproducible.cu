@@ -1,5 +1,6 @@
-// Reproducible sums of floating-point numbers; launched by renderer/numerics/sums/device_sums.py. Constants: see
-// sum_tiles.h, superaccumulator.h; the FOLD highest bins determine the result.
+// Reproducible sums of floating-point numbers; launched by renderer/numerics/sums/device_sums.py. In and out, and
+// macros: see sum_tiles.h, superaccumulator.h; here a bin is two limbs. The host also defines FOLD, the number of
+// highest bins that determine the result: 2 for float, 3 for double.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 

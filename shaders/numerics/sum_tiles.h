@@ -1,4 +1,5 @@
-// Tile loads for the floating-point sum kernels sum_*.cu; "tile" and "arrangement" as in CUB.
+// Tile loads for the floating-point sum kernels sum_*.cu; "tile" and "arrangement" as in CUB. In: x, `count` numbers,
+// and for DOT as many of y. The host defines:
 //   ELEMENT              the C type of the numbers; SINGLE 1 for float, 0 for double
 //   DOT                  0 sums x, 1 sums x * y; y begins y_start numbers into its buffer, a multiple of 64 bytes
 //   ABSOLUTE             1 sums |x|

@@ -1,6 +1,8 @@
 // Superaccumulator (U. Kulisch; R. Neal 2015) for the kernels of exact sums: LIMBS signed 64-bit integers, limb i of
 // weight 2^(32 i + LIMB_BASE). A limb is two 32-bit words that are added with carry, since some devices have no 64-bit
-// atomics. An addition changes a limb by less than 2^33, so 2^30 additions cannot overflow it.
+// atomics. An addition changes a limb by less than 2^33, so 2^30 additions cannot overflow it. Out of a launch: `out`,
+// 2 LIMBS words of limbs, to which the launch adds, then a word of flags, FLAG_...
+// The host defines LIMBS, 136 for sums and products of doubles, and LIMB_BASE, -2176: the exponent of limb 0.
 #define FLAG_NAN 1u
 #define FLAG_POSITIVE_INFINITY 2u
 #define FLAG_NEGATIVE_INFINITY 4u

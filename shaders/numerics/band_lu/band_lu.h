@@ -1,5 +1,7 @@
 // Storage and helpers shared by the kernels of the band LU with partial pivoting, in REAL precision (float or double).
-// The host side is renderer/numerics/band_lu/devices/; block_columns.py describes the storage.
+// The factorization P L U is right-looking by block columns: factor a panel (panel.cu or panel_cluster.cu), then apply
+// it to the block columns on its right (trailing_update.cu, lookahead.cu); solve_*.cu are the triangular solves. The
+// host side is renderer/numerics/band_lu/devices/; block_columns.py describes the storage.
 //
 // A block column is S columns of `ld` = (u + l + 1) S rows, column-major; block column t holds the rows from (t - u) S
 // on. It is stored in slot (t / devices) % slots of its device. Slots are S (ld + 1) elements apart, so the resident
@@ -12,7 +14,7 @@
 // element, c of a column. There are `devices` devices, each with `slots` slots. Words as in OpenCL: a group is a thread
 // block, local memory is shared memory. Compile-time inputs (devices/device_columns.py, devices/substitution.py):
 //   REAL, DOUBLE   the type of the elements; DOUBLE is 1 for double
-//   S              the block size: columns of a block column
+//   S              the block size: columns of a block column, a multiple of 16
 //   GROUP_SIZE     threads per group
 //   GROUP_COLUMNS  columns that a group of trailing_update.cu updates, a divisor of S
 //   TILE           columns of a triangle in local memory at a time, a divisor of S
@@ -30,7 +32,8 @@
 #define REAL_INFINITY as_float((uint)0x7f800000)
 #endif
 
-// Parameters of most kernels: a panel, and the storage of the matrix (see above).
+// Parameters of most kernels: a panel, `at` the index of its first element and panel_ld its leading dimension; and the
+// storage of the matrix (see above).
 #define PANEL_PARAMETERS GLOBAL const REAL *panel, const ulong at, const int panel_ld
 #define STORAGE_PARAMETERS const int u, const int ld, const int devices, const int slots
 // Loops over the rows of a thread and the columns of a sub-panel, unrolled so that their arrays are in registers.

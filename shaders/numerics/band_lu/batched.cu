@@ -1,11 +1,14 @@
 // P L U with partial pivoting (the algorithm of LAPACK's gbtf2) and substitution for many small band systems, one
-// thread per system; launched by renderer/numerics/band_lu/batch.py. A_AT(i, j) is element (i, j) of system b; the
-// elements of neighboring systems are adjacent, so the threads of a warp read adjacent elements.
+// thread per system; launched by renderer/numerics/band_lu/batch.py. The matrices are LAPACK's band arrays of gbtrf,
+// transposed: `matrix` is (n columns, LDAB rows of the band, count systems). So the elements of neighboring systems are
+// adjacent, and the threads of a warp read adjacent elements. A_AT(i, j) is the index of element (i, j) of system b.
+// `pivots` is (n, count), rows from 0 on.
+// The host defines REAL, float or double, and KL and KU, the numbers of sub- and superdiagonals.
 #define LDAB (2 * KL + KU + 1)
 #define A_AT(i, j) (((ulong)(j) * LDAB + (ulong)(KL + KU + (i) - (j))) * (ulong)count + (ulong)b)
 
-// One thread per system. L's factors replace the elements below the diagonal. infos[b]: the 1-based number of the first
-// zero pivot, 0 if there is none, as LAPACK's info.
+// One thread per system. U replaces the elements on and above the diagonal, the multipliers of L the elements below it.
+// infos[b]: the 1-based number of the first zero pivot, 0 if there is none, as LAPACK's info.
 KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos, const int n, const int count) {
     int b = (int)thread_index();
     if (b >= count) return;
@@ -43,7 +46,8 @@ KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos
     infos[b] = info;
 }
 
-// One thread per right-hand side of a system; rhs is (n, nrhs, count).
+// One thread per right-hand side of a system: forward, then back substitution. The solution replaces rhs (n, nrhs,
+// count).
 KERNEL solve_systems(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *rhs, const int n,
                      const int count, const int nrhs) {
     int b = (int)(thread_index() % (uint)count), m = (int)(thread_index() / (uint)count);

@@ -305,13 +305,12 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
     }
 }
 
-// Computes the rows of U of the sub-panel in the columns from `right` on, by forward substitution with the sub-panel's
-// unit lower triangle (BLAS: trsm). Every group computes all of them into its local memory `upper`, which saves a
-// cluster barrier. Lane k of INNER_BLOCK lanes has row k of a column; a lane has COLUMNS_AT_ONCE columns.
-#define COLUMNS_AT_ONCE 4
+#define COLUMNS_AT_ONCE 4  // columns of a lane
 #define FOR_COLUMNS_AT_ONCE(q) UNROLL for (int q = 0; q < COLUMNS_AT_ONCE; q++)
 #define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
-// Solves with the unit lower triangle of a subpanel for the rows of U right of it, and stores them in `upper`.
+// Computes the rows of U of the sub-panel in the columns from `right` on, by forward substitution with the sub-panel's
+// unit lower triangle (BLAS: trsm). Every group computes all of them into its local memory `upper`, which saves a
+// cluster barrier. Lane k of INNER_BLOCK lanes has row k of a column.
 DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper) {
     int k = p->lane % INNER_BLOCK;
     REAL factor[INNER_BLOCK];

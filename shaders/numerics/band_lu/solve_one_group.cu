@@ -3,9 +3,10 @@
 // solves for RHS_PER_GROUP right-hand sides in place. The scene `ink` solves its three colors this way in every frame.
 // Chosen by substitution.py. It stays separate from solve_sweeps.cu, which needs thread block clusters, keeps windows
 // in global memory and multiplies by inverted triangles, so that it rounds differently.
-// S, REAL and letters: band_lu.h.
-//   UPPER    1: U x = y, from the last block column to the first; 0: L y = P b, from the first to the last
-//   OUTSIDE  number of rows that a step updates, below its block (L) or above it (U)
+// In place: `rhs`, (nrhs, padded_n), holds b or y before and y or x after. S, REAL and letters: band_lu.h.
+//   UPPER          1: U x = y, from the last block column to the first; 0: L y = P b, from the first to the last
+//   OUTSIDE        number of rows that a step updates, below its block (L) or above it (U)
+//   RHS_PER_GROUP  right-hand sides per group: at most 4 for float, 2 for double
 #include "numerics/band_lu/band_lu.h"
 
 #if DOUBLE
@@ -38,8 +39,9 @@ DEVICE REAL subtract_product(REAL sum, const REAL *factor, LOCAL const PACK *sol
 #define FROM_THREAD(value, k) (BARRIER(), exchanged[local_index()] = value, BARRIER(), exchanged[FIRST_SOLVING + (k)])
 #endif
 
-// `permutations` (p, HELD) is used for L only. For L the rows in local memory move up by S with every step; for U row r
-// is always at index r modulo HELD.
+// Local memory: `now` (RHS_PER_GROUP, HELD) are the rows that the step reads and updates, `solved` (RHS_PER_GROUP, S)
+// the block that it solves. For L the rows of `now` move up by S with every step; for U row r is always at index r
+// modulo HELD. `permutations` (p, HELD), of solve_prepare.cu, is used for L only.
 KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL const int *permutations, const int p,
                           const int padded_n, const int nrhs, const int u, const int ld) {
     LOCAL_ARRAY(REAL, now, RHS_PER_GROUP * HELD);
@@ -68,6 +70,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
         int source = active ? permutations[(ulong)i * (ulong)HELD + (ulong)thread] : 0,
             target = solves ? HELD - S + thread : thread - S;
 #endif
+        // Load the thread's row of the factors and of the right-hand sides, and the row that enters after this step.
         REAL factor[S], x[RHS_PER_GROUP], next[RHS_PER_GROUP];
         UNROLL
         for (int k = 0; k < S; k++)
@@ -84,6 +87,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
                 enters && first_rhs + m < nrhs ? rhs[(ulong)(first_rhs + m) * (ulong)padded_n + (ulong)entering] : 0;
             x[m] = active ? now[m * HELD + source] : 0;
         }
+        // Solve the triangle: column k's value is ready when its thread has subtracted all products before it.
         if (!HAS_SHUFFLE || solves) {
             SOLVE_LOOP
             for (int n = 0; n < S; n++) {
@@ -104,6 +108,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
             }
         }
         BARRIER();
+        // Subtract the products with the solved block from the rows outside.
         UNROLL
         for (int m = 0; m < RHS_PER_GROUP; m++) {
             if (active && !solves) now[m * HELD + target] = subtract_product(x[m], factor, solved + m * (S / PACKED));

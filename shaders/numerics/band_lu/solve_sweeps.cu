@@ -32,6 +32,7 @@ DEVICE void load_inverse(GLOBAL const REAL *inverse, int row, int lane, bool tra
     }
 }
 
+// The sum of a row's LANES = 8 partial sums, which are `distance` apart.
 DEVICE REAL sum_of_lanes(LOCAL const REAL *partial, int distance) {
     return ((partial[0] + partial[distance]) + (partial[2 * distance] + partial[3 * distance])) +
            ((partial[4 * distance] + partial[5 * distance]) + (partial[6 * distance] + partial[7 * distance]));
@@ -67,6 +68,7 @@ DEVICE void multiply_rows(const REAL *factor, LOCAL const REAL *solved, LOCAL RE
     BARRIER();
 }
 
+// Loads a lane's TERMS elements of row `row` of the factors, from index `at` on; 0 beyond `rows`.
 DEVICE void load_rows(GLOBAL const REAL *matrix, ulong at, int ld, int row, int rows, int lane, REAL *factor) {
     UNROLL for (int e = 0; e < TERMS; e++) factor[e] =
         row < rows ? matrix[at + (ulong)(lane + LANES * e) * (ulong)ld + (ulong)row] : 0;
