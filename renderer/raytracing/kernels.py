@@ -55,6 +55,21 @@ DEFAULTS = {  # constants that only scenes with the feature set
                      "SPHERE_TEXTURES", "TEXTURED"), 0),
     "UV_SETS": 1,
 }  # fmt: skip
+# The struct LaunchParams of the kernels:
+#     eye, right, up, forward        the camera (camera.h); eye.w: 0, the time of rays through pixel centers
+#     horizon, zenith                radiance of the background gradient
+#     inverse_irradiance             1 / irradiance of level ground by suns and environment (catch_shadows.h)
+#     width, height, tile_...        the picture and its tile in pixels; blocks_x: blocks of 8 x 4 pixels along the tile
+#     ray_count                      32 rays for each block of the tile
+#     sample_index, first_sample     of the sample to draw, and of the first one of its range (film.py)
+#     max_depth, rr_depth            rays of a path at most, and before Russian roulette may end it
+#     light_count                    rows of the light table; inverse_light_power: 1 / total power of the lights
+#     lens_radius, focus_distance    in scene lengths; lens_shift_x, _y: fractions of the film's width and height
+#     fisheye_turns                  half of the angle of view, in turns of 360 degrees
+#     non_area_lights, environment, env_cdf, light_tree, light_tree_keys   first rows in `lights` (lights/light_rows.h)
+#     environment_width, _height     in pixels; env_cdf_width, _height: in cells; environment_rotation: in turns
+#     environment_probability, light_tree_probability   with which the light table chooses these
+#     clamp_indirect, noise_threshold, seed   the settings
 LAUNCH_PARAMS = np.dtype([
     ("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
     ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("inverse_irradiance", "f4", (4,)),

@@ -2,7 +2,7 @@
 // raytrace.cu and lights/photons.cu call bend_normals for each hit, packets/shade_simd8.h bent_normal. Normals and
 // directions are unit, in world space. Compiled for one lane (`real` is float, `mask` bool) and, on CPUs, again for
 // eight (float8, int8; packets/lanes8.h).
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): CLEARCOAT, TEXTURED.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): CLEARCOAT, TEXTURED.
 #include "raytracing/scene.h"
 
 #if TEXTURED

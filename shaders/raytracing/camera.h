@@ -9,7 +9,7 @@
 //                      degrees, at the circle that touches the picture's shorter sides; beyond it the picture is
 //                      black.
 //     equirectangular  360 degrees wide and 180 degrees high, `forward` in the middle.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): LENS_SHIFT, PROJECTION.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): LENS_SHIFT, PROJECTION.
 #include "bvh/geometry.h"
 
 #define PERSPECTIVE 0

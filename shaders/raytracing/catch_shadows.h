@@ -1,7 +1,7 @@
 // Shading of a hit on a shadow catcher (materials/shadow_catcher.h): level ground that shows the background behind it,
 // darkened where the scene blocks the light of suns and environment. Included by raytracing/raytrace.cu, whose
 // shade_hit calls shade_shadow_catcher.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): ENVIRONMENT, NON_AREA_LIGHTS.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): ENVIRONMENT, NON_AREA_LIGHTS.
 #include "raytracing/path.h"
 
 // Samples the irradiance of a level surface by infinite lights, in world space: chooses a sun or the environment in

@@ -1,6 +1,6 @@
 // Clamping of indirect light, against fireflies. Called wherever a path adds radiance (path.h, raytrace.cu). Compiled
 // for one lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8, int8; packets/lanes8.h).
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): CLAMP_INDIRECT.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): CLAMP_INDIRECT.
 #include "common/vectors.h"
 
 // Returns the radiance xyz that a path adds at its ray `depth` (0: the camera ray), with its largest channel limited to

@@ -1,7 +1,7 @@
 // The path state, which all schedules of raytrace.cu pass from stage to stage; the numbering of rays; the camera ray
 // that starts a path; and the functions that add radiance to it. Ray i of a launch is the path of one pixel: pixel i %
 // 32 of block i / 32, where blocks of 8 x 4 pixels follow each other along the rows of the tile.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): MOTION, SHADOW_RAYS_CROSS.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): MOTION, SHADOW_RAYS_CROSS.
 #include "raytracing/clamp_contribution.h"
 #include "raytracing/camera.h"
 #include "raytracing/film/light_passes.h"

@@ -5,18 +5,53 @@
 //                 each stage (bounces.h); other devices, and views of the stages, launch one kernel a stage
 //                 (wavefront.h). GPUs run it for large pictures of many primitives.
 //     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the
-//                 paths in registers, and stops when the word is 0. CPUs, where one thread traces all 32 paths
-//                 (fused_scalar.h), and GPUs without a ballot run it.
+//                 paths in registers, and stops when the word is 0. CPUs, where one thread traces the paths of four
+//                 words (fused_scalar.h), and GPUs without a ballot run it.
 //     regenerate  one launch; threads whose path ends start another (regeneration, V. Frolov and V. Galaktionov 2016).
 //                 GPUs run it for small pictures and scenes of few primitives.
 // A stencil is the bit mask of active rays (stencil.h). Ray i is pixel i % 32 of block i / 32; blocks are 8 x 4 pixels,
-// so a 32-bit word of the stencil is one block of the picture. The path state is Path in path.h.
-// renderer/raytracing/kernels.py generates the text before this file: the types LaunchParams and Material, and the
-// dispatch over all materials (surface.h).
-// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (a
-// feature is 1 if the scene uses it, else 0): CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS,
-// EQUIANGULAR, GUIDING, INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING,
-// SCHEDULE, SHADOW_CATCHER, SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
+// so a 32-bit word of the stencil is one block of the picture. The path state is Path in path.h. Out of a sample: the
+// film (film/film.h), to which every kernel adds the radiance of the paths that end in it.
+//
+// renderer/raytracing/kernels.py generates the text before this file: the types LaunchParams (LAUNCH_PARAMS there tells
+// the fields) and Material (MATERIAL of materials.py), and the dispatch over all materials (surface.h).
+//
+// It also sets the macros below for the files of this folder, 1 where they hold and 0 where not, unless stated:
+//     SPHERES, INSTANCES, DISTANCE_FIELDS   the scene has spheres, instances; the number of its distance fields
+//     MOTION, DEFORMS        shapes move while the shutter is open; their vertices do, not only their matrices
+//     BVH8                   the BVH has the layout of bvh/traverse_bvh8.h
+//     TEXTURED               textures or vertex attributes; with it: SURFACE_TEXTURES (of color, roughness or
+//                            metallic), NORMAL_MAPS, FLOAT_TEXTURES (texels of floats), TEXTURE_TRANSFORMS (of
+//                            coordinates), SPHERE_TEXTURES, ALPHA_TEST (a material has holes), UV_SETS (the number of
+//                            sets of texture coordinates), FLOAT4S_PER_PRIMITIVE (the size of a record of vertex
+//                            attributes)
+//     CONDUCTOR, GLASS, METALLIC, PRINCIPLED   a material of the scene is of this kind (@optional in surface.h)
+//     CLEARCOAT, SHEEN, IRIDESCENCE, ANISOTROPY, TRANSMISSION, DIFFUSE_TRANSMISSION   lobes of a principled material
+//     REFRACTION, MEDIA, DISPERSION, SCATTERING   surfaces enclose a medium that refracts, absorbs, disperses, scatters
+//     UNLIT, SHADOW_CATCHER  a material declares @unlit, @shadow_catcher
+//     SHADOW_RAYS_CROSS      BSDFs transmit light that next-event estimation samples
+//     GLASS_TABLE            the albedo table of rough dielectrics is compiled (microfacet.h)
+//     VOLUMES, EQUIANGULAR   fog or volumes; points on rays are sampled for point lights too (volumes/equiangular.h)
+//     NON_AREA_LIGHTS, ENVIRONMENT, INSTANCED_LIGHTS, LIGHT_TREE, LIGHT_PROFILES   lights/light_rows.h
+//     CAUSTICS, CAUSTIC_MESHES, GUIDING   lights/caustics.h, lights/mesh_caustics.h, lights/guide.h
+//     LIGHT_PASSES, LIGHT_GROUPS   numbers of passes, 0 for none (film/light_passes.h)
+//     DIRECT_LIGHTING        how lights are sampled: DIRECT_BSDF 0, DIRECT_MIS 1 or DIRECT_NEE 2
+//     WHITTED                the integrator is Whitted's: paths end at the first surface that is not specular
+//     CLAMP_INDIRECT         indirect light is clamped (clamp_contribution.h)
+//     FILM                   the film keeps the variance (film/film.h)
+//     PROJECTION, LENS_SHIFT the camera's projection (camera.h); the film is shifted
+//     SAMPLER                1: Sobol points, 0: independent random numbers (sampler.h)
+//     SCHEDULE, STENCIL, PART   which schedule, representation of the stencil and kernels: see below, stencil.h and
+//                            wavefront.h. WORDS_PER_WARP: words of the stencil that a warp handles in turn, 1 or 4
+//     REGENERATE_AT_MOST     0: active paths of a warp at which it starts new ones (regenerate)
+//     SCALAR_THREADS         the device is a CPU: one thread traces packets of 32 paths, those of WORDS_PER_THREAD (4)
+//                            words of the stencil. VECTOR_MATERIALS: and all materials can be shaded eight at a time
+//     SAMPLE_IN_MEMORY       begin_sample.h
+//     LIGHT_PICKS            the program is light_picks.cu
+// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (at the
+// top of this file): CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
+// INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER,
+// SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"

@@ -1,13 +1,12 @@
 // The geometry of a scene: the BVH of static shapes, instances, distance fields and textures. Its functions intersect
 // rays with the scene (scene_closest_hit, scene_any_hit, scene_packet_hits), and return the surface point (surface_at)
 // and the material (material_at) of a hit, for all kernels of the ray tracer. SCENE_PARAMS lists the scene's buffers
-// among the parameters of kernels and functions, SCENE_ARGS among the arguments; GEOMETRY_PARAMS and GEOMETRY_ARGS leave
-// out materials and lights. MAYBE_ macros are items of these lists: they begin with a comma, and are empty if the scene
-// lacks the feature. Points, normals and unit ray directions
-// are in world space, unless stated; an `origin` holds in w the time in the shutter interval, 0 to 1.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): ALPHA_TEST, ANISOTROPY, BVH8,
-// CLEARCOAT, DEFORMS, DISTANCE_FIELDS, GUIDING, INSTANCED_LIGHTS, INSTANCES, SPHERES, SPHERE_TEXTURES, TEXTURED,
-// UV_SETS.
+// among the parameters of kernels and functions, SCENE_ARGS among the arguments; GEOMETRY_PARAMS and GEOMETRY_ARGS
+// leave out materials and lights. MAYBE_ macros are items of these lists: they begin with a comma, and are empty if the
+// scene lacks the feature. Points, normals and unit ray directions are in world space, unless stated; an `origin` holds
+// in w the time in the shutter interval, 0 to 1.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): ALPHA_TEST, ANISOTROPY, BVH8, CLEARCOAT, DEFORMS,
+// DISTANCE_FIELDS, GUIDING, INSTANCED_LIGHTS, INSTANCES, SPHERES, SPHERE_TEXTURES, TEXTURED, UV_SETS.
 #include "bvh/geometry.h"
 #if TEXTURED
 #include "raytracing/textures/texture.h"

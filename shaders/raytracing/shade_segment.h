@@ -1,6 +1,6 @@
 // In-scattering along a path's segment, the ray's stretch up to its hit, by equiangular sampling of point lights
 // (volumes/equiangular.h). Included by raytracing/raytrace.cu, whose shade_path calls it after shading the hit.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): MEDIA.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): MEDIA.
 #include "raytracing/path.h"
 #include "raytracing/volumes/shade_volume.h"
 

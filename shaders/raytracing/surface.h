@@ -51,7 +51,7 @@
 //                                     `diffuse`, `metallic` or `catcher`. Without it they shade path by path.
 //     @unlit                          the surface shows `color` as radiance on both sides
 //     @shadow_catcher                 the surface shows the background and receives shadows (catch_shadows.h)
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): CLEARCOAT, TEXTURED, UV_SETS.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): CLEARCOAT, TEXTURED, UV_SETS.
 #include "raytracing/frame.h"
 #include "raytracing/sampler.h"
 

@@ -1,7 +1,8 @@
-// The film: running statistics of the samples of each pixel of the tile. It covers the samples from params.first_sample
-// on. film_mean.xyz is the mean radiance. With FILM, film_m2.xyz is the sum of squared deviations (B. Welford 1962), and
-// film_m2.w the number of samples of a pixel that rests, since it has reached the noise threshold; of other pixels it is
-// minus the number of samples that they missed while they rested. films.cu has the kernels of whole films.
+// The film: running statistics of the samples of each pixel of the tile, float4 arrays (tile_height, tile_width) that
+// add_sample updates, by one thread a pixel. It covers the samples from params.first_sample on. film_mean.xyz is the
+// mean radiance. With FILM, film_m2.xyz is the sum of squared deviations (B. Welford 1962), and film_m2.w the number of
+// samples of a pixel that rests, since it has reached the noise threshold; of other pixels it is minus the number of
+// samples that they missed while they rested. films.cu has the kernels of whole films.
 #include "bvh/geometry.h"
 
 #if FILM

@@ -1,6 +1,6 @@
 // Kernels of whole films (film.h), which renderer/raytracing/film.py launches between samples: merge_films adds two
 // ranges of samples, rest_pixels lets pixels rest and wakes them, crop_film copies a rectangle.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): SAMPLE_IN_MEMORY.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): SAMPLE_IN_MEMORY.
 #include "common/portable.h"
 #include "bvh/geometry.h"
 

@@ -3,9 +3,11 @@
 // manifold is known: a ray keeps its distance to the ball's center, so that the points where it meets the ball follow
 // from one angle, all solutions are found, and the estimate is unbiased. BSDF sampling finds the same light by chance,
 // often where the ball focuses a lamp: chain_weight is the MIS weight of the two (E. Veach 1997).
+// shade_hit of raytrace.cu calls add_caustic at every surface that is not specular, chain_pdf where a path goes on, and
+// chain_weight_of_hit where a path hits a lamp.
 //
 // A chain lies in the plane of the surface point x, the ball's center and the light's point y; t is its angle of
-// incidence at `first`:
+// incidence at `first`, the point where the ray from x meets the ball:
 //     refraction   x ---> first ~~~> last ---> y     `first` and `last` on the ball, ~~~ inside it
 //     reflection   x ---> first = last ---> y
 // A path that follows a chain carries it in direction.w, in place of DELTA_PDF: CHAIN - n, where n packs
@@ -15,15 +17,17 @@
 //     bit 19          CHAIN_DONE: the ray has left the ball
 //     bits 20 to 23   pdf_number() of the BSDF at x, at most 14: floats hold all integers up to 2^24
 // A ball is two rows of the buffer `lights` (renderer/raytracing/lights/caustic_shapes.py): center, radius | color,
-// index of refraction, 0 for a mirror. Included by raytracing/raytrace.cu with CAUSTICS.
+// index of refraction, 0 for a mirror. A mesh of glass or of a mirror is two rows too (mesh_caustics.h), and is called
+// a ball where the two are treated alike. Included by raytracing/raytrace.cu with CAUSTICS.
 #include "raytracing/path.h"
 #include "raytracing/volumes/media.h"
 #include "raytracing/volumes/scatter.h"
 
+// The words of DIRECTORY (light_rows.h) that hold volumes in other scenes: a scene with CAUSTICS has none.
 #define FIRST_BALL_ROW as_int(DIRECTORY.x)
 #define BALL_COUNT as_int(DIRECTORY.y)
 #define IS_MESH(row) (CAUSTIC_MESHES && (row).w < 0.0f)  // of a second row (mesh_caustics.h)
-#define CHAIN -4.0f
+#define CHAIN -4.0f  // direction.w from here downwards is a chain; DELTA_PDF is -1
 #define CHAIN_REFLECTS (1 << 18)
 #define CHAIN_DONE (1 << 19)
 #define GLASS_REFLECTS 0.25f  // probability of a reflection off glass, which is dim
@@ -44,10 +48,12 @@ typedef struct {
     float x, y, n;
 } Chain;
 
-// The angle at the center that a ray sweeps from one point to the other, less PI for a refraction, and `cosines` times
-// its derivative by the angle of incidence.
+// The swept angle of a chain: the angle, seen from the ball's center, from the direction of x to the direction of y,
+// less PI for a refraction. A chain reaches y if its swept angle is the angle between the two directions.
 typedef struct {
-    float cosine, sine, rate, cosines;
+    float cosine, sine;  // of the swept angle
+    float rate;  // the derivative of the swept angle by the angle of incidence, times `cosines`
+    float cosines;  // a product of cosines by which the derivative would be divided
 } Swept;
 
 // (cos, sin) of an angle from 0 to PI / 2.
@@ -56,12 +62,14 @@ DEVICE Pair quarter_circle(float t) {
     return pair(fma(-2.0f * middle.y, middle.y, 1.0f), 2.0f * middle.x * middle.y);
 }
 
+// The cosine, 0 or above, of an angle with this sine; and the angle from -PI / 2 to PI / 2.
 DEVICE float cosine_by(float sine) { return sqrt(max_nnan(fma(-sine, sine, 1.0f), 0.0f)); }
 DEVICE float arc_sine(float sine) { return angle_of(sine, cosine_by(sine)); }
 
-// Returns what the ray sweeps for an angle of incidence t: 2 t - arc_sine(s x) - arc_sine(s y) - 2 arc_sine(s n) of its
-// sine s, as a product of complex numbers. From t = 0 on, the rate rises and is 0 at most once, by u^3 + v^3 <= u + v for
-// u and v up to 1.
+// Returns the swept angle for an angle of incidence t, `t` given as (cos t, sin t). With s = sin t it is
+// 2 t - arc_sine(s x) - arc_sine(s y) - 2 arc_sine(s n), computed as a product of complex numbers. From t = 0 on, the
+// rate rises and is 0 at most once (by u^3 + v^3 <= u + v for u and v up to 1): so the swept angle first falls, then
+// rises, and has every value at most twice.
 DEVICE Swept sweep(const Chain k, Pair t) {
     float x = t.y * k.x, y = t.y * k.y, n = t.y * k.n;
     float cosine_x = cosine_by(x), cosine_y = cosine_by(y), cosine_n = cosine_by(n);
@@ -75,8 +83,9 @@ DEVICE Swept sweep(const Chain k, Pair t) {
     return swept;
 }
 
-// Returns t in low ... high at which the swept angle is the one of a unit vector, which it crosses there once, rising or
-// falling; t: the first guess.
+// Returns the angle of incidence, between `low` and `high`, at which the swept angle is the angle of the unit vector
+// `target`. Between these limits the swept angle only rises (`rises`) or only falls, and passes the target once. `t` is
+// the first guess. Newton's method, with bisection where it leaves the limits.
 DEVICE float solve_chain(const Chain k, Pair target, bool rises, float low, float high, float t) {
     NO_UNROLL
     for (int i = 0; i < 24; i++) {
@@ -98,14 +107,15 @@ DEVICE float solve_chain(const Chain k, Pair target, bool rises, float low, floa
 DEVICE int distance_number(float x) { return clamp((int)(logarithm_of(x) * 128.0f), 0, 4095); }
 DEVICE float inverse_distance(int number) { return min_nnan(exponential_of((float)number / -128.0f), 0.9999f); }
 
-// Returns d(solid angle at x) / d(solid angle at the ball's center) of the same piece of the light.
+// Returns how a chain spreads light: the solid angle, at x, of the directions by which a small piece of the light is
+// reached, over the solid angle that this piece has at the ball's center.
 DEVICE float chain_spread(const Chain k, float t) {
     Pair cs = quarter_circle(t);
     Swept swept = sweep(k, cs);
     return cs.x * cs.y * k.x * k.x * cosine_by(cs.y * k.n) / fabs(swept.sine * swept.rate);
 }
 
-// The BSDF's pdf in powers of two from 2^-8 to 2^6, in bits 20 to 23; and the inverse.
+// The exponent of the BSDF's pdf, a power of two from 2^-8 to 2^6, in bits 20 to 23; and the inverse.
 DEVICE int pdf_number(float pdf) { return clamp((int)(as_uint(pdf) >> 23) - 119, 0, 14) << 20; }
 DEVICE float numbered_pdf(int number) { return 1.5f * as_float(((uint)(number >> 20) + 119u) << 23); }
 
@@ -132,12 +142,12 @@ DEVICE bool sees(float3 from, float3 to, float time, GEOMETRY_PARAMS) {
     return !scene_any_hit(GEOMETRY_ARGS, origin, segment * (1.0f / distance), distance * 0.9998f);
 }
 
-// True if the path is in no medium, for `throughput` and `radiance` of its state.
+// True if the path is in no medium (volumes/media.h), for `throughput` and `radiance` of its state.
 DEVICE bool outside_media(float4 throughput, float4 radiance) {
     return fabs(throughput.w - 1.0f) < 1e-4f && medium_number(radiance) == 0u;
 }
 
-// A point of a light and its normal, as a ball sees it: `light` from the ball's center.
+// The end of a chain: a point of a light and its normal; `light` is the light sample as seen from the ball's center.
 typedef struct {
     LightSample light;
     float3 point, normal;
@@ -146,14 +156,16 @@ typedef struct {
 #define IS_AREA(end) ((end).light.light_id >= 0)
 #define IS_SUN(end) (!((end).light.distance < FLT_MAX))
 
-// Returns the cosine, at the center of a spherical lamp, beyond which no point of the lamp sees the ball, below 0.
+// A point of a spherical lamp sees the ball only if its direction from the lamp's center has at least this cosine with
+// the direction of the ball; the cosine is below 0.
 DEVICE float last_cosine(const Primitive p, float4 ball) {
     float3 to_lamp = xyz(p.v0) - xyz(ball);
     return -min_nnan((ball.w + p.edge2.w) / sqrt(dot_fma(to_lamp, to_lamp)), 1.0f);
 }
 
-// Returns the pdf with which sample_chain_end samples a point of a lamp, per solid angle that the center of the ball
-// sees across the ray, over next-event estimation's from there; 0 or less for points that it does not sample.
+// Returns the ratio of two pdfs of a point of a lamp, both per solid angle at the ball's center: of sample_chain_end
+// (there the lamp's surface counts by its area across the ray), over next-event estimation's. 0 or less for points that
+// sample_chain_end does not sample.
 DEVICE float chain_end_ratio(const Primitive p, float3 point, float4 ball) {
     float3 to_ball = xyz(ball) - point, normal = primitive_normal(p, point);
     float radius = p.edge2.w, distance2 = dot_fma(to_ball, to_ball), last = last_cosine(p, ball);
@@ -162,9 +174,10 @@ DEVICE float chain_end_ratio(const Primitive p, float3 point, float4 ball) {
     return 2.0f * one_minus_cos_max(xyz(p.v0), radius, xyz(ball)) * above * distance2 / (root * root);
 }
 
-// Samples a light for the chains by way of a ball; of a lamp, pdf is then the one across the ray. False without
-// one: paths find by chance sun discs, the environment, lamps of instances and triangles whose back faces the ball's
-// center. All of a spherical lamp that sees the ball is sampled, for a mirror shows more than its center sees.
+// Samples a light, and a point on it, for the chains by way of a ball. end->light.pdf of an area light is multiplied by
+// chain_end_ratio. Returns false for lights that chains leave to paths: sun discs, the environment, lamps of instances,
+// and triangles whose back faces the ball's center. Every point of a spherical lamp that sees the ball can be sampled,
+// because a mirror shows more of the lamp than the ball's center sees.
 DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sampler, uint dimension,
                              RandomStream *stream, SCENE_PARAMS, ChainEnd *end) {
     LightSample *light = &end->light;
@@ -188,7 +201,8 @@ DEVICE bool sample_chain_end(const LaunchParams params, float4 ball, Sampler sam
     return light->pdf > 0.0f;
 }
 
-// Returns what a chain receives from its light at its last point: radiance, or intensity or irradiance of a delta light.
+// Returns what a chain receives from its light at `last`, its last point on the ball: the radiance of an area light,
+// the intensity of a point light or the irradiance of a sun.
 DEVICE float3 end_radiance(const LaunchParams params, const ChainEnd end, float3 last, GLOBAL const float4 *lights) {
     LightSample light = end.light;
 #if NON_AREA_LIGHTS
@@ -220,8 +234,9 @@ DEVICE float turning_angle(const Chain k) {
     return angle_of(cosine_by(cosine), cosine);
 }
 
-// Adds the light of one chain, of an angle of incidence t, from the surface s by way of a ball to a point of a light. Its
-// plane has the axes `axis`, from the ball's center to s, and `up`; `glass` is the ball's second row.
+// Adds the light of one chain to the path's radiance: from the surface s, of material m, by way of a ball to `end`. t
+// is the chain's angle of incidence. Its plane has the axes `axis`, from the ball's center to s, and `up`; `ball` and
+// `glass` are the ball's two rows. Adds nothing if something blocks the chain.
 DEVICE void add_chain(const LaunchParams params, int depth, const Material m, const Surface s, const Chain k, float t,
                       float4 ball, float4 glass, float3 axis, float3 up, const ChainEnd end, Path *path, SCENE_PARAMS) {
     float3 center = xyz(ball);
@@ -263,7 +278,8 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
 #define mesh_weight_of_hit(params, chain, mesh, s, time, scale, scene) 0.0f
 #endif
 
-// Adds the light of the chains from the surface s by way of a ball, chosen at random, to a point of a light.
+// Adds to the path's radiance the light of all chains from the surface s, by way of one ball chosen at random, to one
+// sampled point of a light.
 DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
                         Path *path, SCENE_PARAMS) {
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
@@ -285,8 +301,8 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     if (!(k.x < 0.9999f) || !(k.y < 0.9999f) || !(sine_xy > 1e-6f)) return;
     float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
     float swept = angle_of(sine_xy, cosine_xy);
-    // Reflected rays sweep angles from 0 to PI - arcs, refracted ones from PI, at t = 0, down to `least`, above PI - arcs,
-    // at the angle `turn`, and up to `most`.
+    // The swept angles that chains reach (PI added for refractions). Reflections: 0 to PI - arcs. Refractions: PI at
+    // t = 0, from there down to `least`, which is above PI - arcs, at t = `turn`, then up to `most`.
     bool is_glass = glass.w > 0.0f && depth + 3 < params.max_depth;
     float arcs = arc_sine(k.x) + arc_sine(k.y), turn = 0.0f, least = PI, most = 0.0f, end_t = 0.5f * PI;
     if (is_glass) {
@@ -299,7 +315,8 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
         }
     }
     NO_UNROLL
-    for (int solution = 0; solution < 4; solution++) {  // two on the near side, one on the far side, the reflection
+    // Solutions 0 and 1: refractions below and above `turn`; 2: a refraction around the far side; 3: the reflection.
+    for (int solution = 0; solution < 4; solution++) {
         bool refracts = solution < 3, far_side = solution == 2;
         float target = far_side ? 2.0f * PI - swept : swept, low = solution == 0 || !refracts ? 0.0f : turn;
         float first = refracts ? least : 0.0f, last = solution == 0 ? PI : refracts ? most : PI - arcs;
@@ -314,8 +331,9 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     }
 }
 
-// Returns what direction.w of a path becomes after a bounce: the pdf, or the chain that a path from a surface that
-// called add_caustic follows. `before` was direction.w of the ray that hit the surface s.
+// Returns what direction.w of a path becomes after a bounce at the surface s: a chain (see the top of the file) if the
+// path enters, leaves or is reflected by a ball, after a surface that called add_caustic; else the pdf. `before` was
+// direction.w of the ray that hit s.
 DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, const Path path, const Surface s,
                        const Hit hit, float before, const BsdfSample out, GEOMETRY_PARAMS) {
     bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
@@ -338,8 +356,8 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     return DELTA_PDF;
 }
 
-// Returns add_caustic's MIS weight of the light at the surface s of an emissive primitive that a path has hit; `cosine`
-// there. 0 where it does not sample that light.
+// Returns the MIS weight of add_caustic for a lamp that a path has hit at s by following a chain; the caller gives the
+// path the rest of 1. `cosine` is the cosine of the ray at s. 0 where add_caustic does not sample that light.
 DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, const Surface s, const Hit hit,
                                  float cosine, SCENE_PARAMS) {
     int chain = path.direction.w <= CHAIN ? (int)(CHAIN - path.direction.w) : 0;

@@ -1,8 +1,8 @@
 // Radiance of rays that leave the scene: background gradient, suns and environment, each with the MIS weight of BSDF
 // sampling against next-event estimation. Called by add_escaped_radiance of path.h. Compiled for one lane (`real` is
 // float, `mask` bool) and, on CPUs, again for eight (float8, int8; packets/lanes8.h).
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DIRECT_BSDF, DIRECT_LIGHTING,
-// DIRECT_NEE, ENVIRONMENT, NON_AREA_LIGHTS.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, DIRECT_NEE, ENVIRONMENT,
+// NON_AREA_LIGHTS.
 #include "raytracing/lights/light_rows.h"
 #include "common/vectors.h"
 #if ENVIRONMENT

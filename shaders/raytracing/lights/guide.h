@@ -19,7 +19,7 @@
 // The pdf of a lobe at the angle theta from its axis is a (a + 2) / (4 pi (a + 1 - cos theta)^2) per solid angle, where
 // a is the squared size over the squared distance to the lobe. Half of the lobe lies where 1 - cos theta is below about
 // a; the rest falls off slowly.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): GUIDING.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): GUIDING.
 #include "raytracing/surface.h"
 #define GUIDE_LOBES 16  // the same in guiding.py
 #define GUIDE_FACES 6

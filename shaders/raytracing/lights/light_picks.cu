@@ -7,8 +7,8 @@
 //     contribution to the pixel, 0 if the shadow ray is blocked
 //     surface point, in world space
 // Macros of other files: LIGHT_TREE_ID (raytracing/lights/light_rows.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
-// GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py (a feature is
-// 1 if the scene uses it, else 0): WHITTED.
+// GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py (see
+// raytrace.cu): WHITTED.
 #define PICK_MISSED 0  // the camera ray hits nothing
 #define PICK_FAILED 1  // no light was valid, or one that faces away
 #define PICK_UNUSED 2  // the surface reflects no light from the light's direction

@@ -7,7 +7,7 @@
 //     axis of the cone, cosine of the largest angle between a normal and an emitted direction
 //     three ints: first child (its sibling follows it), 0 for a leaf; parent, below 0 for the root; light id of a leaf
 // From row params.light_tree_keys on, a sorted row of three ints for each area light finds its leaf: instance, -1 for
-// static geometry; primitive id; leaf.
+// static geometry; primitive id; leaf. A node's intensity is the sum of its lights' intensities along their normals.
 
 // Returns the importance of a node's lights for a point: their intensity over the squared distance, times the largest
 // possible cosine between a normal and the direction to the point. It is 0 only if no light of the node emits towards

@@ -3,8 +3,10 @@
 // (shade_hit), volumes/shade_volume.h and light_picks.cu. light_rows.h has the layout of the buffer `lights`. Points
 // and unit directions are in world space; `from` is the shaded point. A delta light is a point light or a sun without
 // angular radius.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DIRECT_LIGHTING, DIRECT_MIS,
-// ENVIRONMENT, INSTANCED_LIGHTS, INSTANCES, LIGHT_PICKS, LIGHT_PROFILES, NON_AREA_LIGHTS, SHADOW_RAYS_CROSS, SPHERES,
+// u1 and u2 are random numbers in [0, 1). `probability` is the probability with which a light tree chooses the light, 1
+// without a tree.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_LIGHTING, DIRECT_MIS, ENVIRONMENT,
+// INSTANCED_LIGHTS, INSTANCES, LIGHT_PICKS, LIGHT_PROFILES, NON_AREA_LIGHTS, SHADOW_RAYS_CROSS, SPHERES,
 // SPHERE_TEXTURES, TEXTURED.
 #include "raytracing/lights/light_rows.h"
 #include "raytracing/scene.h"

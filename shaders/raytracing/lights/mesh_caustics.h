@@ -1,28 +1,35 @@
-// Caustics of triangle meshes: next-event estimation of a light through a mesh of smooth glass, by two refractions, or off
-// a mesh of glass or a mirror, by one reflection (T. Zeltner, I. Georgiev and W. Jakob 2020, "Specular manifold sampling
-// for rendering high-frequency caustics and glints": the unbiased estimate). A seed is a direction towards a random point
-// of the mesh's bounding box; Newton's method turns it until the ray that leaves the mesh meets the light's point. The
-// probability p with which a seed finds that solution is not known, but trials from further seeds until one finds it
-// again are 1 / p on average; for n solutions that makes n + 1 searches on average. The MIS weights beside paths that
-// find the same light by chance take p for 1: any weights that sum to 1 are unbiased. Shading normals are interpolated,
-// so that the ray's derivatives by its first direction are exact (H. Igehy 1999, "Tracing ray differentials"). Included
-// by raytracing/lights/caustics.h with CAUSTIC_MESHES.
-// A mesh is two rows as of a ball: the sphere around its bounding box | its material's index, half the box's width and
-// height, minus its index of refraction, above -1 for a mirror.
+// Caustics of triangle meshes: next-event estimation of a light through a mesh of smooth glass, by two refractions, or
+// off a mesh of glass or a mirror, by one reflection (T. Zeltner, I. Georgiev and W. Jakob 2020, "Specular manifold
+// sampling for rendering high-frequency caustics and glints": the unbiased estimate).
+// - A seed is a direction towards a random point of the mesh's bounding box. Newton's method turns it until the ray
+//   that leaves the mesh meets the light's point: a solution.
+// - The probability p with which a seed finds that solution is not known. But the number of trials from further seeds,
+//   until one finds the solution again, is 1 / p on average, and the estimate is multiplied by it. With n solutions
+//   that makes n + 1 searches on average.
+// - The MIS weights beside paths that find the same light by chance take p for 1: any weights that sum to 1 are
+//   unbiased.
+// - Shading normals are interpolated, and the ray's derivatives by its first direction are exact (H. Igehy 1999,
+//   "Tracing ray differentials").
+// Included by raytracing/lights/caustics.h with CAUSTIC_MESHES, which declares ChainEnd and the bits of a chain.
+//
+// A mesh is two rows of float4, where a ball has its two: center and radius of the sphere around its bounding box | its
+// material's index, half the box's width, half its height, and minus its index of refraction, above -1 for a mirror.
 
 #define MAX_TRIALS 1024  // for one solution: a solution of a lower p gets too little light
 #define NEWTON_STEPS 16
 #define SAME_DIRECTION 1e-7f  // squared distance of two solutions' unit directions that are one
 
-// A ray, the derivatives of its point and direction by two angles of the chain's first direction, and the chain's weight.
+// A ray of a chain with its differentials.
 typedef struct {
-    float4 origin;
-    float3 direction, weight;
-    float3 points[2], directions[2];
+    float4 origin;  // w: the time in the shutter interval
+    float3 direction;  // unit
+    float3 weight;  // product of the reflectances and transmittances so far
+    float3 points[2], directions[2];  // derivatives of origin and direction by two angles of the first direction
 } Bundle;
 
-// Refracts or reflects a ray at the mesh of a material that it hits first, from outside or from inside. False where it
-// hits something else, or does not pass.
+// Traces the ray *b to the first surface and refracts it there, or with `reflects` reflects it; updates the
+// differentials and the weight. `inside` tells from which side the ray arrives. Returns false if the surface is not of
+// `material`, is met from the other side, or lets no light pass.
 DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool reflects, SCENE_PARAMS) {
     float3 d = b->direction;
     Hit hit = scene_closest_hit(GEOMETRY_ARGS, b->origin, d);
@@ -84,16 +91,17 @@ DEVICE Bundle make_bundle(float4 origin, float3 direction) {
     return b;
 }
 
-// Returns the area across a ray, at `distance`, over the solid angle at its beginning, of two derivatives of its point
-// there; the solid angle of its direction for suns.
+// Returns the area, across the ray at `distance`, that a unit solid angle of the chain's first direction covers; for
+// suns, the solid angle of the ray's direction. *x and *y become the derivatives of the ray's point there, or of its
+// direction.
 DEVICE float bundle_area(const Bundle b, float distance, bool is_sun, float3 *x, float3 *y) {
     *x = madd(b.directions[0], is_sun ? 1.0f : distance, is_sun ? splat3(0.0f) : b.points[0]);
     *y = madd(b.directions[1], is_sun ? 1.0f : distance, is_sun ? splat3(0.0f) : b.points[1]);
     return dot_fma(cross_fma(*x, *y), b.direction);
 }
 
-// Returns the MIS weight of add_mesh_caustic for a path that has hit a lamp at s; the pdf of the chain's direction is its
-// area over `scale`. The reversed chain has the same area.
+// Returns the MIS weight of add_mesh_caustic for a path that has hit a lamp at s, found by tracing its chain backwards
+// from there, which covers the same area. The pdf of the chain's first direction is bundle_area() over `scale`.
 DEVICE float mesh_weight_of_hit(const LaunchParams params, int chain, float4 mesh, const Surface s, float time,
                                 float scale, SCENE_PARAMS) {
     Bundle b = make_bundle(offset_ray_origin(s, false, time), -s.ray_direction);
@@ -105,9 +113,9 @@ DEVICE float mesh_weight_of_hit(const LaunchParams params, int chain, float4 mes
     return weight_beside_paths(chain, scale / fabs(bundle_area(b, hit.t, false, &x, &y)));
 }
 
-// Turns *direction, a unit vector at `origin`, by Newton's method until the ray that leaves the mesh meets a light's
-// point. False if it does not get there. *b is then that ray, and *area the light's area, across the ray, by the solid
-// angle at the origin; for suns a solid angle.
+// Turns *direction, a unit vector at `origin`, by Newton's method until the ray that leaves the mesh meets the light's
+// point `end`. Returns false if it does not get there. *b becomes the ray that leaves the mesh, *area its bundle_area()
+// at the light. A step that makes the error larger is halved, down to a twentieth.
 DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, const ChainEnd end, float3 *direction,
                        Bundle *b, float *area, SCENE_PARAMS) {
     float3 before = *direction, step = splat3(0.0f);
@@ -156,7 +164,8 @@ DEVICE float3 chain_seed(float3 from, float4 ball, float4 mesh, RandomStream *st
     return normalize_fma(xyz(ball) + make_float3(a * mesh.y, b * mesh.z, c * z) - from);
 }
 
-// Adds the light of one chain from the surface s by way of a mesh to a point of a light.
+// Adds to the path's radiance the light of one chain, from the surface s by way of a mesh to `end`: finds a solution,
+// evaluates it, then counts trials until another seed finds it again.
 DEVICE void add_mesh_caustic(const LaunchParams params, int depth, const Material m, const Surface s, float4 ball,
                              float4 mesh, const ChainEnd end, RandomStream *stream, Path *path, SCENE_PARAMS) {
     int material = as_int(mesh.x);

@@ -6,7 +6,7 @@
 // PHOTON_RECORDS of two rows a photon: point, luminance of the power, 0 for none | vector to the surface that the
 // photon came from, number of the tree (guide_tree). A photon is recorded from its second surface on, because
 // next-event estimation samples the light at its first. Points and directions are in world space.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DISPERSION, MEDIA.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): DISPERSION, MEDIA.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/volumes/media.h"

@@ -3,7 +3,7 @@
 // and the tangents, and point away from the surface: v is the view direction, l the light direction, h the
 // micro-normal.
 // Sizes and limits from microfacet.py: FIT_HIDDEN_1, FIT_HIDDEN_2, FIT_INPUTS, MIN_ALPHA.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): ANISOTROPY, TRANSMISSION.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): ANISOTROPY, TRANSMISSION.
 #include "raytracing/microfacet.h"
 
 // Returns alpha along the tangent (x) and the bitangent (y).

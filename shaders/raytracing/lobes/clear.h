@@ -2,8 +2,8 @@
 // thin wall, which transmits its reflection lobe mirrored to the other side (KHR_materials_transmission). Included by
 // materials/principled.h in scenes with transmission. Directions are unit, in the local frame k.frame, and point away
 // from the surface: l is the light direction, k.v the view direction.
-// Sizes and limits from microfacet.py: MIN_ALPHA. Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene
-// uses it, else 0): ANISOTROPY, DISPERSION, IRIDESCENCE, WHITTED.
+// Sizes and limits from microfacet.py: MIN_ALPHA.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): ANISOTROPY, DISPERSION, IRIDESCENCE, WHITTED.
 #include "raytracing/lobes/anisotropic_ggx.h"
 #include "raytracing/lobes/lobes.h"
 

@@ -3,10 +3,10 @@
 // (Floats32) holds one float for each path; path j is number j of every row. Included by fused_scalar.h, after the
 // headers that declare Packet, Floats32 (bvh/packet.h), Sampler (sampler.h), Path and ShadowRay (path.h).
 // Macros of other files: CACHE_PATHS, CACHE_ROWS (raytracing/sampler.h); PICKS_RAYS (bvh/traverse_stream.h). Macros of
-// renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): REFRACTION.
+// renderer/raytracing/kernels.py (see raytrace.cu): REFRACTION.
 
 typedef struct {
-    Packet rays;  // from here to `ray`, PATH_ROWS rows
+    Packet rays;  // from here to `ray`: PATH_ROWS rows, those that copy_paths moves
     Floats32 bsdf_pdf, throughput[3], radiance[3];
 #if REFRACTION
     Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/volumes/media.h)
@@ -14,14 +14,15 @@ typedef struct {
     uint seeds[32], ray[32];  // of the samplers; numbers of the rays in the launch
     Packet shadows;
     Floats32 contribution[3];  // radiance that each shadow ray adds if it is unoccluded
-    uint sample;
-    float sample_cache[CACHE_ROWS * CACHE_PATHS];
+    uint sample;  // of all paths (Sampler of sampler.h)
+    float sample_cache[CACHE_ROWS * CACHE_PATHS];  // filled by cache_samples for the bounce
 } PathPacket;
 
 #define PATH_ROWS (__builtin_offsetof(PathPacket, shadows) / sizeof(Floats32))
 
-// Copies 32 columns of PATH_ROWS rows of `from_stride` words: the columns of the mask `first`, in order, then the columns
-// of the mask `next`. Writes whole vectors. The rows may be the same.
+// Packs paths to the front of a packet: copies the columns of the mask `first`, in order, and behind them the columns of
+// the mask `next`. There are PATH_ROWS rows, whose starts lie from_stride words apart in `from`, to_stride in `to`. May write
+// up to 32 columns (whole vectors). `from` and `to` may be the same.
 DEVICE_NOINLINE_ALWAYS void copy_paths(const void *from, uint from_stride, uint first, uint next, void *to,
                                        uint to_stride) {
     Ints32 order;

@@ -10,9 +10,9 @@
 // (raytracing/path.h); VECTOR_SHADING (raytracing/raytrace.cu); CACHE_DIMENSIONS, CACHE_PATHS (raytracing/sampler.h);
 // GEOMETRY_ARGS, GEOMETRY_PARAMS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); VECTOR_ESCAPE
 // (raytracing/schedules/fused_scalar.h); DELTA_PDF (raytracing/surface.h); ALPHA_OPAQUE, TEXTURE_ARGS
-// (raytracing/textures/texture.h). Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else
-// 0): DIRECT_BSDF, DIRECT_LIGHTING, DIRECT_MIS, ENVIRONMENT, METALLIC, NORMAL_MAPS, REFRACTION, SHADOW_CATCHER,
-// SHADOW_RAYS_CROSS, SURFACE_TEXTURES, TEXTURED, UV_SETS.
+// (raytracing/textures/texture.h). Macros of renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_BSDF,
+// DIRECT_LIGHTING, DIRECT_MIS, ENVIRONMENT, METALLIC, NORMAL_MAPS, REFRACTION, SHADOW_CATCHER, SHADOW_RAYS_CROSS,
+// SURFACE_TEXTURES, TEXTURED, UV_SETS.
 #include "raytracing/packets/vectors8.h"
 
 // Material.color.w is SIMD8_DIFFUSE, SIMD8_METALLIC or SIMD8_CATCHER, by @simd8 of the material's file (surface.h), for

@@ -6,8 +6,7 @@
 // * k + bit for its word k; RAY_OF gives its ray number.
 // Macros of other files: AT_SAMPLE, SAMPLE_ARGS, SAMPLE_PARAMS (raytracing/begin_sample.h); GEOMETRY_ARGS, SCENE_ARGS,
 // SCENE_PARAMS (raytracing/scene.h); STATE_ARGS, STATE_PARAMS (raytracing/schedules/wavefront.h). Macros of
-// renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DIRECT_BSDF, DIRECT_LIGHTING,
-// INSTANCES.
+// renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, INSTANCES.
 #define WORDS_PER_GROUP (GROUP_SIZE / 2)
 #define GROUP_WORD(k) (group_index() + (k) * group_count())
 #define RAY_OF(listed_ray) (32u * GROUP_WORD((listed_ray) >> 5) + ((listed_ray) & 31u))

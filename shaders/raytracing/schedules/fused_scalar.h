@@ -7,8 +7,8 @@
 // bit j is path j of a packet.
 // Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
 // MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h); GEOMETRY_ARGS,
-// SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (a feature is
-// 1 if the scene uses it, else 0): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
+// SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (see
+// raytrace.cu): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
 #include "raytracing/packets/path_packet.h"
 
 #define THREAD_PATHS (32 * WORDS_PER_THREAD)
@@ -43,8 +43,9 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
 }
 
 // Shades the hits of the paths in *started, and adds the background to the paths that miss. Returns the mask of the
-// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Where fewer groups of eight have
-// hits then, moves the paths that hit something to the front of the packet, the others behind them, and *started.
+// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Hits are shaded in groups of eight;
+// if packing leaves fewer groups with hits, first moves the paths that hit something to the front of the packet, the
+// others behind them, and changes *started to their new places.
 DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint *started,
                                          uint *shadow_mask, SCENE_PARAMS) {
     uint active = *started, hit_mask = 0, groups = 0;
@@ -110,7 +111,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
 // report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     uint first_word = thread_index() * WORDS_PER_THREAD, path_count = THREAD_PATHS;
-    Floats32 kept[PATH_ROWS][WORDS_PER_THREAD];  // paths that continue
+    Floats32 kept[PATH_ROWS][WORDS_PER_THREAD];  // rows of THREAD_PATHS paths, those that continue
     PathPacket packet;
     for (int depth = 0; depth < params.max_depth; depth++) {
         uint words[WORDS_PER_THREAD] = {0}, continuing = 0;

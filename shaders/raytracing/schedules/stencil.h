@@ -24,7 +24,7 @@
 //             set_active(after, i, active, scratch);  // all threads of the group call it
 //         }
 //     }
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): STENCIL, WORDS_PER_WARP.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): STENCIL, WORDS_PER_WARP.
 #define STENCIL_OFF 0
 #define STENCIL_FLAGS 1
 #define STENCIL_BITS 2

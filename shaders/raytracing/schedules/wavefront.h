@@ -6,13 +6,12 @@
 // Macros of other files: AT_SAMPLE, SAMPLE_ARGS, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
 // (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); FOR_EACH_STENCIL_WORD,
 // STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF (raytracing/schedules/stencil.h). Macros of renderer/raytracing/kernels.py
-// (a feature is 1 if the scene uses it, else 0): DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING,
-// STENCIL.
+// (see raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING, STENCIL.
 #define PART_ALL 0
-#define PART_RAYS 1
-#define PART_SHADE 2
-#define PART_BOUNCES 3
-#define PART_FIRST 4
+#define PART_RAYS 1  // generate, trace, connect
+#define PART_SHADE 2  // shade
+#define PART_BOUNCES 3  // bounces
+#define PART_FIRST 4  // first_bounce, accumulate, begin_sample
 #define HAS_PART(part) (PART == PART_ALL || PART == part)
 #define FLOAT4S_PER_CONTRIBUTION (1 + EQUIANGULAR)  // a shadow ray's contribution, then its origin
 // The states of the paths between two stages, a float4 a ray each: Path (path.h), the hit (store_hit in scene.h; two

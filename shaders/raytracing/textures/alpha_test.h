@@ -1,7 +1,7 @@
 // The alpha test, inside the traversal: hits that fail are ignored, so a ray passes a cutout at the cost of a texture
 // lookup. This file defines the hit filter (PASSES_FILTER) that bvh/traverse_bvh2.h and the traversals built on it call
 // for every hit that would count. Included by scene.h in scenes with ALPHA_TEST; other scenes compile no filter.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): SPHERES, SPHERE_TEXTURES.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): SPHERES, SPHERE_TEXTURES.
 #include "raytracing/textures/texture.h"
 
 #define HIT_FILTER 1

@@ -4,8 +4,8 @@
 // barycentric coordinates. Compiled for one lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8,
 // int8; packets/lanes8.h).
 // Macros of other files: FLOAT_TEXELS, HAS_TRANSFORM, LINEAR_FILTER, TEXTURE_PARAMS, WITH_SLOT, WRAP_CLAMP, WRAP_REPEAT
-// (raytracing/textures/texture.h). Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else
-// 0): FLOAT4S_PER_PRIMITIVE, FLOAT_TEXTURES, METALLIC, TEXTURE_TRANSFORMS, UV_SETS.
+// (raytracing/textures/texture.h). Macros of renderer/raytracing/kernels.py (see raytrace.cu): FLOAT4S_PER_PRIMITIVE,
+// FLOAT_TEXTURES, METALLIC, TEXTURE_TRANSFORMS, UV_SETS.
 #include "raytracing/frame.h"
 
 // Maps a texture coordinate of mirrored repetition into [0, 1].

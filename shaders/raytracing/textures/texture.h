@@ -14,7 +14,7 @@
 //                        (u, v, 1) is multiplied; then 8 bits each of red, green, blue, alpha, or a linear float each
 // renderer/raytracing/textures.py generates the struct MaterialTextures. It has a field for each kind of texture, such
 // as `roughness`, that any material of the scene uses; HAS_SLOT_roughness is then 1, else 0.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): PRINCIPLED, SPHERE_TEXTURES.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): PRINCIPLED, SPHERE_TEXTURES.
 
 #define ALPHA_OPAQUE 0
 #define ALPHA_MASK 1  // passes where alpha is at least alpha_cutoff

@@ -5,7 +5,7 @@
 // sample_light, and a light by sample_span_light with a point by sample_equiangular. Included by shade_volume.h;
 // shade_segment.h draws the samples of the second strategy. A span is the part of a ray, as two distances from its
 // origin, that lies in such media. Directions are unit, in world space.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): LIGHT_TREE.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): LIGHT_TREE.
 #include "raytracing/lights/lights.h"
 #include "raytracing/volumes/volumes.h"
 

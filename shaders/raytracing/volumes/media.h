@@ -7,8 +7,7 @@
 //     bits 16-30  the same for the medium that surrounds it
 // A medium whose material has an albedo of single scattering, color2, scatters light (random_walk.h); color2.w is g of
 // Henyey and Greenstein's phase function.
-// Macros of renderer/raytracing/kernels.py (a feature is 1 if the scene uses it, else 0): DISPERSION, MEDIA,
-// REFRACTION, SCATTERING.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): DISPERSION, MEDIA, REFRACTION, SCATTERING.
 #include "raytracing/surface.h"
 
 #define MEDIUM_BITS 15u

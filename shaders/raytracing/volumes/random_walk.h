@@ -9,9 +9,9 @@
 #define FIRST_ROULETTE 8  // collisions before Russian roulette may end a walk
 #define WALK_PURPOSE 0x10000u  // of volume_stream: beyond the numbers of all volumes
 
-// If the path is in a medium that scatters light, and its ray number `depth` ends at a surface, walks to the last hit of
-// the path in the medium: *hit, and in *path the ray to it and the throughput along the walk. *hit is a miss if the walk
-// ends inside. Returns true if there was a walk.
+// If the path is in a medium that scatters light, and its ray number `depth` ends at a surface, walks to the last hit
+// of the path in the medium: *hit, and in *path the ray to it and the throughput along the walk. *hit is a miss if the
+// walk ends inside. Returns true if there was a walk.
 DEVICE bool walk_medium(const LaunchParams params, int depth, Sampler sampler, Path *path, Hit *hit, SCENE_PARAMS) {
     if (hit->primitive < 0 || !in_scattering_medium(materials, path->radiance)) return false;
     Material m = materials[medium_number(path->radiance) - 1u];
