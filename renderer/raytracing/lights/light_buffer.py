@@ -22,8 +22,8 @@ from renderer.raytracing.material_files import declares
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, volume_rows
 
-LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in lights.h
-# Light ids (lights.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles; the
+LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in light_rows.h
+# Light ids (light_rows.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles; the
 # complement ~k of an index of `others`; LIGHT_TREE_ID for the entry of the tree.
 INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
 MIN_TREE_LIGHTS = 1000  # lights for which "auto" takes a tree; an emissive mesh of some hundred triangles gains nothing
@@ -36,7 +36,7 @@ def has_non_area_lights(settings: Settings) -> bool:
 
 
 class NonAreaLight(NamedTuple):
-    """A sun (`kind` is 1 - cos(angular radius)), point light or environment, as lights.h stores them."""
+    """A sun (`kind` is 1 - cos(angular radius)), point light or environment, as light_rows.h stores them."""
 
     position: np.ndarray  # (3,) of a point light; the unit direction towards a sun
     kind: float  # 1 - cos(angular radius) of a sun, 0 for a delta sun; otherwise LIGHT_POINT and so on, below 0
@@ -281,7 +281,7 @@ def _environment_rows(
 class AreaLights(NamedTuple):
     """The n emissive primitives of a scene: static primitives first, then triangles of instances."""
 
-    ids: np.ndarray  # (n,) light ids, lights.h
+    ids: np.ndarray  # (n,) light ids, light_rows.h
     power: np.ndarray  # (n,) luminance of the emitted power, over pi
     bounds: LightBounds
     instances: np.ndarray  # (n,) index of the instance, -1 for static primitives

@@ -38,7 +38,7 @@ Size = tuple[int, int]  # width, height
 class Picks(NamedTuple):
     """The lights that n samples of a pixel picked; row i belongs to sample i."""
 
-    ids: np.ndarray  # (n,) light ids of shaders/raytracing/lights/lights.h
+    ids: np.ndarray  # (n,) light ids of shaders/raytracing/lights/light_rows.h
     probability: np.ndarray  # (n,) of selecting that light
     outcome: np.ndarray  # (n,) MISSED to LIT
     points: np.ndarray  # (n, 4) unit direction and distance to the light; the largest float32 if infinite
