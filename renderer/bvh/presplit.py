@@ -19,7 +19,7 @@ from renderer.records import dataclass
 GROUP = 64  # work-items per group
 COUNT_REFS, WRITE_REFS = 0, 1  # passes of split_primitives in shaders/bvh/presplit.cu
 MAX_REFS = 1 << 21  # most references of a scene; their BVH takes 170 MB
-BYTES_PER_REF = 4096  # device memory required for each reference; a build takes an eighth of it
+BYTES_PER_REF = 4096  # memory that a device must have for each reference; building the BVH takes an eighth of it
 SPLITS_PER_PRIM = 1 / 32, 1 / 4, 1, 3, 7, 15  # split budgets that are tried, on average for each primitive
 AREA_EXPONENT = 0.76  # a larger budget is tried if the area falls at least as (number of references)^-AREA_EXPONENT
 MIN_PREDICTED_SAVING = 0.08  # fraction of the SAH cost that splits must save before a presplit BVH is built

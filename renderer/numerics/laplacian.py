@@ -1,7 +1,8 @@
-"""The Laplacian filter of images on devices (thesis, chapter 4), by four kernels of shaders/numerics/laplacian.cu.
+"""The Laplacian filter of images on devices, by four kernels of shaders/numerics/laplacian.cu.
 
-For pictures/laplacian.py. The kernels differ in the memory that holds the pixels: naive (global), shared_tiles (local)
-and register_rows (registers) are the lesson of the thesis on GPUs; cpu_rows is for CPUs.
+For pictures/laplacian.py. After the thesis "Making parallel programs fast on CUDA", chapter 4. The kernels differ in
+the memory that holds the pixels: naive (global), shared_tiles (local) and register_rows (registers) are its lesson on
+GPUs; cpu_rows is for CPUs.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Cost model of the matrix product variants (matmul.py): operations and memory traffic per thread, register counts.
 
-For `rayfold bench run products` and the guide matmul.md. The key figure is the CGMA ratio of the thesis (compute to
-global memory access): operations per number read from global memory. It is 1 for the naive product, since a
-multiply-add counts as two operations (the thesis counts one: 0.5).
+For `rayfold bench run products` and the guide matmul.md. The key figure is the CGMA ratio (compute to global
+memory access): operations per number read from global memory. It is 1 for the naive product, since a multiply-add
+counts as two operations (the thesis that matmul.py follows counts one: 0.5).
 """
 
 from typing import Any, NamedTuple

@@ -3,7 +3,8 @@
 // primitive of a leaf. A packet that is incoherent, or whose visits exceed its budget, is traced as a stream
 // (bvh/traverse_stream.h) or, where streams do not exist or overflow, ray by ray. The entry point is traverse_packet.
 // Hits have the same bits as in bvh/traverse_bvh2.h.
-// The host defines SPHERES (1: the scene has spheres).
+// The host defines SPHERES (1: the scene has spheres). Packet, Floats32: bvh/packet.h; node8, leaf8 and their macros:
+// bvh/traverse_bvh8.h.
 #include "bvh/traverse_stream.h"
 
 #if HAS_MOVEMASK
@@ -53,7 +54,7 @@ DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *
     float least_d = min32(p->direction[k]), greatest_d = max32(p->direction[k]);
     if (!(least_d > 0.0f || greatest_d < 0.0f)) return false;
     bool forward = least_d > 0.0f;
-    float low[3], high[3], extent = nodes[56];
+    float low[3], high[3], extent = nodes[56];  // in the root: the scene's largest absolute coordinate
     int16 finite = (int16)(-1);
     for (uint axis = 0; axis < 3; axis++) {
         for (int h = 0; h < 2; h++)

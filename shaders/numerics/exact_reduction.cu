@@ -70,7 +70,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     bool active = line < lines;
     ulong i = line / columns, j = line % columns;
     GLOBAL const ELEMENT *x = a + i * a_row + j * a_column, *y = b + j * b_column;
-    double s = -0.0, c1 = 0, c2 = 0, lost = 0;
+    double s = -0.0, c1 = 0, c2 = 0, lost = 0;  // -0.0: the sum of terms that all are -0.0
     bool uncertain = false;
 #if KIND == VARIANCE
     double center = active ? centers[line] : 0, offset = 0, offset_low = 0, offset_lost = 0;
@@ -130,8 +130,11 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     }
 #endif
     if (!active || member != 0) return;
-    // The result is s + low, with an error of at most delta.
-    double terms = 6.0 * (double)length + 4096, low, rest;  // additions, at most
+    // The result is s + low, with an error of at most delta. c2 is the rounded sum of at most `terms` numbers, whose
+    // magnitudes add up to `lost`, so its error is at most terms * EPSILON / 2 * lost; the factor 4 in place of 1 / 2
+    // allows for the rounding of `lost` itself. A term of a variance gives c2 six numbers, two for each ADD_PRODUCT;
+    // 4096 covers those of the tree.
+    double terms = 6.0 * (double)length + 4096, low, rest;
     double delta = 4 * EPSILON * terms * lost;
     bool is_zero = s == 0 && c1 == 0 && lost == 0, certain;
     double zero = s;
@@ -140,6 +143,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     TWO_SUM(double, s, low, low)
     delta += fabs(rest);
 #if KIND == VARIANCE
+    // sum d = total, with an error of at most `doubt`, which changes its square by 2 |total| doubt + doubt^2 at most.
     double total = offset + offset_low, correction = total * total / (double)length;
     double doubt = 4 * EPSILON * terms * offset_lost;
     delta += 8 * EPSILON * correction + 3 * (fabs(total) + doubt) * doubt / (double)length;

@@ -16,14 +16,14 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
     float choice = get_1d(sampler, dimension), u1 = get_1d(sampler, dimension + 4u);
     float u2 = get_1d(sampler, dimension + 5u);
     for (int sun = 0; sun < params.sun_count; sun++) {
-        GLOBAL const float4 *row = lights + params.non_area_lights + 3 * sun;
+        GLOBAL const float4 *row = lights + params.non_area_lights + 3 * sun;  // part 3 of lights/light_rows.h
         float end = row[2].x, probability = end - begin;
         begin = end;
         if (choice >= end) continue;
         LightSample light;
         if (!sample_non_area_light(params, lights, sun, from, u1, u2, &light)) return splat3(0.0f);
         *direction = light.direction;
-        float pdf = light.pdf / row[1].w * probability;
+        float pdf = light.pdf / row[1].w * probability;  // light.pdf includes row[1].w, the choice among all lights
         return light.radiance * (max_nnan(dot_fma(light.direction, normal), 0.0f) / pdf);
     }
 #if ENVIRONMENT

@@ -325,6 +325,8 @@ def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tupl
         for offset, target in enumerate((a, b, c)):
             np.copyto(target, stack[k + offset], where=is_top)
         sticky |= (stack[k] != 0) & (top + 2 < k)
+    # `word`: the leading 62 bits of the digits a, b, c, `shift` of them from b and c. Its last bit is also set if any
+    # bit below it is (the sticky bit), so that the conversion to float64 rounds as if it had all digits.
     size = np.frexp(a.astype("f8"))[1].astype("i8")  # bits of a, at most DIGIT_BITS + 1
     shift = np.minimum(62 - size, 2 * DIGIT_BITS)
     from_b = np.minimum(shift, DIGIT_BITS)

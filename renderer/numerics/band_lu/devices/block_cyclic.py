@@ -115,7 +115,8 @@ class BlockCyclicFactors:
     def _factor_on_devices(self, uploader: "ColumnUploader | None", timer: "PhaseTimer") -> None:
         """All steps with two queues per device: panel i + 1 is factored while step i updates the remaining columns.
 
-        The host waits for the download of a streamed block column `lag` steps after its start.
+        In step i the host waits for the download of streamed block column i - lag. Those of i - lag to i + 1 are under
+        way then: lag + 2 block columns, one for each readback buffer.
         """
         layout, lag = self.layout, 0 if self.is_resident else READBACKS - 2
         self._start_panel(0, timer)
@@ -277,6 +278,7 @@ class ColumnUploader:
     def __init__(self, per_device: list[DeviceColumns], ab: np.ndarray):
         layout = per_device[0].layout
         self._per_device, self._ab, self._width, self._end = per_device, ab, layout.s, layout.p
+        # Numbers of block columns: gathered at once, uploaded by one copy, and held by all staging buffers.
         self._chunk, self._span = gather_chunk(layout, ab.dtype), per_device[0].upload_span
         self._slots = per_device[0].upload_slots * len(per_device)
         self._jobs: deque[list[Future[None]]] = deque()
