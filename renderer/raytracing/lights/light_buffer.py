@@ -23,8 +23,8 @@ from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, volume_rows
 
 LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in light_rows.h
-# Light ids (light_rows.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles; the
-# complement ~k of an index of `others`; LIGHT_TREE_ID for the entry of the tree.
+# Light ids (light_rows.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles;
+# the complement ~k of an index of `others`; LIGHT_TREE_ID for the entry of the tree.
 INSTANCED_LIGHT, LIGHT_TREE_ID = 1 << 30, ~(1 << 28)
 MIN_TREE_LIGHTS = 1000  # lights for which "auto" takes a tree; an emissive mesh of some hundred triangles gains nothing
 MIN_TREE_POINTS = 8  # point lights for which "auto" takes a tree: at equal time the variance is 3 to 12 times lower
