@@ -1,7 +1,6 @@
 """The boxes of a BVH by level, for the traversal views of raytracing/traversal_cost.py.
 
-bvh_levels() reads the nodes back from the device. shaders/bvh/traverse_bvh2.h and
-traverse_bvh8.h describe the layouts of the nodes.
+bvh_levels() reads the nodes back from the device. shaders/bvh/traverse_bvh2.h and traverse_bvh8.h tell their layouts.
 """
 
 from collections.abc import Callable

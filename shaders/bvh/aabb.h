@@ -1,7 +1,11 @@
 // Axis-aligned bounding boxes and BVH2 nodes for the builders (build_hploc.cu, build_sah.cu, presplit.cu and others).
 // During a build a node, 64 bytes, holds the min and max corners of its two children's boxes (NODE of
-// renderer/bvh/host_sah.py); center_nodes.cu converts them at the end. Slot 2 n + side (side 0 or 1) stands for one
-// child of node n: its box and its child reference (defined in traverse_bvh2.h).
+// renderer/bvh/host_sah.py); center_nodes.cu converts them at the end. A node is four rows of float4:
+//     min x, max x, min y, max y of child 0
+//     min x, max x, min y, max y of child 1
+//     min z, max z of child 0; min z, max z of child 1
+//     child references (ints, defined in traverse_bvh2.h) of child 0 and 1; two unused words
+// Slot 2 n + side (side 0 or 1) stands for one child of node n: its box and its child reference.
 #include "bvh/geometry.h"
 #include "common/ordered_float.h"
 
@@ -13,13 +17,13 @@ DEVICE float3 float3_from_ordered(GLOBAL const uint *words) {
     return make_float3(float_from_ordered(words[0]), float_from_ordered(words[1]), float_from_ordered(words[2]));
 }
 
-// A group's bounds in local memory: three minima, then three maxima, encoded by ordered_from_float. empty_bounds
-// initializes them (all threads of the group must call); merge_bounds merges them into `bounds` by atomics.
+// Initializes a group's bounds in local memory: three minima, then three maxima, encoded by ordered_from_float. All
+// threads of the group must call.
 DEVICE void empty_bounds(LOCAL uint *shared) {
     if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
     BARRIER();
 }
-// Merges the encoded bounds of a group (three minima, three maxima) into global ones; the first six threads do it.
+// Merges a group's bounds into `bounds`, which are encoded alike, by atomics of the first six threads.
 DEVICE void merge_bounds(GLOBAL uint *bounds, LOCAL const uint *shared) {
     if (local_index() < 3)
         atomic_min(&bounds[local_index()], shared[local_index()]);

@@ -9,7 +9,7 @@
 // RARE, a second loop calls NAME_float for the same elements (targets/cpu_kernels.py).
 #define RARE 0x7f000000u
 
-// Raises *rarity to RARE or more if |x| >= limit.
+// Raises *rarity to RARE or more if |x| >= limit: the bits of positive floats are ordered as the floats are.
 DEVICE void near_magnitude(uint *rarity, float x, float limit) {
     *rarity = max(*rarity, (as_uint(x) & 0x7fffffffu) + (RARE - as_uint(limit)));
 }
@@ -18,7 +18,8 @@ DEVICE void near_magnitude(uint *rarity, float x, float limit) {
 #define NOT_A_NUMBER as_float(0x7fc00000u)
 
 // Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its 24 bits and the 64 bits of
-// 1 / pi that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32.
+// 1 / pi that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32. `first`, `second`
+// and `third` are words of the bits of 1 / pi; high and low are shifted from them (a shift by 32 would be undefined).
 DEVICE Pair large_quarter_turns(float angle) {
     const uint size = as_uint(angle) & 0x7fffffffu, mantissa = (size & 0x7fffffu) | 0x800000u;
     const uint start = (size >> 23) - 151u, word = start >> 5, shift = start & 31u;
@@ -51,7 +52,7 @@ DEVICE Pair circle_float(float angle) {
     const bool is_number = size < INFINITE;
     return pair(is_number ? point.x : NOT_A_NUMBER, is_number ? point.y : NOT_A_NUMBER);
 }
-// The same for angles below 2^22. Adding 1.5 * 2^23 rounds to an integer.
+// The same for angles below 2^22. Adding 1.5 * 2^23 rounds to an integer; 2 / pi is 0.63661975 + 2.568e-8.
 DEVICE Pair near_circle(uint *rarity, float angle) {
     const float product = angle * 0.63661975f, whole = (product + 12582912.0f) - 12582912.0f;
     const float error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));

@@ -35,7 +35,7 @@ bool outside(float number) {  // by bits: drivers may flush subnormal numbers to
 }
 
 void add_product(float a, float b) {
-    precise float a_big = 4097.0 * a, b_big = 4097.0 * b;
+    precise float a_big = 4097.0 * a, b_big = 4097.0 * b;  // 2^12 + 1 splits a float into two halves (Dekker)
     precise float a_high = a_big - (a_big - a), b_high = b_big - (b_big - b);
     precise float a_low = a - a_high, b_low = b - b_high;
     precise float product = a * b;

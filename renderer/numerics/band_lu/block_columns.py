@@ -317,7 +317,7 @@ class FlushSubnormals:
         if calls:
             self._before = ctypes.create_string_buffer(32)
             calls[0](self._before)
-            word = int.from_bytes(self._before.raw[28:32], "little") | 0x8040
+            word = int.from_bytes(self._before.raw[28:32], "little") | 0x8040  # FTZ, DAZ
             calls[1](ctypes.create_string_buffer(self._before.raw[:28] + word.to_bytes(4, "little"), 32))
         return self
 

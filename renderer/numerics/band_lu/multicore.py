@@ -84,7 +84,7 @@ class HostFactors(BlockFactors):
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
         self._inverse_order = order = block_columns.largest_divisor(layout.s, MAX_INVERTED_ORDER)
-        ring = min(self._threads + 2, layout.p)  # panels whose inverses are stored at a time
+        ring = min(self._threads + 2, layout.p)  # panels whose inverses are stored at a time: panel i in slot i % ring
         self._inverses = np.zeros((ring, layout.s // order, order, order), self.dtype)
         self._invertible = [False] * ring
         self._below = np.tri(order, k=-1, dtype=self.dtype).T  # stored by columns

@@ -40,10 +40,11 @@ def _find_probability(low: np.ndarray, high: np.ndarray, lights: LightSampler, i
     distance2 = (((lamp_bounds.low + lamp_bounds.high) / 2 - center) ** 2).sum(1)
     area = areas(lights.area.primitives)
     distance2 = np.maximum(distance2, max(radius2, 1e-30))
+    # A quarter of a surface's area is what it shows of itself on average over all directions.
     p = np.minimum(area / 4 / distance2 / np.pi, 1.0) * (radius2 / distance2 if is_mirror else 1.0)
     radiance = lights.area.power / np.maximum(area, 1e-30)
     suns = [light for light in lights.others if light.kind > 0]
-    p = np.append(p, [light.kind * 2 for light in suns])
+    p = np.append(p, [light.kind * 2 for light in suns])  # `kind` is 1 - cos(angular radius): p is the radius squared
     radiance = np.append(radiance, [float(light.emitted @ LUMINANCE) for light in suns])
     squares = float((p * radiance**2).sum())
     return float((p * radiance).sum()) ** 2 / squares if squares > 0 else 0.0

@@ -52,8 +52,7 @@ typedef struct {
 // less PI for a refraction. A chain reaches y if its swept angle is the angle between the two directions.
 typedef struct {
     float cosine, sine;  // of the swept angle
-    float rate;  // the derivative of the swept angle by the angle of incidence, times `cosines`
-    float cosines;  // a product of cosines by which the derivative would be divided
+    float rate, cosines;  // rate / cosines is the swept angle's derivative by the angle of incidence
 } Swept;
 
 // (cos, sin) of an angle from 0 to PI / 2.

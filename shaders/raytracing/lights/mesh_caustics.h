@@ -22,8 +22,7 @@
 // A ray of a chain with its differentials.
 typedef struct {
     float4 origin;  // w: the time in the shutter interval
-    float3 direction;  // unit
-    float3 weight;  // product of the reflectances and transmittances so far
+    float3 direction, weight;  // unit; the product of the reflectances and transmittances so far
     float3 points[2], directions[2];  // derivatives of origin and direction by two angles of the first direction
 } Bundle;
 
