@@ -6,7 +6,7 @@
 // renderer/raytracing/kernels.py (see raytrace.cu): REFRACTION.
 
 typedef struct {
-    Packet rays;  // from here to `ray`: PATH_ROWS rows, those that copy_paths moves
+    Packet rays;  // from here to `ray`: the PATH_ROWS rows that copy_paths moves
     Floats32 bsdf_pdf, throughput[3], radiance[3];
 #if REFRACTION
     Floats32 index, medium;  // w of the throughput and of the radiance (raytracing/volumes/media.h)
@@ -21,8 +21,8 @@ typedef struct {
 #define PATH_ROWS (__builtin_offsetof(PathPacket, shadows) / sizeof(Floats32))
 
 // Packs paths to the front of a packet: copies the columns of the mask `first`, in order, and behind them the columns of
-// the mask `next`. There are PATH_ROWS rows, whose starts lie from_stride words apart in `from`, to_stride in `to`. May write
-// up to 32 columns (whole vectors). `from` and `to` may be the same.
+// the mask `next`. There are PATH_ROWS rows, whose starts lie from_stride words apart in `from`, to_stride in
+// `to`. May write up to 32 columns (whole vectors). `from` and `to` may be the same.
 DEVICE_NOINLINE_ALWAYS void copy_paths(const void *from, uint from_stride, uint first, uint next, void *to,
                                        uint to_stride) {
     Ints32 order;
