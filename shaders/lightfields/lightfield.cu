@@ -159,10 +159,10 @@ DEVICE GLOBAL const uint *stored_words(GLOBAL const uint *words, VIEW_SHIFT shif
 }
 #endif
 
-// `across` holds the rows of a run of views, interpolated across and added up, and `across_weights` their weights; after
-// the run both are interpolated down and added to `sums`. These lie in memory (volatile), so that registers remain for
-// loads in flight. With STAGED_VIEWS, the rows of view t lie in slot t % STAGED_VIEWS of local memory; `parity` is the
-// parity of the phase in which the slot's mbarrier completes (common/portable.h).
+// `across` holds the rows of a run of views, interpolated across and added up, and `across_weights` their weights;
+// after the run both are interpolated down and added to `sums`. These lie in memory (volatile), so that registers
+// remain for loads in flight. With STAGED_VIEWS, the rows of view t lie in slot t % STAGED_VIEWS of local memory;
+// `parity` is the parity of the phase in which the slot's mbarrier completes (common/portable.h).
 KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,
                    GLOBAL float4 *image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;

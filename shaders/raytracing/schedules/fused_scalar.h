@@ -1,14 +1,14 @@
 // The kernel `megakernel` on devices without warps, such as CPUs: one thread traces the paths of WORDS_PER_THREAD
-// stencil words (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h) stays
-// in its cache. At each depth it packs the paths of all its words into packets of 32, and in a packet the paths that hit
-// something: together 1.1 to 1.25 times the rate of a packet for each word. Included by raytracing/raytrace.cu. Coherent
-// rays are traversed as a packet (bvh/traverse_packet.h), and eight neighboring paths are shaded at once
-// (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3 times as long. In the masks of this file
-// bit j is path j of a packet.
+// stencil words (stencil.h) from the camera to their ends, so that their state (PathPacket, packets/path_packet.h)
+// stays in its cache. At each depth it packs the paths of all its words into packets of 32, and in a packet the paths
+// that hit something: together 1.1 to 1.25 times the rate of a packet for each word. Included by
+// raytracing/raytrace.cu. Coherent rays are traversed as a packet (bvh/traverse_packet.h), and eight neighboring paths
+// are shaded at once (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3 times as long. In the
+// masks of this file bit j is path j of a packet.
 // Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
-// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h); GEOMETRY_ARGS,
-// SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (see
-// raytrace.cu): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
+// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h);
+// GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and
+// schedules.py (see raytrace.cu): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
 #include "raytracing/packets/path_packet.h"
 
 #define THREAD_PATHS (32 * WORDS_PER_THREAD)
@@ -43,9 +43,9 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
 }
 
 // Shades the hits of the paths in *started, and adds the background to the paths that miss. Returns the mask of the
-// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Hits are shaded in groups of eight;
-// if packing leaves fewer groups with hits, first moves the paths that hit something to the front of the packet, the
-// others behind them, and changes *started to their new places.
+// paths that continue; *shadow_mask becomes the mask of the paths with a shadow ray. Hits are shaded in groups of
+// eight; if packing leaves fewer groups with hits, first moves the paths that hit something to the front of the packet,
+// the others behind them, and changes *started to their new places.
 DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint *started,
                                          uint *shadow_mask, SCENE_PARAMS) {
     uint active = *started, hit_mask = 0, groups = 0;
