@@ -205,6 +205,7 @@ class Window:
         self._modifiers_at_press: dict[imgui.Key, Modifiers] = {}
         self._chord = (False, False)  # Ctrl and Alt at the last press of a key
         self._editing_key = 0  # the last of EDITING_KEYS that was pressed, while it is held
+        self._tab_frames = 0  # frames to draw until a field that Tab reaches takes what is typed
         self._is_damaged = True  # the window system asks for a new frame
         self._reports: list[str] = []  # errors of GLFW since the last frame
         self._reported: set[str] = set()  # errors of GLFW that were printed
@@ -267,6 +268,7 @@ class Window:
         if not ui.idle.needs_frame(had_input):
             return
         ui.frame(self._new_frame, self.gl.screen)
+        self._tab_frames = max(self._tab_frames - 1, 0)
         with app.errors_as_messages("showing a frame"):
             glfw.swap_buffers(self.handle)
         if self._reports:
@@ -303,8 +305,13 @@ class Window:
         """Draws the frames of a chord before its Ctrl or Alt is released: in one frame with that, it is the key alone.
 
         The frame of that release is drawn before the next key is pressed, which would have no effect in it. The frame
-        of a held editing key is drawn before the next press: of two in one frame, text editors take one.
+        of a held editing key is drawn before the next press: of two in one frame, text editors take one. A field that
+        Tab reaches takes characters from the second frame on.
         """
+        if action == glfw.PRESS and self._ui is not None:
+            for _ in range(self._tab_frames):
+                self._ui.frame(self._new_frame, self.gl.screen)
+            self._tab_frames = 2 if key == glfw.KEY_TAB else 0
         if action == glfw.RELEASE and key in CHORD_KEYS:
             self._draw_queued()
         if action == glfw.RELEASE and key == self._editing_key:

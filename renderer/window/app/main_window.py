@@ -303,7 +303,9 @@ class MainWindow:
                 self._title(panel)
             changed = "  (not saved)" if unsaved.has_work(app, panel) else ""
             path, kind = panel.original.path, palette.KIND_WORDS.get(panel.scene.picture, panel.scene.picture)
-            kind = "picture file" if panel.fixed_size else kind.partition(",")[0].replace("_", " ")
+            kind = kind.partition(",")[0].replace("_", " ")
+            if panel.fixed_size:  # a PNG that Rayfold has drawn is its scene
+                kind = "picture file" if panel.scene.picture == "toy" else f"{kind}, drawn anew from"
             imgui.text_disabled(
                 theme.cut(f"{kind}   {printable(path.name)}{changed}", imgui.get_content_region_avail().x)
             )

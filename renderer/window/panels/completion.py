@@ -43,8 +43,7 @@ class SuspendableWork:
         """Resumes the work if its compiler has finished."""
         if self.is_ready:
             assert self._task is not None
-            self.resumed_at = time.perf_counter()
-            self.waited, self.waits = self.seconds, self.waits + 1
+            self.waited, self.waits, self.resumed_at = self.seconds, self.waits + 1, time.perf_counter()
             self._continue(self._task)
 
     def _continue(self, task: Task) -> None:
@@ -71,8 +70,9 @@ class SuspendableWork:
 
     @property
     def seconds(self) -> float:
-        """Seconds of `waited`, with the present wait."""
-        return self.waited + (time.perf_counter() - self._task.waits_since if self._task else 0.0)
+        """Seconds of `waited`, with the present wait: programs that compile side by side count once."""
+        since = max(self._task.waits_since, self.resumed_at) if self._task else 0.0
+        return self.waited + (time.perf_counter() - since if self._task else 0.0)
 
     def text(self) -> str:
         """`seconds`, and the number and name of the program that is compiled; the empty text if it does not wait."""

@@ -65,7 +65,7 @@ class PanelScene:
         self.several: frozenset[Item] = frozenset()  # the selected items, after a Ctrl+click; see chosen
         self.hidden: frozenset[Item] = frozenset()  # items that this panel does not draw; exports do
         self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
-        self.paused = scene.time > 0  # a scene with a time starts paused there
+        self.paused = scene.time > 0 or self.fixed_size is not None  # at its time, or as its picture file shows it
         self.scene_time = scene.time  # seconds
 
     @property

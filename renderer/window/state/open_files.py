@@ -120,7 +120,8 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
             panel.comparison.stop()
             panel.measured = Measurements()
         panel.show(scene)
-        panel.scene_time, panel.paused = scene.time, panel.paused or scene.time > 0
+        panel.scene_time = scene.time
+        panel.paused = panel.paused or scene.time > 0 or panel.fixed_size is not None
     ignored = format_ignored(picture_class(scene.picture).ignored(scene.settings))
     said = [*scene.notes, *(f"not drawn: {', '.join(ignored[:4])}" for _ in ignored[:1])]
     app.show_message(message or "; ".join([scene.title, *said]))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 
+import glfw
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import panel_view
 from renderer.window.timeline import actions
 from renderer.window.timeline.tracks import CURVE_SIZE, Tracks
+from tests.window.editors.test_queued_keys import callback
 from tests.window.headless import center, drag, finish, frames, press, view, wait_for_undo_step, window
 from tests.window.helpers import HEIGHT, WIDTH
 
@@ -150,6 +152,33 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         frames(screen, 3)
         press(screen, "Enter")
         assert screen.app.panel.scene.settings.max_iterations == wanted
+
+
+def test_what_is_typed_at_once_after_tab_goes_into_the_next_field(screen, places):
+    """The witness is slow typing. A window of a few frames a second lost the first character: .7 became 7."""
+    frames(screen)
+    io, before, results = imgui.get_io(), screen.app.panel.scene, []
+    for pause in (4, 0):
+        event = callback(screen)
+        (left, top, right, bottom) = places["max_iterations"]
+        io.add_key_event(imgui.Key.mod_ctrl, True)
+        drag(screen, ((left + right) / 2, (top + bottom) / 2), 0, 0)
+        io.add_key_event(imgui.Key.mod_ctrl, False)
+        frames(screen)
+        io.add_input_characters_utf8("123")
+        frames(screen, 3)
+        for code, key, text in ((glfw.KEY_TAB, imgui.Key.tab, ""), (glfw.KEY_7, imgui.Key._7, "75")):
+            event(code, glfw.PRESS, 0, (key, True))
+            io.add_input_characters_utf8(text)
+            event(code, glfw.RELEASE, 0, (key, False))
+            frames(screen, pause)
+        frames(screen, 4)
+        press(screen, "Enter")
+        results.append(screen.app.panel.scene.settings)
+        screen.app.panel.show(before)
+        frames(screen, 2)
+    changed = [name for name in vars(before.settings) if getattr(before.settings, name) != getattr(results[0], name)]
+    assert results[0] == results[1] and "max_iterations" in changed and len(changed) == 2
 
 
 def test_a_typed_number_is_the_decimal_that_was_typed(rng):

@@ -47,7 +47,8 @@ def callback(screen, is_drained=True):
     window = object.__new__(backends.Window)
     window._ui, window._new_frame = screen.ui, screen._new_frame
     window.gl = SimpleNamespace(screen=screen._pixel.framebuffer)
-    window._chord, window._modifiers_at_press, window._editing_key = (False, False), {}, 0
+    window._chord, window._modifiers_at_press = (False, False), {}
+    window._editing_key = window._tab_frames = 0
     io = imgui.get_io()
 
     def event(code: int, action: int, mods: int, *queued: tuple[imgui.Key, bool]) -> None:
