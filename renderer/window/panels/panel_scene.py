@@ -53,6 +53,12 @@ def _own_size(scene: Scene) -> tuple[int, int] | None:
     return size if size is not None and size[0] * size[1] <= MAX_OWN_PIXELS else None
 
 
+def starts_paused(scene: Scene) -> bool:
+    """True for a scene with a time, which is shown, and for a picture file of a scene that moves: at the file's time."""
+    moves = scene.settings.is_animated or bool(scene.animation and scene.animation.tracks)
+    return scene.time > 0 or moves and _own_size(scene) is not None
+
+
 class PanelScene:
     """A scene with its document and its time. `scene` is replaced, never changed."""
 
@@ -65,7 +71,7 @@ class PanelScene:
         self.several: frozenset[Item] = frozenset()  # the selected items, after a Ctrl+click; see chosen
         self.hidden: frozenset[Item] = frozenset()  # items that this panel does not draw; exports do
         self.fixed_size = _own_size(scene)  # pixels, whatever size the panel has; None: the panel's
-        self.paused = scene.time > 0 or self.fixed_size is not None  # at its time, or as its picture file shows it
+        self.paused = starts_paused(scene)
         self.scene_time = scene.time  # seconds
 
     @property

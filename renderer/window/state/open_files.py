@@ -27,6 +27,7 @@ from renderer.window.document import creation, scene_text
 from renderer.window.panels.display import Display
 from renderer.window.panels.measurements import Measurements
 from renderer.window.panels.panel import Panel
+from renderer.window.panels.panel_scene import starts_paused
 from renderer.window.state import unsaved
 from renderer.window.state.app_state import AppState
 
@@ -121,7 +122,7 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
             panel.measured = Measurements()
         panel.show(scene)
         panel.scene_time = scene.time
-        panel.paused = panel.paused or scene.time > 0 or panel.fixed_size is not None
+        panel.paused = panel.paused or starts_paused(scene)
     ignored = format_ignored(picture_class(scene.picture).ignored(scene.settings))
     said = [*scene.notes, *(f"not drawn: {', '.join(ignored[:4])}" for _ in ignored[:1])]
     app.show_message(message or "; ".join([scene.title, *said]))
