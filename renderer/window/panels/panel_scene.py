@@ -54,7 +54,7 @@ def _own_size(scene: Scene) -> tuple[int, int] | None:
 
 
 def starts_paused(scene: Scene) -> bool:
-    """True for a scene with a time, which is shown, and for a picture file of a scene that moves: at the file's time."""
+    """True for a scene with a time, and for a picture file of a scene that moves: the panel shows the file's time."""
     moves = scene.settings.is_animated or bool(scene.animation and scene.animation.tracks)
     return scene.time > 0 or moves and _own_size(scene) is not None
 
