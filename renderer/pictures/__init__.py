@@ -8,7 +8,7 @@ imported when a scene needs it, so that its optional packages stay optional.
 import importlib
 import os
 import pkgutil
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +36,7 @@ PICTURE_OF_SUFFIX = {
 CONVERTERS: dict[str, str] = read_toml(ASSETS / "tables" / "converters.toml")
 SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # suffixes of the files that load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read
-SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "animation", "bench", "test")
+SCENE_KEYS = ("title", "picture", "size", "tone", "inspect", "settings", "groups", "animation", "bench", "test")
 
 
 def picture_kinds() -> list[str]:
@@ -140,7 +140,21 @@ def scene_of_table(table: dict[str, Any], path: Path, any_file: bool = False) ->
     if "animation" in table:
         animation = read_animation(table["animation"], settings, f"{path}: animation", folder)
     scene = Scene(path, title, kind, settings, tone, size, animation=animation, bench=bench, test=test, inspect=inspect)
-    return replace(scene, notes=picture.notes(settings, table))
+    return replace(scene, notes=picture.notes(settings, table), groups=_groups(table, settings, path))
+
+
+def _groups(table: dict[str, Any], settings: Any, path: Path) -> dict[str, tuple[str, ...]]:
+    """The paths of the items of each group; InputError for a path of no item, or one that is in a group before."""
+    groups, lists = _table(table, "groups", path), vars(settings).items() if "groups" in table else ()
+    known = ((f"{key}[{k}]", v) for key, values in lists if isinstance(values, tuple) for k, v in enumerate(values))
+    free = {member for member, value in known if is_dataclass(value)}
+    for name, members in groups.items():
+        for member in members if isinstance(members, list) and members else [members]:
+            if not isinstance(members, list) or not isinstance(member, str) or member not in free:
+                allowed = 'it must be a list of items, such as "spheres[0]", each in one group'
+                raise InputError(f"{path}: groups: {name} has {format_value(member)}; {allowed}")
+            free.remove(member)
+    return {name: tuple(members) for name, members in groups.items()}
 
 
 def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
@@ -171,6 +185,8 @@ def make_recipe(scene: Scene, folder: Path, **facts: object) -> dict[str, Any]:
         tables["inspect"] = inspect
     if scene.animation is not None:
         tables["animation"] = write_animation(scene.animation)
+    if scene.groups:
+        tables["groups"] = {name: list(members) for name, members in scene.groups.items()}
     return {"rayfold": RECIPE_VERSION, "scene": tables, **facts}
 
 

@@ -51,6 +51,7 @@ class Scene:
     `animation` is an animation.Animation or None. `notes` are sentences on the choices that the program made for the
     user, such as the camera that it took from a file. `part` selects from a file of flames: the number of one flame, or
     "film" for all of them. `bench` and `test` are the scene file's tables for benchmarks and tests.
+    `groups` has the paths of the items, such as spheres[0], that the scene editor selects together, by their name.
     """
 
     path: Path
@@ -67,6 +68,7 @@ class Scene:
     test: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     part: str = ""
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         size = "" if self.size is None else f", size={self.size}"

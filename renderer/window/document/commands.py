@@ -1,15 +1,18 @@
-"""The commands on a document's items: add, duplicate, delete, rename, set a value. Each returns a new document.
+"""The commands on a document's items: add, duplicate, delete, group, rename, set a value. Each returns a new document.
 
 Every command but set_value raises ValueError, one sentence, for what the scene does not allow; set_value raises
 InputError. The old document is unchanged.
 """
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import reduce
+from operator import attrgetter
 from typing import Any
 
 from renderer.scene import toml_text
-from renderer.scene.animation import Animation, Track
+from renderer.scene.animation import Track
 from renderer.scene.schema import PictureSettings, check_numbers, to_table
 from renderer.window.document import items
 from renderer.window.document.document import Document
@@ -36,6 +39,22 @@ def duplicate(document: Document, item: Item) -> Document:
     return _insert(document, Item(item.group, item.index + 1), value, label)
 
 
+def for_each(document: Document, chosen: Collection[Item], command: Callable[..., Document]) -> Document:
+    """The document after a command for each item, the last of a list first: it keeps the numbers of those before."""
+    return reduce(command, sorted(chosen, key=lambda item: (item.group, -item.index)), document)
+
+
+def duplicate_all(document: Document, chosen: Collection[Item]) -> Document:
+    """The document with a copy behind each of these items; the copies of a whole group are another group."""
+    made = for_each(document, chosen, duplicate)
+    for name, members in document.groups.items():
+        if members <= set(chosen):
+            before = {item: sum(o.group == item.group and o.index < item.index for o in chosen) for item in members}
+            copies = [Item(item.group, item.index + number + 1) for item, number in before.items()]
+            made = group(made, copies, next_name(name, list(made.scene.groups)))
+    return made
+
+
 def _insert(document: Document, item: Item, value: object, label: str) -> Document:
     """The document with `value` inserted as the item, in the settings and, if it holds the same list, in the text."""
     settings, base = document.scene.settings, document.text()
@@ -46,9 +65,10 @@ def _insert(document: Document, item: Item, value: object, label: str) -> Docume
         later = order[order.index(item.group) + 1 :]
         table = to_table(value, base.path.parent)
         document = document.with_text(lambda text: toml_text.insert_item(text, path, item.index, table, label, later))
+    numbers = [*range(item.index), -1, *range(item.index, len(values))]
     values.insert(item.index, value)
     document = replace(document, selection=item).with_settings(**{item.group: tuple(values)})
-    return _with_shifted_tracks(document.up_to_date(), item, 1)
+    return _with_moved_paths(document.up_to_date(), item.group, numbers)
 
 
 def delete(document: Document, item: Item) -> Document:
@@ -61,32 +81,56 @@ def delete(document: Document, item: Item) -> Document:
         first = document.label(users[0])
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         raise ValueError(f"{document.label(item)} is used by {first}{more}; give them another one before")
-    document, path = _with_shifted_tracks(document.up_to_date(), item, -1), ("settings", item.group)
-    values = list(getattr(settings, item.group))
+    values, path = list(getattr(settings, item.group)), ("settings", item.group)
     del values[item.index]
+    order = [k if k < item.index else k + 1 for k in range(len(values))]
+    document = _with_moved_paths(document.up_to_date(), item.group, order)
     if values and item_count(document.text().text, path) == len(values) + 1:
         document = document.with_text(lambda text: toml_text.remove_item(text, path, item.index))
     return replace(document, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()
 
 
-def _with_shifted_tracks(document: Document, item: Item, by: int) -> Document:
-    """The document whose key frames follow their items when one is inserted (1) or about to be deleted (-1)."""
-    animation: Animation | None = document.scene.animation
-    if animation is None:
-        return document
-    tracks: list[Track] = []
-    for track in animation.tracks:
-        match = re.fullmatch(rf"{re.escape(item.group)}\[(\d+)\](.*)", track.path)
-        index = int(match[1]) if match else -1
-        if match and by < 0 and index == item.index:
-            continue
-        if match and index >= item.index:
-            track = replace(track, path=f"{item.group}[{index + by}]{match[2]}")
-        tracks.append(track)
-    if tuple(tracks) == animation.tracks:
-        return document
-    animation = replace(animation, tracks=tuple(tracks)) if tracks else None
-    return replace(document, scene=replace(document.scene, animation=animation)).up_to_date()
+def _with_moved_paths(document: Document, group: str, order: list[int]) -> Document:
+    """The document whose key frames and groups follow the items of a list; `order` has the old index of each new one.
+
+    The index of an inserted item is -1.
+    """
+    moved = {old: new for new, old in enumerate(order)}
+
+    def followed(path: str) -> str:
+        match = re.fullmatch(rf"{re.escape(group)}\[(\d+)\](.*)", path)
+        index = moved.get(int(match[1])) if match else None
+        return "" if match and index is None else f"{group}[{index}]{match[2]}" if match else path
+
+    before, animation = document.scene, document.scene.animation
+    groups = {name: tuple(filter(None, map(followed, members))) for name, members in before.groups.items()}
+    groups = {name: members for name, members in groups.items() if members}
+    if animation is not None and animation.tracks:
+        tracks = tuple(replace(t, path=path) for t in animation.tracks if (path := followed(t.path)))
+        animation = replace(animation, tracks=tracks) if tracks else None
+    scene = replace(before, groups=groups, animation=animation)
+    return document if scene == before else replace(document, scene=scene).up_to_date()
+
+
+def group(document: Document, members: Collection[Item], name: str = "") -> Document:
+    """The document with these items, but materials and textures, in the group `name` and no other; "": in none."""
+    placed = [item for item in members if item.group not in ("materials", "textures")]
+    paths, name = tuple(item.path for item in sorted(placed, key=attrgetter("group", "index"))), _checked_name(name)
+    groups = {old: tuple(p for p in kept if p not in paths) for old, kept in document.scene.groups.items()}
+    groups = {old: kept for old, kept in groups.items() if kept}
+    if name in groups:
+        raise ValueError(f"{name} is taken: another group has this name")
+    groups |= {name: paths} if name and paths else {}
+    if groups == document.scene.groups:
+        raise ValueError("select shapes or lights for a group, or a group to dissolve")
+    return replace(document, scene=replace(document.scene, groups=groups)).up_to_date()
+
+
+def _checked_name(name: str) -> str:
+    """The name without spaces around it; raises ValueError for one that is too long or not printable."""
+    if len(name := name.strip()) > MAX_NAME or not name.isprintable():
+        raise ValueError(f"a name has at most {MAX_NAME} characters, all of them printable")
+    return name
 
 
 def rename(document: Document, item: Item, name: str) -> Document:
@@ -95,10 +139,7 @@ def rename(document: Document, item: Item, name: str) -> Document:
     A shape without a name, and a light, keep the name as the comment beside the header of its table: a scene file's
     named shapes are drawn only as instances.
     """
-    name = name.strip()
-    if len(name) > MAX_NAME or not name.isprintable():
-        raise ValueError(f"a name has at most {MAX_NAME} characters, all of them printable")
-    settings = document.scene.settings
+    name, settings = _checked_name(name), document.scene.settings
     value = items.item_value(settings, item)
     old, reference_list = getattr(value, "name", ""), items.reference_list(settings, item.group)
     if not reference_list or reference_list == items.SHAPES and not old:

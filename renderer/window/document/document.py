@@ -10,7 +10,7 @@ from typing import Any
 from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.window.document import scene_text
-from renderer.window.document.items import Item, exists, label
+from renderer.window.document.items import Item, exists, item_at, label
 from renderer.window.document.scene_text import SceneText
 
 
@@ -51,6 +51,15 @@ class Document:
     def label(self, item: Item) -> str:
         """The label of an item."""
         return label(self.scene.settings, item, self.base)
+
+    @property
+    def groups(self) -> dict[str, frozenset[Item]]:
+        """The items of each group; an item is in one at most."""
+        return {name: frozenset(map(item_at, members)) for name, members in self.scene.groups.items()}
+
+    def members(self, item: Item) -> frozenset[Item]:
+        """The items of the item's group; the item alone if it is in none."""
+        return next((members for members in self.groups.values() if item in members), frozenset([item]))
 
     @property
     def selected(self) -> Item | None:

@@ -23,6 +23,11 @@ class Item:
     group: str
     index: int
 
+    @property
+    def path(self) -> str:
+        """The item in the notation of --set: spheres[2]."""
+        return f"{self.group}[{self.index}]"
+
 
 def groups(settings: PictureSettings) -> Mapping[str, Any]:
     """The lists of tables among the settings, in order, with the class of their items."""
@@ -44,6 +49,12 @@ def _class_groups(settings_class: Any) -> Mapping[str, type]:
 def item_value(settings: PictureSettings, item: Item) -> Any:
     """The item's table of settings."""
     return getattr(settings, item.group)[item.index]
+
+
+def item_at(path: str) -> Item:
+    """The item of a path."""
+    group, index = path.removesuffix("]").split("[")
+    return Item(group, int(index))
 
 
 def exists(settings: PictureSettings, item: Item | None) -> bool:

@@ -77,6 +77,7 @@ def written(scene: Scene, path: Path | None = None) -> SceneText:
         lines += ["", *toml_text.table_lines("inspect", inspect)]
     lines += ["", *_settings_lines("settings", scene.settings, path.parent)]
     text = "\n".join(lines) + "\n"
+    text = _with_groups(text, {}, scene.groups)
     if scene.animation is not None:
         text = _with_animation(text, None, write_animation(scene.animation))
     for name in ("bench", "test"):
@@ -118,6 +119,7 @@ def with_scene(before: SceneText, scene: Scene) -> SceneText:
     old_animation, animation = _animation_table(old), _animation_table(scene)
     if old_animation != animation:
         text = _with_animation(text, old_animation, animation)
+    text = _with_groups(text, old.groups, scene.groups)
     if text == before.text:
         return before
     after = SceneText(text, before.path)
@@ -131,7 +133,7 @@ def _check(after: SceneText, scene: Scene) -> None:
         parsed = after.scene
     except ValueError as error:
         raise TextError(f"the text of {after.path.name} cannot be edited: {error}") from error
-    is_equal = (parsed.title, parsed.tone, parsed.settings) == (scene.title, scene.tone, scene.settings)
+    is_equal = all(getattr(parsed, k) == getattr(scene, k) for k in ("title", "tone", "settings", "groups"))
     if not is_equal or _animation_table(parsed) != _animation_table(scene):
         raise TextError(f"the text of {after.path.name} is laid out in a way that its editor cannot change")
 
@@ -227,6 +229,18 @@ def _opcodes(old: Sequence[object], new: Sequence[object]) -> list[tuple[str, in
         return [("replace", a, b, c, d)]
     matcher = SequenceMatcher(None, [repr(x) for x in old[a:b]], [repr(x) for x in new[c:d]], False)
     return [(tag, i + a, j + a, k + c, m + c) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
+
+
+def _with_groups(text: str, old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) -> str:
+    """The text after its [groups] table is changed from `old` to `new`."""
+    if old and not new:
+        return toml_text.remove_value(text, ("groups",))
+    for name in old.keys() - new.keys():
+        text = toml_text.remove_value(text, ("groups", name))
+    for name, members in new.items():
+        if members != old.get(name):
+            text = toml_text.replace_value(text, ("groups", name), list(members), SCENE_KEYS)
+    return text
 
 
 def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:

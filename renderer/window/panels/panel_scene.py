@@ -19,6 +19,7 @@ from renderer.window.panels.frame_budget import INTERACTION_SECONDS
 
 MAX_OWN_PIXELS = 1 << 22  # of a picture file that is drawn at its own size
 INPUT = ("mouse", "keys", "toggled", "date")  # settings that a toy takes from the window
+WORK = ("settings", "animation", "title", "size", "groups")  # fields of a Scene that hold more than looks
 VIEWING = ("view", *INPUT)  # settings that change as the user looks around
 
 
@@ -90,6 +91,17 @@ class PanelScene:
         selected = self.document.selected
         return self.several if selected in self.several else frozenset(filter(None, [selected]))
 
+    def select(self, item: Item | None, alone: bool = False, toggles: bool = False) -> None:
+        """Selects an item with its group; `alone`, or if it is selected with others: without.
+
+        `toggles`: adds them to what is selected, or takes them away.
+        """
+        chosen, members = self.chosen, frozenset(filter(None, [item]))
+        if item is not None and not alone and (toggles or not (item in chosen and len(chosen) > 1)):
+            members = self.document.members(item)
+        self.several = members if not toggles else chosen - members if members <= chosen else chosen | members
+        self.selection = item if item in self.several else next(iter(self.several), None)
+
     @property
     def kept_scene(self) -> Scene:
         """The scene without what its file does not hold: the window's input, and for a program's file the view."""
@@ -105,7 +117,7 @@ class PanelScene:
             )
         written = self.base.scene
         shown = _with(self.scene, INPUT, written)
-        return any(getattr(shown, k) != getattr(written, k) for k in ("settings", "tone", "animation", "title", "size"))
+        return any(getattr(shown, name) != getattr(written, name) for name in ("tone", *WORK))
 
     @property
     def has_unsaved_work(self) -> bool:
@@ -121,7 +133,7 @@ class PanelScene:
     def holds_work(self, shown: Scene) -> bool:
         """True if `shown` differs from the opened scene in more than looks."""
         before, shown = self.original, _with(shown, VIEWING, self.original)
-        return any(getattr(shown, name) != getattr(before, name) for name in ("settings", "animation", "title", "size"))
+        return any(getattr(shown, name) != getattr(before, name) for name in WORK)
 
     def open(self, scene: Scene) -> None:
         """Makes `scene`, from another file, the opened scene; the caller then passes it to show()."""

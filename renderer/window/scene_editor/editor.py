@@ -80,11 +80,11 @@ class SceneEditor(PanelEditor):
         return False
 
     def select_at(self, u: float, v: float, aspect: float) -> None:
-        """Selects the item seen at fractions (u, v) of the picture's width and height; no item where none is seen."""
+        """Selects the item, with its group, at fractions (u, v) of the picture's width and height, or nothing."""
         if not gizmo.can_draw(self.settings):
             return
         with self.app.errors_as_messages("selecting", ValueError):
-            self.panel.selection = picking.pick(self.settings, u, v, aspect)
+            self.panel.select(picking.pick(self.settings, u, v, aspect), imgui.get_io().key_alt)
 
     def _pose(self) -> pose.Pose | None:
         """The pose of the selected item; None if nothing is selected or the item can be neither moved nor rotated."""

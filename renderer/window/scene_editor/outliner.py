@@ -7,6 +7,7 @@ and camera among the choices of its file.
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
 WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
 PRESET_HELP = "changes the material, its maps too; if other items use it, the selected one gets a new one of this name"
+MENU = {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Group": "Ctrl+Shift+G", "Ungroup": "Ctrl+Alt+G"}
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
 
@@ -36,23 +38,32 @@ class Outliner:
 
     def __init__(self, app: AppState, panel: Panel, fonts: theme.Fonts, scale: float):
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
-        self.renaming: Item | None = None  # the item whose name is typed in the list
+        self.renaming: Item | str = ""  # the item, or the name of the group, whose name is typed in the list
         self.name = ""
         self.table = ""  # the table of WORLD whose settings are shown while no item is selected
         self.scrolled_to: Item | None = None  # the selected item that the list has scrolled to
 
-    def start_renaming(self, item: Item | None = None) -> None:
-        """Opens the name input of an item, by default of the selected one."""
-        self.renaming = item or self.panel.document.selected
-        if self.renaming is None:
+    def start_renaming(self, renaming: Item | str = "") -> None:
+        """Opens the name input of an item or a group, by default of the selected one."""
+        document, chosen = self.panel.document, self.panel.chosen
+        of_group = next((name for name, members in document.groups.items() if members == chosen), "")
+        self.renaming = renaming or of_group or document.selected or ""
+        if not self.renaming:
             self.app.show_message("nothing is selected")
             return
-        self.panel.selection, self.app.overlays.sidebar.is_on = self.renaming, True
-        self.name = self.panel.document.label(self.renaming)
+        self.app.overlays.sidebar.is_on = True
+        self.name = self.renaming if isinstance(self.renaming, str) else document.label(self.renaming)
 
-    def rename(self, item: Item, name: str) -> None:
-        """Renames an item and its uses."""
-        edit_actions.run_command(self.app, lambda document: commands.rename(document, item, name), self.panel)
+    def rename(self, renamed: Item | str, name: str) -> None:
+        """Renames an item and its uses, or a group."""
+
+        def command(document: Document) -> Document:
+            if isinstance(renamed, Item):
+                return commands.rename(document, renamed, name)
+            is_new = name.strip() not in ("", renamed)
+            return commands.group(document, document.groups[renamed], name) if is_new else document
+
+        edit_actions.run_command(self.app, command, self.panel)
 
     def draw_list(self) -> None:
         """Draws the rows of all items."""
@@ -68,40 +79,77 @@ class Outliner:
             for name in tables:
                 if imgui.selectable(f"{name}###table {name}", self.table == name and document.selected is None)[0]:
                     self.panel.selection, self.table = None, name
+            imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
+            grouped = document.groups
+            for name, members in grouped.items():
+                self._user_group(document, name, members)
+            folded = frozenset[Item]().union(*grouped.values())
             for group, count in shown.items():
-                self._group(group, count)
+                rows = [k for k in range(count) if Item(group, k) not in folded] if folded else range(count)
+                if rows:
+                    self._group(document, group, rows)
+            imgui.pop_style_color()
 
-    def _group(self, group: str, count: int) -> None:
-        """The rows of a group of items, such as the spheres, under a heading with their number."""
-        document = self.panel.document
+    def _user_group(self, document: Document, name: str, members: frozenset[Item]) -> None:
+        """The row of a group that the user made, folded; a click selects it, a double click renames it."""
+        if self.renaming == name:
+            self._name_input(name)
+            return
+        panel, selected, ordered = self.panel, document.selected, sorted(members, key=attrgetter("group", "index"))
+        is_chosen = panel.chosen >= members
+        shows_selected = selected in members and self.scrolled_to != selected
+        if shows_selected and not is_chosen or self.renaming in members:
+            imgui.set_next_item_open(True)
+        flags = imgui.TreeNodeFlags_.span_avail_width | imgui.TreeNodeFlags_.open_on_arrow
+        flags |= imgui.TreeNodeFlags_.selected * is_chosen
+        is_open = imgui.tree_node_ex(f"{theme.cut(name, imgui.get_content_region_avail().x)}###of {name}", flags)
+        if shows_selected and is_chosen:
+            imgui.set_scroll_here_y()
+            self.scrolled_to = selected
+        if imgui.is_item_clicked() and not imgui.is_item_toggled_open():
+            if not (toggles := imgui.get_io().key_ctrl):
+                panel.several = frozenset()  # all are selected again
+            panel.select(ordered[0], toggles=toggles)
+            self.scrolled_to = panel.selection
+            if imgui.is_mouse_double_clicked(0):
+                self.start_renaming(name)
+        if is_open:
+            for item in ordered[:MAX_LISTED]:
+                self._row(document, item, selected)
+            imgui.tree_pop()
+
+    def _group(self, document: Document, group: str, rows: Sequence[int]) -> None:
+        """The rows of items of a list, such as the spheres, under a heading with their number."""
+        count = len(rows)
         selected = document.selected
-        shows_selected = selected is not None and selected.group == group and imgui.is_window_appearing()
-        flags = OPEN_GROUP if count <= 40 or shows_selected else imgui.TreeNodeFlags_.span_avail_width
-        if selected is not None and selected.group == group and self.scrolled_to != selected:
+        shows_selected = selected is not None and selected.group == group and selected.index in rows
+        is_open = count <= 40 or shows_selected and imgui.is_window_appearing()
+        flags = OPEN_GROUP if is_open else imgui.TreeNodeFlags_.span_avail_width
+        if shows_selected and self.scrolled_to != selected:
             imgui.set_next_item_open(True)  # a new item shows itself
         if not imgui.tree_node_ex(f"{group.replace('_', ' ')}  {count}###{group}", flags):
             return
         clipper = imgui.ListClipper()  # the rows in view cost time, not all
         clipper.begin(min(count, MAX_LISTED))
         for item in (selected, self.renaming):  # the clipper must draw the item that the list scrolls to
-            if item is not None and item.group == group and item.index < min(count, MAX_LISTED):
-                clipper.include_item_by_index(item.index)
-        imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
+            if isinstance(item, Item) and item.group == group and item.index in rows[:MAX_LISTED]:
+                clipper.include_item_by_index(rows.index(item.index))
         while clipper.step():
-            for index in range(clipper.display_start, clipper.display_end):
-                item = Item(group, index)
-                with imgui_ctx.push_id(index):
-                    if self.renaming == item:
-                        self._name_input(item)
-                    else:
-                        self._row(document, item, selected)
-        imgui.pop_style_color()
+            for index in rows[clipper.display_start : clipper.display_end]:
+                self._row(document, Item(group, index), selected)
         if count > MAX_LISTED:
             imgui.text_disabled(f"and {count - MAX_LISTED} more")
         imgui.tree_pop()
 
     def _row(self, document: Document, item: Item, selected: Item | None) -> None:
         """The row of an item: a click selects it, a double click renames it, a right click opens its menu."""
+        with imgui_ctx.push_id(item.path):
+            if self.renaming == item:
+                self._name_input(item)
+            else:
+                self._label(document, item, selected)
+
+    def _label(self, document: Document, item: Item, selected: Item | None) -> None:
         flags = imgui.SelectableFlags_.allow_double_click
         label = document.label(item) + "  (hidden)" * (item in self.panel.hidden)
         shown = theme.cut(label, imgui.get_content_region_avail().x)
@@ -110,39 +158,38 @@ class Outliner:
         if item == selected and self.scrolled_to != item:
             imgui.set_scroll_here_y()
             self.scrolled_to = item
-        if clicked and imgui.get_io().key_ctrl:
-            self.panel.several = several = self.panel.chosen ^ {item}
-            self.panel.selection = self.scrolled_to = item if item in several else next(iter(several), None)
-        elif clicked:
-            self.panel.several, self.panel.selection, self.scrolled_to = frozenset(), item, item
-            if imgui.is_mouse_double_clicked(0):
+        if clicked:
+            io = imgui.get_io()
+            self.panel.select(item, io.key_alt, io.key_ctrl)
+            self.scrolled_to = self.panel.selection
+            if imgui.is_mouse_double_clicked(0) and not io.key_ctrl:
                 self.start_renaming(item)
         if not imgui.begin_popup_context_item("menu"):
             return
-        self.panel.selection = item
+        if item not in self.panel.chosen:
+            self.panel.select(item)
         if imgui.menu_item_simple("Rename", "F2"):
             self.start_renaming(item)
-        if imgui.menu_item_simple("Duplicate", "Ctrl+Shift+D"):
-            edit_actions.run_command(self.app, lambda d: commands.duplicate(d, item), self.panel)
-        if imgui.menu_item_simple("Delete", "Delete"):
-            edit_actions.run_command(self.app, lambda d: commands.delete(d, item), self.panel)
+        for name, keys in MENU.items():
+            if imgui.menu_item_simple(name, keys):
+                getattr(edit_actions, f"{name.lower()}_selected")(self.app)
         is_shape = item.group in items.shape_groups(document.scene.settings)
         if is_shape and imgui.menu_item_simple("Add an instance of it"):
             edit_actions.run_command(self.app, lambda d: creation.add_instance(d, item), self.panel)
         imgui.end_popup()
 
-    def _name_input(self, item: Item) -> None:
-        """The name of an item as it is typed; Enter takes it, Escape does not."""
+    def _name_input(self, item: Item | str) -> None:
+        """The name of an item or a group as it is typed; Enter takes it, Escape does not."""
         imgui.set_next_item_width(-1)
         if not imgui.is_any_item_active():
             imgui.set_keyboard_focus_here()
         flags = imgui.InputTextFlags_.enter_returns_true | imgui.InputTextFlags_.auto_select_all
         entered, self.name = imgui.input_text("##name", self.name, flags)
         if entered:
-            self.renaming = None
+            self.renaming = ""
             self.rename(item, self.name)
         elif imgui.is_item_deactivated():
-            self.renaming = None
+            self.renaming = ""
 
 
 def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: theme.Fonts) -> Any:

@@ -5,7 +5,7 @@ Each edit is one step of undo; a refused edit shows its reason as a message.
 
 from collections.abc import Callable
 from dataclasses import Field, replace
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 
 from renderer.errors import UserError
@@ -50,23 +50,34 @@ def put_document(app: AppState, panel: Panel, command: Command) -> None:
 # Items
 
 
-def _on_selected(app: AppState, command: Callable[[Document, Item], Document]) -> None:
-    """Applies a command to each selected item, the last of a list first: it keeps the numbers of those before."""
-    chosen = sorted(app.panel.chosen, key=lambda item: (item.group, -item.index))
-    if not chosen:
-        app.show_message("nothing is selected: click an item in the list or in the picture")
-    else:
-        run_command(app, lambda document: reduce(command, chosen, document))
+def _on_selected(app: AppState, command: Callable[[Document, frozenset[Item]], Document]) -> bool:
+    """Applies a command to the selected items; returns false, after a message, if it does not."""
+    if chosen := app.panel.chosen:
+        return run_command(app, lambda document: command(document, chosen))
+    app.show_message("nothing is selected: click an item in the list or in the picture")
+    return False
 
 
 def delete_selected(app: AppState) -> None:
-    """Deletes the selected item."""
-    _on_selected(app, commands.delete)
+    """Deletes the selected items."""
+    _on_selected(app, partial(commands.for_each, command=commands.delete))
 
 
 def duplicate_selected(app: AppState) -> None:
-    """Duplicates the selected item."""
-    _on_selected(app, commands.duplicate)
+    """Duplicates the selected items; the copies of a group are selected."""
+    if _on_selected(app, commands.duplicate_all):
+        app.panel.select(app.panel.selection)
+
+
+def group_selected(app: AppState) -> None:
+    """Makes a group of the selected items, which a click on one of them selects."""
+    name = commands.next_name("group 0", list(app.panel.scene.groups))
+    _on_selected(app, partial(commands.group, name=name))
+
+
+def ungroup_selected(app: AppState) -> None:
+    """Takes the selected items out of their groups."""
+    _on_selected(app, commands.group)
 
 
 def hide_selected(app: AppState) -> None:
@@ -168,8 +179,7 @@ def control_context(app: AppState, panel: Panel, hidden: list[str] | None = None
 
 def rename(app: AppState, panel: Panel, path: str, name: str) -> None:
     """Renames the item at a path and its uses."""
-    group, index = path.removesuffix("]").split("[")
-    run_command(app, lambda document: commands.rename(document, Item(group, int(index)), name), panel)
+    run_command(app, lambda document: commands.rename(document, items.item_at(path), name), panel)
 
 
 def browse(app: AppState, panel: Panel, path: str, f: Field, value: str) -> None:
