@@ -224,6 +224,20 @@ def remove_item(text: str, path: Path, index: int) -> str:
     return _joined(before, [], after) if not before else "\n".join([*before, *after]) if after else _ended(before)
 
 
+def move_item(text: str, path: Path, index: int, to: int) -> str:
+    """Returns the text with an item of the list at `path`, and its comments, moved to another index."""
+    items = list_blocks(text, path)
+    if items is None:
+        inline = _inline_list(text, path) or []
+        inline.insert(to, inline.pop(index))
+        return replace_value(text, path, inline)
+    moved = _ended(text.split("\n")[items[index].start : _end_of_item(text, items[index])]).split("\n")[:-1]
+    text = remove_item(text, path, index)
+    rest, lines = list_blocks(text, path) or [], text.split("\n")
+    line = rest[to].start if to < len(rest) else _end_of_item(text, rest[-1])
+    return _joined(lines[:line], moved, lines[line:])
+
+
 def _ended(lines: list[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 

@@ -90,6 +90,29 @@ def delete(document: Document, item: Item) -> Document:
     return replace(document, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()
 
 
+def move(document: Document, item: Item, to: int) -> Document:
+    """The document with an item, which is selected, at another index of its list."""
+    document, path = document.up_to_date(), ("settings", item.group)
+    values = list(getattr(document.scene.settings, item.group))
+    numbers = list(range(len(values)))
+    for order in (values, numbers):
+        order.insert(to, order.pop(item.index))
+    if to != item.index and item_count(document.text().text, path) == len(values):
+        document = document.with_text(lambda text: toml_text.move_item(text, path, item.index, to))
+    document = replace(document, selection=Item(item.group, to)).with_settings(**{item.group: tuple(values)})
+    return _with_moved_paths(document.up_to_date(), item.group, numbers)
+
+
+def drop(document: Document, item: Item, target: Item) -> Document:
+    """The document after an item is dragged onto another: it takes that place in its list, or a material is given."""
+    value = items.item_value(document.scene.settings, target)
+    if item.group == target.group:
+        return move(document, item, target.index)
+    if item.group != "materials" or not hasattr(value, "material"):
+        raise ValueError("an item moves in its own list, and a material goes to what has one")
+    return set_value(document, target, replace(value, material=items.item_value(document.scene.settings, item).name))
+
+
 def _with_moved_paths(document: Document, group: str, order: list[int]) -> Document:
     """The document whose key frames and groups follow the items of a list; `order` has the old index of each new one.
 

@@ -46,8 +46,9 @@ class Panel(PanelPicture):
             self.inspection.show(scene.inspect)
         other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
         groups = {item.group for item in self.hidden | self.several}  # PanelScene: items by group (a list) and number
-        counts = [[len(getattr(shown.settings, group, ())) for group in groups] for shown in (self.scene, scene)]
-        if counts[0] != counts[1]:  # items were added or deleted: their numbers are others
+        lists = [(getattr(self.scene.settings, group, ()), getattr(scene.settings, group, ())) for group in groups]
+        # Items were added, deleted or moved: their numbers are others
+        if any(len(a) != len(b) or a != b and {*map(id, a)} == {*map(id, b)} for a, b in lists):
             self.hidden = self.several = frozenset()
         self.scene = scene
         self.interacted_at = self.now() if moved else self.interacted_at

@@ -40,6 +40,7 @@ class Outliner:
         self.app, self.panel, self.fonts, self.scale = app, panel, fonts, scale
         self.renaming: Item | str = ""  # the item, or the name of the group, whose name is typed in the list
         self.name = ""
+        self.dragged: Item | None = None
         self.table = ""  # the table of WORLD whose settings are shown while no item is selected
         self.scrolled_to: Item | None = None  # the selected item that the list has scrolled to
 
@@ -155,6 +156,15 @@ class Outliner:
         shown = theme.cut(label, imgui.get_content_region_avail().x)
         clicked = imgui.selectable(f"{shown}###row", item in self.panel.chosen, flags)[0]
         theme.hint(label if shown != label else "")
+        if imgui.begin_drag_drop_source():
+            imgui.set_drag_drop_payload_py_id("item", 0)
+            self.dragged = item
+            imgui.text(label)
+            imgui.end_drag_drop_source()
+        if imgui.begin_drag_drop_target():
+            if imgui.accept_drag_drop_payload_py_id("item") and (dragged := self.dragged):
+                edit_actions.run_command(self.app, lambda d: commands.drop(d, dragged, item), self.panel)
+            imgui.end_drag_drop_target()
         if item == selected and self.scrolled_to != item:
             imgui.set_scroll_here_y()
             self.scrolled_to = item

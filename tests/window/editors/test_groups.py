@@ -1,4 +1,4 @@
-"""Groups of a scene's items: made, followed, renamed, dissolved, saved; without a window, and by keys in one."""
+"""Groups of a scene's items, and items dragged in their list: without a window, and by keys and mouse in one."""
 
 from dataclasses import replace
 
@@ -9,11 +9,13 @@ from renderer.errors import InputError
 from renderer.pictures import load, make_recipe, scene_of_table
 from renderer.scene.animation import insert_keyframe
 from renderer.system.files import parse_toml
+from renderer.window.controls.toolkit import imgui
 from renderer.window.document import Document, commands, scene_text
 from renderer.window.document.items import Item
 from renderer.window.document.scene_text import TextError
-from renderer.window.state import save_files
-from tests.window.editors.test_scene_editor import SCENE, hand, press, text_of, wait_for_undo_step  # noqa: F401
+from renderer.window.state import edit_actions, save_files
+from tests.window.editors.test_scene_editor import SCENE, hand, text_of  # noqa: F401
+from tests.window.headless import frames, hold, point, press, wait_for_undo_step
 
 BALLS = "".join(f'[[settings.spheres]] # ball {k}\nmaterial = "clay"\nradius = {k}.5\n\n' for k in (2, 3, 4))
 
@@ -153,3 +155,64 @@ def test_a_text_that_holds_groups_in_a_value_is_edited_or_refused(document):
         assert radii(commands.delete(made, ball(0)), "a") == [2.5]
     except TextError:
         assert made.text().text == text
+
+
+@pytest.mark.parametrize(("start", "to"), [(0, 3), (3, 0), (1, 2), (2, 2)])
+def test_a_moved_item_takes_its_lines_its_keys_and_its_group_along(document, start, to):
+    made = commands.group(document, {ball(start), ball((start + 1) % 4)}, "pair")
+    made = replace(made, scene=insert_keyframe(made.scene, 1.0, [f"spheres[{start}].radius"])).up_to_date()
+    moved = commands.move(made, ball(start), to)
+    order = [1.0, 2.5, 3.5, 4.5]
+    order.insert(to, order.pop(start))
+    text = moved.text().text
+    assert [sphere.get("radius", 1.0) for sphere in parse_toml(text)["settings"]["spheres"]] == order
+    assert [shape.radius for shape in moved.scene.settings.spheres] == order and moved.selection == ball(to)
+    assert moved.label(ball(to)) == made.label(ball(start)) and text.count("#") == made.text().text.count("#")
+    assert sorted(radii(moved, "pair")) == sorted(radii(made, "pair"))
+    assert moved.scene.animation.tracks[0].path == f"spheres[{to}].radius"
+    again = commands.move(moved, ball(to), start)
+    assert again.scene == made.scene and again.text().text.split() == made.text().text.split()
+
+
+def test_a_material_is_dropped_on_a_shape_and_on_no_light(document):
+    clay = 'name = "clay" # soft\n'
+    text = document.base.text.replace(clay, f'{clay}\n[[settings.materials]]\nname = "gold"\n')
+    base = scene_text.SceneText(text, document.base.path)
+    made = Document(base.scene, base)
+    assert commands.drop(made, Item("materials", 1), ball(2)).scene.settings.spheres[2].material == "gold"
+    assert commands.drop(made, ball(0), ball(3)).scene.settings.spheres[3].radius == 1.0
+    for item, target in ((Item("materials", 1), Item("point_lights", 0)), (ball(0), Item("quads", 0))):
+        with pytest.raises(ValueError, match="an item moves in its own list"):
+            commands.drop(made, item, target)
+
+
+@pytest.mark.slow
+def test_a_row_is_dragged_onto_another(hand, monkeypatch):  # noqa: F811
+    panel, draw, rows = hand.app.panel, imgui.selectable, {}
+
+    def noted(label, *more):
+        out = draw(label, *more)
+        (left, top), (right, bottom) = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+        rows[label.partition("###")[0]] = (left + right) / 2, (top + bottom) / 2
+        return out
+
+    monkeypatch.setattr(imgui, "selectable", noted)
+    for _ in range(2):
+        edit_actions.run_command(hand.app, lambda document: commands.duplicate(document, Item("spheres", 0)))
+    big = replace(panel.scene.settings.spheres[0], radius=2.0)
+    edit_actions.run_command(hand.app, lambda document: commands.set_value(document, ball(0), big))
+    frames(hand, 3)
+    before = text_of(hand)
+    panel.hidden = frozenset([Item("spheres", 0)])
+    assert [panel.document.label(ball(k)) for k in range(3)] == ["ball", "ball 3", "ball 2"]
+    point(hand, *rows["ball"])
+    hold(hand, 0, True)
+    for _ in range(3):
+        point(hand, *rows["ball 2"])
+    hold(hand, 0, False)
+    frames(hand, 3)
+    assert [panel.document.label(ball(k)) for k in range(3)] == ["ball 3", "ball 2", "ball"]
+    assert panel.document.selected == ball(2) and not panel.hidden, "numbers of items have changed"
+    wait_for_undo_step(hand)
+    press(hand, "Ctrl+Z")
+    assert text_of(hand) == before
