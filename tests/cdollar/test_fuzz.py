@@ -21,6 +21,7 @@ from renderer.errors import UserError
 from tests.cdollar import evaluated_programs
 from tests.cdollar.evaluate import value_of
 from tests.cdollar.random_programs import MAX_PARTS, RandomPrograms, arguments, differences
+from tests.seeds import FRESH
 
 STRICT = partial(NumpyTarget, strict=True)
 NOT_IN_PROGRAMS = {"file"}
@@ -103,7 +104,7 @@ def test_random_tokens_parse_or_raise_an_error(text):
         assert error.code.startswith("CS") and "fuzz.cb:" in str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if FRESH else 50, deadline=None)
 @given(st.text(max_size=60))
 def test_random_text_parses_or_raises_an_error(text):
     try:

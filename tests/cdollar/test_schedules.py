@@ -314,26 +314,31 @@ def all_targets(device, gl):
     }
 
 
-@pytest.mark.parametrize(
-    "body, expected",
-    [
-        ("var c(i) = a(i) + 1 > a(i)", [True, False, True, True]),
-        ("var c(i) = a(i) - 2 < a(i)", [True, True, True, False]),
-        ("var c(i) = a(i) * 2", [2, -2, -10, 0]),
-        ("var c(i) = -a(i)", [-1, -(2**31) + 1, 5, -(2**31)]),
-        ("var c(i) = abs(a(i))", [1, 2**31 - 1, 5, -(2**31)]),
-        ("var c(i) = a(i) << 1", [2, -2, -10, 0]),
-        ("var c(i) = (i + 2147483647) - 2147483647 + 0 * a(i)", [0, 1, 2, 3]),
-        ("var c(i) = 0 * a(i) + sum(a)", [-5] * 4),
-        ("var c(i) = twice(a(i)) < a(i)", [False, True, True, False]),
-    ],
-)
-def test_overflow_of_int_wraps_on_every_target(device, gl, body, expected):
+WRAPPED = {
+    "a(i) + 1 > a(i)": [True, False, True, True],
+    "a(i) - 2 < a(i)": [True, True, True, False],
+    "a(i) * 2": [2, -2, -10, 0],
+    "-a(i)": [-1, -(2**31) + 1, 5, -(2**31)],
+    "abs(a(i))": [1, 2**31 - 1, 5, -(2**31)],
+    "a(i) << 1": [2, -2, -10, 0],
+    "(i + 2147483647) - 2147483647 + 0 * a(i)": [0, 1, 2, 3],
+    "0 * a(i) + sum(a)": [-5] * 4,
+    "twice(a(i)) < a(i)": [False, True, True, False],
+}
+
+
+def test_overflow_of_int_wraps_on_every_target(device, gl):
+    """All expressions in one kernel: a kernel each took 14 builds."""
     a = np.array([1, 2**31 - 1, -5, -(2**31)], "i4")
-    type_ = "bool" if isinstance(expected[0], bool) else "int"
-    text = f"int twice(int x) {{ int y = x; y = y + x; return y; }}\n{type_}(int) main(int[] a) {{ {body}; return c; }}"
+    types = ["bool" if isinstance(wanted[0], bool) else "int" for wanted in WRAPPED.values()]
+    fields = "; ".join(f"{type_} r{k}" for k, type_ in enumerate(types))
+    text = f"""int twice(int x) {{ int y = x; y = y + x; return y; }}
+        final class All {{ {fields}; }}
+        All[] main(int[] a) {{ var c(i) = All({", ".join(WRAPPED)}); return c; }}"""
     for name, target in all_targets(device, gl).items():
-        assert value_of(text, target, a=a).tolist() == expected, name
+        found = value_of(text, target, a=a)
+        for k, (expression, expected) in enumerate(WRAPPED.items()):
+            assert found[f"r{k}"].tolist() == expected, (name, expression)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def write_inputs(folder: Path) -> None:
     animation = animate(fox, 0, "translation", (0.0, 0.1), [[0, 0, 0], [1, 0, 0]])
     fox.tree["animations"][animation]["name"] = "Run"
     (folder / "fox.glb").write_bytes(fox.glb())
-    (folder / "sheep.flame").write_bytes((SCENES / "lantern.flame").read_bytes())
+    (folder / "sheep.flame").write_bytes((SCENES / "orb.flame").read_bytes())
     (folder / "pack.flame").write_bytes((SCENES / "voyage.flame").read_bytes())
     rng = np.random.default_rng(5)
     np.save(folder / "huge.npy", rng.standard_normal(1000).astype("f4"))

@@ -425,7 +425,8 @@ def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Feeds mutated files to the readers.")
     parser.add_argument("names", nargs="+", help=f"all, or some of {', '.join(TARGETS)}")
-    parser.add_argument("--inputs", type=int, default=10_000, help="for each target (scaled by its weight with all)")
+    help_ = "for each target (scaled by its weight with all; 10000 without it); with --corpus, after the kept ones"
+    parser.add_argument("--inputs", type=int, help=help_)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="index of the first input")
     parser.add_argument("--folder", type=Path, default=Path("out/fuzz"), help="where findings go")
@@ -447,28 +448,30 @@ def main() -> int:
     answer: dict[str, Any] = {}
     failed = False
     for name in names:
+        kept: dict[str, Any] = {}
         if args.corpus:
             files = corpus_files(name, not args.large, not args.kept)
             files = [each for each in files if args.only is None or re.search(args.only, each[0])]
             found = check(name, files)
-            answer[name] = {file: as_json(each) for (file, _), each in zip(files, found, strict=True)}
+            answer[name] = kept = {file: as_json(each) for (file, _), each in zip(files, found, strict=True)}
             for (file, _), each in zip(files, found, strict=True):
                 failed |= bool(each)
                 if not args.json:
                     print(f"{name}/{file}: {'; '.join(f.signature for f in each) or 'fine'}")
-            continue
+            if args.inputs is None:
+                continue
         if args.show is not None:
             report = fuzz(name, 1, args.seed, args.show)
             suffix, data = made_input(name, seeds_of(name), args.seed, args.show)
             args.folder.mkdir(parents=True, exist_ok=True)
             (args.folder / f"{name}_{args.show}{suffix}").write_bytes(data)
         else:
-            inputs = args.inputs
+            inputs = 10_000 if args.inputs is None else args.inputs
             if args.names == ["all"]:
                 inputs = max(TARGETS[name].least, round(inputs * TARGETS[name].weight))
             report = fuzz(name, inputs, args.seed, args.first)
         failed |= bool(report.findings)
-        answer[name] = {"line": report.line(), "findings": as_json(report.findings.values())}
+        answer[name] = {"line": report.line(), "findings": as_json(report.findings.values()), "kept": kept}
         with contextlib.suppress(BrokenPipeError):
             if not args.json:
                 print(report.line(), flush=True)

@@ -129,11 +129,11 @@ def test_a_float32_matrix_with_other_right_hand_sides_is_solved_in_float64(tmp_p
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_products_with_infinities_are_those_of_ieee(device, dtype):
-    """All pairs of special numbers and their sums, against NumPy."""
+    """All pairs of special numbers and their sums, against NumPy; in float64 in both orders."""
     special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -2.0], dtype)
     with np.errstate(invalid="ignore"):
-        for p in special:
-            for q in special:
+        for number, p in enumerate(special):
+            for q in special[0 if dtype == "f8" else number :]:
                 for x, y in (([p], [q]), ([p, 1], [q, 1]), ([p, np.inf], [q, -1])):
                     x, y = np.array(x, dtype), np.array(y, dtype)
                     wanted = float((x.astype("f8") * y.astype("f8")).sum())

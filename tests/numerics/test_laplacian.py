@@ -76,9 +76,12 @@ def test_every_border_and_stencil(device, rng, border, channels):
     """Black and white alone, so that every sum of bytes takes its lowest and highest values."""
     image = 255 * rng.integers(0, 2, (18, 48, channels), "u1")
     image[4:8, 20:30] = rng.integers(0, 256)
+    is_quick = list(BORDERS)[channels - 1] == border  # one stencil by each method, the other one with more channels
     for neighbors in (4, 8):
         wanted = laplacian_reference(image, neighbors, border)
         for method in ("auto", "register_rows"):
+            if is_quick and ((neighbors == 8) == (method == "auto")) != bool(channels // 2 % 2):
+                continue
             assert np.array_equal(filtered(device, image, neighbors, border, method), wanted), method
 
 

@@ -61,6 +61,9 @@ SMALLER = {
     "(320, 240)": "(32, 24)", "samples=8": "samples=1", '"mirrors", samples=64': '"mirrors", size=(16, 12), samples=4',
     "(640, 480)": "(16, 12)", "samples=64": "samples=1", "quality=20.0": "quality=1.0", "(160, 120)": "(16, 12)",
     "quality=5.0": "quality=1.0", ", 48)": ", 2)",
+    # A solid out of sight: the kernels are those of the block before.
+    'spheres=[{"material": "gold"}],': 'spheres=[{"material": "gold"}], solids=[{"material": "gold", "kind": "torus", '
+                                       '"position": [0, -90, 0]}],',
 }  # fmt: skip
 
 

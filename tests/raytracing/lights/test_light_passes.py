@@ -34,6 +34,8 @@ SIZE = (24, 16)
 FLOOR = Quad("ground", ((-4.0, -1.0, 4.0), (4.0, -1.0, 4.0), (4.0, -1.0, -4.0), (-4.0, -1.0, -4.0)))
 WALL = ((-4.0, -4.0, -2.0), (4.0, -4.0, -2.0), (4.0, 4.0, -2.0), (-4.0, 4.0, -2.0))
 LAMP = Material("lamp", "emitter", emission=(5.0, 4.0, 3.0))
+SUNLIGHT = (LightGroup("sun", ("suns[0]",)),)
+FAR = Sphere("lamp", (0.0, 900.0, 0.0), 0.01)  # so that scenes have the same kernels
 GROUPS = LightGroup("key", ("lamp", "suns[0]")), LightGroup("sky", ("environment",))
 
 
@@ -65,7 +67,9 @@ def scenes():
     )  # fmt: skip
     catcher = Material("ground", "shadow_catcher")
     return {
-        "mixed": lit,
+        "mixed": replace(
+            lit, suns=(), light_groups=(LightGroup("key", ("lamp",)), GROUPS[1])
+        ),  # kernels of test_render.py
         "glossy": glossy,
         "clamped": replace(lit, clamp_indirect=0.2, environment=Environment(preset="studio")),
         "fog": replace(lit, fog=Fog(density=0.2, radius=6.0), point_lights=(PointLight((1.0, 2.0, 1.0)),)),
@@ -88,7 +92,8 @@ def test_passes_of_every_schedule_add_up_to_the_unchanged_picture(device, name):
 
 
 def test_a_tile_and_resting_pixels_add_up(device):
-    settings = plain_scene(Material("ground"), LAMP, quads=(FLOOR,), spheres=(Sphere("lamp", radius=0.5),))
+    lamp = Quad("lamp", ((-0.4, -0.4, 0.0), (0.4, -0.4, 0.0), (0.4, 0.4, 0.0), (-0.4, 0.4, 0.0)))
+    settings = plain_scene(Material("ground"), LAMP, quads=(FLOOR, lamp))
     settings = replace(settings, noise_threshold=0.2)
     picture, layers = drawn(device, settings, 70)
     assert layers["samples"].min() < layers["samples"].max()
@@ -105,7 +110,7 @@ def plain_scene(*materials, quads, **changes):
 def test_a_diffuse_scene_is_diffuse_and_depth_1_is_emission(device):
     white = Material("ground")
     scene = plain_scene(white, quads=(FLOOR,), spheres=(Sphere("ground", (0.0, 0.0, 0.0), 0.7),), suns=(Sun(),))
-    scene = replace(scene, horizon=(0.2, 0.3, 0.4))
+    scene = replace(scene, horizon=(0.2, 0.3, 0.4), light_groups=SUNLIGHT)
     picture, layers = drawn(device, scene)
     check_sums(picture, layers, scene)
     assert layers["diffuse_direct"].any() and layers["diffuse_indirect"].any() and layers["emission"].any()
@@ -116,15 +121,18 @@ def test_a_diffuse_scene_is_diffuse_and_depth_1_is_emission(device):
 
 
 def test_a_lamp_is_emission_and_a_mirror_shows_a_wall_as_specular(device):
-    picture, layers = drawn(device, plain_scene(LAMP, quads=(Quad("lamp", WALL),)))
+    sun = Sun((0.0, 0.5, -1.0))  # on the wall alone
+    more = {"spheres": (FAR,), "suns": (sun,), "light_groups": SUNLIGHT}
+    picture, layers = drawn(device, plain_scene(LAMP, quads=(Quad("lamp", WALL),), **more))
     assert np.allclose(layers["emission"], picture, rtol=1e-6) and picture.min() > 0
     behind = tuple((x, y, 5.0) for x, y, _ in WALL[::-1])
     mirror = Material("mirror", "mirror")
-    lamp = plain_scene(mirror, LAMP, quads=(Quad("mirror", WALL), Quad("lamp", behind)))
+    lamp = plain_scene(mirror, LAMP, quads=(Quad("mirror", WALL), Quad("lamp", behind)), **more)
     picture, layers = drawn(device, lamp)
     assert np.allclose(layers["specular_direct"], picture, rtol=1e-6) and picture.max() > 0
-    wall = plain_scene(mirror, Material("wall"), quads=(Quad("mirror", WALL), Quad("wall", behind)), suns=(
-        Sun((0.0, 0.5, -1.0)),))  # fmt: skip
+    far = replace(FAR, material="wall")
+    quads = Quad("mirror", WALL), Quad("wall", behind)
+    wall = plain_scene(mirror, Material("wall"), quads=quads, **more | {"spheres": (far,)})
     picture, layers = drawn(device, wall)
     assert np.allclose(layers["specular_indirect"], picture, rtol=1e-6) and picture.max() > 0
 

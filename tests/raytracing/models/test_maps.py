@@ -19,6 +19,7 @@ from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import Material, MeshShape, Quad, Settings, Sphere
 from renderer.raytracing.textures import TextureArrays
 from renderer.scene.cameras import Camera
+from tests.raytracing.models.layers_picture import LayersPicture
 
 SIZE = (60, 60)
 WHITE = (1.0, 1.0, 1.0)
@@ -166,8 +167,9 @@ def test_normals_are_made_in_blocks_of_rows(rng, monkeypatch, dtype):
     assert peak < 2 * whole.nbytes + (1 << 19)
 
 
-def test_normal_and_bump_maps(picture, tmp_path):
+def test_normal_and_bump_maps(device, tmp_path):
     """A constant normal map, a ramp of heights, and a mirrored instance, whose map is mirrored too."""
+    picture = LayersPicture(SimpleNamespace(device=device))
     bend = np.array([0.4, 0.3, np.sqrt(0.75)])
     flat = texture(tmp_path, "n", np.full((2, 2, 3), np.rint((bend + 1) * 127.5)))
     mapped = Material("mapped", normal_texture="n")

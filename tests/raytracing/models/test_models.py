@@ -25,6 +25,7 @@ from renderer.raytracing.models.default_picture import vertices_of
 from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import Environment, Material, MeshShape, PointLight, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
+from tests.raytracing.models.layers_picture import LayersPicture
 
 LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
 MATTE = Material("matte", color=(0.6, 0.6, 0.6))
@@ -34,6 +35,11 @@ SIZE = (60, 60)
 @pytest.fixture(scope="module")
 def picture(device):
     return Picture(SimpleNamespace(device=device))
+
+
+@pytest.fixture(scope="module")
+def layers_picture(device):
+    return LayersPicture(SimpleNamespace(device=device))
 
 
 def render(picture, settings, size=SIZE, samples=1):
@@ -221,20 +227,20 @@ def half_cut(maker, alpha, mode, **material):
     maker.node(mesh=square(maker, material=number))
 
 
-def test_alpha_modes(picture, tmp_path):
-    """MASK, OPAQUE and BLEND, seen directly and by their shadow."""
+def test_alpha_modes(layers_picture, tmp_path):
+    """MASK, OPAQUE and BLEND, seen directly; test_shadow_rays_are_alpha_tested has their shadows."""
     behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
     for mode, alpha, share in (("MASK", 100, 0.0), ("MASK", 200, 1.0), ("BLEND", 64, 64 / 255), ("OPAQUE", 0, 1.0)):
         maker = Maker()
         half_cut(maker, alpha, mode)
         settings = facing(put(tmp_path, maker, f"{mode}{alpha}.glb"), quads=(behind,), materials=(MATTE,), samples=16)
-        albedo = picture.layers(settings, SIZE)["albedo"]
+        albedo = layers_picture.layers(settings, SIZE)["albedo"]
         left, right = albedo[5:-5, 5:25].reshape(-1, 3).mean(0), albedo[5:-5, 35:55].reshape(-1, 3).mean(0)
         assert np.allclose(right, (1, 0, 0), atol=1e-3)
         assert np.allclose(left, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02), mode
 
 
-def test_cutouts_equal_brute_force(picture, tmp_path, rng):
+def test_cutouts_equal_brute_force(layers_picture, tmp_path, rng):
     """Depths through ten squares full of holes, of which rays pass several, against every square in NumPy; high up,
     where a ray that is moved by units in the last place can get back in front of a hole."""
     maker = Maker()
@@ -249,7 +255,7 @@ def test_cutouts_equal_brute_force(picture, tmp_path, rng):
     behind = Quad("matte", ((-3.0, 37.0, -2.0), (3.0, 37.0, -2.0), (3.0, 43.0, -2.0), (-3.0, 43.0, -2.0)))
     settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,))
     settings = replace(settings, view=replace(settings.view, position=(0.0, 40.0, 10.0), target=(0.0, 40.0, 0.0)))
-    depth = picture.layers(settings, SIZE)["depth"]
+    depth = layers_picture.layers(settings, SIZE)["depth"]
     x, y = np.meshgrid((np.arange(60) + 0.5) / 30 - 1, 1 - (np.arange(60) + 0.5) / 30)
     direction = np.stack([x * 0.1, y * 0.1, np.full_like(x, -1)], -1)
     direction /= np.linalg.norm(direction, axis=2)[..., None]
@@ -373,10 +379,11 @@ def test_exports_of_models(tmp_path, capsys):
 
 def test_exports_tell_what_they_ignore_and_show_variants(tmp_path, capsys):
     """Exports and verify list ignored features by name and count, on stderr and in --json; verify keeps the variant."""
-    maker, black = Maker(), {"pbrMetallicRoughness": {"baseColorFactor": [0, 0, 0, 1]}}
-    glow = [maker.add("materials", {"emissiveFactor": color, "ACME": 1, **black}) for color in ([1, 0, 0], [0, 1, 0])]
+    maker = Maker()
+    surfaces = [{"baseColorFactor": color} for color in ([1, 0, 0, 1], [0, 1, 0, 1])]
+    tint = [maker.add("materials", {"pbrMetallicRoughness": surface, "ACME": 1}) for surface in surfaces]
     maker.tree["extensions"] = {"KHR_materials_variants": {"variants": [{"name": "red"}, {"name": "green"}]}}
-    mesh, mappings = square(maker, material=glow[0]), {"mappings": [{"variants": [1], "material": glow[1]}]}
+    mesh, mappings = square(maker, material=tint[0]), {"mappings": [{"variants": [1], "material": tint[1]}]}
     maker.tree["meshes"][mesh]["primitives"][0]["extensions"] = {"KHR_materials_variants": mappings}
     maker.node(mesh=mesh)
     maker.node(

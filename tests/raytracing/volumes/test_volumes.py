@@ -135,7 +135,8 @@ def test_single_scattering_is_its_integral(picture, rng, g, near):
     sigma, albedo, place = 0.3, np.array([0.9, 0.6, 0.3]), np.array([near, 0.4 * near, -1.0])
     view = Camera((0.0, 0.0, 2.0), (0.0, 0.0, -1.0), fov_degrees=0.01)
     scene = Settings(view=view, fog=Fog(sigma, 1.0, tuple(albedo), g), max_depth=2, seed=int(rng.integers(1 << 30)),
-                     point_lights=(PointLight(tuple(place), (5.0, 5.0, 5.0)),))  # fmt: skip
+                     point_lights=(PointLight(tuple(place), (5.0, 5.0, 5.0)),),
+                     materials=MATERIALS)  # none is seen: the kernels are those of scenes with these  # fmt: skip
     t = (np.arange(200_000) + 0.5) / 200_000 * 60
     to_light = place - (np.array([0.0, 0.0, 2.0]) + t[:, None] * [0.0, 0.0, -1.0])
     distance = np.linalg.norm(to_light, axis=1)

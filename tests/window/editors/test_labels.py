@@ -10,7 +10,7 @@ from renderer.window.controls import settings as controls
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.items import Item
-from tests.window.headless import frames, point, press, seconds, window
+from tests.window.headless import frames, point, press, window
 from tests.window.monkey import noop_device
 
 
@@ -111,11 +111,18 @@ def test_a_hint_lies_beside_the_controls_and_ends_at_a_key(screen, monkeypatch):
 
     monkeypatch.setattr(controls, "_tooltip", placed)
     monkeypatch.setattr(imgui, "end_tooltip", ended)
+
+    def wait():
+        """A second in 10 frames, of which Dear ImGui takes the times."""
+        for _ in range(10):
+            screen.app.now.seconds += 0.1
+            frames(screen, 1)
+
     frames(screen)
     point(screen, *middles[0])
-    seconds(screen, 1.0)
+    wait()
     assert ends and ends[-1] <= screen.app.panels.area[0] + screen.app.panels.area[2]
     press(screen, "E")
     ends.clear()
-    seconds(screen, 1.0)
+    wait()
     assert not ends

@@ -129,7 +129,10 @@ def test_items_clicked_with_ctrl_are_moved_hidden_and_deleted_together(hand, mon
     assert panel.chosen == {ball}
     imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
     for name in ("point light 1", "wall", "wall"):
-        click(hand, *rows[name])
+        point(hand, *rows[name])
+        for down in (True, False):
+            imgui.get_io().add_mouse_button_event(0, down)
+            frames(hand, 1)
     imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
     frames(hand)
     assert panel.chosen == {ball, light} and panel.document.selected in panel.chosen
