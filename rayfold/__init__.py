@@ -30,8 +30,8 @@ else:
 
         @staticmethod
         def find_spec(name, path=None, target=None):
-            if name.startswith("rayfold.") and find_spec(f"renderer{name[7:]}"):
-                return ModuleSpec(name, Alias)
+            if name.startswith("rayfold.") and (found := find_spec(f"renderer{name[7:]}")):
+                return ModuleSpec(name, Alias, origin=found.origin)  # the __file__ of `python -m rayfold`
             return None
 
         @staticmethod
