@@ -23,7 +23,7 @@ from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.arrow_sums import batches_total, columns_of, grouped_sums, is_arrow, parquet_total
 from renderer.numerics.sums.device_sums import MODES, array_sum
-from renderer.numerics.sums.exact_sum import decimal_total, total_value
+from renderer.numerics.sums.exact_sum import objects_total, total_value
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 from renderer.system.progress import OnProgress, Progress, checked_progress
@@ -72,8 +72,10 @@ def sum(
         value: int | float | complex = sum_files(SumRequest(paths, mode, devices=(device,)))["value"]
         return value
     array = numbers if is_tensor(numbers) or is_dask_array(numbers) else np.asarray(numbers)
+    if isinstance(numbers, (list, tuple)) and array.dtype.kind == "f" and {*map(type, numbers)} - {bool} == {int}:
+        array = np.array(numbers, "O")  # NumPy rounds [-1, 2**63] to float64
     if getattr(array, "dtype", None) == np.dtype("O"):
-        return decimal_total(array.ravel().tolist())
+        return objects_total(array.ravel().tolist())
     return total_value(array_sum(open_context(device).devices, array, mode))
 
 

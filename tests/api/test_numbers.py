@@ -135,6 +135,19 @@ def test_decimals_of_a_list_are_added_exactly():
             renderer.sum(wrong)
 
 
+@pytest.mark.parametrize("numbers", [[1, 2**70], [-1, 2**63], (2**64, -(2**64), True), [3 * 10**20000, 1], [7, -9]])
+def test_integers_of_a_list_are_added_exactly(numbers):
+    """NumPy makes objects of the first, and float64 of the second."""
+    total = renderer.sum(numbers)
+    assert type(total) is int and total == sum(numbers)
+
+
+def test_integers_and_decimals_of_a_list_are_added_exactly():
+    assert renderer.sum([2**70, Decimal("1e-40")]) == Decimal(f"{2**70}.{1:040d}")
+    with pytest.raises(renderer.InputError, match="such as float; "):
+        renderer.sum([2**70, 0.5])
+
+
 def test_a_parquet_file_goes_with_few_options(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.ones(3))
     for words, sentence in (
@@ -225,6 +238,7 @@ def test_advice_for_a_hopeless_matrix_promises_nothing():
     """It was given for an rcond of 3.7e-132, and 40 s later there was no digit."""
     report = {"forward_bound": None, "rcond": 3.7e-132, "growth": 1.0}
     assert doubt(report, "certified=True", "extended=True").endswith("; extended=True helps down to an rcond of 1e-30")
+    assert "; C may prove some, where columns of unlike scales are the reason" in doubt(report, "C", "")
     assert doubt(report | {"rcond": 1e-20}, "", "extended=True").endswith("computes with twice the digits")
     matrix = np.diag([1.0] * 12) + np.diag([-1e13] * 11, 1)  # the inverse has an element of 1e143
     with pytest.raises(renderer.IncompleteError, match=r"costs about 1\d\d digits of 16"):
@@ -233,7 +247,7 @@ def test_advice_for_a_hopeless_matrix_promises_nothing():
 
 def test_a_doubtful_solution_warns_and_a_report_says_its_bounds():
     hilbert = 1 / (np.arange(14)[:, None] + np.arange(14) + 1.0)
-    with pytest.warns(UserWarning, match=r"no digit is certain \(rcond.*; extended=True computes with twice"):
+    with pytest.warns(UserWarning, match=r"certain; certified=True.*\(rcond.*; extended=True computes with twice"):
         renderer.solve(hilbert, np.ones(14))
     with warnings.catch_warnings(action="error"):  # the way out that the warning names is one
         x, report = renderer.solve(hilbert, np.ones(14), extended=True, report=True)

@@ -62,7 +62,7 @@ def test_solve_says_how_many_digits_are_certain(tmp_path, capsys, rng):
     out, err = capsys.readouterr()
     summary = json.loads(out.splitlines()[-1])
     assert summary["correct_digits"] == 0 and "no bound of the error can be shown" in err and "--extended" in err
-    assert "--certified" not in err
+    assert "--certified may prove some, where columns of unlike scales are the reason" in err
     assert (
         summary["forward_bound"] is None and summary["forward_bounds"] == [None] and summary["backward_error"] < 1e-14
     )
@@ -334,6 +334,19 @@ def test_zeros_do_not_hide_the_digits_of_the_other_components(tmp_path, capsys):
     out, radius = capsys.readouterr().out, np.load(tmp_path / "radius.npy")
     assert "every component that is not 0 to 16 digits, 59 of 0 to within" in out
     assert abs(Fraction(float(np.load(tmp_path / "x.npy")[0])) - Fraction(1, 3)) <= Fraction(float(radius[0]))
+
+
+def test_a_proof_names_the_component_with_the_fewest_digits(tmp_path, capsys, rng):
+    """Against the radii; where there is a bound of the largest component alone, a sentence says so."""
+    n = 40
+    ab = np.stack([np.append(0, rng.random(n - 1)), np.full(n, 3.0), np.append(rng.random(n - 1), 0)])
+    b = dense(ab, 1, 1) @ np.ldexp(1.0, -np.arange(n))  # small components lose the digits
+    words = ["solve", *files(tmp_path, ab, 1, 1, b)]
+    assert main(words) == 0
+    assert "of the largest component; of small ones it says nothing: --certified R.npy" in capsys.readouterr().out
+    assert main([*words, "--force", "--certified", str(tmp_path / "radius.npy")]) == 0
+    out, radius, x = capsys.readouterr().out, np.load(tmp_path / "radius.npy"), np.load(tmp_path / "x.npy")
+    assert f"s; x[{np.argmax(radius / np.abs(x))}] has the fewest\n" in out and "of small ones" not in out
 
 
 def test_an_extended_proof_is_as_close_as_the_guide_says(tmp_path, capsys, rng, monkeypatch):

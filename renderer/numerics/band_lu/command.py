@@ -135,7 +135,8 @@ def command(args: argparse.Namespace) -> int:
         if args.certified:
             zeros = " that is not 0 to {digits} digits, {zeros} of 0 to within {radius_of_zeros:.1e}"
             figures = zeros if result["certified"]["zeros"] else " to {digits} digits"
-            print(f"{{output}}: every component{figures}, proven in {{seconds:.3g}} s".format(**result["certified"]))
+            line = f"{{output}}: every component{figures}, proven in {{seconds:.3g}} s; x{{least}} has the fewest"
+            print(line.format(**result["certified"]))
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
         print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
@@ -150,14 +151,14 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
     """Says how few digits of the solution of a report are certain, and which options may help.
 
     `certified` and `extended` are their spellings, `extended` "" where it was given. Near a singular matrix there is no
-    proof in float64.
+    proof in float64; but unlike scales of the columns make rcond as small, and there is one.
     """
     is_beyond = result["rcond"] < LEAST_EXTENDED_RCOND
     help = f"helps down to an rcond of {LEAST_EXTENDED_RCOND:g}" if is_beyond else "computes with twice the digits"
     advice = f"; {extended} {help}" if extended else ""
     if result["forward_bound"] is None:
-        proof = f"; {certified} may prove some" if result["rcond"] > LEAST_PROVEN_RCOND else ""
-        sentence = f"no bound of the error can be shown, so no digit is certain{proof}"
+        scales = "" if result["rcond"] > LEAST_PROVEN_RCOND else ", where columns of unlike scales are the reason"
+        sentence = f"no bound of the error can be shown, so no digit is certain; {certified} may prove some{scales}"
     else:
         reason = "the condition of the matrix, the growth of its factors or the spread of its scales costs the others"
         sentence = f"only {result['correct_digits']} digits of the solution are certain: {reason}"
@@ -174,6 +175,7 @@ def _verdict(result: dict[str, Any]) -> str:
     if result["refine"] == "none":
         return "solved once, without a bound of the error"
     bound = "error below {forward_bound:.1e} of the largest component"
+    bound += "" if "certified" in result else "; of small ones it says nothing: --certified R.npy bounds each"
     if result["forward_bound"] is None:
         bound = "no estimate of the error beside the proof" if "certified" in result else "no bound of the error"
     figures = "residual {residual:.2e} of n |A| |x|, growth {growth:.3g}, rcond {rcond:.2e}" + _of_scaled(result)
@@ -302,11 +304,14 @@ def _certify(
     began = time.perf_counter()
     with Progress(system.lu.n, "rows of the proof") as progress:
         radius, enclosure = system.certify(b, refined, progress.advance)
-    write_arrays(path, transformation.solution(refined.x, radius)[1] if transformation else radius)
+    x, radii = transformation.solution(refined.x, radius) if transformation else (refined.x, radius)
+    write_arrays(path, radii)
+    errors = np.divide(radii, np.abs(x), out=np.zeros(x.shape), where=x != 0)
+    least = [int(i) for i in np.unravel_index(errors.argmax(), x.shape)]
     seconds = time.perf_counter() - began
     digits, proof = enclosure.certain_digits, {"proof": enclosure.proof, "norm": enclosure.norm}
     zeros = radius[(refined.x == 0) & (radius > 0)]
-    facts = {"digits": digits, "zeros": zeros.size, "radius_of_zeros": float(zeros.max(initial=0))}
+    facts = {"digits": digits, "least": least, "zeros": zeros.size, "radius_of_zeros": float(zeros.max(initial=0))}
     return {"output": str(path), **facts, **proof, "seconds": seconds}
 
 

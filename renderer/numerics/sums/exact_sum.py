@@ -118,11 +118,16 @@ class DecimalSum:
         return rounded_fraction(self.fraction(), dtype)
 
 
-def decimal_total(numbers: list[Any]) -> Decimal:
-    """The sum of decimal.Decimal numbers, with all digits; InputError for other objects, and beyond MAX_DIGITS."""
-    if others := {type(number).__name__ for number in numbers if not isinstance(number, Decimal)}:
-        cure = "nulls are left out first (DuckDB: list(x) filter (x is not null)), and Decimals are added alone"
+def objects_total(numbers: list[Any]) -> int | Decimal:
+    """The sum, with all digits, of Python's integers, or of decimal.Decimal numbers and integers.
+
+    InputError for other objects, and for a sum of decimals beyond MAX_DIGITS.
+    """
+    if others := {type(number).__name__ for number in numbers if not isinstance(number, (int, Decimal))}:
+        cure = "nulls are left out first (DuckDB: list(x) filter (x is not null)); integers and Decimals can be added"
         raise InputError(f"array: holds Python objects, such as {min(others)}; {cure}")
+    if all(isinstance(number, int) for number in numbers):
+        return int(sum(numbers))
     try:
         with localcontext(Context(MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])):
             return sum(numbers, Decimal())
