@@ -93,9 +93,11 @@ def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, 
     if args.json:
         print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
     else:
+        head, *_ = verdicts.values()
         for sha, v in verdicts.items():
             change = f"{v.percent:+6.2f}% of the {args.by} ({shown_interval(v)})"
-            print(f"{sha[:12]} {v.label:10s} {change}, {v.pairs} pairs {v.reason}")
+            limit = f"judged by half of the head's slowdown, {replace(v, shift=head.shift / 2).percent:+.2f}% "
+            print(f"{sha[:12]} {v.label:10s} {change}, {v.pairs} pairs {limit if v is not head else ''}{v.reason}")
         print(_found(args, left, verdicts))
         if left and not is_found:
             for sha in left[:MOST_SHOWN]:

@@ -167,8 +167,11 @@ class Runner:
 
         UserError if the working tree changed meanwhile.
         """
-        case = "1 case" if len(names) == 1 else f"{len(names)} cases"
-        with Progress(pairs * len(names), f"{case}, {pairs} {STAGE_PAIRS[stage]}") as progress:
+        title = f"{'1 case' if len(names) == 1 else f'{len(names)} cases'}, {pairs} {STAGE_PAIRS[stage]}"
+        if stage == "count" and self._counter.tool:
+            ready = "; the time's verdict is ready, --counts none skips this" if self._options.by == "time" else ""
+            title += f" by valgrind ({self._counter.tool}), slowly{ready}"
+        with Progress(pairs * len(names), title) as progress:
             progress.preparing = self.preparing
             for pair in range(pairs):
                 shuffled = list(names)

@@ -5,18 +5,22 @@ import sys
 from argparse import Namespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from renderer.bench import answer, experiment, find
 from renderer.bench.answer import print_verdicts
 from renderer.bench.command_runner import expand_parameters
 from renderer.bench.conclusions import _advice, as_text, conclude
+from renderer.bench.counting import Counter
 from renderer.bench.experiment import SAME_HOST, Experiment, open_experiment, read_experiment, read_experiments
 from renderer.bench.find import bisect, print_answer
 from renderer.bench.machine import git
+from renderer.bench.runner import Runner
 from renderer.bench.verdict import DecisionRule, Verdict
 from renderer.cli import main
 from renderer.errors import UserError
+from renderer.system.progress import Progress
 from tests.bench.helpers import bench, commit_all, repository
 
 WORK = """import sys
@@ -214,6 +218,30 @@ def test_find_says_what_it_found(monkeypatch, capsys, labels, code, words, as_js
         advice = "idle machine, or with --by instructions" if "UNDECIDED" in labels else "c0 cannot be judged"
         assert (advice in out) == (code == 3)
         assert f"{labels[-1]:10s}  +0.00% of the time (+0.00% to +0.00%), 10 pairs" in out
+
+
+def test_find_says_the_limit_that_it_judges_by(monkeypatch, capsys):
+    """Half of a slowdown of 44 % is one of 20 %, since 1.2 * 1.2 is 1.44; the head itself is judged as by `ab`."""
+    monkeypatch.setattr(find, "git", lambda *arguments, tree: "abc Ada: subject")
+    steps = {"c1": Verdict("SLOWER", np.log(1.44), 0.3, 0.4, 0, 1, 10), "c0": verdict("UNDECIDED")}
+    args = Namespace(json=False, repo="tree", by="time", max_pairs=40, output=None, program="x", clock="cpu")
+    print_answer(args, ["c0"], steps)
+    head, step, *_ = capsys.readouterr().out.splitlines()
+    assert "judged" not in head and "10 pairs judged by half of the head's slowdown, +20.00% " in step
+
+
+def test_the_progress_of_counted_pairs_names_valgrind_and_the_way_out(monkeypatch):
+    """Under cachegrind they took half an hour for a command of 0.2 s, whose time's verdict stood."""
+    titles, runner = [], Runner.__new__(Runner)
+    monkeypatch.setattr(Progress, "__init__", lambda self, _total, title: titles.append(title))
+    monkeypatch.setattr(Progress, "__enter__", lambda self: self)
+    monkeypatch.setattr(Progress, "__exit__", lambda *_: None)
+    for by in ("time", "instructions"):
+        runner._options, runner._counter = Namespace(by=by, action="aa"), Counter(tool="cachegrind")
+        runner._measure("count", ["x"], 0)
+    timed, counted = titles
+    assert timed.startswith("1 case, 0 counted pairs by valgrind (cachegrind), slowly; the time's verdict is ready")
+    assert "--counts none" in timed and "--counts none" not in counted and "valgrind" in counted
 
 
 def experiment_of(path, ratio, crash=None, counters=(3, 3)):
