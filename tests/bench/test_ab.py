@@ -189,6 +189,31 @@ def test_the_hook_of_the_guide_refuses_a_slower_push(tmp_path):
     assert git("rev-parse", "origin/main", tree=tree) == git("rev-parse", "main~1", tree=tree)
 
 
+def test_the_guide_compares_a_pull_request_without_its_merge(tmp_path):
+    """The commits that `find` searches are those of the pull request, though `main` moved on meanwhile."""
+    guide = (ROOT / "assets/guides/bench.md").read_text()
+    assert 'ref: "${{ github.event.pull_request.head.sha }}"' in guide and guide.count('--base "$BASE" --head') == 2
+    (line,) = [line.strip() for line in guide.splitlines() if line.strip().startswith("- run: echo")]
+    tree = repository(tmp_path / "own", note="a")
+    git("branch", "-M", "main", tree=tree)
+    git("checkout", "-q", "-b", "change", tree=tree)
+    shas = [git("rev-parse", "HEAD", tree=tree)]
+    for text in ("b", "c"):
+        (tree / "note").write_text(text)
+        commit_all(tree)
+        shas.append(git("rev-parse", "HEAD", tree=tree))
+    git("checkout", "-q", "main", tree=tree)
+    (tree / "other").write_text("main moves on")
+    commit_all(tree)
+    git("clone", "-q", str(tree), str(tmp_path / "runner"), tree=tmp_path)
+    git("checkout", "-q", "origin/change", tree=tmp_path / "runner")  # as actions/checkout by `ref`
+    environment = os.environ | {"GITHUB_ENV": str(tmp_path / "variables")}
+    subprocess.run(["sh", "-c", line.removeprefix("- run: ")], cwd=tmp_path / "runner", env=environment, check=True)
+    base = (tmp_path / "variables").read_text().strip().removeprefix("BASE=")
+    between = git("rev-list", "--first-parent", "--reverse", f"{base}..HEAD", tree=tmp_path / "runner").split()
+    assert [base, *between] == shas
+
+
 @pytest.mark.slow
 def test_a_case_that_this_machine_cannot_run_is_skipped(tmp_path):
     cannot = METRONOME.replace("return [metronome_case()]", "return [cannot_case(), metronome_case()]") + (
