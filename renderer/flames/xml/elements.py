@@ -49,7 +49,8 @@ def flame_elements(text: str | bytes, path: object) -> list[FlameElement]:
     except InputError as error:
         if not isinstance(error.__cause__, ParseError):
             raise
-        flames = list(_tolerant_elements(text if isinstance(text, str) else text.decode("utf-8", "replace")))
+        decoded = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        flames = list(_tolerant_elements(decoded, f"the first error of the XML: {error.__cause__}"))
         if not flames:
             raise
         return _counted(flames, path)
@@ -76,8 +77,11 @@ def _flames_below(root: Element) -> Iterator[Element]:
             stack.extend(reversed(element))
 
 
-def _tolerant_elements(text: str) -> Iterator[FlameElement]:
-    """Yields the <flame> elements of a text that is not XML; in well-formed documents the same as the XML parser."""
+def _tolerant_elements(text: str, fault: str = "") -> Iterator[FlameElement]:
+    """Yields the <flame> elements of a text that is not XML; in well-formed documents the same as the XML parser.
+
+    `fault` is what an element that is not closed is told of the XML.
+    """
     open_elements: list[Element] = []
     begins: list[int] = []  # of the open elements' tags
     for closing, name, attributes, empty, tail, (begin, end) in _tags(text):
@@ -103,7 +107,7 @@ def _tolerant_elements(text: str) -> Iterator[FlameElement]:
             begins.append(begin)
     for depth, element in enumerate(open_elements):
         if element.tag in FLAME_TAGS and _is_outermost(open_elements[:depth]):
-            yield FlameElement(element, "its element is not closed; the file may be cut off")
+            yield FlameElement(element, f"its element is not closed; {fault}")
 
 
 def _is_outermost(ancestors: list[Element]) -> bool:

@@ -37,8 +37,8 @@ from renderer.window.timeline.tracks import Tracks
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
 CODE_RANGE = (0.15, 0.85)  # fractions of the width that the code panel may take
 # Keys that work while the user types in the code panel; the editor takes the others.
-TYPING_KEYS = {"Escape", "F1", "Shift+F1", "Ctrl+F1", "F5", "F6", "F11", "F12", "Shift+F12", "Ctrl+J", "Ctrl+P",
-               "Ctrl+Q", "Ctrl+O", "Ctrl+N"}  # fmt: skip
+TYPING_KEYS = {"Escape", "F1", "Shift+F1", "Ctrl+F1", "F5", "F6", "F11", "F12", "Shift+F12", "Ctrl+J", "Ctrl+P"}
+TYPING_KEYS |= {*menus.KEYS["file"]} - {"", "Ctrl+S"}  # Ctrl+S saves the text
 SHEET_RATIO = 0.5  # fraction of a small window that the controls take
 # The class of the editor by kind of picture
 EDITORS: dict[str, Any] = {"flame": FlameEditor, "flame3d": FlameEditor, "raytrace": SceneEditor, "toy": ToyEditor}

@@ -118,7 +118,7 @@ class Comparison:
         """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
         reference = self.reference()
         if reference is None:
-            self.numbers = "no reference: S keeps the displayed picture, W takes the next panel"
+            self.numbers = "no reference: S keeps the displayed picture, W takes another panel"
             self.report(self.numbers)
             return
         self.numbers = "measuring"

@@ -20,6 +20,7 @@ from renderer.window.controls.shortcuts import next_item
 
 REST_FACTOR = 10.0  # a view that took t seconds is computed again after 10 t: views cost a tenth of the time
 MAX_REST = 20.0  # seconds
+TITLES = {"stencil": "time by part"}  # in captions, of views whose name tells how they work
 
 
 class Inspection:
@@ -71,8 +72,9 @@ class Inspection:
         self.show(Inspect(name, 0, self.inspect.pixel))
 
     def look_closely(self, name: str) -> None:
-        """Shows another view, and unfolds its controls."""
-        self.select(name)
+        """Shows another view, and unfolds its controls; a view that is shown keeps what it has computed."""
+        if name != self.name:
+            self.select(name)
         self.opens_controls = True
 
     def show(self, inspect: Inspect) -> None:
@@ -115,7 +117,7 @@ class Inspection:
     def caption(self, waiting: str) -> str:
         """The view's name and meaning; before it is computed, what it waits for: `waiting`, or its samples."""
         pending = "" if self._shown_key else f"\n{waiting or 'it follows the next whole sample'}"
-        return f"{self.name}: {self.meaning}{pending}"
+        return f"{TITLES.get(self.name, self.name)}: {self.meaning}{pending}"
 
     def is_due(self, panel: Any, now: float = math.inf) -> bool:
         """True if the shown view or histogram belongs to an older picture than the displayed one, at a time `now`."""

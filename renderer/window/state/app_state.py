@@ -287,7 +287,7 @@ class AppState:
         if state is None:
             self.show_message(f"nothing to {what}")
             return
-        self.show_message(f"{what}: {difference(self._panels_state(), state)}")
+        self.show_message(f"{what}: {difference(self._panels_state(), state, what == 'undo')}")
         if state.panels != tuple(self.panels):
             self._set_panels(list(state.panels), state.active, state.layout)
         show_again(state)

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from renderer.records import dataclass, field, replace
 from renderer.window.document.document import Document
+from renderer.window.document.items import Item, groups
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_scene import SceneFile
 from renderer.window.state.layout import LayoutNode
@@ -48,8 +49,8 @@ def renamed(state: PanelsState, panel: Panel, path: Path, old_title: str, title:
     return replace(state, documents=tuple(documents))
 
 
-def difference(state: PanelsState, other: PanelsState) -> str:
-    """The names of what two states differ in: panels, files or settings."""
+def difference(state: PanelsState, other: PanelsState, is_undo: bool = True) -> str:
+    """The names of what two states differ in, panels, files or settings, where `other` is shown in place of `state`."""
     if state.panels != other.panels:
         return f"{len(other.panels)} panels in place of {len(state.panels)}"
     for before, after in zip(state.documents, other.documents, strict=True):
@@ -57,9 +58,23 @@ def difference(state: PanelsState, other: PanelsState) -> str:
             return f"{after.scene.path.name} in place of {before.scene.path.name}"
         one, two = vars(before.scene.settings), vars(after.scene.settings)
         if before != after:
-            names = [name.replace("_", " ") for name in one if one[name] != two.get(name)]
+            old, new = (after, before) if is_undo else (before, after)
+            names = [_edit(name, old, new) for name in one if one[name] != two.get(name)]
             return ", ".join(names) or "title, tone, key frames or text"
     return "the layout"
+
+
+def _edit(name: str, old: Document, new: Document) -> str:
+    """What an edit did to a setting: the item that it deleted, added or changed, else the setting's name."""
+    one, two = (getattr(document.scene.settings, name, None) for document in (old, new))
+    if name in groups(old.scene.settings) and type(old.scene.settings) is type(new.scene.settings):
+        verb = ("delete ", "", "add ")[min(max(len(two) - len(one), -1), 1) + 1]
+        long, short, document = (two, one, new) if verb == "add " else (one, two, old)
+        first = next((k for k, value in enumerate(short) if value != long[k]), len(short))
+        rest = long[first + 1 :], short[first + (not verb) :]
+        if rest[0] == rest[1]:
+            return f"{verb}{document.label(Item(name, first))}"
+    return name.replace("_", " ")
 
 
 def show_again(state: PanelsState) -> None:

@@ -149,22 +149,32 @@ def set_reference(app: AppState) -> None:
 
 
 def compare_with_next(app: AppState) -> None:
-    """Makes the next panel the reference."""
-    if len(app.panels) > 1:
-        other = app.panels[(app.panels.active + 1) % len(app.panels)]
-        app.panel.comparison.set_reference_panel(other, app.panels.title(other))
-        app.show_message(f"reference: {app.panel.comparison.label}; W changes the comparison")
+    """Makes another panel the reference: first one of the same kind and size, each further time the one after it."""
+    panel, order = app.panel, [*app.panels[app.panels.active + 1 :], *app.panels[: app.panels.active]]
+    order.sort(key=lambda other: (other.scene.picture != panel.scene.picture, _shown_size(other) != _shown_size(panel)))
+    titles = [app.panels.title(other) for other in order]
+    if order:
+        label = panel.comparison.label
+        index = (titles.index(label) + 1) % len(titles) if label in titles else 0
+        panel.comparison.set_reference_panel(order[index], titles[index])
+        another = "; Shift+S takes another panel" if len(order) > 1 else ""
+        app.show_message(f"reference: {titles[index]}; W changes the comparison{another}")
+
+
+def _shown_size(panel: Panel) -> tuple[int, int] | None:
+    return panel.display.texture and panel.display.texture.size
 
 
 def compare(app: AppState) -> None:
-    """Switches to the next mode of comparison; without a reference the next panel becomes it."""
-    comparison = app.panel.comparison
+    """Switches to the next mode of comparison; without a reference another panel becomes it."""
+    comparison, taken = app.panel.comparison, ""
     if comparison.reference() is None:
         compare_with_next(app)
+        taken = f" with {comparison.label}" + "; Shift+S takes another panel" * (len(app.panels) > 2)
     if comparison.reference() is None:
         app.show_message("nothing to compare with: S keeps the displayed picture")
     else:
-        app.show_message(f"compare: {comparison.cycle(app.panel.display.texture)}")
+        app.show_message(f"compare: {comparison.cycle(app.panel.display.texture)}{taken}")
 
 
 def measure(app: AppState) -> None:
