@@ -107,7 +107,7 @@ def _run_window(
 
     with (
         StopFlag() as stop,
-        contextlib.closing(Window(args.size, title)) as window,
+        contextlib.closing(Window(args.size, f"{title}, starting")) as window,
         contextlib.closing(CompilePool()) as pool,
     ):
         gpu = open_context(args.device, gl=window.gl)

@@ -69,6 +69,12 @@ def test_what_is_no_xml_is_read_as_its_program_meant_it():
     assert entries[1].keyframe and "is not closed" in entries[2].error
 
 
+def test_a_lost_quote_is_told_with_its_line():
+    text = f'<flame name="mine" size="40 30">\n{XFORM}\n<xform weight="1 linear="1"/>\n{COLOR}\n</flame>\n'
+    with pytest.raises(InputError, match="'mine': its element is not closed; .*line 3, column"):
+        parse_library(text, AttributeParser("text"))
+
+
 def test_a_priority_moves_a_variation():
     """-1 adds to the point before the others, 1 to their sum, with the parameters; 2 is counted."""
     xform = (

@@ -10,7 +10,7 @@ from renderer.images import denoise
 from renderer.images.metrics import psnr
 from renderer.images.tone_mapping import ExposureMeter
 from renderer.paths import ROOT
-from renderer.pictures import load, make_recipe, open_picture
+from renderer.pictures import load, make_recipe, open_picture, toy
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import comparison, display, picture_overlays
@@ -60,6 +60,27 @@ def test_comparison_with_another_panel_follows_it(screen):
     press(screen, "Ctrl+W")
     frames(screen, 3)
     assert not screen.app.panel.error
+
+
+def test_a_panel_of_the_same_kind_is_compared_first_and_the_key_takes_the_others(screen, monkeypatch):
+    monkeypatch.setattr(toy, "_try_program", lambda settings: None)
+    finish(screen)
+    app = screen.app
+    app.panels.active = 1
+    press(screen, "Ctrl+D")
+    app.panels.active = 1
+    press(screen, "Ctrl+Alt+N")  # lies between the two fractals
+    finish(screen)
+    app.panels.active = 0
+    first, shader, second = app.panels
+    assert shader.scene.picture == "toy" and second.scene.picture == "fractal"
+    press(screen, "W")
+    assert first.comparison.reference() is second.display.texture
+    assert app.message == "compare: wipe with second; Shift+S takes another panel"
+    for other in (shader, second):
+        press(screen, "Shift+S")
+        assert first.comparison.reference() is other.display.texture
+        assert f"reference: {other.scene.title};" in app.message
 
 
 def test_the_measured_difference_is_a_message_and_opens_its_section(screen):

@@ -31,7 +31,7 @@ def entries(app: AppState) -> list[Action]:
     views = picture_class(app.panel.scene.picture).view_names()
     named = {f"{name}: {VIEW_HELP.get(name, '')}": name for name in views}
     for name in set(views).intersection(PARTS_VIEWS):  # at most one
-        named["time by part: why it is slow, the cost of each part, a profile"] = name
+        named["time: why it is slow, the cost of each part, a profile"] = name
     shown = [_entry(text, VIEW, partial(_look_closely, name=name)) for text, name in named.items()]
     added = [
         _entry(f"{new.section.lower()}: {new.name}", ADD, partial(edit_actions.run_command, command=new.run))

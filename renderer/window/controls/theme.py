@@ -131,7 +131,10 @@ def button(label: str, tooltip: str = "", is_enabled: bool = True, width: float 
 
 
 def hint(text: str) -> None:
-    """The tooltip of the last item: beside the controls, whose next rows it would cover, or at the pointer."""
+    """The tooltip of the last item: beside the controls, whose next rows it would cover, or at the pointer.
+
+    In the toolbar it leaves the title bars below free.
+    """
     pointer = imgui.get_io().mouse_pos
     if not text or _resting == [pointer.x, pointer.y] or not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
         return
@@ -139,6 +142,8 @@ def hint(text: str) -> None:
     if left > middle:
         place = left - 2 * imgui.get_style().item_spacing.x, imgui.get_item_rect_min().y
         imgui.set_next_window_pos(place, imgui.Cond_.always, (1.0, 0.0))
+    elif imgui.get_item_rect_min().y < (row := imgui.get_frame_height_with_spacing()):
+        imgui.set_next_window_pos((imgui.get_item_rect_min().x, 2.5 * row))
     if imgui.begin_tooltip():
         imgui.push_text_wrap_pos(FONT_SIZE * imgui.get_style().font_scale_dpi * 30)
         imgui.text_unformatted(text)

@@ -104,6 +104,8 @@ class PanelView:
             label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
         if inspection.name != COLOR:
             label = inspection.caption(panel.work.text())
+        if not label and panel.work.is_waiting and panel.draw_loop.displayed_settings != panel.scene.settings:
+            label = "old picture: the newest edit compiles"
         label = label or panel.hint
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()

@@ -11,12 +11,14 @@ from renderer.gpu import compilation
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.pictures import load, load_for_window, toy
 from renderer.raytracing import stage_trace
+from renderer.raytracing.settings import Sphere
 from renderer.system import drafts
 from renderer.window.app import palette
 from renderer.window.controls.toolkit import imgui
-from renderer.window.document import creation
+from renderer.window.document import Document, creation
 from renderer.window.panels import inspection, measurements, panel_view
-from renderer.window.state import open_files, panel_actions, save_files, unsaved
+from renderer.window.panels.completion import SuspendableWork
+from renderer.window.state import history, open_files, panel_actions, save_files, unsaved
 from tests.window.headless import center, drag, finish, frames, press, seconds, until, window
 
 MOUSE = """uniform float zoom = 3.0; // 1 to 9
@@ -121,6 +123,33 @@ def test_undo_names_what_it_undoes_and_asks_before_it_closes_a_document(screen, 
     assert panel.scene.path == scene_files[0] and app.message == "undo: first.toml in place of second.toml"
     frames(screen, 2)
     assert app.code_changed is None and not drafts.texts
+
+
+def test_undo_names_the_item_that_was_deleted_added_or_changed(tmp_path):
+    scene = creation.new_scene(tmp_path)
+    stages = [Document(scene)]
+    spheres = tuple(Sphere(material="plain", center=(float(x), 0.0, 0.0)) for x in range(3))
+    for some in (spheres, spheres[:1] + spheres[2:], (replace(spheres[0], radius=0.2), spheres[2]), ()):
+        stages.append(Document(replace(scene, settings=replace(scene.settings, spheres=some))))
+    states = [history.PanelsState((), (document,), (), 0, None) for document in stages[1:]]
+    assert history.difference(states[1], states[0]) == "delete sphere 2 (plain)"
+    assert history.difference(states[0], states[1], is_undo=False) == "delete sphere 2 (plain)"
+    assert history.difference(states[0], states[1]) == "add sphere 2 (plain)"
+    assert history.difference(states[2], states[1]) == "sphere 1 (plain)"
+    assert history.difference(states[3], states[0]) == "spheres", "three at once"
+
+
+def test_the_picture_before_an_edit_is_called_old_while_the_edit_compiles(screen, monkeypatch):
+    finish(screen)
+    panel, said = screen.app.panel, []
+    monkeypatch.setattr("tests.window.headless.settle", lambda app: None)
+    monkeypatch.setattr(SuspendableWork, "is_waiting", property(lambda self: True))
+    monkeypatch.setattr(panel_view.theme, "caption", lambda *each: said.append(each[5]))
+    frames(screen, 2)
+    assert not said
+    panel.show(replace(panel.scene, settings=replace(panel.scene.settings, max_iterations=77)))
+    frames(screen, 2)
+    assert set(said) == {"old picture: the newest edit compiles"}
 
 
 def test_a_click_in_a_picture_that_reads_the_mouse_is_no_change(shader, tmp_path):
@@ -232,15 +261,19 @@ def test_rates_leave_out_pauses_and_compilers():
 def test_the_palette_leads_to_the_time_by_part(gl, gpu, tmp_path):
     with window([creation.new_scene(tmp_path)], gpu, gl, (400, 300)) as screen:
         offered = [*screen.ui.main_window._actions(), *palette.entries(screen.app)]
-        found = [palette.matches(offered, [word])[0] for word in ("slow", "profile", "time")]
-        assert found[0] is found[1] is found[2]
+        found = [palette.matches(offered, [word])[0] for word in ("slow", "profile", "time", "cost")]
+        assert found[0] is found[1] is found[2] is found[3]
         screen.app.run(found[0])
         inspection = screen.app.panel.inspection
         assert inspection.name == "stencil" and inspection.opens_controls
         said = inspection.caption("")
+        assert said.startswith("time by part: ")
         assert "time of each part" in said and "compiled once on this machine" in said, (
             "it answers before it is computed"
         )
+        inspection.meaning = "materials 65%"
+        inspection.look_closely("stencil")
+        assert inspection.meaning == "materials 65%", "a shown profile stays"
 
 
 def test_the_parts_of_a_sample_add_up_and_the_largest_has_advice():

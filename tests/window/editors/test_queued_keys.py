@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import glfw
 import pytest
 
-from renderer.window.app import backends
+from renderer.window.app import backends, menus
 from renderer.window.controls.toolkit import imgui
 from tests.window.headless import frames, hold, point, press
 
@@ -85,3 +85,15 @@ def test_two_editing_keys_in_successive_frames_both_take_effect(screen, overlaps
     frames(screen, 6)
     at = editor.get_main_cursor_position()
     assert (editor.get_text(), at.line, at.index) == (text, *cursor)
+
+
+def test_the_keys_of_the_file_menu_work_while_the_code_has_the_keyboard(screen, monkeypatch):
+    """Except Ctrl+S, which saves the text."""
+    editor, ran = focused_editor(screen), []
+    before = editor.get_text()
+    monkeypatch.setattr(screen.app, "run", lambda action: ran.append(action.keys))
+    wanted = [keys for keys in menus.KEYS["file"] if keys not in ("", "Ctrl+S")]
+    for keys in wanted:
+        press(screen, keys)
+    assert ran == wanted and "Ctrl+Alt+N" in ran and editor.get_text() == before
+    assert screen.ui.main_window.overlays.code.is_focused
