@@ -14,8 +14,8 @@ from renderer.raytracing.settings import Material, Settings
 from renderer.raytracing.textures import TextureArrays
 from tests.drivers import check_for_cuda
 
-# parts of another text: the schedules in raytrace.cu, and texture.h, which is compiled again for eight lanes
-PARTS = {"fused_scalar.h", "first_bounce.h", "bounces.h", "wavefront.h", "surface_textures.h"}
+# parts of another text: the schedules in raytrace.cu, texture.h that is compiled again for eight lanes, caustics.h
+PARTS = {"fused_scalar.h", "first_bounce.h", "bounces.h", "wavefront.h", "surface_textures.h", "mesh_caustics.h"}
 HEADERS = sorted(
     path.relative_to(SHADERS).as_posix()
     for path in (SHADERS / "raytracing").rglob("*.h")
@@ -60,6 +60,16 @@ def test_a_header_compiles_alone(header):
     source = GeneratedSource("alone", f'{before}#include "{header}"\n')
     textured = header in ("raytracing/textures/texture.h", "raytracing/textures/alpha_test.h")
     check_for_cuda(preprocess(source, **constants(textured)), strict=True)
+
+
+def test_caustics_of_meshes_compile_with_the_header_that_holds_them():
+    if missing := nvrtc.why_missing():
+        pytest.skip(missing)
+    source = GeneratedSource("alone", f'{material_source()}#include "raytracing/lights/caustics.h"\n')
+    features = constants(False) | {"CAUSTICS": 1, "CAUSTIC_MESHES": 1}
+    text = preprocess(source, **features)
+    assert "cross_mesh" in str(text)
+    check_for_cuda(text, strict=True)
 
 
 def test_bounces_of_a_plain_scene_compile_for_cuda():

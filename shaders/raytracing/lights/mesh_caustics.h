@@ -15,6 +15,8 @@
 // A mesh is two rows of float4, where a ball has its two: center and radius of the sphere around its bounding box | its
 // material's index, half the box's width, half its height, and minus its index of refraction, above -1 for a mirror.
 
+#include "raytracing/bend_normals.h"
+
 #define MAX_TRIALS 1024  // for one solution: a solution of a lower p gets too little light
 #define NEWTON_STEPS 16
 #define SAME_DIRECTION 1e-7f  // squared distance of two solutions' unit directions that are one
