@@ -27,6 +27,7 @@ except ImportError:  # not Windows
 
 IS_LINUX = sys.platform.startswith("linux")
 IS_WINDOWS = sys.platform == "win32"  # without user ids, process groups, fork() and interval timers
+NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)  # a descriptor's flags: no waits, no heirs
 IMPORTED = time.perf_counter()  # about when the process started
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
 
+from renderer.host import NONBLOCKING
 from renderer.system.files import file_stamp
 
 POLL_SECONDS = 0.25  # between two polls if the system does not report changes
@@ -40,7 +41,7 @@ class FolderEvents:
             raise OSError("inotify is Linux's")
         self._libc, self._wake = ctypes.CDLL(None, use_errno=True), wake
         # Reads of the events do not block, and child processes do not inherit the descriptor.
-        self._events = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._events = self._libc.inotify_init1(NONBLOCKING)
         if self._events < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._end, self._ender = os.pipe()  # a byte in this pipe ends the wait of the thread
