@@ -273,6 +273,8 @@ def _without_terminal() -> Iterator[None]:
         with suppress(ImportError):  # Windows has none
             from multiprocessing import resource_tracker
 
+            # Its process inherits the option: it would warn of semaphores that a worker, killed by Ctrl-C, left to it.
+            sys.warnoptions.append("ignore:resource_tracker")
             resource_tracker.ensure_running()  # else a worker's start would start it, which unblocks SIGINT
         with signals_blocked(NOT_FOR_WORKERS):
             yield
