@@ -66,8 +66,8 @@ def difference(state: PanelsState, other: PanelsState, is_undo: bool = True) -> 
 
 def _edit(name: str, old: Document, new: Document) -> str:
     """What an edit did to a setting: the item that it deleted, added or changed, else the setting's name."""
-    one, two = (getattr(document.scene.settings, name, None) for document in (old, new))
     if name in groups(old.scene.settings) and type(old.scene.settings) is type(new.scene.settings):
+        one, two = (getattr(document.scene.settings, name) for document in (old, new))
         verb = ("delete ", "", "add ")[min(max(len(two) - len(one), -1), 1) + 1]
         long, short, document = (two, one, new) if verb == "add " else (one, two, old)
         first = next((k for k, value in enumerate(short) if value != long[k]), len(short))

@@ -162,7 +162,8 @@ def compare_with_next(app: AppState) -> None:
 
 
 def _shown_size(panel: Panel) -> tuple[int, int] | None:
-    return panel.display.texture and panel.display.texture.size
+    texture = panel.display.texture
+    return None if texture is None else texture.size
 
 
 def compare(app: AppState) -> None:
