@@ -63,8 +63,8 @@ def command(args: argparse.Namespace) -> int:
         rows.append({"scene": name} | row)
         if not args.json:
             print(row["output"])
-            told = f"; a {plan.scene.picture} picture is not denoised" if args.denoise > plan.options.denoise else ""
-            print(f"{name}: {row['seconds']:.1f} s on {row['device']}{told}", file=sys.stderr)
+            note = f"; a {plan.scene.picture} picture is not denoised" if args.denoise > plan.options.denoise else ""
+            print(f"{name}: {row['seconds']:.1f} s on {row['device']}{note}", file=sys.stderr)
     if args.json:
         print(json.dumps({"pictures": rows}))
     return 0

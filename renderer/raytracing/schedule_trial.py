@@ -78,7 +78,7 @@ class Candidate:
 class Trial:
     """Draws samples by several schedules in turn, the present one first, until it knows the fastest.
 
-    `start_rival` begins to compile a rival by its name and returns a function that tells if it is compiled;
+    `start_rival` begins to compile a rival by its name and returns a function: True once it is compiled;
     `open_rival` returns it, with buffers that share the film. Whoever draws asks is_over() before each sample and then
     goes on with `best`.
     """

@@ -133,7 +133,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     // The result is s + low, with an error of at most delta. c2 is the rounded sum of at most `terms` numbers, whose
     // magnitudes add up to `lost`, so its error is at most terms * EPSILON / 2 * lost; the factor 4 in place of 1 / 2
     // allows for the rounding of `lost` itself. A term of a variance gives c2 six numbers, two for each ADD_PRODUCT;
-    // 4096 covers those of the tree.
+    // 4096 covers the additions of the tree.
     double terms = 6.0 * (double)length + 4096, low, rest;
     double delta = 4 * EPSILON * terms * lost;
     bool is_zero = s == 0 && c1 == 0 && lost == 0, certain;

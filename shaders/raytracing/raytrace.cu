@@ -44,7 +44,7 @@
 //     SCHEDULE, STENCIL, PART   which schedule, representation of the stencil and kernels: see below, stencil.h and
 //                            wavefront.h. WORDS_PER_WARP: words of the stencil that a warp handles in turn, 1 or 4
 //     REGENERATE_AT_MOST     0: active paths of a warp at which it starts new ones (regenerate)
-//     SCALAR_THREADS         the device is a CPU: one thread traces packets of 32 paths, those of WORDS_PER_THREAD (4)
+//     SCALAR_THREADS         the device is a CPU: one thread traces packets of 32 paths, from WORDS_PER_THREAD (4)
 //                            words of the stencil. VECTOR_MATERIALS: and all materials can be shaded eight at a time
 //     SAMPLE_IN_MEMORY       begin_sample.h
 //     LIGHT_PICKS            the program is light_picks.cu

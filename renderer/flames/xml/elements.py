@@ -80,7 +80,7 @@ def _flames_below(root: Element) -> Iterator[Element]:
 def _tolerant_elements(text: str, fault: str = "") -> Iterator[FlameElement]:
     """Yields the <flame> elements of a text that is not XML; in well-formed documents the same as the XML parser.
 
-    `fault` is what an element that is not closed is told of the XML.
+    `fault`: the XML parser's error, which the message about an element that is not closed quotes.
     """
     open_elements: list[Element] = []
     begins: list[int] = []  # of the open elements' tags

@@ -108,7 +108,7 @@ def drop(document: Document, item: Item, target: Item) -> Document:
     value = items.item_value(document.scene.settings, target)
     if item.group == target.group:
         return move(document, item, target.index)
-    if item.group != "materials" or not hasattr(value, "material"):
+    if item.group != "materials" or "material" not in vars(value):
         raise ValueError("an item moves in its own list, and a material goes to what has one")
     return set_value(document, target, replace(value, material=items.item_value(document.scene.settings, item).name))
 

@@ -20,7 +20,7 @@ from renderer.window.controls.shortcuts import next_item
 
 REST_FACTOR = 10.0  # a view that took t seconds is computed again after 10 t: views cost a tenth of the time
 MAX_REST = 20.0  # seconds
-TITLES = {"stencil": "time by part"}  # in captions, of views whose name tells how they work
+TITLES = {"stencil": "time by part"}  # the caption of a view, where its name is a method's
 
 
 class Inspection:
