@@ -23,8 +23,9 @@
 //     SOLID(name, ...)                  random points of a solid in the cube of side 1: returns if the solid holds a point
 //                                       Triple p; u, v and w are the magnitudes of its coordinates, `ring` is its
 //                                       distance from the y axis. The point is hidden if none of 50 is in the solid.
-//     KIND(name, ...);                  an item with the body of the item before it. A PIXEL_STAMP calls the STAMP before
-//                                       it, with its parameters in that stamp's order, and zoom 1 if it has no zoom.
+//     KIND(name, ...);                  an item that ends in a semicolon has the body of the item before it, which then
+//                                       means this item's parameters. A PIXEL_STAMP calls the STAMP before it, with its
+//                                       parameters in that stamp's order, and zoom 1 if it has no zoom.
 //     stamp_NAME(p, parameters ...)     in a body: the color that an earlier stamp NAME of the file gives a point p
 //     // Origin: program                who defines the variations that follow
 //     DEVICE and CONSTANT               functions and tables of the file, for all its variations
@@ -46,6 +47,10 @@
 // Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in flam3's early variations; angle_of(y, x) = atan2(y, x) in
 // the later ones.
 #include "common/random_simd.h"
+// From there: Random, uniform(), draw(). From common/simd.h: real, mask, whole and bits, one number or a vector of LANES
+// of them; FUSED(a, b, c) = a b + c, rounded once. From common/reproducible_math.h: Pair, pair(x, y), circle(t) =
+// (cos t, sin t), hyperbola(t) = (cosh t, sinh t), sine_of, power_of, angle_of(y, x) = atan2(y, x), magnitude(t) = |t|,
+// truncation (toward zero), floor_of, nearest, remainder_of (C's fmod), with_sign_of(t, sign).
 
 // The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
 #ifndef EXTRA_FLOATS
@@ -68,6 +73,7 @@ typedef struct {
 
 #define EPSILON 1e-10f
 #define TWO_PI 6.283185307179586f
+// A row of the affine has three coefficients, in 3D four: the third is that of z.
 #define AFFINE_B affine[1]
 #define AFFINE_C affine[2 + IS_3D]
 #define AFFINE_D affine[3 + IS_3D]
@@ -131,6 +137,7 @@ DEVICE real direct_color(real blended, real color, GLOBAL const float *record) {
     return blended + record[VAR_COLOR] * (color - blended);
 }
 
+// (x, y) of (x, y, z).
 DEVICE Pair flat(Triple t) { return pair(t.x, t.y); }
 
 // Red, green and blue, 0 to 255, as 65536 r + 256 g + b. Negative numbers mean the palette's color.
@@ -161,6 +168,8 @@ DEVICE Pair from_polar(real radius, real angle) {
     return scaled(radius, c.x, c.y);
 }
 
+DEVICE Triple lifted(Pair p, real z) { return triple(p.x, p.y, z); }
+
 DEVICE real vnorm(real x, real y) { return sqrt(x * x + y * y); }
 DEVICE real atan_xy(real y, real x) { return angle_of(x, y); }
 DEVICE real square(real x) { return x * x; }
@@ -169,8 +178,14 @@ DEVICE real square(real x) { return x * x; }
 DEVICE real sign_nonnegative(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
 DEVICE real sign_positive(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
 
+// True for an odd integer n.
+DEVICE mask is_odd(real n) { return n - 2.0f * floor_of(0.5f * n) == 1.0f; }
+
 // A random integer 0, 1, ... n - 1 from a uniform random number u; n is an integer.
 DEVICE real random_index(real u, float n) { return floor_of(n * u); }
+
+// a or -a at random.
+DEVICE real random_sign(real a, Random *random) { return uniform(random) < 0.5f ? a : -a; }
 
 // Sum of four uniform random numbers minus 2: roughly normal, -2 to 2.
 DEVICE real gauss4(Random *random) {
@@ -203,7 +218,7 @@ DEVICE Pair elliptic_terms(real x, real y) {
     return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
 }
 
-// t wrapped to -m .. m.
+// t moved by a multiple of 2 m to the range -m to m.
 DEVICE real wrap(real t, real m) {
     real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
     return t > m ? above : t < -m ? below : t;
@@ -307,6 +322,15 @@ DEVICE real cell_ratio(Pair p, Pair q, Pair u) {
     return d == 0.0f ? (real)(1.0f) : 2.0f * ((u.x - q.x) * dx + (u.y - q.y) * dy) / d;
 }
 
+// (radius, angle) of a point on a regular polygon's edge, whose corners are 1 from the center: on side number `side` of
+// `sides`, where u is random, 0 to 1. `bend`: how far the arc tangent moves points toward the ends of the side.
+DEVICE Pair polygon_edge(real sides, real side, real bend, real u) {
+    real wedge = TWO_PI / sides, slope = tangent_of(0.5f * PI + 0.5f * wedge);
+    real a = (side + 0.5f - 0.5f * arctangent(bend * (u - 0.5f)) / arctangent(0.5f * bend)) * wedge;
+    real t = a - wedge * side;  // the angle from the side's first corner
+    return pair(magnitude(slope / (slope - tangent_of(t)) / cosine_of(t)), a - 0.5f * wedge);
+}
+
 // Maps a square to a disc: the polar coordinates (radius, angle) on the disc of the square's point (x, y).
 DEVICE Pair square_to_disc(real x, real y) {
     real ax = magnitude(x), ay = magnitude(y);
@@ -344,7 +368,7 @@ DEVICE real rough_angle(real y, real x) {
     return y < 0.0f ? -angle : angle;
 }
 
-// p times the matrix of rows (c, s) and (-s, c)
+// p turned clockwise by the angle of cosine c and sine s: the matrix has the rows (c, s) and (-s, c).
 DEVICE Pair spun(Pair p, real c, real s) { return pair(c * p.x + s * p.y, c * p.y - s * p.x); }
 
 // A color 0 to 1 as whole numbers 0 to 255.
@@ -396,7 +420,7 @@ DEVICE Pair pixel_center(Pair pixel, float pixels, float size, float shift) {
     return pair((pixel.x + 0.5f) * k - shift, (pixel.y + 0.5f) * k - shift);
 }
 // Sets the color c, 0 to 1, of a pixel, as stamped() does, and returns the pixel's point. The palette coordinate is
-// red times green with `product`, else the sine of red's part of the sum.
+// red times green with `product`, else the sine of red over the sum of the channels.
 DEVICE Pair pixel_stamped(float weight, Pair pixel, float pixels, Triple c, real *color, real *rgb, float gradient,
                           float product) {
     Triple b = as_bytes(c);

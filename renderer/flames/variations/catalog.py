@@ -45,7 +45,7 @@ PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBE
 # Parameters of these names are called NAME_PARAMETER in the body.
 RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static", "real", "3side"}
 # Random numbers that the functions of variation.h consume.
-RANDOM_COUNTS = {"uniform(random": 1, "gauss4(random": 4, "random_table_point(": 1}
+RANDOM_COUNTS = {"uniform(random": 1, "random_sign(": 1, "gauss4(random": 4, "random_table_point(": 1}
 REPEAT_RE = re.compile(r"#\d{1,2}#")
 Stage = Literal["", "pre_", "post_"]
 PREFIXES = ("", "pre_", "post_", "pre_add_", "post_add_")  # prefixes of names that derive from a listed name

@@ -274,24 +274,28 @@ def _grow(rng: np.random.Generator, occupied: np.ndarray, count: int) -> None:
 # ---- symmetries and formulas
 
 
-def _turns(angles: Iterable[float], mirrored: bool) -> np.ndarray:
-    """The table of 2x2 rotations by `angles` in degrees and, if `mirrored`, reflections; 3 digits as in JWildfire."""
+def _symmetries(angles: Iterable[float], rotations: bool, reflections: bool) -> np.ndarray:
+    """The table of 2x2 matrices: rotations by `angles` in degrees, and those after y is mirrored.
+
+    Their entries have 3 digits, as in JWildfire.
+    """
     rows = []
     for angle in angles:
         c, s = round(math.cos(math.radians(angle)), 3), round(math.sin(math.radians(angle)), 3)
-        rows += [(c, -s, s, c), *([(c, s, s, -c)] if mirrored else [])]
+        rows += [(c, -s, s, c)] * rotations + [(c, s, s, -c)] * reflections
     return np.concatenate([[len(rows)], np.ravel(rows)])
 
 
-def _register_symmetry(name: str, angles: tuple[float, ...], mirrored: bool) -> None:
-    """Register the builder of a variation that applies one of the rotations by `angles`."""
-    builder(name)(lambda values, texts: _turns(angles, mirrored))
+def _register_symmetry(name: str, angles: tuple[float, ...], rotations: bool = True, reflections: bool = True) -> None:
+    """Register the builder of a variation that applies one of these symmetries."""
+    builder(name)(lambda values, texts: _symmetries(angles, rotations, reflections))
 
 
-_register_symmetry("sym_ng14", (0, 120, 240), True)
-_register_symmetry("sym_ng15", (270, 30, 150), True)
-_register_symmetry("sym_ng16", (0, 60, 120, 180, 240, 300), False)
-_register_symmetry("sym_ng17", (0, 60, 120, 180, 240, 300), True)
+_register_symmetry("sym_ng13", (0, 120, 240), rotations=False)
+_register_symmetry("sym_ng14", (0, 120, 240))
+_register_symmetry("sym_ng15", (270, 30, 150))
+_register_symmetry("sym_ng16", (0, 60, 120, 180, 240, 300), reflections=False)
+_register_symmetry("sym_ng17", (0, 60, 120, 180, 240, 300))
 
 
 def _register_formulas(name: str, keys: tuple[str, ...], variables: tuple[str, ...]) -> None:

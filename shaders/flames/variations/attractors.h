@@ -1,6 +1,7 @@
 // Chaotic maps with an attractor, orbits of such maps, and iterated function systems.
 // Grammar, given names and shared functions: shaders/flames/variation.h. A REPLACING function's result replaces the sum
-// of the terms before it. mcarpet_x is the parameter x of mcarpet, where x is the point's.
+// of the terms before it. mcarpet_x is the parameter x of mcarpet, where x is the point's. An item that ends in a
+// semicolon has the body of the item before it.
 
 // Origin: flam3
 
@@ -30,9 +31,9 @@ VARIATION(lozi, a = 0.5, b = 1, c = 1) { return scaled(weight, c - a * magnitude
 // One of m similar copies, moved around the unit circle.
 VARIATION(woggle_js, m = 2) {
     float r = sqrt(1.25f) * sqrt(m);
-    real n = random_index(uniform(random), m), half_n = floor_of(0.5f * n), k = 1.0f / (sqrt(3.0f) * vnorm(x, y));
+    real n = random_index(uniform(random), m), k = 1.0f / (sqrt(3.0f) * vnorm(x, y));
     Pair c = circle(TWO_PI / m * n);
-    real s = n == 2.0f * half_n ? (real)(-1.0f / r) : (real)(1.0f / r), t = -k / r;
+    real s = is_odd(n) ? (real)(1.0f / r) : (real)(-1.0f / r), t = -k / r;
     return scaled(weight, s * x + k * y / r + c.x, t * x + s * y + c.y);
 }
 
@@ -44,29 +45,28 @@ VARIATION_3D(lorenz_js, a = 10, b = 28, c = 1.66, h = 0.00001, centerx = 0, cent
     return triple(u, v, weight * (z + h * (x * y - c * z)));
 }
 
-// One of three images by two random numbers, so the probabilities are 0.333, 0.444 and 0.223.
-DEVICE Pair one_of_three(Random *random, Pair a, Pair b, Pair c) {
+// The weight times one of three images by two random numbers, so the probabilities are 0.333, 0.444 and 0.223.
+DEVICE Pair one_of_three(float weight, Random *random, Pair a, Pair b, Pair c) {
     real u = uniform(random), v = uniform(random);
-    return choose2(u < 0.333f, a, choose2(v < 0.666f, b, c));
+    return scaled_pair(weight, choose2(u < 0.333f, a, choose2(v < 0.666f, b, c)));
 }
 
 // One of three half-sized copies.
 VARIATION(hadamard_js) {
-    return scaled_pair(weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(0.5f * y, -0.5f * x - 0.5f),
-                                            pair(-0.5f * y - 0.5f, 0.5f * x)));
+    return one_of_three(weight, random, pair(0.5f * x, 0.5f * y), pair(0.5f * y, -0.5f * x - 0.5f),
+                        pair(-0.5f * y - 0.5f, 0.5f * x));
 }
 
 // One of three maps: two shrink and rotate, one exchanges x and y.
 VARIATION(threepoint_js) {
     Pair first = pair(0.5f * (x - y) + 0.5f, 0.5f - 0.5f * (x + y));
-    return scaled_pair(weight, one_of_three(random, first, pair(y, x), pair(0.5f - 0.5f * y, 0.5f - 0.5f * x)));
+    return one_of_three(weight, random, first, pair(y, x), pair(0.5f - 0.5f * y, 0.5f - 0.5f * x));
 }
 
 // One of three maps: halving, or projective maps.
 VARIATION(invtree_js) {
     real u = 1.0f / (x + 1.0f), v = 1.0f / (y + 1.0f);
-    return scaled_pair(
-        weight, one_of_three(random, pair(0.5f * x, 0.5f * y), pair(u, y / (y + 1.0f)), pair(x / (x + 1.0f), v)));
+    return one_of_three(weight, random, pair(0.5f * x, 0.5f * y), pair(u, y / (y + 1.0f)), pair(x / (x + 1.0f), v));
 }
 
 // bubble with a parabola added.
@@ -84,9 +84,9 @@ VARIATION_3D(pdj3D, a = 1, b = 2, c = 3, d = 4, e = 2, f = 0, g = 2, h = 0) {
 
 // A third of the size, at a random corner of a polygon of m sides or at the middle of a side.
 VARIATION(siercarpet_js, m = 3) {
-    real l = 1.0f + random_index(uniform(random), 2.0f * m), half_l = floor_of(0.5f * l);
-    mask odd = l != 2.0f * half_l;
-    real i = odd ? 0.5f * (l + 1.0f) : half_l;
+    real l = 1.0f + random_index(uniform(random), 2.0f * m);
+    mask odd = is_odd(l);
+    real i = odd ? 0.5f * (l + 1.0f) : 0.5f * l;
     Pair a = circle(TWO_PI / m * i), b = circle(TWO_PI / m * (i - 1.0f));
     real u = odd ? a.x : 0.5f * (a.x + b.x), v = odd ? a.y : 0.5f * (a.y + b.y);
     return scaled(weight, x / 3.0f + (u - v) * 0.70710678118654752f, y / 3.0f + (u + v) * 0.70710678118654752f);
@@ -143,7 +143,7 @@ VARIATION(apocarpet_js) {
 
 // A third of the size at one of two places, or an inversion of the radius.
 VARIATION(dustpoint) {
-    real side = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f), r = vnorm(x, y), pick = uniform(random);
+    real side = random_sign((real)(1.0f), random), r = vnorm(x, y), pick = uniform(random);
     mask far = pick < 0.5f, low = pick < 0.75f;
     return scaled(weight, far ? x / r - 1.0f : low ? x / 3.0f : x / 3.0f + 2.0f / 3.0f, far ? side * y / r : y / 3.0f);
 }

@@ -19,11 +19,17 @@ VARIATION(edisc) {
     return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
 }
 
-// Elliptic coordinates, as (angle, logarithm of the size of the ellipse).
-VARIATION(elliptic) {
+// The angle of elliptic coordinates, from the y axis, and the logarithm of the size of the ellipse.
+DEVICE Pair elliptic_angle_and_size(real x, real y) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
-    return scaled(weight / (PI / 2.0f), angle_of(a, b), sign_positive(y) * logarithm_of(m + sqrt(e.x)));
+    return pair(angle_of(a, b), logarithm_of(m + sqrt(e.x)));
+}
+
+// Elliptic coordinates, as (angle, logarithm of the size of the ellipse).
+VARIATION(elliptic) {
+    Pair p = elliptic_angle_and_size(x, y);
+    return scaled(weight / (PI / 2.0f), p.x, sign_positive(y) * p.y);
 }
 
 // (sinh x, sin y) / (cosh x - cos y).
@@ -128,11 +134,9 @@ VARIATION(bipolar2, shift = 0, a = 1, b = 2, c = 0.5, d = 1, e = 2, f1 = 0.25, g
 
 // elliptic, split along both axes, in a random half plane.
 VARIATION(spliptic_bs, x = 0.05, y = 0.05) {
-    Pair e = elliptic_terms(x, y);
-    real m = 1.0f + e.x, a = x / m, b = sqrt(greatest(e.y / m * (1.0f + magnitude(a)), zero_real()));
-    real u = weight * (2.0f / PI) * angle_of(a, b),
-         v = weight * (2.0f / PI) * logarithm_of(m + sqrt(e.x)) + spliptic_bs_y;
-    return pair(x >= 0.0f ? u + spliptic_bs_x : u - spliptic_bs_x, uniform(random) < 0.5f ? v : -v);
+    Pair p = elliptic_angle_and_size(x, y);
+    real u = weight * (2.0f / PI) * p.x, v = weight * (2.0f / PI) * p.y + spliptic_bs_y;
+    return pair(x >= 0.0f ? u + spliptic_bs_x : u - spliptic_bs_x, random_sign(v, random));
 }
 
 // elliptic with free coefficients, in a random half plane.
@@ -168,10 +172,8 @@ VARIATION(eSwirl, in = 1.2, out = 0.2) {
 
 // JWildfire's elliptic of mode 1, where chance chooses the half plane.
 VARIATION(elliptic_mirrory) {
-    Pair e = elliptic_terms(x, y);
-    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
-    real v = logarithm_of(m + sqrt(e.x));
-    return scaled(weight / (PI / 2.0f), angle_of(a, b), uniform(random) < 0.5f ? v : -v);
+    Pair p = elliptic_angle_and_size(x, y);
+    return scaled(weight / (PI / 2.0f), p.x, random_sign(p.y, random));
 }
 
 // Origin: Fractorium
@@ -186,11 +188,11 @@ VARIATION(block) {
 // nu after num slices of the half circle, turned alternately by the part a of a slice.
 DEVICE real collided(real nu, float num, float a) {
     real n = truncation(nu * num * (1.0f / PI)), slice = (real)(PI / num), turn = (real)(PI * a / num);
-    mask even = n - 2.0f * floor_of(0.5f * n) == 0.0f;
-    return n * slice + remainder_of(even ? nu + turn : nu - turn, slice);
+    return n * slice + remainder_of(is_odd(n) ? nu - turn : nu + turn, slice);
 }
 
-// In bipolar coordinates: slices of sigma turn (collided).
+// In bipolar coordinates: slices of sigma turn (collided). tau is a difference of logarithms, unlike the logarithm of a
+// quotient in bipolar_coordinates(): Fractorium rounds so.
 VARIATION(bCollide, num = 1 [1e-10, 1e9], a = 0) {
     real right = (x + 1.0f) * (x + 1.0f) + y * y, left = (x - 1.0f) * (x - 1.0f) + y * y;
     real tau = 0.5f * (logarithm_of(right) - logarithm_of(left));
@@ -228,7 +230,7 @@ VARIATION(eScale, scale = 1 [0, 1], angle = 0) {
     return from_elliptic(weight, e.x * scale, nu);
 }
 
-// deltaA.
+// deltaA, whose factor Fractorium computes by two roots.
 VARIATION(deltaa) {
     real k = sqrt(y * y + (x + 1.0f) * (x + 1.0f)) / sqrt(y * y + (x - 1.0f) * (x - 1.0f));
     return from_polar(weight * k, 0.5f * (angle_of(y, x - 1.0f) - angle_of(y, x + 1.0f)));

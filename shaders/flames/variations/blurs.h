@@ -1,5 +1,6 @@
 // Random displacements, and random points of discs, stars, polygons and balls.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: flam3
 
@@ -68,7 +69,7 @@ VARIATION_3D(blade3D) {
     return triple(weight * x * (c.x + c.y), weight * x * (c.x - c.y), weight * y * (c.y - c.x));
 }
 
-// pie with the height sin r.
+// pie with a height: the sine of the radius.
 VARIATION_3D(pie3D, slices = 7, rotation = 0, thickness = 0.5) {
     real slice = truncation(uniform(random) * slices + 0.5f);
     Pair c = circle(rotation + TWO_PI * (slice + uniform(random) * thickness) / slices);
@@ -82,8 +83,8 @@ VARIATION_3D(square3D) {
     return triple(u, v, weight * (uniform(random) - 0.5f));
 }
 
-// Moves to a random point near the direction from the origin given, by a power of the distance. As in its program, y is
-// counted from -y_origin.
+// A random multiple of a power of the squared distance from (x_origin, -y_origin, z_origin), in the direction from
+// there, which varies at random by `r`. The sign of y_origin is the origin's.
 VARIATION_3D(exblur, dist = 0.5, r = 0.25, x_origin = 0, y_origin = 0, z_origin = 0) {
     real u = x - x_origin, v = y + y_origin, h = z - z_origin, n = u * u + v * v + h * h;
     real k = weight * power_of(n, (real)(dist)) * gauss4(random);
@@ -132,14 +133,15 @@ VARIATION(circleblur) {
     return from_polar(weight * r, TWO_PI * uniform(random));
 }
 
-// A random point of a star of `power` tips, whose inner corners have the radius `range`.
+// A random point of a star of `power` tips, whose inner corners have the radius `range`. star_point() below is the same
+// edge as Fractorium computes it: by an angle in place of this sine, which rounds otherwise.
 VARIATION(starblur, power = 5, range = 0.40162283177245456) {
     Pair a = circle((real)(PI / power));
     real length = sqrt(1.0f + range * range - 2.0f * range * a.x), sine = a.y * range / length;
     real cosine = sqrt(1.0f - sine * sine);
     real f = uniform(random) * power * 2.0f, n = truncation(f), u = (f - n) * length;
     real r = sqrt(1.0f + u * u - 2.0f * u * cosine), over = arcsine(sine * u / r), half_n = truncation(0.5f * n);
-    real angle = TWO_PI / power * half_n + (n - 2.0f * half_n == 0.0f ? over : -over);
+    real angle = TWO_PI / power * half_n + (is_odd(n) ? -over : over);
     return from_polar(weight * r * sqrt(uniform(random)), angle - 0.5f * PI);
 }
 
@@ -149,6 +151,8 @@ VARIATION(blur_pixelize, size = 0.1, scale = 1) {
     return scaled(weight * size, floor_of(x / size) + u, floor_of(y / size) + v);
 }
 
+// JWildfire's older and newer (falloff3) falloff and Fractorium's (falloff) are one displacement, but they differ in
+// their types, in the range of their random numbers (0 to 1 here, -0.5 to 0.5 in the others) and in color.
 // A random displacement beyond the distance `mindist` from (x0, y0, z0), which grows with the distance; type 1
 // displaces radius and angles, 2 in a ball, 0 along the axes. As in its program, type 1 has the z of a unit sphere.
 VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, x0 = 0, y0 = 0, z0 = 0,
@@ -176,7 +180,7 @@ VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z =
 VARIATION_3D(waveblur_wf, count = 5, phase = 0, amplitude_z = 0.5, damping_z = 0, direct_color = 0, color_scale = 0.5,
              color_offset = 0) {
     Pair c = circle(TWO_PI * uniform(random));
-    real u = 1.0f - 2.0f * uniform(random), v = uniform(random) < 0.5f ? u : -u;
+    real u = 1.0f - 2.0f * uniform(random), v = random_sign(u, random);
     real r = arccosine(v) - (random_index(uniform(random), count) + 1.0f) * PI + phase;
     r = r * (weight / (count * PI));
     if (direct_color == 1.0f) *color = clamped(arccosine(u) * color_scale + color_offset, zero_real(), (real)(1.0f));
@@ -213,6 +217,7 @@ REPLACING(rect_wf, x0 = -0.5, x1 = 0.5, y0 = -0.5, y1 = 0.5) {
 VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratioHole = 0, circumCircle = 0,
           adjustToLinear = 1, equalBlur = 1, exactCalc = 0, highlightEdges = 1) {
     float edges = (float)(int)numEdges, wedge = TWO_PI / edges, fourth = 0.25f * edges;
+    // wedges between the two corners whose distance becomes 2 weight
     float turn = fourth == (float)(int)fourth ? 0.5f * edges - 1.0f : (float)(int)(0.5f * edges);
     real size = (real)(weight);
     if (adjustToLinear == 1.0f) size = 2.0f * weight / root_safe(2.0f - 2.0f * cosine_of((real)(wedge * turn)));
@@ -220,14 +225,13 @@ VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratio
          again = uniform(random);
     int round = circumCircle == 1.0f;
     real bend = 13.0f * (round ? 0.1f : fmax(highlightEdges, 0.1f)) / power_of((real)(edges), (real)(1.3f));
-    real a = (side + 0.5f - 0.5f * arctangent(bend * (u - 0.5f)) / arctangent(0.5f * bend)) * wedge;
-    real t = a - wedge * floor_of(a / wedge), slope = tangent_of((real)(0.5f * PI + 0.5f * wedge));
-    real outer = magnitude(slope / (slope - tangent_of(t)) / cosine_of(t)), inner = ratioHole * outer;
+    Pair edge = polygon_edge((real)(edges), side, bend, u);
+    real outer = edge.x, inner = ratioHole * outer;
     far = equalBlur == 1.0f ? sqrt(far) : far;
     again = equalBlur == 1.0f ? sqrt(again) : again;
     real r = round ? far : far * outer;
     r = r < inner ? inner + again * ((round ? (real)(1.0f) : outer) - inner) : r;
-    return swapped(from_polar(size * r, a - 0.5f * wedge));
+    return swapped(from_polar(size * r, edge.y));
 }
 
 // JWildfire's two logarithmic maps of falloff3: of a factor, and of a random offset.
@@ -276,13 +280,13 @@ VARIATION_3D(falloff3, blur_type = 0, blur_shape = 0, blur_strength = 1, min_dis
 
 // Origin: Fractorium
 
+// A random point of a ball.
 VARIATION_3D(sphereblur, power = 1 [0, 1e6]) {
     real a = TWO_PI * uniform(random), c = 2.0f * uniform(random) - 1.0f, u = uniform(random);
     u = power == 1.0f ? u : power_of(u, (real)(power));
     real r = weight * power_of(arccosine(2.0f * u - 1.0f) * (1.0f / PI), (real)(1.0f / 1.5f)),
          s = root_safe(1.0f - c * c);
-    Pair p = from_polar(r * s, a);
-    return triple(p.x, p.y, r * c);
+    return lifted(from_polar(r * s, a), r * c);
 }
 
 // (x, y) moved by r in the direction a, where `far` from the origin lies beyond the radius.
@@ -291,13 +295,14 @@ DEVICE Pair blurred_beyond(float weight, real x, real y, real far, float radius,
     mask moves = far > radius;
     return scaled(weight, moves ? x + p.x : x, moves ? y + p.y : y);
 }
-// Radius and angle of a point on a star's edge: at the fraction f of side n. Odd sides bend by `way`, 1 or -1.
+
+// Radius and angle of a point on a star's edge: at the fraction f of side n. `way`, 1 or -1: the turn of odd sides.
 DEVICE Pair star_point(float power, float range, real n, real f, float way) {
     Pair tip = circle((real)(PI / power));
     real length = sqrt(1.0f + range * range - 2.0f * range * tip.x), alpha = arcsine(tip.y * range / length);
     real t = f * length, h = sqrt(1.0f + t * t - 2.0f * t * cosine_of(alpha)), half_n = floor_of(0.5f * n);
     real bend = way * arcsine(sine_of(alpha) * t / h);
-    return pair(h, TWO_PI / power * half_n + (n - 2.0f * half_n == 1.0f ? bend : -bend) - 0.5f * PI);
+    return pair(h, TWO_PI / power * half_n + (is_odd(n) ? bend : -bend) - 0.5f * PI);
 }
 
 // The distance from (x0, y0) in units of the half axes mulx and muly.
@@ -310,6 +315,7 @@ DEVICE real power_beyond(real far, float radius, float exponent) {
     return power_of(greatest(far - radius, zero_real()), (real)(exponent));
 }
 
+// depth_blur (below) with a center, scales and an exponent.
 VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
     real far = ellipse_radius(x, y, x0, y0, mulx, muly), u = uniform(random) * (2.0f * power), again = uniform(random);
     Pair p = star_point(power, range, floor_of(u), u - floor_of(u), 1.0f);
@@ -317,8 +323,8 @@ VARIATION(depth_blur2, power = 5, range = 0.401623, blur = 1, radius = 1, x0 = 0
     return blurred_beyond(weight, x, y, far, radius, r, p.y);
 }
 
-// A random displacement that grows with the distance from (x0, y0, z0) beyond `mindist`: 0 along the axes, 1 of radius
-// and angles, 2 toward the boxes of a grid.
+// A random displacement that grows with the distance from (x0, y0, z0) beyond `mindist`, as falloff2: type 0 along the
+// axes, 1 of radius and angles, 2 toward the boxes of a grid.
 VARIATION_3D(falloff, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, x0 = 0, y0 = 0, z0 = 0, invert = 0,
              type = 0, boxpow = 2) {
     real a = uniform(random) - 0.5f, b = uniform(random) - 0.5f, c = uniform(random) - 0.5f;
@@ -352,6 +358,7 @@ VARIATION(blur_heart, p = 0.5, a = -0.6, b = 0.7) {
     return scaled(weight, u, v > 0.0f ? least(v, top) : greatest(v, top));
 }
 
+// A random point of a square of side 2.
 VARIATION(blur_square) {
     real u = uniform(random), v = uniform(random);
     return scaled(2.0f * weight, u - 0.5f, v - 0.5f);
@@ -362,8 +369,7 @@ REPLACING_3D(concentric, radius = 1, density = 10, R_blur = 0, Z_blur = 0) {
     real level = floor_of(uniform(random) * density) / density, a = TWO_PI * uniform(random), r = level * radius;
     real u = uniform(random), v = uniform(random);
     r = r + (sqrt(u) * 2.0f - 1.0f) * R_blur;
-    Pair c = circle(a);
-    return triple(weight * r * c.x, weight * r * c.y, weight * ((v * 2.0f - 1.0f) * Z_blur - level));
+    return lifted(from_polar(weight * r, a), weight * ((v * 2.0f - 1.0f) * Z_blur - level));
 }
 
 // The radius of a polygon of `power` sides about the unit circle, at the angle a.
@@ -372,21 +378,26 @@ DEVICE real ngon_edge(real a, float power) {
     real phi = a - side * floor_of(a / side);
     return 1.0f / cosine_of(phi > 0.5f * side ? phi - side : phi);
 }
-// A radius of 0 to 1 whose density is a sine, for a random u.
+
+// A radius of 0 to 1 whose density is a sine, for a random u. The power 1 takes u, others 1 - u: so Fractorium has it.
 DEVICE real sine_radius(real u, float power) {
     return arccosine((power == 1.0f ? u : power_of(1.0f - u, (real)(power))) * 2.0f - 1.0f) * (1.0f / PI);
 }
 
+// The radius of a normally distributed point (G. Box and M. Muller), for a random u.
+DEVICE real gaussian_radius(real u) { return sqrt(-2.0f * logarithm_of(u)); }
+
 // The variations depth_ blur points beyond `radius`, in proportion to their distance from it, by a Gauss bell, a
 // polygon, a sine or a star. Names with 2 have a center (x0, y0) and an exponent.
 VARIATION(depth_gaussian, blur = 1, radius = 1) {
-    real far = vnorm(x, y), r = sqrt(-2.0f * logarithm_of(uniform(random))), a = TWO_PI * uniform(random);
+    real far = vnorm(x, y), r = gaussian_radius(uniform(random)), a = TWO_PI * uniform(random);
     return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * (far - radius), a);
 }
 
+// Fractorium multiplies by mulx and muly twice here, where ellipse_radius() divides by them.
 VARIATION(depth_gaussian2, blur = 1, radius = 1, x0 = 0, y0 = 0, mulx = 1, muly = 1, exp = 1) {
     real far = vnorm((x - x0) * mulx * mulx, (y - y0) * muly * muly);
-    real r = sqrt(-2.0f * logarithm_of(uniform(random))), a = TWO_PI * uniform(random);
+    real r = gaussian_radius(uniform(random)), a = TWO_PI * uniform(random);
     return blurred_beyond(weight, x, y, far, radius, r * (0.1f * blur) * power_beyond(far, radius, exp), a);
 }
 
@@ -419,8 +430,8 @@ VARIATION(depth_blur, power = 5, range = 0.401623, blur = 1, radius = 1) {
 VARIATION(starblur2, power = 5, range = 0.40162283177245456, hole = 0.5, stripes = 5, width = 0.2) {
     float n = fmax(fabs(stripes), 1e-6f), inner = fmin(fabs(hole), 1.0f);
     real k = uniform(random) * (2.0f * power), again = uniform(random), i = floor_of(k), f = (k - i) * n;
-    real s = truncation(f), part = width * (f - s), odd = i - 2.0f * floor_of(0.5f * i);
-    Pair p = star_point(power, range, i, ((odd == 0.0f ? part : 1.0f - part) + s) / n, 1.0f);
+    real s = truncation(f), part = width * (f - s);
+    Pair p = star_point(power, range, i, ((is_odd(i) ? 1.0f - part : part) + s) / n, 1.0f);
     return from_polar(weight * p.x * sqrt(again * (1.0f - inner * inner) + inner * inner), p.y);
 }
 

@@ -1,5 +1,6 @@
-// Direct color: fractals. dc_NAME colors random points of a square, or with ColorOnly 1 the chain's point; glsl_NAME
-// colors random pixels of a grid by the same formula.
+// Direct color: fractals. dc_NAME colors random points p of a square, or with ColorOnly 1 the chain's point; glsl_NAME
+// colors random pixels of a grid: a PIXEL_STAMP that ends in a semicolon calls the formula of the STAMP before it. A
+// body returns red, green and blue, 0 to 1; gray(v) is v for all three. Formulas and their constants are JWildfire's.
 // Grammar, given names and shared functions: shaders/flames/variation.h.
 
 // Origin: JWildfire
@@ -58,6 +59,7 @@ STAMP(dc_fractaldots, SIDE = 2, iterations = 9 [1, 100], dotsize = 400, maxitera
     return gray(far > dotsize ? zero_real() : (real)(1.0f));
 }
 
+// dc_fractaldots on random pixels.
 PIXEL_STAMP(glsl_fractaldots, PRODUCT = 1, Density_Pixels = 1000000, iterations = 9 [1, 100], DotSize = 400,
             MaxIterations = 10 [0, 100], complexity = 0.001245675, pattern = 2.5, spacing = 12, rotate1 = 1.5,
             rotate2 = 64, zoom = 64, Gradient = 0);
@@ -91,6 +93,7 @@ STAMP(dc_hoshi, SIDE = 2, seed = 100000, time = 10, steps = 28 [1, 60], scale = 
     return scaled_hue(value, (3.0f + h) / 3.0f, (2.0f + h) / 3.0f, (1.0f + h) / 3.0f);
 }
 
+// dc_hoshi on random pixels.
 PIXEL_STAMP(glsl_hoshi, SIDE = 2, PRODUCT = 1, Density_Pixels = 1000000, Seed = 100000, time = 10, Steps = 28 [1, 60],
             Scale = 1.25 [1, 5], Translate = 1.5 [0, 5], Gradient = 0);
 
@@ -134,6 +137,7 @@ DEVICE Triple kaleidoscopic(Pair p, float time, float sides, float depth, float 
     return c;
 }
 
+// kaleidoscopic() at the point, with the depth `zoom`.
 STAMP(dc_kaleidoscopic, SIDE = 2, seed = 10000, time = 0, sides = 8 [2, 20], zoom = 1 [0, 1], p1 = 0 [0, 1],
       radial = 1 [0, 1]) {
     return kaleidoscopic(scaled((real)(zoom), p.x, p.y), time, sides, zoom, p1 * 0.4f, radial);
@@ -427,7 +431,7 @@ VARIATION(glsl_circuits, Density_Pixels = 1000000 [100, 10000000], time = 0, rat
           pulse = 10, glow = 2, loops = 15, zoom = 1, Gradient = 0 [0, 1]) {
     real u = uniform(random), v = uniform(random);
     real before_u = uniform(random), before_v = uniform(random), light = zero_real();
-    // some of the light of the pixel drawn before stays, as in the origin
+    // as in the origin, the light of the pixel drawn before adds to this pixel's; a random pixel stands for it
     Pair before = pixel_center(pixel_of(before_u, before_v, Density_Pixels), Density_Pixels, 1.0f, 0.5f);
     Pair p = pixel_of(u, v, Density_Pixels), q = pixel_center(p, Density_Pixels, 1.0f, 0.5f);
     Triple c = circuits(before, time, rate, intensity, focus, pulse, loops, zoom, &light);

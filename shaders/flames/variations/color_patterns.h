@@ -1,6 +1,8 @@
 // Direct color: gradients over the plane, patterns and tilings.
-// Grammar, given names and shared functions: shaders/flames/variation.h. dc_NAME colors random points of a square, or
-// with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a grid by the same formula.
+// Grammar, given names and shared functions: shaders/flames/variation.h. dc_NAME colors random points p of a square, or
+// with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a grid: a PIXEL_STAMP that ends in a semicolon
+// calls the formula of the STAMP before it. A body returns red, green and blue, 0 to 1; gray(v) is v for all three.
+// Formulas and their constants are JWildfire's.
 
 // Origin: JWildfire
 
@@ -52,8 +54,8 @@ VARIATION_3D(dc_cube, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0, c6 = 0, x = 1, y =
 
 // Moves the point by (+-1, +-1), then applies the pre-affine; the color depends on the signs.
 VARIATION(dc_carpet, origin = 0) {
-    real i = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f);
-    real j = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f), both = i == j ? zero_real() : (real)(-2.0f);
+    real one = (real)(1.0f), i = random_sign(-one, random), j = random_sign(-one, random);
+    real both = i == j ? zero_real() : (real)(-2.0f);
     real h = 0.1f * origin * (1.0f - both) - 0.1f * origin, u = x + i, v = y + j;
     *color = fraction_of(magnitude(0.5f * *color * (1.0f + h) + 0.5f * both * (1.0f - h)));
     return scaled(weight, affine[0] * u + AFFINE_B * v + AFFINE_C, AFFINE_D * u + AFFINE_E * v + AFFINE_F);

@@ -21,6 +21,7 @@ VARIATION(escher, beta = 0) {
     return complex_exp(weight, c * l - d * theta, c * theta + d * l);
 }
 
+// The exponential of z.
 VARIATION(exp) { return complex_exp(weight, x, y); }
 
 // The logarithm of z to a base.
@@ -62,8 +63,8 @@ VARIATION(cpow3, r = 1, d = 1, divisor = 1, spread = 1) {
     real coefficient = td == 0.0f ? (real)(0.0f) : -0.095f * spread / td;
     a = a < 0.0f ? a + TWO_PI : a;
     a = cosine_of(0.5f * a) < uniform(random) * 2.0f - 1.0f ? a - TWO_PI : a;
-    real way = uniform(random) < 0.5f ? (real)(TWO_PI) : (real)(-TWO_PI);
-    a = a + way * floor_of(logarithm_of(uniform(random)) * coefficient + 0.5f);
+    real turn = random_sign((real)(TWO_PI), random);
+    a = a + turn * floor_of(logarithm_of(uniform(random)) * coefficient + 0.5f);
     real l = 0.5f * logarithm_of(x * x + y * y);
     return complex_exp(weight, tc * l - td * a,
                        tc * a + td * l + TWO_PI / divisor * floor_of(divisor * uniform(random)));
@@ -111,6 +112,7 @@ VARIATION(rational3, a = 0.5, b = 0, c = 0.25, d = 1, e = 0, f = 0.9, g = 0, h =
     return scaled(weight / (br * br + bi * bi), tr * br + ti * bi, ti * br - tr * bi);
 }
 
+// The product of two complex numbers.
 DEVICE Pair complex_times(Pair a, Pair b) { return pair(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 
 // The square root of z with a real part of 0 or more.
@@ -216,7 +218,7 @@ VARIATION(julia_outside, re_div = 1, im_div = 0, mode = 0) {
     Pair q = complex_quotient(a, b);
     if (mode != 2.0f) q = complex_root(q);
     q = complex_quotient(q, pair((real)(re_div), (real)(im_div)));
-    real side = uniform(random) < 0.5f ? (real)(weight) : (real)(-weight);
+    real side = random_sign((real)(weight), random);
     return scaled(mode != 2.0f ? side : (real)(weight), q.x, q.y);
 }
 
@@ -387,21 +389,24 @@ DEVICE Triple jacobi(real u, float mc) {
     return negative ? triple(sn / root, dn, cn) : triple(sn, cn, dn);
 }
 
-// cn, dn and sn of x + iy: u holds the functions of x, v the functions of y for the complementary parameter.
+// The common factor of cn, dn and sn of x + iy. u: sn, cn and dn of x; v: of y for the complementary parameter.
 DEVICE real jacobi_scale(float weight, Triple u, Triple v, float k) {
     return weight / (1e-30f + u.x * u.x * v.x * v.x * k + v.y * v.y);
 }
 
+// The cosine amplitude cn of z for the parameter k.
 VARIATION(jac_cn, k = 0.5 [-1, 1]) {
     Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
     return scaled(jacobi_scale(weight, u, v, k), u.y * v.y, -u.z * u.x * v.z * v.x);
 }
 
+// The delta amplitude dn.
 VARIATION(jac_dn, k = 0.5 [-1, 1]) {
     Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
     return scaled(jacobi_scale(weight, u, v, k), u.z * v.y * v.z, -u.y * u.x * v.x * k);
 }
 
+// The sine amplitude sn.
 VARIATION(jac_sn, k = 0.5 [-1, 1]) {
     Triple u = jacobi(x, k), v = jacobi(y, 1.0f - k);
     return scaled(jacobi_scale(weight, u, v, k), u.x * v.z, u.y * u.z * v.y * v.x);
@@ -459,15 +464,12 @@ VARIATION(lens) { return scaled(weight, 0.5f * (x * x - y * y), x * y); }
 VARIATION(excinis, lengthscalar = 1, radiusFunc = 0, eps = 0.1) {
     real before = vnorm(x, y) * lengthscalar;
     real near = magnitude(before) > eps ? zero_real() : before >= 0.0f ? (real)(eps) : (real)(-eps);
-    real r = weight / (before + near), f = r;
-    if (radiusFunc >= 4.0f)
-        f = 1.0f / (r + near);
-    else if (radiusFunc >= 3.0f)
-        f = logarithm_of(magnitude(r) + magnitude(near));
-    else if (radiusFunc >= 2.0f)
-        f = exponential_of(r);
-    else if (radiusFunc >= 1.0f)
-        f = cosine_of(r);
+    real r = weight / (before + near);
+    real f = radiusFunc >= 4.0f   ? 1.0f / (r + near)
+             : radiusFunc >= 3.0f ? logarithm_of(magnitude(r) + magnitude(near))
+             : radiusFunc >= 2.0f ? exponential_of(r)
+             : radiusFunc >= 1.0f ? cosine_of(r)
+                                  : r;
     return scaled(f, (x - y) * (x + y), 2.0f * x * y);
 }
 

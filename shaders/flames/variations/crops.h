@@ -1,4 +1,5 @@
-// Crops: the points outside a region are hidden, sent to the origin or moved to the region's edge.
+// Crops: the points outside a region are hidden, sent to the origin or moved to the region's edge. Also holes, and maps
+// of Fractorium that stretch each coordinate (spherivoid to curl_sp).
 // Grammar, given names and shared functions: shaders/flames/variation.h.
 
 // Origin: JWildfire

@@ -67,11 +67,19 @@ VARIATION(chrysanthemum) {
     return from_polar(0.1f * weight * r, u);
 }
 
+// A factor on the distance of a leaf's edge: with the probability `filled` a random one, 0 to 1, else 1. Both numbers
+// are drawn in any case, so that all devices draw the same numbers afterwards.
+DEVICE real leaf_fill(float filled, Random *random) {
+    real pick = uniform(random), inner = uniform(random);
+    return pick < filled ? inner : (real)(1.0f);
+}
+
 // The point at radius r and the angle a from +y, or with the probability `filled` a random point nearer to (0, 0).
 DEVICE Pair leaf_point(float weight, real r, real a, float filled, Random *random) {
-    real fill = uniform(random) < filled ? uniform(random) : (real)(1.0f);
-    return swapped(from_polar(weight * r * fill, a));
+    return swapped(from_polar(weight * r * leaf_fill(filled, random), a));
 }
+
+DEVICE real power10(real x) { return square(square(x * x)) * x * x; }
 
 // A rose of `waves` waves.
 VARIATION(rose_wf, amp = 0.5, waves = 4, filled = 0.85) {
@@ -109,30 +117,25 @@ VARIATION(epispiral_wf, waves = 4) {
 
 // A polar curve of a maple's leaf: products of powers of cosines of t.
 VARIATION(maple_leaf, filled = 0.5) {
-    real t = atan_xy(y, x) - 0.5f * PI, keep = uniform(random);
-    real r = filled > 0.0f && filled > keep ? uniform(random) : (real)(1.0f);
+    real t = atan_xy(y, x) - 0.5f * PI, r = leaf_fill(filled, random);
     real c = cosine_of(t), c3 = cosine_of(3.0f * t), c6 = cosine_of(6.0f * t), c30 = cosine_of(30.0f * t);
-    real c4th = square(c * c), c10th = square(c4th) * c * c, edge = 1.0f - c10th * c3 * c3;
-    real s6 = sine_of(6.0f * t), s6th = 1.0f - square(square(s6 * s6)) * s6 * s6;
-    real c30th = square(square(c30 * c30)) * square(c30 * c30);
-    real p = c6 * cosine_of(24.0f * t), q = c6 * cosine_of(18.0f * t), m = c * c3;
-    real p10 = square(square(p * p)) * p * p, q10 = square(square(q * q)) * q * q, m10 = square(square(m * m)) * m * m;
-    real u = (1.0f + c6 * c6 + 0.2f * p10 + (1.0f / 9.0f * c30th) * s6th) * sine_of(2.0f * t) * (1.0f - c4th) * edge;
-    real tip = 1.05f * cosine_of(2.0f * t) * (1.0f - c4th + 0.5f * m10);
-    real v = tip * (1.0f + c6 * c6 + 0.2f * q10 + (0.25f * square(c30 * c30) + 0.1f * c30th) * edge * s6th);
+    real far = 1.0f - square(c * c), edge = 1.0f - power10(c) * c3 * c3, veins = 1.0f - power10(sine_of(6.0f * t));
+    real coarse = square(c30 * c30), fine = square(coarse) * coarse;
+    real p10 = power10(c6 * cosine_of(24.0f * t)), q10 = power10(c6 * cosine_of(18.0f * t));
+    real u = (1.0f + c6 * c6 + 0.2f * p10 + (1.0f / 9.0f * fine) * veins) * sine_of(2.0f * t) * far * edge;
+    real tip = 1.05f * cosine_of(2.0f * t) * (far + 0.5f * power10(c * c3));
+    real v = tip * (1.0f + c6 * c6 + 0.2f * q10 + (0.25f * coarse + 0.1f * fine) * edge * veins);
     return scaled(weight * r, u, v);
 }
 
 // A polar curve of an oak's leaf.
 VARIATION(oak_leaf, filled = 0.25) {
-    real t = -0.5f * atan_xy(y, x) - 0.5f * PI, keep = uniform(random);
-    real r = filled > 0.0f && filled > keep ? 2.0f * uniform(random) : (real)(2.0f);
+    real t = -0.5f * atan_xy(y, x) - 0.5f * PI, r = 2.0f * leaf_fill(filled, random);
     Pair a = circle(t);
-    real c5 = cosine_of(5.0f * t), s10 = square(sine_of(10.0f * t)), s2 = sine_of(2.0f * t);
-    real c9th = square(square(a.x * a.x)) * a.x, c5th = square(square(c5 * c5)) * c5 * c5;
-    real m = square(square(square(a.x * cosine_of(3.0f * t))));
-    real u = 0.01f * c9th * c5th + 0.25f * s2 * (1.0f - 0.5f * s10) * (1.0f - m);
-    return scaled(weight * r, u, a.y * (1.0f - 0.2f * s10 * (0.5f + s2 * s2)));
+    real waves = square(sine_of(10.0f * t)), s2 = sine_of(2.0f * t);
+    real tip = square(square(a.x * a.x)) * a.x, m = square(square(square(a.x * cosine_of(3.0f * t))));
+    real u = 0.01f * tip * power10(cosine_of(5.0f * t)) + 0.25f * s2 * (1.0f - 0.5f * waves) * (1.0f - m);
+    return scaled(weight * r, u, a.y * (1.0f - 0.2f * waves * (0.5f + s2 * s2)));
 }
 
 // spirograph in space; `mode` selects the scatter: a line, three waves, a cube, a Gaussian or two lines.
@@ -189,18 +192,15 @@ VARIATION(heart_wf, scale_x = 1, shift_t = 0, scale_r_left = 1, scale_r_right = 
 
 // A polar curve of a Japanese maple's leaf.
 VARIATION(japanese_maple_leaf, filled = 0.15) {
-    real t = 0.5f * atan_xy(y, x) + 0.5f * PI, keep = uniform(random);
-    real r = filled > 0.0f && filled > keep ? 0.667f * uniform(random) : (real)(0.667f);
+    real t = 0.5f * atan_xy(y, x) + 0.5f * PI, r = 0.667f * leaf_fill(filled, random);
     Pair a = circle(t);
-    real c8 = cosine_of(8.0f * t), s8 = sine_of(8.0f * t), c80 = square(cosine_of(80.0f * t)),
-         p = c8 * cosine_of(24.0f * t);
-    real c3 = cosine_of(3.0f * t), c5 = cosine_of(5.0f * t), s8th = 1.0f - square(square(s8 * s8)) * s8 * s8;
-    real c9th = square(square(a.x * a.x)) * a.x, edge = 1.0f - c9th * a.x * c3 * c3, m = a.x * c3;
-    real p10 = square(square(p * p)) * p * p, c5th = square(square(c5 * c5)) * c5 * c5,
-         m10 = square(square(m * m)) * m * m;
-    real fine = c80 / 6.0f + square(c80 * c80) * c80 / 15.0f, base = 4.0f / 15.0f + c8 * c8 + 0.2f * p10;
-    real u = (base + fine) * s8th * sine_of(2.0f * t) * (1.0f + a.y) * (edge + c9th * c5th / 30.0f);
-    real v = (base + fine * edge * s8th) * cosine_of(2.0f * t) * (1.0f + a.y + m10);
+    real c3 = cosine_of(3.0f * t), c8 = cosine_of(8.0f * t), c80 = square(cosine_of(80.0f * t));
+    real tip = square(square(a.x * a.x)) * a.x, edge = 1.0f - tip * a.x * c3 * c3;
+    real fine = c80 / 6.0f + square(c80 * c80) * c80 / 15.0f, veins = 1.0f - power10(sine_of(8.0f * t));
+    real base = 4.0f / 15.0f + c8 * c8 + 0.2f * power10(c8 * cosine_of(24.0f * t));
+    real side = edge + tip * power10(cosine_of(5.0f * t)) / 30.0f;
+    real u = (base + fine) * veins * sine_of(2.0f * t) * (1.0f + a.y) * side;
+    real v = (base + fine * edge * veins) * cosine_of(2.0f * t) * (1.0f + a.y + power10(a.x * c3));
     return scaled(weight * r, u, v);
 }
 
@@ -290,8 +290,7 @@ VARIATION_3D(pRose3D, l = 1, k = 7.229361817667129, c = 0, z1 = 1, z2 = 1, refSc
     mask reflected = ghost < (direction > 0.0f ? 0.0f : transp * transp) && side < 0.5f;
     real scale_xy = reflected ? (real)(refSc) : (real)(1.0f);
     real h = reflected ? -0.5f * (z2 * waggle + wave + dist) : 0.5f * (z1 * waggle + wave + dist);
-    Pair p = circle(th);
-    return triple(weight * scale_xy * petal * p.x, weight * scale_xy * petal * p.y, weight * h);
+    return lifted(from_polar(weight * scale_xy * petal, th), weight * h);
 }
 
 // A point of a Maurer rose (lines between points of a rose, at equal steps of the angle), of its points or its rose.

@@ -2,11 +2,13 @@
 // tables: the number of rows, then rows of 9 floats, each a line or a polygon:
 //     0, color, x and y of both ends, thickness, 0, 0
 //     2, color, x and y of the center, size, cosine and sine of the rotation, sides, hole (fraction of the radius)
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: JWildfire
 
-// Lines and circles of the table: whether they are circles, how many, and of each x1, y1, x2, y2 or x, y, radius, 0.
+// H. N. Yeganeh's figures, a table of lines or circles (variations/yeganeh.py): 1 for circles or 0 for lines, their
+// number, and of each x1, y1, x2, y2 or x, y, radius, 0. A twentieth of the points of filled circles is on their edges.
 VARIATION(hamid_js, presetId = 0, number_lines_circles = 2000, filled_circles = 1, a = 1, b = 1, c = 1, d = 1, e = 1,
           f = 1, g = 1, h = 1, i = 1, j = 1, k = 1, l = 1, m = 1, n = 1, o = 1, p = 1) {
     real row = random_index(uniform(random), table[1]) * 4.0f + 2.0f, along = uniform(random);
@@ -17,7 +19,10 @@ VARIATION(hamid_js, presetId = 0, number_lines_circles = 2000, filled_circles = 
     return scaled(weight, u + q.x, v + q.y);
 }
 
-// The pairs of the table, by a search of the sums for the first time and evenly among its near ones for the other.
+// A random pair of times at which a function has nearly the same value. The table (variations/recurrence.py) holds the
+// number of times, the share of near pairs, and four numbers of each time. A binary search of the first numbers, which
+// are cumulative sums, finds a time; the second number to the third are the ranks of its partners, of which one is
+// chosen; the fourth is the time of a rank. A point keeps its color with the probability 1 - that share.
 REPLACING(recurrenceplot, func_id = 0, a = 0.5, b = 10, k = 5, Density = 700 [1, 10000], dc = 0, scale = 1, angle = 0,
           offset = 0, tolerance = 5) {
     real pick = uniform(random), among = uniform(random), stays = uniform(random);
@@ -42,7 +47,9 @@ REPLACING(recurrenceplot, func_id = 0, a = 0.5, b = 10, k = 5, Density = 700 [1,
     return pair(u, v);
 }
 
-// The particles of a cluster as spheres, and a tube from each particle to its parent, to which it stuck.
+// The particles of a cluster as spheres, and a tube from each particle to its parent, to which it stuck. Rows of the
+// table (variations/clusters.py): x, y, z and depth of a particle, then of its parent; the depth -1 marks the first one,
+// which has no parent. Radii go from inner_blur_radius to outer_blur_radius; the parameters of meshes are ignored.
 VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius = 0.5, outer_blur_radius = 0.01,
              junction_scale = 1.4, dc_color = 1, glue_radius = 1, force_x = 0, force_y = 0, force_z = 0,
              display_nodes = 1, display_junctions = 1, single_thread = 0, node_sdiv_level = 0,
@@ -82,6 +89,7 @@ VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius =
     return scaled3(weight, px + u, py + v, pz + w);
 }
 
+// The index of a random row of the table, whose rows have 9 floats.
 DEVICE real figure_row(GLOBAL const float *table, real u) { return 1.0f + 9.0f * random_index(u, table[0]); }
 
 // The point of the line in `row` at the fractions u of its length and v, w of its thickness.
@@ -138,12 +146,8 @@ VARIATION(tree_js, level = 2 [0, 9], show_lines = 1, line_thickness = 0.5, bend_
 // A point of a polygon around (0, 0), by three random numbers; JWildfire's density.
 DEVICE Pair polygon_point(real sides, real hole, real u, real pick, real far) {
     sides = greatest(sides, (real)(3.0f));
-    real wedge = TWO_PI / sides, bend = 13.0f / power_of(sides, (real)(1.3f));
-    real side = floor_of(pick * sides);
-    real a = (side + 0.5f - 0.5f * arctangent(bend * (u - 0.5f)) / arctangent(0.5f * bend)) * wedge;
-    real t = a - wedge * side, slope = tangent_of(0.5f * PI + 0.5f * wedge);
-    real outer = magnitude(slope / (slope - tangent_of(t)) / cosine_of(t));
-    return swapped(from_polar(outer * (hole + sqrt(far) * (1.0f - hole)), a - 0.5f * wedge));
+    Pair edge = polygon_edge(sides, floor_of(pick * sides), 13.0f / power_of(sides, (real)(1.3f)), u);
+    return swapped(from_polar(edge.x * (hole + sqrt(far) * (1.0f - hole)), edge.y));
 }
 
 // A random point of a random polygon of the table, and in `color` the polygon's.

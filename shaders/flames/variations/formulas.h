@@ -3,7 +3,9 @@
 
 // Origin: JWildfire
 
-// The value of the program at index `at` of a table: its length, then codes; a number follows the code 0.
+// The value of the program of a stack machine at index `at` of a table: its length, then codes. Code 0 pushes the number
+// that follows it, 1 to 3 push x, y or z; the others, numbered by OPERATORS and FUNCTIONS of formulas.py, replace the
+// topmost number b, or from 4 to 10 the two topmost numbers a and b. formulas.py checks that 12 numbers are enough.
 DEVICE real formula_value(GLOBAL const float *table, int at, real x, real y, real z) {
     real stack[12];
     int top = 0, end = at + 1 + (int)table[at];
@@ -53,10 +55,12 @@ DEVICE real formula_value(GLOBAL const float *table, int at, real x, real y, rea
     return stack[0];
 }
 
+// x as a fraction of the range from low to high, clamped.
 DEVICE real fraction_of_range(real x, float low, float high) {
     return clamped((x - low) / (high - low), zero_real(), (real)(1.0f));
 }
 
+// The curve y = f(x) at random x and z. preset_id and displacement maps are ignored here and below.
 VARIATION_3D(yplot2d_wf, preset_id = -1, xmin = -1, xmax = 1, ymin = -4, ymax = 4, zmin = -2, zmax = 2,
              direct_color = 1, color_mode = 1, blend_colormap = 1, displ_amount = 0.1, blend_displ_map = 1, param_a = 0,
              param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {
@@ -66,6 +70,7 @@ VARIATION_3D(yplot2d_wf, preset_id = -1, xmin = -1, xmax = 1, ymin = -4, ymax = 
     return scaled3(weight, a, b, c);
 }
 
+// The curve of radius f(t) at the angle t.
 VARIATION_3D(polarplot2d_wf, preset_id = -1, tmin = -3.141592653589793, tmax = 3.141592653589793, rmin = -4, rmax = 4,
              zmin = -2, zmax = 2, direct_color = 1, color_mode = 1, blend_colormap = 1, displ_amount = 0.1,
              blend_displ_map = 1, param_a = 0, param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {
@@ -76,6 +81,7 @@ VARIATION_3D(polarplot2d_wf, preset_id = -1, tmin = -3.141592653589793, tmax = 3
     return scaled3(weight, p.x, p.y, c);
 }
 
+// The surface (f(u, v), g(u, v), h(u, v)), or with solid 0 its edges. The table holds the three programs.
 VARIATION_3D(parplot2d_wf, preset_id = -1, umin = 0, umax = 6.283185307179586, vmin = 0, vmax = 6.283185307179586,
              direct_color = 1, color_mode = 3, blend_colormap = 1, displ_amount = 0.1, blend_displ_map = 1, solid = 1,
              param_a = 0, param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {
@@ -93,6 +99,7 @@ VARIATION_3D(parplot2d_wf, preset_id = -1, umin = 0, umax = 6.283185307179586, v
     return scaled3(weight, a, b, c);
 }
 
+// The surface of radius f(t, u), in spherical or cylindrical coordinates.
 VARIATION_3D(polarplot3d_wf, preset_id = -1, tmin = -3.141592653589793, tmax = 3.141592653589793, umin = -1.570796,
              umax = 1.570796, rmin = -2, rmax = 2, cylindrical = 0, direct_color = 1, color_mode = 3,
              blend_colormap = 1, displ_amount = 0.1, blend_displ_map = 1, param_a = 0, param_b = 0, param_c = 0,
@@ -109,6 +116,7 @@ VARIATION_3D(polarplot3d_wf, preset_id = -1, tmin = -3.141592653589793, tmax = 3
     return triple(weight * r * e.x * p.x, weight * r * e.x * p.y, weight * r * e.y);
 }
 
+// Random points of a box near the surface f(x, y, z) = 0: the first of max_iter points where |f| is at most `thickness`.
 VARIATION_3D(isosfplot3d_wf, preset_id = -1, xmin = -1, xmax = 1, ymin = -1, ymax = 1, zmin = -1, zmax = 1,
              thickness = 0.05, max_iter = 160 [1, 1000], direct_color = 1, color_mode = 9, blend_colormap = 1,
              param_a = 0, param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {

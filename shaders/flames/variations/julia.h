@@ -25,47 +25,48 @@ VARIATION(julian, power = 1, dist = 1) {
 // julian whose odd branches are mirrored.
 VARIATION(juliascope, power = 1, dist = 1) {
     real t = truncation(fabs(power) * uniform(random)), theta = angle_of(y, x);
-    real half_t = floor_of(0.5f * t);
-    Pair c = circle((TWO_PI * t + (t - 2.0f * half_t == 0.0f ? theta : -theta)) / power);
-    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+    real angle = (TWO_PI * t + (is_odd(t) ? -theta : theta)) / power;
+    return from_polar(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), angle);
 }
 
 // julian with `count` wedges of the angle `angle` cut out.
 VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
     real t = truncation(fabs(power) * uniform(random));
-    Pair c = circle(cut_wedges((angle_of(y, x) + TWO_PI * t) / power, angle, count));
-    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+    real left = cut_wedges((angle_of(y, x) + TWO_PI * t) / power, angle, count);
+    return from_polar(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), left);
 }
 
 // Origin: JWildfire
 
+// The point of this angle at the height h and at the radius of (x, y), both times the weight and a power of x^2 + y^2 +
+// h^2, the squared distance in space.
+DEVICE Triple power_in_space(float weight, real x, real y, real h, float exponent, real angle) {
+    real r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)(exponent));
+    return lifted(from_polar(k * sqrt(r2), angle), k * h);
+}
+
 // A root of (x, y) whose radius is the root of the distance in space; z is divided by the power.
 VARIATION_3D(julia3D, power = -3) {
-    float n = fabs(power);
-    real v = z / n, r2 = x * x + y * y, k = weight * power_of(r2 + v * v, (real)((1.0f / power - 1.0f) * 0.5f));
+    float n = fabs(power), exponent = (1.0f / power - 1.0f) * 0.5f;
     real turn = random_index(uniform(random), n);
-    Pair c = circle((angle_of(y, x) + TWO_PI * turn) / power);
-    real r = k * sqrt(r2);
-    if (power == 1.0f || power == -1.0f) return scaled3(k, x, y, z);
-    return triple(r * c.x, r * c.y, k * v);
+    if (power == 1.0f || power == -1.0f)
+        return scaled3(weight * power_of(x * x + y * y + z * z, (real)(exponent)), x, y, z);
+    return power_in_space(weight, x, y, z / n, exponent, (angle_of(y, x) + TWO_PI * turn) / power);
 }
 
 // A root of (x, y); z is divided by radius and power.
 VARIATION_3D(julia3Dz, power = 4) {
     float n = fabs(power);
     real r2 = x * x + y * y, k = weight * power_of(r2, (real)(1.0f / power * 0.5f));
-    Pair c = circle((angle_of(y, x) + TWO_PI * random_index(uniform(random), n)) / power);
-    return triple(k * c.x, k * c.y, k * z / (sqrt(r2) * n));
+    real angle = (angle_of(y, x) + TWO_PI * random_index(uniform(random), n)) / power;
+    return lifted(from_polar(k, angle), k * z / (sqrt(r2) * n));
 }
 
 // julia3D for the power power / divisor.
 VARIATION_3D(julia3Dq, power = 2, divisor = 2) {
     float ratio = divisor / power;
     real a = angle_of(y, x) * ratio + TWO_PI / power * random_index(uniform(random), fabs(power));
-    real h = z * fabs(ratio), r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)(0.5f * ratio - 0.5f));
-    Pair c = circle(a);
-    real r = k * sqrt(r2);
-    return triple(r * c.x, r * c.y, k * h);
+    return power_in_space(weight, x, y, z * fabs(ratio), 0.5f * ratio - 0.5f, a);
 }
 
 // julian after an affine map.
@@ -110,11 +111,9 @@ VARIATION(inverted_julia, power = 0.25, y2_mult = 1, a2x_mult = 1, a2y_mult = 1,
 
 // julian2 whose height is x / power, in the radius too.
 VARIATION_3D(julian3Dx, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
-    float n = fabs(power);
-    real h = x / n, r2 = x * x + y * y, k = weight * power_of(r2 + h * h, (real)((dist / power - 1.0f) * 0.5f));
-    real turn = random_index(uniform(random), n);
-    Pair p = from_polar(k * sqrt(r2), (angle_of(c * x + d * y + f, a * x + b * y + e) + TWO_PI * turn) / power);
-    return triple(p.x, p.y, k * h);
+    real turn = random_index(uniform(random), fabs(power));
+    real angle = (angle_of(c * x + d * y + f, a * x + b * y + e) + TWO_PI * turn) / power;
+    return power_in_space(weight, x, y, x / fabs(power), (dist / power - 1.0f) * 0.5f, angle);
 }
 
 // A random root of a stretched plane.
@@ -153,6 +152,7 @@ VARIATION(spher) {
     return scaled(r2 > 1.0f ? k : zero_real(), x, y);
 }
 
+// glynnia whose sign depends on the sign of y in place of the circle.
 VARIATION(glynnia2) {
     real r = vnorm(x, y), d = r + x, root = 0.70710678f * weight * sqrt(d), k = weight / sqrt(r * (y * y + d * d));
     mask up = r > 0.0f && y > 0.0f, first = uniform(random) > 0.5f;
@@ -160,7 +160,8 @@ VARIATION(glynnia2) {
     return pair(up ? u : -u, first ? -0.70710678f * weight / sqrt(d) * y : k * y);
 }
 
-// GlynnSim: inside the radius `within` the point (cx, cy), outside x and y as they are or inverted in the radius.
+// GlynnSim: inside the radius `within` the point c, outside the point as it is or inverted in the circle of `radius`. u:
+// a random number, 0 to 1, which decides; a point is more often inverted the nearer to the circle it lies.
 DEVICE Pair glynn(float weight, real x, real y, float within, float radius, float contrast, float power, real u,
                   Pair c) {
     real r = vnorm(x, y), a = magnitude(radius / r);
@@ -194,51 +195,54 @@ VARIATION(glynnSim3, radius = 1, thickness = 0.1, thickness2 = 0.1, contrast = 0
     return glynn(weight, x, y, outer, radius, contrast, fabs(pow), uniform(random), from_polar(r, a));
 }
 
+// glynn whose inside becomes one point.
 VARIATION(GlynnSim4, radius = 1, contrast = 0.5, pow = 1.5, X = 0, Y = 0) {
     return glynn(weight, x, y, radius, radius, contrast, pow, uniform(random), pair((real)(X), (real)(Y)));
 }
 
+// glynn whose inside becomes the origin; beyond it an inverted point has both coordinates a^2, as in Fractorium.
 VARIATION(GlynnSim5, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5) {
     real r = vnorm(x, y), a = magnitude(radius / r);
-    mask inside = r<radius + thickness, keeps = uniform(random)> contrast * power_of(a, (real)(pow));
+    mask inside = r < radius + thickness;
+    mask keeps = uniform(random) > contrast * power_of(a, (real)(pow));
     real u = keeps ? x : a * a, v = keeps ? y : a * a;
     return scaled(weight, inside ? zero_real() : u, inside ? zero_real() : v);
 }
 
 // Origin: JWildfire
 
+// juliascope with a height, whose factor is a power of za x^2 + zb y^2 + h^2; type 1 has z in the radius too.
 VARIATION_3D(juliascope3Db, power = 3, dist = 1, type = 0, warp = 0, za = 1, zb = 1, zamount = 1, zdist = 1, mode = 0,
              wave1 = 1, wave2 = 1) {
     float n = 0.5f * dist / power, waves = mode == 0.0f ? 1.0f : sin(wave1) * cos(wave2);
     real t = random_index(uniform(random), fabs(power)), a = angle_of(y, x), h = z / fabs(power) + warp,
          r2 = x * x + y * y;
-    real turn = (TWO_PI * t + (t == 2.0f * floor_of(0.5f * t) ? a : -a)) / power;
-    Pair p = from_polar(weight * power_of(type == 0.0f ? r2 : r2 + z * z, (real)(n)), turn);
+    real turn = (TWO_PI * t + (is_odd(t) ? -a : a)) / power;
     real up = weight * zamount * power_of(za * x * x + zb * y * y + h * h, (real)(n * zdist));
-    return triple(p.x, p.y, up * h * waves);
+    return lifted(from_polar(weight * power_of(type == 0.0f ? r2 : r2 + z * z, (real)(n)), turn), up * h * waves);
 }
 
 // Origin: Apophysis
 
-// The random root of julian3 and juni, by the angle of the point (u, v) after the affine, times k.
-DEVICE Pair affine_root(GLOBAL const float *affine, real u, real v, real turn, float power, real k) {
+// The angle of a random root of the point (u, v) after the affine.
+DEVICE real affine_root_angle(GLOBAL const float *affine, real u, real v, float power, Random *random) {
     real a = affine[0] * u + AFFINE_B * v + AFFINE_C, b = AFFINE_D * u + AFFINE_E * v + AFFINE_F;
-    return from_polar(k, (angle_of(b, a) + TWO_PI * turn) / power);
+    return (angle_of(b, a) + TWO_PI * random_index(uniform(random), fabs(power))) / power;
 }
 
+// julia3D whose angle is that of w / (1 + c w) after the affine once more, with w = x + i y and c = real + i imag.
 VARIATION_3D(julian3, power = 2, dist = 1, real = 0, imag = 0) {
-    real h = z / fabs(power), r2 = x * x + y * y;
-    real k = weight * power_of(r2 + h * h, (real)(0.5f * (dist / power - 1.0f)));
     Pair m = complex_quotient(pair(x, y), pair(julian3_real * x - imag * y + 1.0f, julian3_real * y + imag * x));
-    Pair p = affine_root(affine, m.x, m.y, random_index(uniform(random), fabs(power)), power, k * sqrt(r2));
-    return triple(p.x, p.y, k * h);
+    real angle = affine_root_angle(affine, m.x, m.y, power, random);
+    return power_in_space(weight, x, y, z / fabs(power), 0.5f * (dist / power - 1.0f), angle);
 }
 
+// julia3D by the angle after the affine once more, within the circle of radius `weight`, or with `invert` beyond it; other
+// points keep x and y.
 VARIATION_3D(juni, power = 2, invert = 0, stretch = 1) {
-    real h = z / fabs(power), r2 = x * x + y * y;
-    real k = weight * power_of(r2 + h * h, (real)(0.5f * (stretch / power - 1.0f)));
-    Pair p = affine_root(affine, x, y, random_index(uniform(random), fabs(power)), power, k * sqrt(r2));
+    real angle = affine_root_angle(affine, x, y, power, random), r2 = x * x + y * y;
+    Triple p = power_in_space(weight, x, y, z / fabs(power), 0.5f * (stretch / power - 1.0f), angle);
     mask kept = r2 > weight * weight || r2 == 0.0f;
     if (invert != 0.0f) kept = r2 < weight * weight && r2 != 0.0f;
-    return triple(kept ? weight * x : p.x, kept ? weight * y : p.y, k * h);
+    return triple(kept ? weight * x : p.x, kept ? weight * y : p.y, p.z);
 }

@@ -12,6 +12,7 @@ VARIATION(eyefish) { return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y); 
 // The plane onto a sphere by stereographic projection from a pole; z is its height.
 VARIATION(bubble) { return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y); }
 
+// The height of bubble.
 VARIATION_Z(bubble) { return weight * (2.0f / (0.25f * (x * x + y * y) + 1.0f) - 1.0f); }
 
 // In the disc of radius w = `weight`, the radius r becomes w sqrt(w^2 - r^2), which turns the disc inside out.
@@ -84,7 +85,7 @@ VARIATION(eclipse, shift = 0.1) {
 // bubble on a sphere, at the front or at the back at random.
 VARIATION_3D(bubble_wf) {
     real r = 0.25f * (x * x + y * y) + 1.0f, k = weight / r, h = weight * (2.0f / r - 1.0f);
-    return triple(k * x, k * y, uniform(random) < 0.5f ? -h : h);
+    return triple(k * x, k * y, random_sign(-h, random));
 }
 
 // scry in space; a flat point is measured by its radius in the plane, and its angle becomes z.

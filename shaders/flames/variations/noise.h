@@ -145,7 +145,7 @@ DEVICE real mangled_unit(whole a) { return real_of(mangled(a)) * 4.6566128752457
 // a b modulo 2^32; overflow of a signed product would be undefined.
 DEVICE whole times(whole a, whole b) { return whole_of_bits(bits_of_whole(a) * bits_of_whole(b)); }
 
-// The cell of u, up to 2 cells further by a hash.
+// The cell of u, up to 2 cells further by a hash. `one` is 1 in each lane: a vector takes no plain integer.
 DEVICE whole jittered_cell(real u, float width, whole key, whole one) {
     real cell = floor_of(u * width);
     return truncated(truncation(cell + 2.0f - 4.0f * mangled_unit(times(truncated(cell), key) + one)));
@@ -257,12 +257,14 @@ DEVICE Pair crackled(float weight, float cellsize, float power, float distort, f
     return scaled(weight, q.x + (u.x - q.x) * r, q.y + (u.y - q.y) * r);
 }
 
+// crackled() without a color.
 VARIATION(crackle, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0) {
     real ratio;
     if (cellsize == 0.0f) return scaled(zero_real(), x, y);
     return crackled(weight, cellsize, power, distort, scale, crackle_z, &ratio, random);
 }
 
+// crackled(), colored by the closeness to the border.
 VARIATION(dc_crackle_wf, cellsize = 1, power = 0.2, distort = 0, scale = 1, z = 0, color_scale = 0.5,
           color_offset = 0) {
     real ratio;

@@ -112,13 +112,17 @@ VARIATION(disc2, rot = 0, twist = 0) {
     return scaled(weight * (atan_xy(y, x) * (1.0f / PI)), t.y + k * (c.x - 1.0f), t.x + k * c.y);
 }
 
-// A disc of radius `weight` that spins with a twist; points outside move away by `space`.
-VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
-    real u = x - lazysusan_x, v = y + lazysusan_y, r = vnorm(u, v);
-    Pair c = circle(angle_of(v, u) + spin + twist * (weight - r));
-    real k = weight * (1.0f + space / r);
+// (x, y) after a disc of radius `weight` about (cx, -cy) has spun with a twist; points outside move away by `space`.
+DEVICE Pair spun_disc(float weight, real x, real y, float space, float twist, float spin, float cx, float cy) {
+    real u = x - cx, v = y + cy, r = vnorm(u, v), k = weight * (1.0f + space / r);
+    Pair p = from_polar(weight * r, angle_of(v, u) + spin + twist * (weight - r));
     mask inside = r < weight;
-    return pair((inside ? weight * r * c.x : k * u) + lazysusan_x, (inside ? weight * r * c.y : k * v) - lazysusan_y);
+    return pair((inside ? p.x : k * u) + cx, (inside ? p.y : k * v) - cy);
+}
+
+// spun_disc() of the point.
+VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
+    return spun_disc(weight, x, y, space, twist, spin, lazysusan_x, lazysusan_y);
 }
 
 // The angle and the logarithm of the radius, over pi.
@@ -151,8 +155,7 @@ VARIATION_3D(blob3D, low = 0.3, high = 1.2, waves = 6) {
 // disc with a free factor in place of pi, and a height.
 VARIATION_3D(disc3d, pi = 3.141592653589793) {
     real r = sqrt(x * x + y * y + 1e-30f), k = weight * atan_xy(y, x) / (pi + 1e-30f);
-    Pair c = circle(pi * r);
-    return triple(k * c.y, k * c.x, k * r * cosine_of(z));
+    return lifted(swapped(from_polar(k, pi * r)), k * r * cosine_of(z));
 }
 
 // The exponential of y as the radius, x as the angle: the inverse of polar2.
@@ -289,23 +292,16 @@ VARIATION(atan2_spirals, r_mult = 1.5, r_add = 1, xy2_mult = 1.125, xy2_add = 0.
 // `hole` with waves of the angle, chosen by `shape`, added to the squared radius.
 VARIATION(hole2, a = 1, b = 2, c = 1, d = 1, inside = 0, shape = 0) {
     real t = angle_of(y, x) * d, delta = power_of(t * (1.0f / PI) + 1.0f, (real)(a)) * c, r2 = x * x + y * y;
-    real more = zero_real(), wave = sine_of(b * t);
-    if (shape == 2.0f)
-        more = wave;
-    else if (shape == 3.0f)
-        more = sine_of(t);
-    else if (shape == 4.0f)
-        more = t * t - 2.0f * delta + 1.0f;
-    else if (shape == 5.0f)
-        more = magnitude(tangent_of(t));
-    else if (shape == 6.0f)
-        more = r2 * wave;
-    else if (shape == 7.0f)
-        more = magnitude(sine_of(0.5f * b * t));
-    else if (shape == 8.0f)
-        more = sine_of(PI * wave);
-    else if (shape == 9.0f)
-        more = 0.5f * (wave + sine_of(2.0f * b * t + 0.5f * PI));
+    real wave = sine_of(b * t);
+    real more = shape == 2.0f   ? wave
+                : shape == 3.0f ? sine_of(t)
+                : shape == 4.0f ? t * t - 2.0f * delta + 1.0f
+                : shape == 5.0f ? magnitude(tangent_of(t))
+                : shape == 6.0f ? r2 * wave
+                : shape == 7.0f ? magnitude(sine_of(0.5f * b * t))
+                : shape == 8.0f ? sine_of(PI * wave)
+                : shape == 9.0f ? 0.5f * (wave + sine_of(2.0f * b * t + 0.5f * PI))
+                                : zero_real();
     real r = shape == 0.0f ? sqrt(r2) + delta : sqrt(r2 + more + delta);
     return from_polar(inside != 0.0f ? weight / r : weight * r, t);
 }
@@ -400,14 +396,11 @@ VARIATION(loonie2, sides = 4 [1, 50], star = 0, circle = 0, power = 4) {
 
 // A different map in each quadrant: an inversion, loonie, lazysusan and the identity.
 VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) {
-    real r2 = x * x + y * y, loonie = sqrt(weight * weight / r2 - 1.0f), u = x - fourth_x, v = y + fourth_y,
-         r = vnorm(u, v);
-    Pair inner = from_polar(weight * r, angle_of(v, u) + spin + twist * (weight - r));
-    real k = weight * (1.0f + space / r);
-    mask right = x > 0.0f, up = y > 0.0f, down = y < 0.0f, left = x < 0.0f && y > 0.0f, close = r < weight;
-    real p = (close ? inner.x : k * u) + fourth_x, q = (close ? inner.y : k * v) - fourth_y;
+    real r2 = x * x + y * y, loonie = sqrt(weight * weight / r2 - 1.0f);
+    Pair spun = spun_disc(weight, x, y, space, twist, spin, fourth_x, fourth_y);
+    mask right = x > 0.0f, up = y > 0.0f, down = y < 0.0f, left = x < 0.0f && y > 0.0f;
     real f = right && up ? weight / r2 : right && down && r2 < weight * weight ? weight * loonie : (real)(weight);
-    return pair(left ? p : f * x, left ? q : f * y);
+    return pair(left ? spun.x : f * x, left ? spun.y : f * y);
 }
 
 // lazysusan in a polygon of n sides, or with n = 2 in a strip.

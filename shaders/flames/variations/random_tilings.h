@@ -1,5 +1,6 @@
 // Tilings whose cells differ by a hash: noise, bubbles, Voronoi cells, Truchet's tiles, random discs and pixels.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: JWildfire
 
@@ -44,6 +45,7 @@ DEVICE real hashed_cell(whole n) {
     return real_of(whole_of_bits(h)) * 4.656612875245797e-10f;
 }
 
+// hashed_cell() of the cell (i, j).
 DEVICE real lattice_noise(real i, real j) {
     return hashed_cell(whole_of_bits(bits_of_whole(truncated(i)) + bits_of_whole(truncated(j)) * 57u));
 }
@@ -91,8 +93,9 @@ VARIATION(voron, k = 0.99, step = 0.25, num = 1 [1, 25], xseed = 3, yseed = 7) {
 
 // Origin: Fractorium
 
-// 43758 times a sine of two numbers, whose fraction shaders use as noise. The phase is a sum of two floats, and `kx` and
-// `ky` are floats with their rests: the noise magnifies their rounding by 43758.
+// 43758 sin(x kx + y ky + seed), whose fraction shaders use as noise. The phase is a sum of two floats, and a factor is a
+// float and a rest, because the noise magnifies rounding by 43758. `a_rest`, `b_rest`: rounding errors of the products
+// and the rests of their factors; `lost` and the last term: errors of both sums (D. Knuth's two-sum).
 DEVICE real sine_hash(real x, real y, float kx, float kx_rest, float ky, float ky_rest, float seed) {
     real a = x * kx, b = y * ky, sum = a + b, phase = sum + seed;
     real a_rest = FUSED(x, (real)(kx), -a) + x * kx_rest, b_rest = FUSED(y, (real)(ky), -b) + y * ky_rest;
@@ -101,12 +104,18 @@ DEVICE real sine_hash(real x, real y, float kx, float kx_rest, float ky, float k
     Pair c = circle(phase);
     return (c.y + rest * c.x) * 43758.5453f;
 }
-DEVICE real sine_noise(real x, real y, float seed) {
-    return wrap_unit(sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed));
+
+// sine_hash() with the factors 12.9898 and 78.233, which most shaders use.
+DEVICE real usual_hash(real x, real y, float seed) {
+    return sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed);
 }
+
+// Noise from 0 to 1 of two numbers.
+DEVICE real sine_noise(real x, real y, float seed) { return wrap_unit(usual_hash(x, y, seed)); }
 
 // Origin: JWildfire
 
+// 0 or 1 at random for the pixel of (x, y).
 DEVICE real pixel_bit(real x, real y) { return step_at((real)(0.5f), sine_noise(floor_of(x), floor_of(y), 0.0f)); }
 
 // Random pixels, 0 or 1, with rounded corners.
@@ -118,7 +127,8 @@ DEVICE real rounded_pixels(real x, real y) {
     return d < 1.0f ? mine : blend(mine, other, smooth_step(d, (real)(1.0f), (real)(1.01f)));
 }
 
-// The table holds the offsets of the pattern.
+// Keeps the white ones of the random pixels: of the chain's point (mode 0) or of a random point of a square. The table
+// holds the offsets of the pattern.
 REPLACING(cut_fun, seed = 1000, mode = 1 [0, 1], zoom = 10, invert = 0 [0, 1]) {
     real u = uniform(random), v = uniform(random), middle = (real)(mode < 1.0f ? 0.0f : 0.5f);
     u = mode < 1.0f ? x : u;
@@ -160,13 +170,14 @@ VARIATION(dust, density = 5, distortion = 1, power = 1) {
     return from_polar(weight * r, TWO_PI * (u + sine_noise(u, v, 1.0f) * distortion));
 }
 
+// The corner (i, j) of a jittered grid.
 DEVICE Pair crackle_corner(real i, real j, float size) {
     return pair(i + sine_noise(i, j, 2.76399582f) / size, j + sine_noise(j, 3.0f * i, 3.48081051f) / size);
 }
 
 // A random point of the line between two neighbors of a jittered grid.
 VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
-    real i = floor_of(x), j = floor_of(y), step = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
+    real i = floor_of(x), j = floor_of(y), step = random_sign((real)(1.0f), random);
     mask upward = uniform(random) < 0.5f;
     Pair p = crackle_corner(i, j, cellsize);
     Pair q = crackle_corner(upward ? i : i + step, upward ? j + step : j, cellsize);
@@ -178,7 +189,7 @@ VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
 DEVICE Pair hexagon_point(real k) {
     real i = floor_of(k), t = k - i, h = sqrt(1.0f + t * t - t), bend = arcsine(0.8660254037844386f * t / h);
     real half_turn = floor_of(0.5f * i);
-    return pair(h, TWO_PI / 3.0f * half_turn + (i - 2.0f * half_turn == 1.0f ? bend : -bend) - 0.5f * PI);
+    return pair(h, TWO_PI / 3.0f * half_turn + (is_odd(i) ? bend : -bend) - 0.5f * PI);
 }
 
 // A random point of a random hexagon of the grid; noise decides on its size and whether it is there.
@@ -211,8 +222,8 @@ VARIATION(hex_truchet, size = 1, side = 1, seed = 1) {
 VARIATION(truchet_knot) {
     real i = floor_of(x), j = floor_of(y), u = 0.5f * (uniform(random) - 0.5f),
          v = 0.65f * (2.0f * uniform(random) - 1.0f);
-    real d = magnitude(i + j), odd = d - 2.0f * floor_of(0.5f * d);
-    return scaled(weight, i + (odd < 0.5f ? u : -v), j + (odd < 0.5f ? v : u));
+    mask odd = is_odd(magnitude(i + j));
+    return scaled(weight, i + (odd ? -v : u), j + (odd ? u : v));
 }
 
 // In a disc of random size in its cell a point is scaled by K, or moved to the part outside of it.
@@ -235,6 +246,9 @@ DEVICE Pair truchet_arcs(real u, real v, float exponent, float arc_width, mask f
          last = power_of(power_of(b, n) + power_of(1.0f - v, n), o);
     return pair(magnitude(first - 0.5f) / most, magnitude(last - 0.5f) / most);
 }
+
+// Whether the tile (i, j) is mirrored: the parity of a step of a linear congruential generator, by floats as in the
+// origin; seeds 0 and 1 give all tiles one kind.
 DEVICE mask truchet_flips(real i, real j, float seed) {
     float k = sqrt(1.5f * seed) / (0.5f * seed + 1e-30f) * 0.25f;
     real a = i * k, b = j * k, t = (a + b + a * b + seed) * (0.5f * k) * 32747.0f + 12345.0f;
@@ -242,7 +256,8 @@ DEVICE mask truchet_flips(real i, real j, float seed) {
     if (seed == 0.0f) kind = zero_real();
     return (seed == 1.0f ? (real)(1.0f) : kind) >= 1.0f;
 }
-// As truchet_flips() by whole numbers, with at most 20 steps of a generator.
+
+// As truchet_flips() by whole numbers, with at most 20 steps of the generator.
 DEVICE mask truchet_flips_in_steps(real i, real j, float seed) {
     whole n = truncated(magnitude(i + j + i * j)), r = n + truncated((real)(floor(seed)));
     for (int k = 0; k < 20; k++) r = (whole)(k) < n ? (r * 32747 + 12345) % 65535 : r;
@@ -293,7 +308,7 @@ VARIATION(Truchet_glyph, exponent = 2, arc_width = 0.5, amp = 6, max = 0.9, angl
 
 // Origin: JWildfire
 
-// Beyond the arcs the origin moves points far out of the picture.
+// Points on the arcs of Truchet's tiles, whose width and exponent vary along x; others move far out of the picture.
 VARIATION(truchet2, exponent1 = 1, exponent2 = 2, width1 = 0.5, width2 = 0.5, scale = 10, seed = 50, inverse = 0) {
     real t = 2.0f * magnitude(wrap_unit(x / scale) - 0.5f), one = (real)(1.0f);
     real wide = least(blend((real)(width1), (real)(width2), t), one),
@@ -313,8 +328,7 @@ VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
     real r = remainder_of(vnorm(x, y), (real)(fabs(n))), a = angle_of(y, x) + r;
     Pair c = from_polar(r, a);
     real u = nearest(c.x), v = nearest(c.y);
-    real size =
-        fraction_of(sine_hash(v, u, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed)) * (max - min) + min;
+    real size = fraction_of(usual_hash(v, u, seed)) * (max - min) + min;
     real down = fraction_of(sine_hash(u, v, 127.1f, 1.525879e-06f, 311.7f, -1.220703e-05f, seed)) * dist + v;
     real across = fraction_of(sine_hash(u, v, 269.5f, 0.000000e+00f, 183.3f, -3.051758e-06f, seed)) * dist + u;
     real far = 0.5f * size * sqrt(uniform(random));
@@ -322,16 +336,18 @@ VARIATION(r_circleblur, n = 1, seed = 0, dist = 0.5, min = 0.1, max = 1) {
     return scaled(weight, p.x + across, p.y + down);
 }
 
-// circular with given factors of the noise.
-VARIATION(circular2, angle = 90, seed = 0, xx = 12.9898, yy = 78.233) {
-    real aux = fraction_of(sine_hash(x, y, xx, 0.0f, yy, 0.0f, seed));
-    real turn = 2.0f * (uniform(random) + aux) - 2.0f;
+// (x, y) turned by up to `angle` degrees to either side: by a random number u, 0 to 1, and the fraction of a hash.
+DEVICE Pair turned_at_random(float weight, real x, real y, float angle, real hash, real u) {
+    real turn = 2.0f * (u + fraction_of(hash)) - 2.0f;
     return from_polar(weight * vnorm(x, y), angle_of(y, x) + turn * (angle * (PI / 180.0f)));
 }
 
-// Turns the point by a random angle, up to `angle` degrees to either side, with noise of the point.
+// Turns the point at random, with noise of given factors.
+VARIATION(circular2, angle = 90, seed = 0, xx = 12.9898, yy = 78.233) {
+    return turned_at_random(weight, x, y, angle, sine_hash(x, y, xx, 0.0f, yy, 0.0f, seed), uniform(random));
+}
+
+// Turns the point at random, with noise of the point.
 VARIATION(circular, angle = 90, seed = 0) {
-    real aux = fraction_of(sine_hash(x, y, 12.9898f, -4.531860e-07f, 78.233f, -1.708984e-06f, seed));
-    real turn = 2.0f * (uniform(random) + aux) - 2.0f;
-    return from_polar(weight * vnorm(x, y), angle_of(y, x) + turn * (angle * (PI / 180.0f)));
+    return turned_at_random(weight, x, y, angle, usual_hash(x, y, seed), uniform(random));
 }

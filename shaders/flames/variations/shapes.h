@@ -71,7 +71,8 @@ VARIATION(xheart_blur_wf, angle = 0, ratio = 0) {
     return scaled_pair(weight, heart_map(u, v, angle, ratio));
 }
 
-// The sum of four polar curves, a hypergon, a star, a lituus and a superformula, each with its weight, squared over r.
+// The sum of four polar curves, a hypergon, a star, a lituus and a superformula, each with its weight, squared over r:
+// curves_at() of polar.h as JWildfire computes it.
 VARIATION(y, hypergon = 0.20420373068009812, hypergon_n = 4, hypergon_r = 1, star = 0.6332152204001086, star_n = 5,
           star_slope = 2, lituus = 0, lituus_a = 1, super = 0, super_m = 1, super_n1 = 1, super_n2 = 1, super_n3 = 0) {
     real a = angle_of(y, x), total = zero_real(), size = magnitude(a);
@@ -126,6 +127,7 @@ VARIATION(devil_warp, a = 2, b = 1, effect = 1, warp = 0.5, rmin = -0.24, rmax =
     return pair(x * r, y * r);
 }
 
+// circlize2 with the radius times 4 / pi, and a hole that the weight does not scale.
 VARIATION(circlize, hole = 0.4) {
     Pair p = square_to_disc(x, y);
     return from_polar(weight * (4.0f / PI) * p.x + hole, p.y);
@@ -139,6 +141,7 @@ VARIATION(blocky, x = 1, y = 1, mp = 4) {
     return scaled(weight * weight * (2.0f / PI) * r, arcsine(u) * blocky_x, arcsine(v) * blocky_y);
 }
 
+// butterfly with a height.
 VARIATION_3D(butterfly3D) {
     real v = 2.0f * y, k = weight * 1.3029400317411197909f * sqrt(magnitude(x * y) / (1e-30f + x * x + v * v));
     return triple(k * x, k * v, k * magnitude(v) * vnorm(x, y) * 0.25f);

@@ -43,7 +43,7 @@ VARIATION_3D(octagon, x = 0, y = 0, z = 0, mode = 1) {
 VARIATION_3D(superShape3d, rho = 9.9, phi = 2.5, m1 = 6, m2 = 3, a1 = 1, a2 = 1, b1 = 1, b2 = 1, n1_1 = 1, n1_2 = 1,
              n2_1 = 1, n2_2 = 1, n3_1 = 1, n3_2 = 1, spiral = 0, toroidmap = 0) {
     real rho1 = uniform(random) * (rho * (2.0f / PI)), phi1 = uniform(random) * (phi * (2.0f / PI));
-    phi1 = uniform(random) < 0.5f ? phi1 : -phi1;
+    phi1 = random_sign(phi1, random);
     Pair r = circle(rho1), p = circle(phi1), mr = circle(0.25f * m1 * rho1), mp = circle(0.25f * m2 * phi1);
     real pr1 = power_of((real)(fabs(1.0f / a1)), (real)(n2_1)) * power_of(magnitude(mr.x), (real)(n2_1)) +
                power_of((real)(fabs(1.0f / b1)), (real)(n3_1)) * power_of(magnitude(mr.y), (real)(n3_1));
@@ -121,8 +121,7 @@ VARIATION_3D(flower_db, petals = 6, petal_split = 0, petal_spread = 1, stem_thic
     real h = -stem_thickness * (2.0f / r - 1.0f);
     h = r > petal_fold_radius ? h + (r - petal_fold_radius) * petal_fold_strength : h;
     if (stem_length != 0.0f) h = greatest(h, (real)(-stem_length));
-    Pair c = circle(t);
-    return triple(r * c.y, r * c.x, h);
+    return lifted(swapped(from_polar(r, t)), h);
 }
 
 // A hyperboloid, cut at maxheight.
@@ -176,8 +175,9 @@ VARIATION_3D(onion, centre_x = 0, centre_y = 0) {
     return triple(k * u + centre_x, k * v + centre_y, h + z);
 }
 
-// Solids of I. Quilez's distance functions.
+// Solids of I. Quilez's distance functions: true for a point p inside; u, v, w and `ring` are named in variation.h.
 
+// A torus around the y axis of the radii r1 and r2.
 SOLID(torus3D, r1 = 0.5 [0, 0.5], r2 = 0.5 [0, 0.5]) { return vnorm(ring - r1, p.y) < r2; }
 
 SOLID(box3D, dx = 0.5, dy = 0.5, dz = 0.5) { return u < dx && v < dy && w < dz; }
@@ -186,6 +186,7 @@ SOLID(ellipsoid3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5]) {
     return square(p.x / dx) + square(p.y / dy) + square(p.z / dz) < 1.0f;
 }
 
+// A box with edges rounded by r.
 SOLID(rbox3D, dx = 0.5 [0, 0.5], dy = 0.5 [0, 0.5], dz = 0.5 [0, 0.5], r = 0.05 [0, 0.25]) {
     real none = zero_real();
     real over = square(greatest(u - dx, none)) + square(greatest(v - dy, none)) + square(greatest(w - dz, none));
@@ -200,6 +201,7 @@ SOLID(cappedtorus3D, p1 = 0.866025 [0, 1], p2 = -0.5 [-5, 5], p3 = 0.25 [0, 0.5]
     return u * u + v * v + w * w + p3 * p3 - 2.0f * p3 * k < p4 * p4;
 }
 
+// A cone of the slope p1 / p2 with its tip at the origin, cut from a ball of the radius p3.
 SOLID(solidangle3D, p1 = 0.25 [0, 0.5], p2 = 0.5 [0, 0.5], p3 = 0.5 [0, 0.5]) {
     return vnorm(ring, p.y) < p3 && p2 * ring < p1 * p.y;
 }

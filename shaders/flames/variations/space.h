@@ -6,6 +6,7 @@
 // Rolls the plane around a cylinder: sin x, y and the height cos x.
 VARIATION(cylinder) { return scaled(weight, sine_of(x), y); }
 
+// The height of cylinder.
 VARIATION_Z(cylinder) { return weight * cosine_of(x); }
 
 // The plane, tilted by angle x 90 degrees, seen from the distance `dist`.
@@ -30,7 +31,7 @@ VARIATION_3D(inflateZ_3) {
 
 VARIATION_3D(inflateZ_4) {
     real a = 0.5f * PI - angle_of(y, x);
-    return triple(zero_real(), zero_real(), weight * 0.25f * (uniform(random) < 0.5f ? -a : a));
+    return triple(zero_real(), zero_real(), weight * 0.25f * random_sign(-a, random));
 }
 
 VARIATION_3D(inflateZ_5) { return triple(zero_real(), zero_real(), weight * 0.5f * sine_of(angle_of(y, x))); }
@@ -40,7 +41,7 @@ VARIATION_3D(inflateZ_6) {
     return triple(zero_real(), zero_real(), weight * (1.5f - arccosine(sine_of(a) * k * 0.5f)));
 }
 
-// The maps of z alone below are written as post_ in files.
+// A rotation about the x axis by `weight` quarter turns. Files write the rotations as post_rotate_x and so on.
 VARIATION_3D(rotate_x) {
     Pair c = circle((real)(weight * (0.5f * PI)));
     return triple(x, c.y * z + c.x * y, c.x * z - c.y * y);
@@ -61,6 +62,7 @@ VARIATION_3D(rotate_z) {
 // cylinder with its height in any flame.
 VARIATION_3D(cylinder_apo) { return scaled3(weight, sine_of(x), y, cosine_of(x)); }
 
+// A height that falls with x + y.
 VARIATION_3D(inflateZ_2) { return triple(zero_real(), zero_real(), weight * (0.25f - 2.0f * (x + y) * 0.333333f)); }
 
 // Moves the point on a circle by its height.
@@ -71,8 +73,7 @@ VARIATION_3D(helix, frequency = 1, width = 0.5) {
 
 // Rotates the point about the z axis in proportion to its height.
 VARIATION_3D(helicoid, frequency = 1) {
-    Pair p = from_polar(weight * vnorm(x, y), z * (TWO_PI * frequency) + angle_of(y, x));
-    return triple(p.x, p.y, weight * z);
+    return lifted(from_polar(weight * vnorm(x, y), z * (TWO_PI * frequency) + angle_of(y, x)), weight * z);
 }
 
 // A height by spiral waves, which is the color too.

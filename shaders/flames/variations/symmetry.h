@@ -1,112 +1,107 @@
 // Mirrors, rotations and kaleidoscopes; the symmetry groups of the plane by Jesus Sosa: seven of bands (friezes,
 // sym_bg) and seventeen of nets (wallpapers, sym_ng). sym_ maps a point to one of its images, chosen at random.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: JWildfire
 
-// One of two images, chosen by a random number u of 0 to 1.
-DEVICE Pair one_of_two(real u, Pair a, Pair b) { return choose2(u < 0.5f, a, b); }
+// The weight times one of two images, chosen by a random number u of 0 to 1.
+DEVICE Pair one_of_two(float weight, real u, Pair a, Pair b) { return scaled_pair(weight, choose2(u < 0.5f, a, b)); }
 
 // Translations along x.
 VARIATION(sym_bg1, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, y + v)));
+    return one_of_two(weight, uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, y + v));
 }
 
 // Glide reflections: a translation along x, and mirrored in y.
 VARIATION(sym_bg2, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight, one_of_two(uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, 1.0f + v - y)));
+    return one_of_two(weight, uniform(random), pair(x - u - 1.0f, y - v), pair(x + u, 1.0f + v - y));
 }
 
 // Translations and half turns.
 VARIATION(sym_bg3, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight,
-                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, v + 0.5f - y)));
+    return one_of_two(weight, uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, v + 0.5f - y));
 }
 
 // Translations and mirror images of x.
 VARIATION(sym_bg4, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight,
-                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v + 0.5f)));
+    return one_of_two(weight, uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v + 0.5f));
 }
 
 // Translations and mirror images of y.
 VARIATION(sym_bg5, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight,
-                       one_of_two(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(x + u - 1.0f, v + 0.5f - y)));
+    return one_of_two(weight, uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(x + u - 1.0f, v + 0.5f - y));
 }
 
-// One of four images, chosen by a random number u of 0 to 1.
-DEVICE Pair one_of_four(real u, Pair a, Pair b, Pair c, Pair d) {
-    mask low = u < 0.5f;
-    real v = low ? 2.0f * u : 2.0f * u - 1.0f;
-    return choose2(low, one_of_two(v, a, b), one_of_two(v, c, d));
+// The weight times one of four images, chosen by a random number u of 0 to 1.
+DEVICE Pair one_of_four(float weight, real u, Pair a, Pair b, Pair c, Pair d) {
+    real v = u < 0.5f ? 2.0f * u : 2.0f * u - 1.0f;
+    return one_of_two(weight, u, choose2(v < 0.5f, a, b), choose2(v < 0.5f, c, d));
 }
 
 // Translations and mirror images of x, y or both.
 VARIATION(sym_bg6, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight,
-                       one_of_four(uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v - 0.5f),
-                                   pair(x - u - 1.0f, 0.5f - v - y), pair(u + 1.0f - x, v + 0.5f - y)));
+    return one_of_four(weight, uniform(random), pair(x - u - 1.0f, y - v - 0.5f), pair(u + 1.0f - x, y + v - 0.5f),
+                       pair(x - u - 1.0f, 0.5f - v - y), pair(u + 1.0f - x, v + 0.5f - y));
 }
 
 // The same with other steps, so that mirror images of y glide.
 VARIATION(sym_bg7, stepx = 0, stepy = 0) {
     float u = 0.5f * stepx, v = 0.5f * stepy;
-    return scaled_pair(weight,
-                       one_of_four(uniform(random), pair(x - u - 2.0f, y - v - 0.5f), pair(u + 2.0f - x, y + v - 0.5f),
-                                   pair(x + u, v + 0.5f - y), pair(-u - x, 0.5f - v - y)));
+    return one_of_four(weight, uniform(random), pair(x - u - 2.0f, y - v - 0.5f), pair(u + 2.0f - x, y + v - 0.5f),
+                       pair(x + u, v + 0.5f - y), pair(-u - x, 0.5f - v - y));
 }
 
 // Translations.
 VARIATION(sym_ng1, stepx = 0.5, stepy = 0.5) {
-    real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real s = random_sign((real)(-0.5f), random);
     return scaled(weight, x + s * stepx, y + s * stepy);
 }
 
 // Translations, one way mirrored in y.
 VARIATION(sym_ng2, stepx = 2, stepy = 2) {
-    real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real s = random_sign((real)(-0.5f), random);
     return scaled(weight, x + s * stepx, (s < 0.0f ? y : -y) + s * stepy);
 }
 
 // The point, shifted, or its half turn.
 VARIATION(sym_ng3, sepx = 0.5, sepy = 0, step = 2) {
-    real s = uniform(random) < 0.5f ? (real)(1.0f) : (real)(-1.0f);
+    real s = random_sign((real)(1.0f), random);
     return scaled(weight * s, x - sepx - 0.5f * step, y - sepy - 0.5f * step);
 }
 
 // Translations, half turns and mirror images, one of four.
 VARIATION(sym_ng4, sepx = 0, sepy = 0, stepx = 0, stepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy, su = 0.5f * stepx, sv = 0.5f * stepy;
-    return scaled_pair(weight, one_of_four(uniform(random), pair(x - u - 2.0f - su, y + v - 1.5f - sv),
-                                           pair(u - su - x, -v - 0.5f - sv - y), pair(x - u + su, 0.5f - v + sv - y),
-                                           pair(u + 2.0f + su - x, y + v - 0.5f + sv)));
+    return one_of_four(weight, uniform(random), pair(x - u - 2.0f - su, y + v - 1.5f - sv),
+                       pair(u - su - x, -v - 0.5f - sv - y), pair(x - u + su, 0.5f - v + sv - y),
+                       pair(u + 2.0f + su - x, y + v - 0.5f + sv));
 }
 
 // As sym_ng4, with other steps.
 VARIATION(sym_ng5, sepx = 0, sepy = 0, stepx = 0) {
     float s = 0.5f * stepx;
-    return scaled_pair(weight, one_of_four(uniform(random), pair(x - sepx - 2.0f - s, y + sepy - 0.5f),
-                                           pair(sepx - s - x, -sepy - 0.5f - y), pair(x - sepx + s, -sepy - 0.5f - y),
-                                           pair(2.0f + sepx + s - x, y + sepy - 0.5f)));
+    return one_of_four(weight, uniform(random), pair(x - sepx - 2.0f - s, y + sepy - 0.5f),
+                       pair(sepx - s - x, -sepy - 0.5f - y), pair(x - sepx + s, -sepy - 0.5f - y),
+                       pair(2.0f + sepx + s - x, y + sepy - 0.5f));
 }
 
 // Translations and mirror images of y, one of four.
 VARIATION(sym_ng6, sepy = 0.1, stepx = 1, stepy = 1) {
     float u = 0.5f * stepx, v = 0.5f * stepy, s = 0.5f * sepy;
-    return scaled_pair(weight, one_of_four(uniform(random), pair(x - u, y - v + s), pair(x - u, -v - s - y),
-                                           pair(x + u, y + v + s), pair(x + u, v - s - y)));
+    return one_of_four(weight, uniform(random), pair(x - u, y - v + s), pair(x - u, -v - s - y), pair(x + u, y + v + s),
+                       pair(x + u, v - s - y));
 }
 
 // Translations, one way mirrored in y, without steps.
 VARIATION(sym_ng7, sepx = 0, sepy = 0) {
-    real s = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real s = random_sign((real)(-0.5f), random);
     return scaled(weight, x + s * sepx, (s < 0.0f ? y : -y) - s * sepy);
 }
 
@@ -116,21 +111,22 @@ DEVICE Pair mirrored(real x, real y, real k) {
     return pair(low > 0.5f ? -x : x, high > 0.5f ? -y : y);
 }
 
-// p is a mirror image of the point, (s, t) the side that it moves to. random_index(..., 1) is always 0.
+// A random mirror image p of the point, moved to the side (s, t) by its signs and by half a skew to either side. q is
+// never mirrored, as random_index(..., 1) is always 0: JWildfire draws that number, so it is drawn here.
 VARIATION(sym_ng8, sepx = 0, sepy = 0, skewx = 0, skewy = 0) {
     Pair p = mirrored(x, y, random_index(uniform(random), 4.0f));
     Pair q = mirrored((real)(1.0f + 0.5f * sepx), (real)(0.5f * sepy), random_index(uniform(random), 1.0f));
     real turned = p.x == x ? (real)(-1.0f) : (real)(1.0f), s = p.x == x && p.y == y ? (real)(-1.0f) : turned;
     real t = p.y == y ? (real)(1.0f) : (real)(-1.0f);
-    real skew = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real skew = random_sign((real)(-0.5f), random);
     return scaled(weight, p.x + s * q.x + skew * skewx, p.y + t * q.y + skew * skewy);
 }
 
 // Mirror images of x, y or both.
 VARIATION(sym_ng9, sepx = 0, sepy = 0) {
     float u = 0.5f * sepx, v = 0.5f * sepy;
-    return scaled_pair(weight, one_of_four(uniform(random), pair(x + u, -v - y), pair(-u - x, y + v),
-                                           pair(-u - x, -v - y), pair(x + u, y + v)));
+    return one_of_four(weight, uniform(random), pair(x + u, -v - y), pair(-u - x, y + v), pair(-u - x, -v - y),
+                       pair(x + u, y + v));
 }
 
 // Half turns, quarter turns and mirror images on the diagonals, one of four.
@@ -138,29 +134,29 @@ VARIATION(sym_ng10, space = 0, spacex = 0, spacey = 0) {
     x = x + space;
     y = y + space;
     float u = 0.5f * spacex, v = 0.5f * spacey;
-    return scaled_pair(weight, one_of_four(uniform(random), pair(-u - x, -v - y), pair(y - u, -v - x),
-                                           pair(u - y, v + x), pair(x + u, y + v)));
+    return one_of_four(weight, uniform(random), pair(-u - x, -v - y), pair(y - u, -v - x), pair(u - y, v + x),
+                       pair(x + u, y + v));
 }
 
-// One of the eight images of a point by quarter turns and mirrors, apart by twice sx and sy, and moved by u and v.
-DEVICE Pair one_of_eight(real x, real y, float sx, float sy, float u, float v, Random *random) {
+// The weight times one of the eight images of a point by quarter turns and mirrors, apart by twice sx and sy, and moved
+// by u and v.
+DEVICE Pair one_of_eight(float weight, real x, real y, float sx, float sy, float u, float v, Random *random) {
     real half_turn = uniform(random);
-    Pair p = one_of_four(uniform(random), pair(x + sx + u, y + sy + v), pair(u - sx - x, v - sy - y),
+    Pair p = one_of_four(weight, uniform(random), pair(x + sx + u, y + sy + v), pair(u - sx - x, v - sy - y),
                          pair(y + sx + u, v - sy - x), pair(u - sx - y, v + sy + x));
-    Pair q = one_of_four(uniform(random), pair(-sx - u - x, y + sy - v), pair(-sx - u - y, -sy - v - x),
+    Pair q = one_of_four(weight, uniform(random), pair(-sx - u - x, y + sy - v), pair(-sx - u - y, -sy - v - x),
                          pair(y + sx - u, x + sy - v), pair(x + sx - u, -sy - v - y));
-    return one_of_two(half_turn, p, q);
+    return choose2(half_turn < 0.5f, p, q);
 }
 
 // Quarter turns and mirrors, one of eight images, in steps.
 VARIATION(sym_ng11, space = 0, spacex = 0, spacey = 0, stepx = 1.5, stepy = 1.5) {
-    Pair p = one_of_eight(x + space, y + space, spacex, spacey, 0.5f * stepx, 0.5f * stepy, random);
-    return scaled_pair(weight, p);
+    return one_of_eight(weight, x + space, y + space, spacex, spacey, 0.5f * stepx, 0.5f * stepy, random);
 }
 
 // sym_ng11 without steps.
 VARIATION(sym_ng12, space = 0, spacex = 0, spacey = 0) {
-    return scaled_pair(weight, one_of_eight(x + space, y + space, spacex, spacey, 0.0f, 0.0f, random));
+    return one_of_eight(weight, x + space, y + space, spacex, spacey, 0.0f, 0.0f, random);
 }
 
 // Mirrors each axis that is on with probability 1/2, and shifts the colors of the mirror images.
@@ -193,7 +189,8 @@ VARIATION(point_symmetry_wf, centre_x = 0.25, centre_y = 0.5, order = 3, colorsh
     return pair(centre_x + u * c.x + v * c.y, centre_y + v * c.x - u * c.y);
 }
 
-// 45 is an angle in radians. kaleidoscope_x and kaleidoscope_y are the parameters x and y.
+// A rotation whose upper and lower halves are pulled apart. 45 is an angle in radians, as JWildfire has it.
+// kaleidoscope_x and kaleidoscope_y are the parameters x and y.
 VARIATION(kaleidoscope, pull = 0, rotate = 1, line_up = 1, x = 0, y = 0) {
     Pair c = circle((real)(45.0f));
     real u = rotate * x * c.x - y * c.y + line_up + kaleidoscope_x, v = rotate * y * c.x + x * c.y;
@@ -203,22 +200,12 @@ VARIATION(kaleidoscope, pull = 0, rotate = 1, line_up = 1, x = 0, y = 0) {
 // Rotates the points in each of 2 num wedges inside of the wedge, alternately forward and back.
 VARIATION(collideoscope, a = 0.2, num = 1) {
     float wedge = PI / num, over = PI * a / num;
-    real t = angle_of(y, x), s = magnitude(t), k = truncation(s * num * (1.0f / PI)), half_k = 0.5f * k;
-    mask even = half_k == truncation(half_k), up = t >= 0.0f;
+    real t = angle_of(y, x), s = magnitude(t), k = truncation(s * num * (1.0f / PI));
+    mask even = !is_odd(k), up = t >= 0.0f;
     // even wedges above the axis turn forward, odd ones back; below the axis the other way round
     real turned = k * wedge + remainder_of(even == up ? s + over : s - over, (real)(wedge));
     turned = up ? turned : -(k * wedge + remainder_of(even ? over - t : -over - t, (real)(wedge)));
     return from_polar(weight * vnorm(x, y), turned);
-}
-
-// One of three mirror images of an equilateral triangle, moved by half a step to either side.
-VARIATION(sym_ng13, radius = 0, stepx = 0, stepy = 0) {
-    float shift = sqrt(0.5f * radius * radius);
-    real u = x + shift, v = y + shift, k = random_index(uniform(random), 3.0f);
-    real side = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
-    real s = k == 0.0f ? zero_real() : k == 1.0f ? (real)(0.866f) : (real)(-0.866f);
-    real c = k == 0.0f ? (real)(1.0f) : (real)(-0.5f);
-    return scaled(weight, c * u + s * v + side * stepx, s * u - c * v + side * stepy);
 }
 
 // Rotates the point maxiter times and counts how often it lies in the shape at (dx, dy). A point with an odd count (for
@@ -262,25 +249,33 @@ VARIATION(tqmirror, preset = 0, a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1,
 }
 
 // The image of (x, y) under a random 2x2 matrix of the table, shifted by half a step to a random side. The table
-// (variations/tables.py) holds the number of matrices, then their 4 entries each; it alone tells sym_ng14 to 17 apart.
+// (renderer/flames/variations/figures.py) holds the number of matrices, then their 4 entries each; it alone tells
+// sym_ng13 to 17 apart.
 DEVICE Pair symmetric_copy(GLOBAL const float *table, real x, real y, float radius, float stepx, float stepy,
                            Random *random) {
     real k = 1.0f + 4.0f * random_index(uniform(random), table[0]);
-    real side = uniform(random) < 0.5f ? (real)(-0.5f) : (real)(0.5f);
+    real side = random_sign((real)(-0.5f), random);
     float shift = sqrt(0.5f * radius * radius);
     real a = x + shift, b = y + shift;
     return pair(table_at(table, k) * a + table_at(table, k + 1.0f) * b + side * stepx,
                 table_at(table, k + 2.0f) * a + table_at(table, k + 3.0f) * b + side * stepy);
 }
 
-VARIATION(sym_ng14, radius = 0, stepx = 0, stepy = 0) {
+// One of the three mirror images of an equilateral triangle.
+VARIATION(sym_ng13, radius = 0, stepx = 0, stepy = 0) {
     return scaled_pair(weight, symmetric_copy(table, x, y, radius, stepx, stepy, random));
 }
 
+// Its three rotations and three mirror images.
+VARIATION(sym_ng14, radius = 0, stepx = 0, stepy = 0);
+
+// Those of sym_ng14, turned by 30 degrees.
 VARIATION(sym_ng15, radius = 0, stepx = 0, stepy = 0);
 
+// One of the six rotations of a hexagon.
 VARIATION(sym_ng16, radius = 0, stepx = 0, stepy = 0);
 
+// One of its six rotations or six mirror images.
 VARIATION(sym_ng17, radius = 0, stepx = 0, stepy = 0);
 
 // The point or its mirror image along an axis, which may be rotated about the center.
@@ -322,21 +317,23 @@ REPLACING_3D(combimirror, vmirror = 1, vmove = 0.05, hmirror = 0.5, hmove = 0.35
 
 // Origin: Fractorium
 
-DEVICE real random_sign(real a, Random *random) { return uniform(random) < 0.5f ? a : -a; }
-
+// mirror_x, mirror_y, mirror_z: a random sign of one coordinate.
 REPLACING_3D(mirror_x) { return triple(random_sign(magnitude(x), random), y, z); }
 
 REPLACING_3D(mirror_y) { return triple(x, random_sign(magnitude(y), random), z); }
 
 REPLACING_3D(mirror_z) { return triple(x, y, random_sign(magnitude(z), random)); }
 
+// Mirrors x where y is positive.
 VARIATION(flipx) { return scaled(weight, y > 0.0f ? -x : x, y); }
 
+// A rotation by an angle in degrees.
 VARIATION(rotate, angle = 0) {
     Pair c = circle((real)(PI / 180.0f * angle));
     return scaled(weight, x * c.x - y * c.y, x * c.y + y * c.x);
 }
 
+// point_symmetry_wf without color.
 VARIATION(point_symmetry, centre_x = 0.15, centre_y = 0.5, order = 3) {
     Pair c = circle(random_index(uniform(random), order) * (TWO_PI / order));
     real u = (x - centre_x) * weight, v = (y - centre_y) * weight;
@@ -403,7 +400,7 @@ VARIATION_3D(hexnix3D, majp = 1, scale = 0.25, zlift = 0, 3side = 0.667) {
     mask six = uniform(random) < 0.5f;
     real turn = uniform(random),
          corner = six ? floor_of(6.0f * turn) * (PI / 3.0f) : floor_of(3.0f * turn) * (TWO_PI / 3.0f) + 0.5f * PI;
-    real up = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f), side = six ? (real)(1.0f) : (real)(hexnix3D_3side);
+    real up = random_sign((real)(-1.0f), random), side = six ? (real)(1.0f) : (real)(hexnix3D_3side);
     Pair c = circle(-corner);
     float boost = plane < 2.0f ? 0.0f : 0.5f * (plane - 2.0f);
     real lift = smooth_part * (z * scale * zlift + (plane <= 1.0f ? zero_real() : up * boost));
@@ -418,7 +415,7 @@ VARIATION_3D(hexaplay3D, majp = 1, scale = 0.25, zlift = 0.25) {
     mask six = uniform(random) < 0.5f;
     real turn = uniform(random),
          a = six ? floor_of(6.0f * turn) * (PI / 3.0f) : floor_of(3.0f * turn) * (TWO_PI / 3.0f);
-    real up = uniform(random) < 0.5f ? (real)(-1.0f) : (real)(1.0f);
+    real up = random_sign((real)(-1.0f), random);
     Pair c = circle(a);
     float boost = fabs(majp) <= 1.0f ? 0.0f : 0.5f * (fabs(majp) - 1.0f);
     return triple(0.5f * scale * x + weight * c.x, 0.5f * scale * y + weight * c.y, 0.5f * zlift * z + up * boost);

@@ -1,5 +1,6 @@
 // Grids of cells (squares, hexagons, triangles, strips), whose content is shifted, scaled, turned or mirrored.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: flam3
 
@@ -37,7 +38,7 @@ VARIATION(cell, size = 1) {
 
 // Moves x by whole steps: a random logarithm times `spread`, to either side.
 VARIATION_3D(tile_log, spread = 1) {
-    real s = uniform(random) < 0.5f ? (real)(spread) : (real)(-spread);
+    real s = random_sign((real)(spread), random);
     real step = floor_of(s * logarithm_of(uniform(random)) + 0.5f);
     return scaled3(weight, x + step, y, z);
 }
@@ -46,9 +47,9 @@ VARIATION_3D(tile_log, spread = 1) {
 VARIATION_3D(lazysensen, scale_x = 1, scale_y = 1, scale_z = 0) {
     real u = floor_of(x * scale_x), v = floor_of(y * scale_y), w = floor_of(z * scale_z);
     // odd cells are mirrored from 0 on, and below 0 the even ones
-    mask mx = (u - 2.0f * floor_of(0.5f * u) != 0.0f) == (u >= 0.0f);
-    mask my = (v - 2.0f * floor_of(0.5f * v) != 0.0f) == (v >= 0.0f);
-    mask mz = (w - 2.0f * floor_of(0.5f * w) != 0.0f) == (w >= 0.0f);
+    mask mx = is_odd(u) == (u >= 0.0f);
+    mask my = is_odd(v) == (v >= 0.0f);
+    mask mz = is_odd(w) == (w >= 0.0f);
     real a = mx ? -x : x, b = my ? -y : y, c = mz ? -z : z;
     return scaled3(weight, scale_x != 0.0f ? a : x, scale_y != 0.0f ? b : y, scale_z != 0.0f ? c : z);
 }
@@ -78,8 +79,7 @@ VARIATION(tile_hlp, width = 1) {
 // Moves the black and the white cells of a checkerboard in opposite directions, with noise up to `rnd`.
 VARIATION(checks, x = 3, y = 3, size = 1, rnd = 0.5) {
     float k = 1.0f / (size + 1e-9f);
-    real sum = nearest(x * k) + nearest(y * k), half_sum = 0.5f * sum;
-    mask even = half_sum == truncation(half_sum);
+    mask even = !is_odd(nearest(x * k) + nearest(y * k));
     real u = rnd * uniform(random), v = rnd * uniform(random);
     return scaled(weight, x + (even ? u - checks_x : (real)(checks_x)), y + (even ? (real)(-checks_y) : checks_y + v));
 }
@@ -94,9 +94,8 @@ VARIATION(stripfit, dx = 1) {
 
 // Moves each coordinate by a random whole logarithm times its spread, to either side.
 VARIATION_3D(log_tile2, spreadx = 2, spready = 2, spreadz = 0) {
-    real u = uniform(random) < 0.5f ? (real)(spreadx) : (real)(-spreadx);
-    real v = uniform(random) < 0.5f ? (real)(spready) : (real)(-spready);
-    real w = uniform(random) < 0.5f ? (real)(spreadz) : (real)(-spreadz);
+    real u = random_sign((real)(spreadx), random), v = random_sign((real)(spready), random);
+    real w = random_sign((real)(spreadz), random);
     return scaled3(weight, x + u * floor_of(logarithm_of(uniform(random)) + 0.5f),
                    y + v * floor_of(logarithm_of(uniform(random)) + 0.5f),
                    z + w * floor_of(logarithm_of(uniform(random)) + 0.5f));
@@ -133,7 +132,7 @@ VARIATION(hex_modulus, size = 1) {
 // Moves the point by `space` to a random side of x, or of y if `vertical`; `reversal` 1 mirrors it first.
 REPLACING(tile_reverse, space = 1, reversal = 1, vertical = 0) {
     float s = reversal == 1.0f ? -1.0f : 1.0f;
-    real step = uniform(random) < 0.5f ? (real)(space) : (real)(-space);
+    real step = random_sign((real)(space), random);
     if (vertical == 1.0f) return pair(weight * x, weight * s * y + step);
     return pair(weight * s * x + step, weight * y);
 }
@@ -301,8 +300,7 @@ VARIATION(xtrb, power = 2, radius = 1, width = 0.5, dist = 1, a = 1, b = 1) {
 
 // A strip: u is moved by whole steps of a random logarithm times `width`, v is folded into -period to period.
 DEVICE Pair strip(real u, real v, float width, float tilesize, float mod1, float mod2, float height, Random *random) {
-    real side = uniform(random) < 0.5f ? (real)(width) : (real)(-width),
-         step = nearest(side * logarithm_of(uniform(random)));
+    real side = random_sign((real)(width), random), step = nearest(side * logarithm_of(uniform(random)));
     real period = (real)(mod1 * mod2), over = remainder_of(v + mod1, period) - mod1,
          under = mod1 - remainder_of(mod1 - v, period);
     return pair(tilesize * (u + step), height * (v > mod1 ? over : v < -mod1 ? under : v));
@@ -374,8 +372,8 @@ REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], inve
 
 // (sin x, sin y) / r^2, moved as by checks.
 VARIATION(sschecks, x = 0.5, y = 0.5, size = 0.5, rnd = 0) {
-    real n = nearest(x / size) + nearest(y / size), r = weight / (x * x + y * y), u = rnd * uniform(random);
-    mask odd = n - 2.0f * floor_of(0.5f * n) != 0.0f;
+    real r = weight / (x * x + y * y), u = rnd * uniform(random);
+    mask odd = is_odd(nearest(x / size) + nearest(y / size));
     return scaled(weight, sine_of(x) * r + (odd ? u - sschecks_x : (real)(sschecks_x)),
                   sine_of(y) * r + (odd ? (real)(-sschecks_y) : sschecks_y + u));
 }

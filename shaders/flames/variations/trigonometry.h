@@ -1,6 +1,7 @@
 // Circular and hyperbolic functions of complex numbers and quaternions, and maps made of sines and tangents.
 // NAME2_bs is the complex function NAME with factors x1, x2, y1, y2 on the arguments of its four real functions.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
+// of the item before it.
 
 // Origin: flam3
 
@@ -16,6 +17,7 @@ VARIATION(secant2) {
     return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
 }
 
+// sin to coth: functions of z. Those of i z are by exchanged coordinates: sinh z = -i sin(i z) (variation.h).
 VARIATION(sin) { return complex_sin(weight, x, y); }
 
 VARIATION(cos) { return complex_cos(weight, x, y); }
@@ -42,6 +44,7 @@ VARIATION(coth) { return swapped(conjugate_cot(weight, y, x)); }
 
 // Origin: JWildfire
 
+// The complex functions NAME2_bs: see the top of this file.
 VARIATION(sin2_bs, x1 = 1, x2 = 1, y1 = 1, y2 = 1) {
     return scaled(weight, sine_of(x * x1) * hyperbolic_cosine(y * y2), cosine_of(x * x2) * hyperbolic_sine(y * y1));
 }
@@ -177,7 +180,8 @@ VARIATION_3D(tangent3D) {
     return triple(weight * sine_of(x) / cosine_of(y), weight * tangent_of(y), weight * tangent_of(x));
 }
 
-// Functions of the quaternion x + y j + z k, by zephyrtronium: estiq (exp), loq (log) and those named ..q.
+// Functions of the quaternion x + y j + z k, by zephyrtronium: estiq (exp), loq (log) and those named ..q. A function of
+// x + v u, for the unit vector u of (y, z) and v its length, is that of the complex number x + v i with u in place of i.
 
 VARIATION_3D(estiq) {
     real v = vnorm(y, z), e = weight * exponential_of(x);
@@ -191,12 +195,13 @@ VARIATION_3D(loq, base = 2.718281828459045) {
     return triple(0.5f * weight / logarithm_of((real)(base)) * logarithm_of(x * x + v * v), k * y, k * z);
 }
 
-// n (s t, a b u) for the unit vector u along (y, z)
+// n (s t + a b u) for the unit vector u along (y, z).
 DEVICE Triple quaternion(real n, real s, real t, real a, real b, real y, real z) {
     real k = n * a * b / vnorm(y, z);
     return triple(n * s * t, k * y, k * z);
 }
 
+// The weight over the squared length: the factor on a conjugate that makes it the inverse.
 DEVICE real quaternion_inverse(float weight, real x, real y, real z) { return weight / (x * x + y * y + z * z); }
 
 // n times sin, cos, sinh and cosh of the quaternion; side 1, or -1 for the conjugate of the result.
@@ -235,6 +240,7 @@ DEVICE Triple quaternion_quotient(float weight, real x, real y, real z, real s, 
     return triple(n * (s * t + a * b * yz), k * y, k * z);
 }
 
+// The hyperbolic tangent as sinh over cosh.
 VARIATION_3D(tanhq) {
     real v = vnorm(y, z);
     Pair c = circle(v), h = hyperbola(x);
@@ -244,6 +250,7 @@ VARIATION_3D(tanhq) {
 // JWildfire's cothq is its tanhq.
 VARIATION_3D(cothq);
 
+// The tangent as sine over cosine; sign -1 negates the imaginary part, as cotq of the origin has it.
 DEVICE Triple quaternion_tan(float weight, real x, real y, real z, real sign) {
     real v = vnorm(y, z);
     Pair c = circle(x), h = hyperbola(v);
@@ -278,6 +285,7 @@ VARIATION_3D(psphere, zscale = 0) {
     return triple(-a.x * b.y, a.y * b.x, b.x * zscale);
 }
 
+// (side sinh t, sin a t) / (cos a t + side cosh t).
 DEVICE Pair hyperbolic_spiral(float weight, float side, float a, real t) {
     Pair h = hyperbola(t), c = circle(a * t);
     return scaled(weight / (c.x + side * h.x), side * h.y, c.y);
@@ -346,14 +354,13 @@ VARIATION(dragonfire, c1 = 0.5, c2 = 0.25, fuzzyMode = 0, fuzzyRadius = 1, fuzzy
         p = u + exponential_of(da), q = v + exponential_of(db);
     if (fuzzyInterpolationMode < 1.0f) return pair(p, q);
     real at = (real)(PI * fuzzyInterpolationPosition), t = (real)(fuzzyInterpolationPosition);
-    if (fuzzyInterpolationMode >= 5.0f)
-        t = (1.0f - logarithm_of(at + sqrt(at * at + 1.0f))) * adjustedFuzzyScalar;
-    else if (fuzzyInterpolationMode >= 4.0f)
-        t = (1.0f - hyperbolic_sine(at)) * adjustedFuzzyScalar;
-    else if (fuzzyInterpolationMode >= 3.0f)
-        t = (1.0f - tangent_of(at)) * adjustedFuzzyScalar;
-    else if (fuzzyInterpolationMode >= 2.0f)
-        t = (1.0f - cosine_of(at)) * adjustedFuzzyScalar;
+    if (fuzzyInterpolationMode >= 2.0f) {
+        real curve = fuzzyInterpolationMode >= 5.0f   ? logarithm_of(at + sqrt(at * at + 1.0f))
+                     : fuzzyInterpolationMode >= 4.0f ? hyperbolic_sine(at)
+                     : fuzzyInterpolationMode >= 3.0f ? tangent_of(at)
+                                                      : cosine_of(at);
+        t = (1.0f - curve) * adjustedFuzzyScalar;
+    }
     return pair(blend(u, p, t), blend(v, q, t));
 }
 

@@ -125,6 +125,19 @@ def test_helpers_of_one_name_are_one_text():
     assert not [name for name, found in texts.items() if len(found) > 1]
 
 
+def test_every_device_draws_the_same_random_numbers():
+    """A draw behind ?, && or || happens on GPUs only for the points that need it, on vectors of points for all."""
+    branch = re.compile(r"(?:\?|&&|\|\|)((?:[^;,?&|()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)")
+    by_parameter = {"cropn", "epispiral"}  # the condition is a parameter, the same for all points
+    branching = {
+        v.name
+        for v in variation_table().values()
+        for operand in branch.findall("".join([*v.helpers, v.body]))
+        if re.search(r"\brandom\b", operand)
+    }
+    assert branching == by_parameter
+
+
 def agree(name, x, y, weight, said, found):
     """Most points to 1e-4, the rest near a place where the formula itself moves that fast within float32's spacing."""
     wanted = formula(name, x, y, weight, said, None)
