@@ -171,6 +171,7 @@ class ChaosGame:
         hits = np.zeros_like(colors)
         if sample_weights is not None:
             hits[..., 3] = 255 * np.asarray(sample_weights)[:, None]
+        # fractions of colors and opacities need stochastic rounding
         fractions = any(0 < adjusted_opacity(x.opacity) < 1 for flame in flames for x in flame.xforms)
         fractions = fractions or any(bool((values != np.floor(values)).any()) for values in (colors, hits))
         run = (specialize(flames, fractions), flames, cameras, rect, chains, seed, chunk)
@@ -227,13 +228,16 @@ class ChaosGame:
 
     def cropped(self, rect: BucketRect) -> SampledSums:
         """The sums of a rectangle of the grid, which lies in this one, on the device."""
-        crop, ours = self.device.kernel(FLUSH, "crop", 64, STRICT=1, SUMS=INTEGER_SUMS), self.rect
-        parts = []
-        for sums in [self.sums] + [self.hit_sums] * bool(self._hit_counter):
-            parts.append(self.device.buffer((rect.buckets, 4), "u8"))
-            place = rect.left - ours.left, rect.top - ours.top
-            crop(rect.buckets, sums, parts[-1], ours.columns, *place, rect.columns, rect.buckets)
-        return SampledSums(rect, self.samples, self.bad_values(), parts[0], parts[-1], self.bad_value_total)
+        kernel, ours = self.device.kernel(FLUSH, "crop", 64, STRICT=1, SUMS=INTEGER_SUMS), self.rect
+
+        def crop(sums: Buffer) -> Buffer:
+            cropped, corner = self.device.buffer((rect.buckets, 4), "u8"), (rect.left - ours.left, rect.top - ours.top)
+            kernel(rect.buckets, sums, cropped, ours.columns, *corner, rect.columns, rect.buckets)
+            return cropped
+
+        sums = crop(self.sums)
+        hits = crop(self.hit_sums) if self._hit_counter else sums
+        return SampledSums(rect, self.samples, self.bad_values(), sums, hits, self.bad_value_total)
 
     def sum_of_alpha(self) -> int:
         """The sum of all buckets' alpha, read in bands of rows."""
@@ -246,9 +250,8 @@ class ChaosGame:
     def end(self, frees_sums: bool = False) -> None:
         """Free the histograms: no further steps follow until restart(). `frees_sums`: nor are the sums read again."""
         self._alpha = self.sum_of_alpha() if frees_sums else None
-        for game in [self] + [self._hit_counter] * bool(self._hit_counter):
-            assert game is not None
-            game._histogram, game._allocated = self.device.buffer(1, "u4"), (0,)
+        for game in filter(None, (self, self._hit_counter)):
+            game._histogram, game._allocated = self.device.buffer(1, "u4"), (0,)  # of no size: restart() allocates
             game.sums = self.device.buffer((1, 4), "u8") if frees_sums else game.sums
 
     def partial_result(self) -> PartialResult:
@@ -274,7 +277,7 @@ class ChaosGame:
         copies, stride = 1, buckets
         if device.simd_width > 1:  # a CPU: one more bucket for samples that are not plotted (flame.cu)
             stride = buckets + 1
-            max_copies = MAX_PRIVATE_BYTES // (16 * stride)
+            max_copies = MAX_PRIVATE_BYTES // (16 * stride)  # 16 bytes a bucket
             copies = max(1, min(device.properties.compute_units, max_copies, self.chains // BLOCK))
         key = (buckets, copies, self.chains, self.spec.state_floats, self.spec.solid)
         if key != self._allocated:

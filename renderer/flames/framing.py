@@ -42,7 +42,7 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
             break
         cumulative = [np.cumsum(counts.sum(axis)) / counts.sum() for axis in (0, 1)]
         ends = [np.searchsorted(sums, [(1 - coverage) / 2, (1 + coverage) / 2]) for sums in cumulative]
-        low, high = np.array(ends).T + [[0], [1]]
+        low, high = np.array(ends).T + [[0], [1]]  # from the first bucket's near edge to the last bucket's far edge
         center = center + ((low + high) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION
         size = (high - low) * 2 * half_size / RESOLUTION
         half_size = float(max(size.max() * 0.6, 1e-6))

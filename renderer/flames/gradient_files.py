@@ -55,7 +55,11 @@ def _ugr_colors(body: str) -> np.ndarray:
 
 
 def _ase_colors(data: bytes, path: Path) -> np.ndarray:
-    """(n, 3) of the color entries of models RGB, Gray and CMYK; all numbers of a file are big-endian."""
+    """(n, 3) of the color entries of models RGB, Gray and CMYK; all numbers of a file are big-endian.
+
+    After 12 bytes (ASEF, version, count) come blocks: a kind (2 bytes; 1 is a color), a size (4), and of a color the
+    length of its name in UTF-16 units (2), the name, a model (4), floats of the model, and a type (2).
+    """
     colors, at = [], 12
     if data[:4] != b"ASEF":
         raise InputError(f"{path}: begins with {data[:4]!r}; a file of Adobe swatches begins with b'ASEF'")
@@ -94,6 +98,7 @@ def write_gradient(path: Path, name: str, palette: np.ndarray) -> None:
             )
             content = "\n".join([f"{name} {{", "gradient:", f'  title="{name}" smooth=no', *stops, "}"]).encode()
         case ".ase":
+            # each of 22 bytes: a name that is only its end, a model, three floats, type 2 (a normal color)
             blocks = [struct.pack(">HIHH4s3fH", 1, 22, 1, 0, b"RGB ", *(c / 255 for c in row), 2) for row in rows]
             content = b"ASEF" + struct.pack(">HHI", 1, 0, len(rows)) + b"".join(blocks)
         case _:

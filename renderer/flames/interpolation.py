@@ -200,9 +200,8 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
         lengths, angles = np.hypot(x, y), np.arctan2(y, x)
         other_angles = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])  # polar angles of the other column
         angles = np.where(lengths == 0, other_angles, angles)  # a zero column has no angle
-        for k in range(
-            1, len(angles)
-        ):  # within half a revolution of the previous one; exactly half is clockwise (y is down)
+        # each within half a revolution of the previous one; exactly half is clockwise (y is down)
+        for k in range(1, len(angles)):
             difference = angles[k] - angles[k - 1]
             if difference > math.pi + 1e-10:
                 angles[k] -= 2 * math.pi

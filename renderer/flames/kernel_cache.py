@@ -21,7 +21,9 @@ from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import preprocess
 
 BLOCK = 256  # chains that exchange points; as in shaders/flames/flame.cu
-NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains
+# The numbers that iterate takes after its nine buffers, for a launch that does nothing: 1 xform, 1 temporal sample, but
+# 0 chains, steps and buckets.
+NO_OP_ARGS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))
 REQUESTS_BEFORE_GENERIC = 4  # requests after which a generic kernel is compiled that was never compiled for this driver
 NAME = "flames/flame.cu:iterate"  # the name that progress reports show while a kernel compiles
 INTEGER_SUMS, FLOAT_SUMS = 1, 2  # SUMS of flame.cu: integers, or integers stored in float32
@@ -75,14 +77,15 @@ class KernelCache:
 
     def best_kernel(self, spec: Specialization) -> Kernel:
         """The specialized kernel if it is ready, else the generic one; waits until one of the two is ready."""
-        if not spec.is_generic:
+        if not spec.is_generic:  # only its specialized kernel can run the flame
             return result(self._future(spec, INTEGER_SUMS), NAME)
-        if self._prefers_generic:
+        if self._prefers_generic:  # after prefer_generic(): the generic kernel, as soon as it is worth its compilation
             self._requests += (spec, INTEGER_SUMS) not in self._futures
             if self._requests > REQUESTS_BEFORE_GENERIC or self._marker_path(spec.is_3d).exists():
                 return self._future(spec.is_3d, INTEGER_SUMS).result()
         if self._pool is None or self._prefers_generic:
             return self._future(spec, INTEGER_SUMS).result()
+        # After never_block(): the generic kernel, until the specialized one is ready.
         if (spec.is_3d, INTEGER_SUMS) not in self._futures and not self._marker_path(spec.is_3d).exists():
             # Some compilers build one kernel at a time, so the generic one must not delay the first pictures.
             kernel, self._requests = result(self._future(spec, INTEGER_SUMS), NAME), self._requests + 1

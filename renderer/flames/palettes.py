@@ -116,7 +116,7 @@ def _read_palettes(path: str) -> dict[int, np.ndarray]:
         if number is None:
             shown = format_value(element.get("number"))
             raise InputError(f"{path}: a palette has the number {shown}; it must be a whole number")
-        if len(data) == 1024:
+        if len(data) == 1024:  # 256 entries of the bytes 0, red, green, blue
             palettes[number] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
     return palettes
 

@@ -88,9 +88,8 @@ def tone_curve(flame: Flame, transparent: bool) -> np.ndarray:
     white = JWILDFIRE_COLORS if flame.exposure == "jwildfire" else 255.0
     scales = (white / flame.white_level * factor for factor in color_balance(flame))
     kept_alpha = TRANSPARENT if transparent else OVER_BACKGROUND * flame.bg_transparency
-    return np.array((*numbers, kept_alpha, bool(flame.curves), *scales, alpha_scale, flame.saturation - 1), TONE_CURVE)[
-        ()
-    ]
+    values = (*numbers, kept_alpha, bool(flame.curves), *scales, alpha_scale, flame.saturation - 1)
+    return np.array(values, TONE_CURVE)[()]  # a record, not an array of one
 
 
 def curve_tables(curves: tuple[CurvePoints, ...]) -> np.ndarray:
@@ -174,9 +173,8 @@ class Postprocess:
             buckets = mean
         curve = tone_curve(flame, settings.transparent)
         if flame.solid:
-            buckets = self._solid(
-                game, flame, grid.rect, (grid.columns, grid.rows), flame.supersample * pixels_per_unit
-            )
+            buckets_per_unit = flame.supersample * pixels_per_unit
+            buckets = self._solid(game, flame, grid.rect, (grid.columns, grid.rows), buckets_per_unit)
         elif settings.early_clip:
             toned = self._buffers.get("toned", (count, 4))
             self._kernels["tone_map_buckets"](count, buckets, toned, count, curve, curves)

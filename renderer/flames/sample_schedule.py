@@ -23,7 +23,7 @@ def chain_count(samples: int, temporal_samples: int, fuse: int = FUSE) -> int:
 
     Each chain makes about 2048 steps, or 16 times the fuse if that is more.
     """
-    min_blocks = max(1, 16 * FUSE // fuse)
+    min_blocks = max(1, 16 * FUSE // fuse)  # a small picture of flames with a long fuse runs fewer chains
     chains = min(max(samples // max(2048, 16 * fuse), min_blocks * BLOCK), MAX_CHAINS)
     blocks = 1 << max(chains // BLOCK - 1, 0).bit_length()
     return BLOCK * temporal_samples * max(1, round(min(blocks, MAX_CHAINS // BLOCK) / temporal_samples))
@@ -71,7 +71,7 @@ class SampleSchedule:
         first, self._largest = max(1, FIRST_BATCH // self.chains), max(1, largest // self.chains)
         self._ends = [0]  # steps after each of the growing batches
         while self._ends[-1] < self.steps_per_chain:
-            step = max(first, int(self._ends[-1] * 0.41))
+            step = max(first, int(self._ends[-1] * 0.41))  # two batches double the samples
             if step >= self._largest:
                 break
             self._ends.append(min(self.steps_per_chain, self._ends[-1] + step))

@@ -31,7 +31,7 @@ def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> np.ndarray:
         inverse = np.linalg.inv(matrix)
     except np.linalg.LinAlgError:  # seen from so far that all points are one
         inverse = np.linalg.pinv(matrix)
-    slope = float(rows[2, :3] @ z[:3] / (z[:3] @ z[:3]))
+    slope = float(rows[2, :3] @ z[:3] / (z[:3] @ z[:3]))  # depth = (rows[2, 3] - slope z[3]) + slope z
     numbers = (*inverse.ravel(), rows[0, 3], rows[1, 3], z[3], rows[2, 3] - slope * z[3], slope, buckets_per_unit)
     greatest = float(np.finfo("f4").max)  # stands for a distance beyond float32: a camera almost infinitely far away
     return np.array(tuple(np.clip(numbers, -greatest, greatest)), CAMERA)[()]

@@ -6,7 +6,6 @@ They wrap xml/, edit.py and evolve.py. A KeyFrame is a flame with its camera and
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def _keyframes(item: object) -> list[KeyFrame]:
     return [item]
 
 
-def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: Any) -> KeyFrame:
+def apply(key: KeyFrame, change: Callable[..., Flame], *arguments: object) -> KeyFrame:
     """The key frame with its flame replaced by change(flame, *arguments); `change`: often of renderer.flames.edit."""
     return replace(key, flame=change(key.flame, *arguments), palette_number=-1)
 

@@ -29,7 +29,7 @@
 #endif
 #define STATE_FLOATS (3 + IS_3D + HAS_XAOS + EXTRA_FLOATS)
 // Loads and stores of one lane, under the names that common/simd.h uses for several lanes. PUT and GET move one float
-// of every point of a work-item.
+// of every point of a work-item. HISTOGRAM: on CPUs RESTRICT, as each work-item adds to a histogram that no other has.
 #if LANES == 1
 #define STORE_LANES(value, pointer) *(pointer) = value
 #define LOAD_LANES(pointer) *(pointer)
@@ -45,7 +45,7 @@
 #define AT_DEPTH (6 + 7 * IS_3D + 27 * DEFOCUS)  // in the camera: the row of z, then strength, start, color of fading
 #define AT_JITTER (AT_DEPTH + 4 * (SOLID || FADES) + 5 * FADES)  // its amount and radius
 #define CAMERA_FLOATS (AT_JITTER + 2 * JITTERS)  // of the transform from points to buckets
-#if RGB
+#if RGB  // variations give points colors outside the palette; negative: the palette's color
 #define RGB_OF(p) (p).rgb
 #else
 #define RGB_OF(p) ((real)(-1.0f))
@@ -65,7 +65,7 @@ typedef struct {
     int left, top, columns, rows;
 } BucketRect;
 
-// mixed() of random_simd.h for one integer: that one hashes a vector.
+// mixed() of reproducible_math.h for one integer: mixed() itself hashes a vector.
 DEVICE uint hash_u32(uint u) {
     u = (u ^ (u >> 16)) * 0x21f0aaadu;
     u = (u ^ (u >> 15)) * 0x735a2d97u;
@@ -74,7 +74,7 @@ DEVICE uint hash_u32(uint u) {
 
 DEVICE uint hash_step(int step, uint seed) { return hash_u32((uint)step * 0x9e3779b9u + seed); }
 
-// Rows by which a column is rotated before a step.
+// Rows by which a column is rotated before a step: three hashed bits.
 DEVICE bits row_rotation(bits column, uint step_hash) { return ((column + 1u) * (step_hash | 1u)) >> 29; }
 
 // The random number by which a row chooses its xform is stratified. The 8 rows of a block take the 8 strata
@@ -142,7 +142,7 @@ DEVICE Point iterate_point(Point p, GLOBAL const float *record, Random *random, 
         q.z = good ? q.z : (real)(0.0f);
         good = good || enough;
     }
-    random->position = random->position + 2u * random->gamma;
+    random->position = random->position + 2u * random->gamma;  // the two of a replacement, drawn or not
     *bad = !good;
     return q;
 }
@@ -190,7 +190,8 @@ DEVICE Point first_point(Random *random) {
     return p;
 }
 
-// One step of the points of a row: `p` before it gives the result after it; `seen` is the point to plot.
+// One step of the points of a row: returns the points after it. `p`: the points before it; `seen`: the points to plot,
+// after the final xforms. `row_random` chooses the row's xform, or with xaos the xform of each point by its last xform.
 DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table,
                          int xforms, uint row_random, Random *random, Point *seen, mask *bad, bits *opacity) {
     GLOBAL const float *records = parameters + CAMERA_FLOATS + FINALS * RECORD_FLOATS;
@@ -227,7 +228,8 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
         *opacity = (bits)(as_uint(records[choice * RECORD_FLOATS + OPACITY]));
         if (HAS_XAOS) q.last_xform = *bad ? p.last_xform : (real)((float)(choice + 1));
     }
-    if (HAS_XAOS) random->position = start.position + RANDOM_PER_XFORM * start.gamma;  // the same for every choice
+    // xforms draw different counts of numbers: go on behind the largest count, so that every choice goes on alike
+    if (HAS_XAOS) random->position = start.position + RANDOM_PER_XFORM * start.gamma;
     *seen = q;
     for (int k = 0; k < FINALS; k++) {
         GLOBAL const float *record = parameters + CAMERA_FLOATS + k * RECORD_FLOATS;
@@ -287,6 +289,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
     float camera[CAMERA_FLOATS];
     for (int k = 0; k < CAMERA_FLOATS; k++) camera[k] = sample_parameters[k];
     uint place = weyl_place(chain / BLOCK / (uint)temporal_samples, temporal_sample);
+    // the highest bit tells the streams of blocks from the streams of chains
     Random random = random_stream(chain, seed), block_random = random_stream(0x80000000u | chain / BLOCK, seed);
     uint start = random.position;
     Point p = first_point(&random);
@@ -333,6 +336,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                 MOVE_STATE(PUT, p, point_buffers, BLOCK, slot);
             }
         }
+        // random_stream() of the block, in plain integers
         uint block_key = hash_u32(hash_u32(0x80000000u | block_chain / BLOCK) + seed);
         uint block_gamma = hash_u32(block_key ^ 0x5bf03635u) | 1u;
         if (first_step > 0)

@@ -59,7 +59,7 @@ KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sum
 #if SUMS == 2
             c = make_uint4((uint)as_float(c.x), (uint)as_float(c.y), (uint)as_float(c.z), (uint)as_float(c.w));
 #endif
-            red += c.x;
+            red += c.x;  // the histogram's order: red, alpha, blue, green (palette_color() in plot.h)
             alpha += c.y;
             blue += c.z;
             green += c.w;

@@ -12,6 +12,7 @@ DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     real vy = FUSED(lens[4], p.x, FUSED(lens[5], p.y, FUSED(lens[6], p.z, lens[7])));
     real vz = FUSED(lens[8], p.x, FUSED(lens[9], p.y, FUSED(lens[10], p.z, lens[11])));
     real distance = power_of(vx * vx + vy * vy + vz * vz, (real)(lens[16]));
+    // from the distance lens[17] inward over `fade`, the blur falls to 0 by the curve 6 t^5 - 15 t^4 + 10 t^3
     float fade = lens[17] * (1.0f / 2.25f) + 1e-12f;
     real t = (distance - (lens[17] - fade)) / fade;
     t = t < 0.0f ? (real)(0.0f) : t > 1.0f ? (real)(1.0f) : t;

@@ -53,6 +53,7 @@ KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index,
         float n = (float)hits / hit;
         float scale = (float)supersample / (float)(supersample + 1);
         if ((supersample & 1) == 0) n *= scale * scale;  // the sum is over one column and one row more
+        // up to 100 hits (SINGLE_HIT_KERNELS in filters.py) each count has a filter, beyond them each range of counts
         if (n > max_hits)
             chosen = last;
         else if (n <= 100.0f)
@@ -103,7 +104,8 @@ KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOB
     filtered[i] = sum;
 }
 
-DEVICE float signed_pow(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
+// A power, 0 for a negative x.
+DEVICE float power_or_zero(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
 
 // Opacity of a density (flam3_calc_alpha): its power, blended into a line below the threshold.
 DEVICE float alpha_of_density(float density, float gamma, float threshold) {
@@ -176,7 +178,7 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) 
         color = color * ((1.0f - clipped) * 255.0f / largest + clipped * scale);
     }
     float per_channel = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
-    float3 power = make_float3(signed_pow(sum.x, gamma), signed_pow(sum.y, gamma), signed_pow(sum.z, gamma));
+    float3 power = make_float3(power_or_zero(sum.x, gamma), power_or_zero(sum.y, gamma), power_or_zero(sum.z, gamma));
     color = color + power * per_channel;
     if (curve.transparent == 1) {
         color = alpha > 0.0f ? color * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);

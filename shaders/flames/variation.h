@@ -47,10 +47,10 @@
 // Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in flam3's early variations; angle_of(y, x) = atan2(y, x) in
 // the later ones.
 #include "common/random_simd.h"
-// From there: Random, uniform(), draw(). From common/simd.h: real, mask, whole and bits, one number or a vector of LANES
-// of them; FUSED(a, b, c) = a b + c, rounded once. From common/reproducible_math.h: Pair, pair(x, y), circle(t) =
-// (cos t, sin t), hyperbola(t) = (cosh t, sinh t), sine_of, power_of, angle_of(y, x) = atan2(y, x), magnitude(t) = |t|,
-// truncation (toward zero), floor_of, nearest, remainder_of (C's fmod), with_sign_of(t, sign).
+// random_simd.h has Random, uniform() and draw(); common/simd.h real, mask, whole and bits, which are one number or a
+// vector of LANES numbers, and FUSED(a, b, c) = a b + c, rounded once; common/reproducible_math.h Pair, pair(x, y),
+// circle(t) = (cos t, sin t), hyperbola(t) = (cosh t, sinh t), sine_of, power_of, angle_of(y, x) = atan2(y, x),
+// magnitude(t) = |t|, truncation (toward zero), floor_of, nearest, remainder_of (C's fmod), with_sign_of(t, sign).
 
 // The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
 #ifndef EXTRA_FLOATS
@@ -73,7 +73,7 @@ typedef struct {
 
 #define EPSILON 1e-10f
 #define TWO_PI 6.283185307179586f
-// A row of the affine has three coefficients, in 3D four: the third is that of z.
+// A row of the affine has three coefficients, in 3D four, whose third is the factor of z.
 #define AFFINE_B affine[1]
 #define AFFINE_C affine[2 + IS_3D]
 #define AFFINE_D affine[3 + IS_3D]

@@ -26,7 +26,9 @@ FOLDER = SHADERS / "flames/variations"
 HEADER = SHADERS / "flames/variation.h"
 ORDER = SHADERS / "flames/variation_order.txt"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
-# An item must end before the next one begins: otherwise items without an end make a search take quadratic time.
+# The texts are parsed by regular expressions: an item (variation.h lists the kinds) begins at the start of a line and
+# ends in a line `}`, `... }` or `;`. It must end before the next one begins: otherwise items without an end would make
+# a search take quadratic time.
 SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|SOLID|DEVICE |CONSTANT )"
 LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
 ITEM_RE = re.compile(
@@ -121,8 +123,7 @@ class Variation:
     function. `z_body`: statements of the function of the z coordinate; empty if the variation leaves z unchanged or
     returns it. `in_space`: it returns x, y and z. `replaces`: its x and y replace the sum of the variations before it.
     `helpers`: the C functions and constants of its file that it uses. `random_count`: random numbers that one
-    application consumes. `takes_palette`: its table is
-    the flame's palette. `origin`: the program that defines it.
+    application consumes. `takes_palette`: its table is the flame's palette. `origin`: the program that defines it.
     """
 
     index: int
@@ -151,7 +152,7 @@ class Variation:
         xform's order.
         """
         if self.stage == "pre_":
-            return (0, 0) if self.name == self.function else (1, 0)
+            return (0, 0) if self.name == self.function else (1, 0)  # a PRE item's own name begins with pre_
         return (3, 0) if self.stage else (2, self.index)
 
     def limited(self, parameter: str, value: float) -> float:
@@ -257,9 +258,8 @@ def sources(variations: Iterable[Variation]) -> Iterable[str]:
 class _StagedTable(dict[str, Entry]):
     """A dict that also answers for names derived from the listed ones, and makes their entries by `derive`.
 
-    pre_NAME and post_NAME are stages of NAME; pre_add_NAME and post_add_NAME add to the point
-    there. NAME#1# is NAME once more in the same xform, with parameters
-    NAME#1#_PARAMETER, as JWildfire writes them.
+    pre_NAME and post_NAME are stages of NAME; pre_add_NAME and post_add_NAME add to the point there. NAME#1# is NAME
+    once more in the same xform, with parameters NAME#1#_PARAMETER, as JWildfire writes them.
     """
 
     def __init__(self, entries: Mapping[str, Entry], derive: Callable[[Entry, str, str], Entry]) -> None:
@@ -304,8 +304,9 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
     `group`: their group in the editor. `first_index`: the index of the first one.
     """
     table: dict[str, Variation] = {}
-    drawn: tuple[str, ...] = ()
-    origin, written, helpers = "", "", {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
+    last_stamp: tuple[str, ...] = ()  # name and parameters of the last STAMP, which a PIXEL_STAMP without a body calls
+    origin, last_body = "", ""
+    helpers = {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
     names_in = {name: helpers.keys() & _words(source) for name, source in helpers.items()}
     random_counts = dict(RANDOM_COUNTS)
     for helper, source in helpers.items():
@@ -318,8 +319,8 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
         name, kind = match["name"], match["kind"]
         has_body = match["line"] is not None or match["lines"] is not None
         if has_body:  # else it has the body of the item before it
-            written = match["lines"] if match["line"] is None else f"    {match['line']}\n"
-        body = written
+            last_body = match["lines"] if match["line"] is None else f"    {match['line']}\n"
+        body = last_body
         if not body:
             raise UserError(f"{kind}({name}) has no body, and there is no item before it")
         if kind == "VARIATION_Z":
@@ -335,9 +336,9 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
             shared = {f"{name}_{word}": default for word, default in ESCAPE_PARAMETERS.items()}
             parameters |= {word: default for word, default in shared.items() if word not in parameters}
         if kind == "PIXEL_STAMP" and not has_body:
-            body = _pixel_body(drawn, _c_names(name, parameters, name))
+            body = _pixel_body(last_stamp, _c_names(name, parameters, name))
         elif kind == "STAMP":
-            drawn = name, *_c_names(name, parameters, name)
+            last_stamp = name, *_c_names(name, parameters, name)
         used = _used_helpers(body, helpers, names_in)
         if kind in BODIES:
             body, helper = _stamp(kind, name, body, parameters, constants)
@@ -377,12 +378,15 @@ def _stamp(
     return filled, f"DEVICE Triple stamp_{name}(Pair p{floats}) {{\n{body}}}\n"
 
 
-def _pixel_body(drawn: tuple[str, ...], words: list[str]) -> str:
-    """The body of a PIXEL_STAMP without one: a call of the STAMP `drawn`, a name and parameters in the same order."""
-    own = [word for word in words if word not in ("Density_Pixels", "Gradient")]
-    lacks_zoom = len(own) < len(drawn) - 1
-    arguments = ["1.0f" if lacks_zoom and word == "zoom" else own.pop(0) for word in drawn[1:]]
-    return f"    return stamp_{drawn[0]}(p, {', '.join(arguments)});\n"
+def _pixel_body(stamp: tuple[str, ...], words: list[str]) -> str:
+    """The body of a PIXEL_STAMP without one: a call of the STAMP before it.
+
+    `stamp`: the STAMP's name and parameters. `words`: the PIXEL_STAMP's parameters, in the same order.
+    """
+    passed = [word for word in words if word not in ("Density_Pixels", "Gradient")]
+    lacks_zoom = len(passed) < len(stamp) - 1
+    arguments = ["1.0f" if lacks_zoom and word == "zoom" else passed.pop(0) for word in stamp[1:]]
+    return f"    return stamp_{stamp[0]}(p, {', '.join(arguments)});\n"
 
 
 def _used_helpers(text: str, helpers: Mapping[str, str], names_in: Mapping[str, set[str]]) -> list[str]:

@@ -33,7 +33,7 @@ def function_values(values: Values) -> np.ndarray:
     v = SimpleNamespace(**values)
     count, number = clamped_int(v.Density, 1, MAX_TIMES), clamped_int(v.func_id, -1, 30)
     t = np.arange(count) / count
-    u, unit = np.pi * t, np.eye(13)
+    u, unit = np.pi * t, np.eye(13)  # row n of `unit`: the coefficients of polynomial n alone
     odd, natural = np.array([1, 3, 5, 7])[:, None], np.arange(1, 9)[:, None]
     functions: dict[int, Callable[[], np.ndarray]] = {
         0: lambda: 50 * np.sin(4 * u) + 25 * np.sin(40 * u),

@@ -36,10 +36,12 @@ def merged(path: Path, keyframes: Sequence[KeyFrame], numbers: Sequence[int]) ->
         camera = {name: getattr(keys[0], name) for name in CAMERA}
         extra = read_only(kept | dict(keys[0].extra))
         keys = [replace(old, **camera, palette_number=-1, hue=0.0, extra=extra)]
-    places = [spans[number] for number in numbers] or [(spans[-1][1], spans[-1][1])]
-    texts = [*([] if numbers else [""]), *map(flame_text, keys)]
-    last = len(places) - 1
-    texts = [*texts[:last], "\n".join(texts[last:]), *[""] * (last - len(texts))]  # as many as there are places
-    for (begin, end), new in reversed(list(zip(places, texts, strict=True))):
+    texts = list(map(flame_text, keys))
+    if numbers:  # each flame's text replaces one; the last one is replaced by all texts that are left, or by none
+        places, last = [spans[number] for number in numbers], len(numbers) - 1
+        texts = [*texts[:last], *[""] * (last - len(texts)), "\n".join(texts[last:])]
+    else:
+        places, texts = [(spans[-1][1], spans[-1][1])], ["\n".join(["", *texts])]
+    for (begin, end), new in reversed(list(zip(places, texts, strict=True))):  # so that the places before still hold
         text = text[:begin] + new.encode("ascii", "xmlcharrefreplace").decode() + text[end:]
     return text.encode("latin-1")

@@ -33,6 +33,7 @@ FLAME_QUIET, XFORM_QUIET, VARIATION_TEXTS = (
     re.compile("|".join(DATA["quiet"][kind])) for kind in ("flame", "xform", "texts")
 )
 STAGED_ALIASES = {f"{stage}gaussian": f"{stage}gaussian_blur" for stage in ("pre_", "post_")}
+# The parts of a curve over time: NAME_enabled, NAME_point_count, NAME_x0, NAME_y0, ...
 CURVE_PARTS = re.compile(
     r"(.+)_(enabled|view_[xy]m(?:in|ax)|interpolation|selected_idx|locked|point_count|parent_curve|[xy]\d+)"
 )
@@ -81,6 +82,10 @@ def xform_ignored(name: str, text: str) -> str | None:
     return "" if XFORM_QUIET.fullmatch(name) else None
 
 
+CIRCLIZE_REVERSE = "prepost_circlize_reverse"
+WAVES2 = tuple(f"_{word}{axis}" for word in ("scale", "freq") for axis in "xyz")
+
+
 def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
     """An xform's attributes with other programs' names and forms replaced by variation_table()'s.
 
@@ -90,14 +95,13 @@ def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
     renamed = {name: text for name, text in attributes.items() if name not in DATA["draws_nothing"]}
     for owner, names in DATA["unprefixed"].items():
         for name in names if owner in renamed else ():
-            if name in renamed:
+            if name in renamed:  # octagon's parameters are called octa_x, ...
                 renamed[f"{owner}_{name.removeprefix('octa_')}"] = renamed.pop(name)
     for stage in ("", "pre_", "post_"):
         if not is_neutral(renamed.get(f"{stage}waves2_scalez", "0"), "0"):
             renamed = _renamed(renamed, f"{stage}waves2", f"{stage}waves2_z")
-    if is_neutral(renamed.get("elliptic_mode", "0"), "1"):
-        renamed = {{"elliptic": "elliptic_mirrory"}.get(name, name): text for name, text in renamed.items()}
-    renamed.pop("elliptic_mode", None)
+    if is_neutral(renamed.pop("elliptic_mode", "0"), "1"):
+        renamed = {"elliptic_mirrory" if name == "elliptic" else name: text for name, text in renamed.items()}
     if "prepost_circlize" in renamed:
         inverse = dict(renamed, prepost_circlize_reverse=str(int(is_neutral(renamed.get(CIRCLIZE_REVERSE, "0"), "0"))))
         before, after = (
@@ -106,10 +110,6 @@ def rewritten(attributes: Mapping[str, str]) -> dict[str, str]:
         )
         return before | after
     return renamed
-
-
-CIRCLIZE_REVERSE = "prepost_circlize_reverse"
-WAVES2 = tuple(f"_{word}{axis}" for word in ("scale", "freq") for axis in "xyz")
 
 
 def _renamed(attributes: Mapping[str, str], old: str, new: str) -> dict[str, str]:
@@ -147,6 +147,7 @@ def _folded_parameters() -> dict[str, str]:
 
 def parameter_name(name: str) -> str:
     """variation_table()'s name of a parameter that a program wrote, in any case; the name itself if it is unknown."""
+    # Apophysis' Mobius has parameters Re_A, ..., before which some programs write its name
     name = PARAMETER_ALIASES.get(name.removeprefix("Mobius_"), _without_aliases(name))
     if name in parameter_owners():
         return name
@@ -220,27 +221,30 @@ def exposure_defaults(version: str) -> dict[str, object]:
     return {}
 
 
+def parse_cam_zoom(parser: AttributeParser, text: str) -> float:
+    """JWildfire's factor on the scale."""
+    zoom = parser.number("cam_zoom", text)
+    if not 1e-6 < zoom < 1e6:
+        parser.fail(f"cam_zoom is {zoom:g}; it must be 1e-06 to 1e+06")
+    return zoom
+
+
 def apply(
     parser: AttributeParser,
     version: str,
     attributes: Mapping[str, str],
-    flame: dict[str, Any],
-    camera: dict[str, Any],
+    flame: dict[str, object],
     extra: dict[str, str],
 ) -> None:
     """Change a flame's parsed fields by the attributes that only the program that wrote it (`version`) writes.
 
-    `flame`, `camera`: fields of Flame and KeyFrame; `extra`: unread attributes. All three are changed in place.
+    `flame`: fields of Flame; `extra`: unread attributes. Both are changed in place.
     """
     if version.startswith("Apophysis") and is_neutral(attributes.get("enable_de", "1"), "0"):
         flame["estimator_radius"] = 0.0
-    if "cam_zoom" in extra:
-        zoom = parser.number("cam_zoom", extra.pop("cam_zoom"))
-        if not 1e-6 < zoom < 1e6:
-            parser.fail(f"cam_zoom is {zoom:g}; it must be 1e-06 to 1e+06")
-        camera["scale"] = camera.get("scale", 50.0) * zoom
     if "filter_shape" in flame and not names_filters_rightly(version):
-        flame["filter_shape"] = FLAM3_FILTERS.get(flame["filter_shape"], flame["filter_shape"])
+        named = str(flame["filter_shape"])
+        flame["filter_shape"] = FLAM3_FILTERS.get(named, named)
     if is_jwildfire(version) and "filter_kernel" in attributes:
         kernel = attributes["filter_kernel"].strip().lower()
         if kernel in get_args(SPATIAL_FILTERS):

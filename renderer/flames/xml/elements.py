@@ -125,11 +125,13 @@ def _tags(text: str) -> Iterator[tuple[bool, str, dict[str, str], bool, str, tup
             continue
         closing = text.startswith("/", position + 1)
         name = NAME.match(text, position + 1 + closing)
-        match = TAG_END.match(text, name.end()) if name else None  # outside quoted values
-        end = match.end() - 1 if match else -1
-        if name is None or end < 0:
-            position = text.find("<", position + 1) if end < 0 and name is None else -1
+        if name is None:  # a < that begins no tag
+            position = text.find("<", position + 1)
             continue
+        tag = TAG_END.match(text, name.end())
+        if tag is None:  # no > follows outside of quotes: a search from each further < would take quadratic time
+            return
+        end = tag.end() - 1
         body = text[name.end() : end]
         following = text.find("<", end)
         tail = text[end + 1 : following if following >= 0 else len(text)]

@@ -8,21 +8,18 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Xform
+from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.flames.kernel_arguments import adjusted_opacity, in_space
 from renderer.flames.variations.catalog import variation_table
 from renderer.flames.xml import dialects
 from renderer.flames.xml.attributes import AttributeParser
 
-PLANES = {
-    "coefs": ("yzCoefs", "zxCoefs"),
-    "post": ("yzPost", "zxPost"),
-}  # a 3D affine is an affine of x and y, then one of y and z, then one of z and x
+# A 3D affine is an affine of x and y, then one of y and z, then one of z and x.
+PLANES = {"coefs": ("yzCoefs", "zxCoefs"), "post": ("yzPost", "zxPost")}
 MAX_LAYERS = 64
 PRIORITY = "_fx_priority"  # NAME_fx_priority: -1 applies NAME before the other variations, 1 after them
 
@@ -173,13 +170,14 @@ def space_affine(parser: AttributeParser, attributes: Mapping[str, str], name: s
 IDENTITY_COEFS = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
-def with_space_affines(parser: AttributeParser, attributes: Mapping[str, str], values: dict[str, Any]) -> None:
-    """Replace the parsed affine and post by 12 coefficients if the attributes have affines of y, z or z, x."""
-    affine, post = (space_affine(parser, attributes, name) for name in PLANES)
-    if affine or post:
-        values["affine"] = affine or in_space(values.get("affine", IDENTITY_2D))
-    if post:
-        values["post"] = post
+def space_affines(
+    parser: AttributeParser, attributes: Mapping[str, str], affine: tuple[float, ...], post: tuple[float, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """An xform's affine and post, of 12 coefficients if the attributes have affines of y, z or z, x; else as given."""
+    affine_in_space, post_in_space = (space_affine(parser, attributes, name) for name in PLANES)
+    if affine_in_space or post_in_space:
+        affine = affine_in_space or in_space(affine)
+    return affine, post_in_space or post
 
 
 def plane_affines(

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from xml.etree.ElementTree import Element
 
 from renderer.errors import InputError
-from renderer.flames.genome import MODIFIERS, Flame, Layer, Xform, read_only
+from renderer.flames.genome import IDENTITY_2D, MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import LEGACY_INTERPOLATIONS, KeyFrame
 from renderer.flames.kernel_arguments import COLOR_TYPES
 from renderer.flames.variations.catalog import parameter_owners, variation_table
@@ -27,15 +27,11 @@ from renderer.system.files import read_file
 
 MAX_XFORMS = 4096
 MAX_SIZE = 1 << 17  # pixels along each side
-FLAM3_DEFAULTS = dict(
-    quality=1.0, estimator_radius=9.0, temporal_samples=1000
-)  # where flam3's defaults differ from Flame's
+# Where flam3's defaults differ from Flame's.
+FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000)
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity", "var_color")
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
-FIELD_ATTRIBUTES = {
-    "filter_radius": "filter",
-    "palette_number": "palette",
-}  # field -> its attribute, if the names differ
+FIELD_ATTRIBUTES = {"filter_radius": "filter", "palette_number": "palette"}  # field -> its attribute of another name
 OTHER_FIELDS = (  # fields that no attribute of their name sets
     "flame", "extra", "xforms", "final_xform", "further_finals", "layers", "palette", "colors", "alphas", "curves",
     "solid",
@@ -154,10 +150,16 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
             extra[name] = text
             if label := dialects.flame_ignored(name, text):
                 parser.ignored[f"{label} flames"] = 1
-    dialects.apply(parser, version, attributes, flame, camera, extra)
-    first, *others = _parse_layers(parser, element, version, camera, flame)
+    dialects.apply(parser, version, attributes, flame, extra)
+    if "cam_zoom" in extra:
+        camera["scale"] = camera.get("scale", 50.0) * dialects.parse_cam_zoom(parser, extra.pop("cam_zoom"))
+    numbered_palette = camera.get("palette_number", -1), camera.get("hue", 0.0)
+    (first, *others), largest_weight = _parse_layers(parser, element, version, numbered_palette)
+    if largest_weight > 1:
+        flame["white_level"] = max(flame.get("white_level", 255.0) / largest_weight, 1.0)
+    flame |= {each.name: getattr(first, each.name) for each in fields(Layer)}
     try:
-        genome = Flame(**flame, **first, layers=tuple(Layer(**each) for each in others))
+        genome = Flame(**flame, layers=tuple(others))
         genome.check_choices()
         return KeyFrame(genome, extra=read_only(extra), **camera)
     except ValueError as error:
@@ -165,28 +167,27 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
 
 
 def _parse_layers(
-    parser: AttributeParser, element: Element, version: str, camera: dict[str, Any], flame: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """The fields of class Layer for each visible <layer>, or for the flame itself if it has none.
+    parser: AttributeParser, element: Element, version: str, numbered_palette: tuple[int, float]
+) -> tuple[list[Layer], float]:
+    """A Layer for each visible <layer>, or for the flame itself if it has none, and the largest weight of a layer.
 
-    Colors are scaled by layer weights over the largest weight, since they are at most 255; `flame`'s white_level is
-    divided by the largest weight to compensate.
+    Colors are scaled by layer weights over the largest weight, since they are at most 255: the flame's white_level has
+    to be divided by it. `numbered_palette`: number and hue of the flame's palette, see parse_palette().
     """
-    bodies, layers = jwildfire.visible_layers(parser, element), []
+    bodies = jwildfire.visible_layers(parser, element)
+    layers: list[Layer] = []
     copies = jwildfire.blur_copies(parser, element) if dialects.is_jwildfire(version) else [(parser.frame, 1.0)]
     strengths, densities, largest_weight = jwildfire.layer_strengths(parser, bodies)
     for frame, brightness in copies:
         parser.frame = frame
         for body, strength, density in zip(bodies, strengths, densities, strict=True):
             xforms, finals = _parse_xforms(parser, body, dialects.is_jwildfire(version))
-            colors, alphas = parse_palette(parser, body, camera.get("palette_number", -1), camera.get("hue", 0.0))
-            palette = dict(colors=tuple(map(tuple, (colors * (strength * brightness)).tolist())), alphas=alphas)
+            colors, alphas = parse_palette(parser, body, *numbered_palette)
+            lit = tuple(map(tuple, (colors * (strength * brightness)).tolist()))
             xforms = tuple(jwildfire.thinned(xform, density) for xform in xforms)
-            final = finals[0] if finals else None
-            layers.append(dict(xforms=xforms, final_xform=final, further_finals=tuple(finals[1:]), **palette))
-    if largest_weight > 1:
-        flame["white_level"] = max(flame.get("white_level", 255.0) / largest_weight, 1.0)
-    return layers
+            final, further = finals[0] if finals else None, tuple(finals[1:])
+            layers.append(Layer(xforms, final, further, colors=lit, alphas=alphas))
+    return layers, largest_weight
 
 
 def _default_camera(version: str) -> dict[str, object]:
@@ -198,7 +199,9 @@ def _default_camera(version: str) -> dict[str, object]:
     return {"preserve_z": not jwildfire, "cam_model": "jwildfire" if jwildfire else "apophysis"}
 
 
-def _parse_value(parser: AttributeParser, name: str, text: str, attribute: Attribute) -> Any:
+def _parse_value(
+    parser: AttributeParser, name: str, text: str, attribute: Attribute
+) -> str | float | tuple[float, ...]:
     """An attribute's value (a word, a number or a tuple of numbers); fails if it is outside the attribute's limits.
 
     Values of other fields than CAMERA_LIMITS, quality and passes are clamped instead, and counted as ignored.
@@ -249,10 +252,9 @@ def _parse_xforms(
             parser.fail(f"has more than {MAX_XFORMS} xforms")
     if not xforms:
         parser.fail("has no <xform>; at least one is required")
-    solo = element.get("soloxform")
-    if solo is not None and int(parser.number("soloxform", solo)) >= 0:
-        solo_index = int(parser.number("soloxform", solo))
-        xforms = [xform if i == solo_index else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
+    solo = int(parser.number("soloxform", element.get("soloxform", "-1")))
+    if solo >= 0:
+        xforms = [xform if i == solo else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
     if is_jwildfire:
         opacity = jwildfire.opacity_of_probability
         xforms = [x if x.opacity in (0, 1) else replace(x, opacity=opacity(x.opacity)) for x in xforms]
@@ -307,11 +309,15 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
             extra[name] = text
         if undrawn := dialects.undrawn_value(name, text):
             parser.ignored[f"{undrawn} xforms"] += 1
-    jwildfire.with_space_affines(parser, attributes, values)
+    given = values.get("affine", IDENTITY_2D), values.get("post", IDENTITY_2D)
+    values["affine"], values["post"] = jwildfire.space_affines(parser, attributes, *given)
     values["modifiers"] = read_only({name: value for name, value in modifiers.items() if value})
     jwildfire.apply_priorities(parser, element.attrib, variations, parameters)
-    _report_unknown(parser, extra, values, variations)
-    _check_xform(parser, where, values)
+    values["color_type"] = _color_type(extra)
+    _report_unknown(parser, extra, variations)
+    _check_xform(parser, where, values["weight"], values.get("opacity", 1.0))
+    if where == "finalxform":
+        del values["weight"]  # meaningless: the final xform is applied to every point
     motion = (child.attrib.items() for child in element if child.tag == "motion")
     values["motion"] = tuple(" ".join(f'{k}="{escape_attribute(v)}"' for k, v in items) for items in motion)
     weights = {name: weight for name, weight in variations.items() if weight != 0}
@@ -332,9 +338,8 @@ def _parse_variation(
 ) -> bool:
     """Add a variation's weight or parameter to `variations` or `parameters`; False if the attribute is neither."""
     repeated = dialects.REPEATED.fullmatch(name)
-    again = (
-        repeated is not None and repeated[1] in variations
-    )  # NAME#1#: NAME is in the xform already; variation_table() knows both names
+    # NAME#1#: NAME is in the xform already; variation_table() knows both names
+    again = repeated is not None and repeated[1] in variations
     plain = dialects.plain_name(name if again or repeated is None else repeated[1] + repeated[3])
     if (alias := dialects.variation_name(plain)) in variation_table():
         variations[alias] = variations.get(alias, 0.0) + parser.number(label, text)
@@ -347,15 +352,18 @@ def _parse_variation(
     return True
 
 
-def _report_unknown(
-    parser: AttributeParser, extra: dict[str, str], values: dict[str, Any], variations: dict[str, float]
-) -> None:
-    """Count unread attributes of an xform that change the picture, mostly unknown variations; set its color_type."""
+def _color_type(extra: dict[str, str]) -> str:
+    """An xform's color_type by its unread attributes; "diffusion" for none and for an unknown one."""
+    kind = extra.get("color_type", "").strip().lower()
+    return kind if kind in COLOR_TYPES else "diffusion"
+
+
+def _report_unknown(parser: AttributeParser, extra: dict[str, str], variations: dict[str, float]) -> None:
+    """Count unread attributes of an xform that change the picture, mostly unknown variations."""
     unknown: list[str] = []
     for name, text in extra.items():
-        ignored = dialects.xform_ignored(name, text)
-        if name == "color_type" and (kind := text.strip().lower()) in COLOR_TYPES:
-            values["color_type"], ignored = kind, ""
+        is_drawn = name == "color_type" and text.strip().lower() in COLOR_TYPES
+        ignored = "" if is_drawn else dialects.xform_ignored(name, text)
         if ignored:
             parser.ignored[f"{ignored} xforms"] += 1
         if ignored is None:
@@ -377,11 +385,9 @@ def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: 
     return {names[index]: 1.0}
 
 
-def _check_xform(parser: AttributeParser, where: str, values: dict[str, Any]) -> None:
-    """Fail for a negative weight, warn of an opacity that flam3 clamps, and remove the weight of a final xform."""
-    if values["weight"] < 0:
-        parser.fail(f"{where}: weight is {values['weight']:g}; it must be at least 0")
-    if not 0 <= values.get("opacity", 1.0) <= 1:
-        parser.warn(f"{where}: opacity is {values['opacity']:g}; using {int(values['opacity'] > 0)} instead")
-    if where == "finalxform":
-        values.pop("weight")  # meaningless: the final xform is applied to every point
+def _check_xform(parser: AttributeParser, where: str, weight: float, opacity: float) -> None:
+    """Fail for a negative weight, warn of an opacity that flam3 clamps."""
+    if weight < 0:
+        parser.fail(f"{where}: weight is {weight:g}; it must be at least 0")
+    if not 0 <= opacity <= 1:
+        parser.warn(f"{where}: opacity is {opacity:g}; using {int(opacity > 0)} instead")

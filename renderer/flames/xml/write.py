@@ -3,9 +3,8 @@
 flames/studio.py, the flame editor and the command line call to_xml().
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any
 
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
@@ -26,7 +25,8 @@ OMITTED = {  # attribute -> its default value, which is not written
 FILTER_NAMES = {drawn: named for named, drawn in FLAM3_FILTERS.items()}
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
+    """A value as files have it: numbers separated by spaces, truth values as 0 or 1, whole numbers without a point."""
     if isinstance(value, (tuple, list)):
         return " ".join(map(_format_value, value))
     if isinstance(value, bool):
@@ -36,7 +36,7 @@ def _format_value(value: Any) -> str:
     return str(value)
 
 
-def _element(tag: str, attributes: dict[str, Any], children: Iterable[str] = (), indent: str = "   ") -> str:
+def _element(tag: str, attributes: Mapping[str, object], children: Iterable[str] = (), indent: str = "   ") -> str:
     """One XML element; `children` are elements as text."""
     listed = "".join(f' {name}="{escape_attribute(_format_value(value))}"' for name, value in attributes.items())
     children = list(children)
@@ -53,7 +53,7 @@ def to_xml(keyframes: Iterable[KeyFrame]) -> str:
 def flame_text(key: KeyFrame) -> str:
     """The <flame> element of a key frame: the attributes without defaults, then xforms and palette, or layers."""
     flame = key.flame
-    attributes: dict[str, Any] = {"name": key.extra["name"]} if "name" in key.extra else {}
+    attributes: dict[str, object] = {"name": key.extra["name"]} if "name" in key.extra else {}
     for name, attribute in FLAME_ATTRIBUTES.items():
         value = getattr(key if attribute.of_keyframe else flame, attribute.field)
         if value != OMITTED.get(name):
@@ -93,7 +93,7 @@ def _xform_element(xform: Xform, tag: str, is_jwildfire: bool) -> str:
     planes = {n: _coefs(v) for n, v in {**affine, **({} if post == {"post": IDENTITY_2D} else post)}.items()}
     if is_jwildfire and tag == "xform":
         xform = replace(xform, opacity=float(f"{adjusted_opacity(xform.opacity):.10g}"))
-    attributes: dict[str, Any] = {} if tag == "finalxform" else {"weight": xform.weight}
+    attributes: dict[str, object] = {} if tag == "finalxform" else {"weight": xform.weight}
     attributes |= {name: getattr(xform, name) for name in ("color", "color_speed", "animate", "opacity")}
     attributes |= {"var_color": xform.var_color} if xform.var_color != 1 else {}
     attributes |= {"color_type": xform.color_type.upper()} if xform.color_type != "diffusion" else {}

@@ -20,9 +20,9 @@ VARIATION(hamid_js, presetId = 0, number_lines_circles = 2000, filled_circles = 
 }
 
 // A random pair of times at which a function has nearly the same value. The table (variations/recurrence.py) holds the
-// number of times, the share of near pairs, and four numbers of each time. A binary search of the first numbers, which
-// are cumulative sums, finds a time; the second number to the third are the ranks of its partners, of which one is
-// chosen; the fourth is the time of a rank. A point keeps its color with the probability 1 - that share.
+// number of times, the share of near pairs, and four numbers for each time. A binary search of the first numbers, which
+// are cumulative sums, finds a time. The second number to the third are the ranks of its partners: one is chosen, and
+// the fourth number of its rank is its time. A point keeps its color with the probability 1 - that share.
 REPLACING(recurrenceplot, func_id = 0, a = 0.5, b = 10, k = 5, Density = 700 [1, 10000], dc = 0, scale = 1, angle = 0,
           offset = 0, tolerance = 5) {
     real pick = uniform(random), among = uniform(random), stays = uniform(random);
@@ -48,8 +48,8 @@ REPLACING(recurrenceplot, func_id = 0, a = 0.5, b = 10, k = 5, Density = 700 [1,
 }
 
 // The particles of a cluster as spheres, and a tube from each particle to its parent, to which it stuck. Rows of the
-// table (variations/clusters.py): x, y, z and depth of a particle, then of its parent; the depth -1 marks the first one,
-// which has no parent. Radii go from inner_blur_radius to outer_blur_radius; the parameters of meshes are ignored.
+// table (variations/clusters.py): x, y, z and depth of a particle, then of its parent; the depth -1 marks the first
+// particle, which has no parent. Radii go from inner_blur_radius to outer_blur_radius; parameters of meshes are ignored.
 VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius = 0.5, outer_blur_radius = 0.01,
              junction_scale = 1.4, dc_color = 1, glue_radius = 1, force_x = 0, force_y = 0, force_z = 0,
              display_nodes = 1, display_junctions = 1, single_thread = 0, node_sdiv_level = 0,

@@ -3,9 +3,9 @@
 
 // Origin: JWildfire
 
-// The value of the program of a stack machine at index `at` of a table: its length, then codes. Code 0 pushes the number
-// that follows it, 1 to 3 push x, y or z; the others, numbered by OPERATORS and FUNCTIONS of formulas.py, replace the
-// topmost number b, or from 4 to 10 the two topmost numbers a and b. formulas.py checks that 12 numbers are enough.
+// The value of the program of a stack machine at index `at` of a table: its length, then codes. Code 0 pushes the
+// number that follows it, 1 to 3 push x, y or z; the others, numbered by OPERATORS and FUNCTIONS of formulas.py, replace
+// the topmost number b, or from 4 to 10 the two topmost numbers a and b. formulas.py checks that 12 numbers are enough.
 DEVICE real formula_value(GLOBAL const float *table, int at, real x, real y, real z) {
     real stack[12];
     int top = 0, end = at + 1 + (int)table[at];
@@ -116,7 +116,7 @@ VARIATION_3D(polarplot3d_wf, preset_id = -1, tmin = -3.141592653589793, tmax = 3
     return triple(weight * r * e.x * p.x, weight * r * e.x * p.y, weight * r * e.y);
 }
 
-// Random points of a box near the surface f(x, y, z) = 0: the first of max_iter points where |f| is at most `thickness`.
+// Random points of a box near the surface f(x, y, z) = 0: the first of max_iter points with |f| at most `thickness`.
 VARIATION_3D(isosfplot3d_wf, preset_id = -1, xmin = -1, xmax = 1, ymin = -1, ymax = 1, zmin = -1, zmax = 1,
              thickness = 0.05, max_iter = 160 [1, 1000], direct_color = 1, color_mode = 9, blend_colormap = 1,
              param_a = 0, param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {

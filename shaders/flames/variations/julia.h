@@ -160,8 +160,8 @@ VARIATION(glynnia2) {
     return pair(up ? u : -u, first ? -0.70710678f * weight / sqrt(d) * y : k * y);
 }
 
-// GlynnSim: inside the radius `within` the point c, outside the point as it is or inverted in the circle of `radius`. u:
-// a random number, 0 to 1, which decides; a point is more often inverted the nearer to the circle it lies.
+// GlynnSim: inside the radius `within` the point c, outside the point as it is or inverted in the circle of `radius`.
+// The random number u, 0 to 1, decides: the nearer to the circle a point lies, the more often it is inverted.
 DEVICE Pair glynn(float weight, real x, real y, float within, float radius, float contrast, float power, real u,
                   Pair c) {
     real r = vnorm(x, y), a = magnitude(radius / r);
@@ -230,15 +230,15 @@ DEVICE real affine_root_angle(GLOBAL const float *affine, real u, real v, float 
     return (angle_of(b, a) + TWO_PI * random_index(uniform(random), fabs(power))) / power;
 }
 
-// julia3D whose angle is that of w / (1 + c w) after the affine once more, with w = x + i y and c = real + i imag.
+// julia3D by the angle of w / (1 + c w) after the affine once more, with w = x + i y and c = real + i imag.
 VARIATION_3D(julian3, power = 2, dist = 1, real = 0, imag = 0) {
     Pair m = complex_quotient(pair(x, y), pair(julian3_real * x - imag * y + 1.0f, julian3_real * y + imag * x));
     real angle = affine_root_angle(affine, m.x, m.y, power, random);
     return power_in_space(weight, x, y, z / fabs(power), 0.5f * (dist / power - 1.0f), angle);
 }
 
-// julia3D by the angle after the affine once more, within the circle of radius `weight`, or with `invert` beyond it; other
-// points keep x and y.
+// julia3D by the angle after the affine once more, within the circle of radius `weight`, or with `invert` beyond it;
+// other points keep x and y.
 VARIATION_3D(juni, power = 2, invert = 0, stretch = 1) {
     real angle = affine_root_angle(affine, x, y, power, random), r2 = x * x + y * y;
     Triple p = power_in_space(weight, x, y, z / fabs(power), 0.5f * (stretch / power - 1.0f), angle);

@@ -93,8 +93,8 @@ VARIATION(voron, k = 0.99, step = 0.25, num = 1 [1, 25], xseed = 3, yseed = 7) {
 
 // Origin: Fractorium
 
-// 43758 sin(x kx + y ky + seed), whose fraction shaders use as noise. The phase is a sum of two floats, and a factor is a
-// float and a rest, because the noise magnifies rounding by 43758. `a_rest`, `b_rest`: rounding errors of the products
+// 43758 sin(x kx + y ky + seed), whose fraction shaders use as noise. The phase is a sum of two floats, and a factor is
+// a float and a rest, because the noise magnifies rounding by 43758. `a_rest`, `b_rest`: rounding errors of the products
 // and the rests of their factors; `lost` and the last term: errors of both sums (D. Knuth's two-sum).
 DEVICE real sine_hash(real x, real y, float kx, float kx_rest, float ky, float ky_rest, float seed) {
     real a = x * kx, b = y * ky, sum = a + b, phase = sum + seed;

@@ -269,7 +269,7 @@ VARIATION(sym_ng13, radius = 0, stepx = 0, stepy = 0) {
 // Its three rotations and three mirror images.
 VARIATION(sym_ng14, radius = 0, stepx = 0, stepy = 0);
 
-// Those of sym_ng14, turned by 30 degrees.
+// As sym_ng14, turned by 30 degrees.
 VARIATION(sym_ng15, radius = 0, stepx = 0, stepy = 0);
 
 // One of the six rotations of a hexagon.

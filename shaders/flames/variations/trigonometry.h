@@ -180,8 +180,8 @@ VARIATION_3D(tangent3D) {
     return triple(weight * sine_of(x) / cosine_of(y), weight * tangent_of(y), weight * tangent_of(x));
 }
 
-// Functions of the quaternion x + y j + z k, by zephyrtronium: estiq (exp), loq (log) and those named ..q. A function of
-// x + v u, for the unit vector u of (y, z) and v its length, is that of the complex number x + v i with u in place of i.
+// Functions of the quaternion x + y j + z k, by zephyrtronium: estiq (exp), loq (log) and sinq to cotq. With u the unit
+// vector of (y, z) and v their length, a function is the complex function of x + v i, with u in place of i.
 
 VARIATION_3D(estiq) {
     real v = vnorm(y, z), e = weight * exponential_of(x);
