@@ -106,6 +106,7 @@ def mutate(flame: AnyFlame, rng: np.random.Generator, kind: str | None = None, s
         if len(flame.xforms) > 2 and rng.uniform() < 0.5:
             return edit.delete_xform(flame, index)
         return edit.add_xform(flame, random_xform(rng, float(rng.uniform())))
+    # "affine", and kinds of changes that this flame cannot have
     moved = np.array(xform.affine) + strength * rng.normal(scale=0.4, size=len(xform.affine))
     return edit.with_xform(flame, index, affine=tuple(map(float, moved)))
 

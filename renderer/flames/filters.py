@@ -111,6 +111,7 @@ def density_filter(flame: Flame) -> DensityFilter | None:
     widest = flame.estimator_radius * flame.supersample + 1
     narrowest = min(flame.estimator_minimum * flame.supersample + 1, widest)
     curve, single = flame.estimator_curve, SINGLE_HIT_KERNELS
+    # the hits after which the width is `narrowest`; exp(600) stands for any larger number
     count = max_hits = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
     if count > single:
         count = math.ceil(single + (count - single) ** curve) + 1

@@ -8,7 +8,7 @@ import difflib
 import types
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -43,6 +43,8 @@ SPATIAL_FILTERS = Literal[
     "gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman", "catrom", "hanning", "hamming",
     "lanczos3", "lanczos2", "quadratic", "mitchell_smooth",
 ]  # fmt: skip
+ColorType = Literal["diffusion", "none", "distance", "cyclic"]
+COLOR_TYPES = get_args(ColorType)  # their numbers are in shaders/flames/point_attributes.h
 CurvePoints = tuple[tuple[float, float], ...]
 
 
@@ -68,7 +70,7 @@ class Xform:
     var_color: float = setting(1.0, None, None, "how far variations that set colors (direct color) move the color")
     animate: float = 1.0  # 0: flam3's sequences do not rotate this xform
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)  # unknown attributes of a file, kept for writing
-    color_type: Literal["diffusion", "none", "distance", "cyclic"] = "diffusion"  # JWildfire's
+    color_type: ColorType = "diffusion"  # JWildfire's
     # Values of MODIFIERS and of NAME_speed (JWildfire).
     modifiers: dict[str, float] = field(default_factory=lambda: EMPTY)
     motion: tuple[str, ...] = ()  # <motion> elements of a file, by their attributes, kept for writing

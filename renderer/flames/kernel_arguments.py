@@ -4,17 +4,16 @@ chaos_game.py uploads the arrays. shaders/flames/flame.cu describes the layout o
 lengths depend on the kernel's Specialization (kernel_source.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.camera import plane_in_space
-from renderer.flames.genome import Flame, Xform, choice_weights
+from renderer.flames.genome import COLOR_TYPES, Flame, Xform, choice_weights
 from renderer.flames.kernel_source import FINAL_PADDING, Specialization, xform_signature
 from renderer.flames.variations.catalog import Variation, variation_table
 
-COLOR_TYPES = ("diffusion", "none", "distance", "cyclic")  # as in shaders/flames/point_attributes.h
 MAX_PACKED_FLOATS = 1 << 24  # for all temporal samples: differences of their indices are exact in float32
 
 
@@ -31,13 +30,11 @@ def in_space(affine: Sequence[float]) -> tuple[float, ...]:
     return (a, b, 0.0, c, d, e, 0.0, f, 0.0, 0.0, 1.0, 0.0)
 
 
-def pack_xform(
-    xform: Xform, spec: Specialization, final: bool, table_distance: Callable[[Variation], float]
-) -> np.ndarray:
+def pack_xform(xform: Xform, spec: Specialization, final: bool, table_distances: Mapping[str, int]) -> np.ndarray:
     """(record_floats,) float32: the record of one xform.
 
     The opacity of an xform is stored as the bits of a uint32 in 1/65536, of a final xform as a float.
-    `table_distance`: a function from a variation to the number of floats between the record's start and its table.
+    `table_distances`: by the variations with a table, the number of floats from the record's start to the table.
     """
     signature = xform_signature(xform)
     affine = in_space(xform.affine) if spec.is_3d else xform.affine
@@ -50,7 +47,7 @@ def pack_xform(
     for name in signature.variations:
         v = variation_table()[name]
         values += [v.index, xform.variations[name], *(v.limited(p, xform.parameter_value(p)) for p in v.parameters)]
-        values += [table_distance(v)] if v.has_table else []
+        values += [table_distances[name]] if v.has_table else []
     out = np.zeros(spec.record_floats, "f4")
     out[: len(values)] = np.clip(values, -3e38, 3e38)
     if spec.extra_record_floats:
@@ -80,6 +77,17 @@ def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np
         camera = np.append(camera, (0.0, 0.0))
     largest = float(np.finfo("f4").max)  # a camera far from all points may have larger numbers
     return np.asarray(np.clip(camera, -largest, largest), "f4")
+
+
+def _table(v: Variation, xform: Xform, flame: Flame) -> np.ndarray:
+    """(n,) float32: the table of a variation by the parameters, texts and palette that the xform and flame give it."""
+    prefix = f"{v.name}_"
+    values = {name.removeprefix(prefix): v.limited(name, xform.parameter_value(name)) for name in v.parameters}
+    texts = {name.removeprefix(prefix): text for name, text in xform.extra.items() if name.startswith(prefix)}
+    if v.takes_palette and values["Gradient"] == 1:
+        levels = np.clip(np.rint(flame.palette_colors[:256, :3]), 0, 255)
+        texts["palette"] = levels.astype("u1").tobytes().hex()
+    return v.table(values, texts)
 
 
 def pack_parameters(
@@ -113,24 +121,9 @@ def pack_parameters(
         padding = (FINAL_PADDING,) * (spec.finals - len(flame.final_xforms))
         for k, xform in enumerate((*flame.final_xforms, *padding, *flame.xforms)):
             record_start = sample * stride + len(camera) + k * spec.record_floats
-
-            def distance(v: Variation, xform: Xform = xform, start: int = record_start, flame: Flame = flame) -> float:
-                """The number of floats from the record's start to the table of a variation of the xform."""
-                values = {
-                    name.removeprefix(f"{v.name}_"): v.limited(name, xform.parameter_value(name))
-                    for name in v.parameters
-                }
-                texts = {
-                    name.removeprefix(f"{v.name}_"): text
-                    for name, text in xform.extra.items()
-                    if name.startswith(f"{v.name}_")
-                }
-                if v.takes_palette and values["Gradient"] == 1:
-                    levels = np.clip(np.rint(flame.palette_colors[:256, :3]), 0, 255)
-                    texts["palette"] = levels.astype("u1").tobytes().hex()
-                return float(table_start(v.table(values, texts)) - start)
-
-            arrays.append(pack_xform(xform, spec, k < spec.finals, distance))
+            used = [variation_table()[name] for name in xform_signature(xform).variations]
+            distances = {v.name: table_start(_table(v, xform, flame)) - record_start for v in used if v.has_table}
+            arrays.append(pack_xform(xform, spec, k < spec.finals, distances))
     return np.concatenate([*arrays, *(np.frombuffer(key, "f4") for key in tables)]), stride
 
 

@@ -89,10 +89,7 @@ class SampleSchedule:
 
     def batch_steps(self, batch: int) -> int:
         """Steps of batch number `batch`; batches past the last one are as large as the largest."""
-        if batch + 1 < len(self._ends):
-            return self._ends[batch + 1] - self._ends[batch]
-        done = self._ends[-1] + (batch + 1 - len(self._ends)) * self._largest
-        return min(self._largest, self.steps_per_chain - done) if done < self.steps_per_chain else self._largest
+        return self.steps_after(batch + 1) - self.steps_after(batch)
 
     def steps_after(self, batches: int) -> int:
         """Total steps of a chain after `batches` batches, which may exceed the schedule's number of batches."""

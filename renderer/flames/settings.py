@@ -120,5 +120,5 @@ def flip_y(flame: Flame) -> Flame:
             " its opacity must be 1"
         )
     a, b, c, d, e, f = final.post
-    flipped = replace(final, post=(a, b, c, -d + 0.0, -e + 0.0, -f + 0.0))
+    flipped = replace(final, post=(a, b, c, -d + 0.0, -e + 0.0, -f + 0.0))  # 0 in place of -0
     return replace(flame, final_xform=None if flipped == NEUTRAL else flipped)

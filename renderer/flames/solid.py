@@ -4,7 +4,7 @@ xml/solid.py reads them from files; solid_pass.py packs them for shaders/flames/
 """
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from renderer.scene.schema import setting
 
 MAX_MATERIALS = 16
 MAX_LIGHTS = 16
-DIFFUSE_CURVES = ("cosa", "cosa_square", "cosa_halve", "cosa_halve_square")  # as in shaders/flames/solid.cu
+DiffuseCurve = Literal["cosa", "cosa_square", "cosa_halve", "cosa_halve_square"]
+DIFFUSE_CURVES = get_args(DiffuseCurve)  # in the order of diffuse_of() in shaders/flames/solid.cu
 # The structs Light and Material of shaders/flames/solid.cu, which describes their fields.
 LIGHT = np.dtype([(name, "f4") for name in ("x", "y", "z", "intensity", "red", "green", "blue", "gloss")])
 MATERIAL = np.dtype(
@@ -51,7 +52,7 @@ class Material:
     phong: float = 1.0
     phong_size: float = 24.0
     phong_color: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    diffuse_curve: Literal["cosa", "cosa_square", "cosa_halve", "cosa_halve_square"] = "cosa"
+    diffuse_curve: DiffuseCurve = "cosa"
 
 
 DEFAULT_LIGHTS = (Light(55.0, -22.0, 0.8), Light(64.0, 55.0, 0.6))

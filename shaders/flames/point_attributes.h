@@ -4,11 +4,12 @@
 //
 // Point.extra: with SHOWN the palette coordinate that is plotted; then the modifiers of genome.MODIFIERS that the flame
 // uses, AT_MOD_GAMMA and so on where defined, AT_MATERIAL in solid flames.
-#if SHOWN
+#if SHOWN  // the palette coordinate that is plotted differs from the one that is passed on
 #define DISPLAYED(p) (p).extra[0]
 #else
 #define DISPLAYED(p) (p).color
 #endif
+// RECOLORS: the plotted color differs from the palette's.
 #if FADES || defined(AT_MOD_GAMMA) || defined(AT_MOD_CONTRAST) || defined(AT_MOD_SATURATION) || defined(AT_MOD_HUE)
 #define RECOLORS 1
 #else

@@ -43,7 +43,7 @@
 // out, outside loops and once per statement: catalog.py counts the calls, and C does not order a call's arguments. Use
 // no library functions but reproducible_math.h's, so that every device gives the same bits, and select with ?:
 // instead of branching on reals, because a work-item may hold a vector of points. Weights and parameters are plain
-// floats, on which a body may branch.
+// floats, on which a body may branch. A parameter that no body reads (seed, reset_z, ...) is there because files have it.
 // Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in flam3's early variations; angle_of(y, x) = atan2(y, x) in
 // the later ones.
 #include "common/random_simd.h"
@@ -344,8 +344,12 @@ DEVICE Pair square_to_disc(real x, real y) {
 DEVICE real modulo(real x, float y) { return x - y * floor_of(x / y); }
 DEVICE real blend(real a, real b, real t) { return a * (1.0f - t) + b * t; }
 DEVICE real step_at(real edge, real x) { return x < edge ? zero_real() : (real)(1.0f); }
+// x as a fraction of the range from low to high, clamped to 0 to 1.
+DEVICE real fraction_of_range(real x, real low, real high) {
+    return clamped((x - low) / (high - low), zero_real(), (real)(1.0f));
+}
 DEVICE real smooth_step(real low, real high, real x) {
-    real t = clamped((x - low) / (high - low), zero_real(), (real)(1.0f));
+    real t = fraction_of_range(x, low, high);
     return t * t * (3.0f - 2.0f * t);
 }
 // Red of a hue in sixths of the circle, 0 to 6; green and blue are the red of hues 4 and 2 sixths further.

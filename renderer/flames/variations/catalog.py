@@ -308,7 +308,7 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
     origin, last_body = "", ""
     helpers = {match["name"] or match["table"]: match[0] for match in HELPER_RE.finditer(text)}
     names_in = {name: helpers.keys() & _words(source) for name, source in helpers.items()}
-    random_counts = dict(RANDOM_COUNTS)
+    random_counts = dict(RANDOM_COUNTS)  # with the helpers of the file that draw numbers
     for helper, source in helpers.items():
         if count := _random_count(source.partition("{")[2], random_counts):
             random_counts[f"{helper}("] = count
@@ -328,7 +328,7 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
                 raise UserError(f"VARIATION_Z({name}) has no VARIATION({name}) before it")
             table[name] = replace(table[name], z_body=body)
             continue
-        head = PARAMETER_RE.findall(match["parameters"])
+        head = PARAMETER_RE.findall(match["parameters"])  # (word, default, least, greatest), limits "" if not given
         constants = {word: float(value) for word, value, _, _ in head if word in STAMP_CONSTANTS}
         parameters = {f"{name}_{word}": float(value) for word, value, _, _ in head if word not in constants}
         limits = {f"{name}_{word}": (float(low), float(high)) for word, _, low, high in head if low}
@@ -340,7 +340,7 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
         elif kind == "STAMP":
             last_stamp = name, *_c_names(name, parameters, name)
         used = _used_helpers(body, helpers, names_in)
-        if kind in BODIES:
+        if kind in BODIES:  # the file's body becomes stamp_NAME(), which the body of its kind calls
             body, helper = _stamp(kind, name, body, parameters, constants)
             used.append(helper)
             helpers[f"stamp_{name}"], names_in[f"stamp_{name}"] = helper, helpers.keys() & _words(helper)

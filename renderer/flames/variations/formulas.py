@@ -60,7 +60,7 @@ def _emit(node: ast.expr, variables: tuple[str, ...], numbers: dict[str, float],
             code, operands = OPERATORS[type(operator)], [left, right]
         case ast.Call(func=ast.Name(id=name), args=operands):
             code = FUNCTIONS[name][0]
-        case _:
+        case _:  # a number
             out += [0.0, float(ast.literal_eval(node))]
             return below + 1
     depth = max(_emit(operand, variables, numbers, out, below + k) for k, operand in enumerate(operands))

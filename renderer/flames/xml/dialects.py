@@ -151,11 +151,12 @@ def parameter_name(name: str) -> str:
     name = PARAMETER_ALIASES.get(name.removeprefix("Mobius_"), _without_aliases(name))
     if name in parameter_owners():
         return name
+    # in any case, and with the stage and the #number# apart
     repeat = REPEAT.search(name)
     plain = (name[: repeat.start()] + name[repeat.end() :] if repeat else name).lower()
     stage = plain[: plain.index("_") + 1] if plain.startswith(("pre_", "post_")) else ""
     base = plain[len(stage) :]
-    for end, now in DATA["earlier_parameters"].items():
+    for end, now in DATA["earlier_parameters"].items():  # names that parameters had in earlier versions
         if base.endswith(end) and base not in _folded_parameters():
             base = base.removesuffix(end) + now
     known = _folded_parameters().get(base)

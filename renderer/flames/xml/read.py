@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from xml.etree.ElementTree import Element
 
 from renderer.errors import InputError
-from renderer.flames.genome import IDENTITY_2D, MODIFIERS, Flame, Layer, Xform, read_only
+from renderer.flames.genome import COLOR_TYPES, IDENTITY_2D, MODIFIERS, Flame, Layer, Xform, read_only
 from renderer.flames.interpolation import LEGACY_INTERPOLATIONS, KeyFrame
-from renderer.flames.kernel_arguments import COLOR_TYPES
 from renderer.flames.variations.catalog import parameter_owners, variation_table
 from renderer.flames.xml import dialects, jwildfire
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute

@@ -1,7 +1,7 @@
 // Chaotic maps with an attractor, orbits of such maps, and iterated function systems.
-// Grammar, given names and shared functions: shaders/flames/variation.h. A REPLACING function's result replaces the sum
-// of the terms before it. mcarpet_x is the parameter x of mcarpet, where x is the point's. An item that ends in a
-// semicolon has the body of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// A REPLACING function's result replaces the sum of the terms before it. mcarpet_x is the parameter x of mcarpet, where x
+// is the point's. An item that ends in a semicolon has the body of the item before it.
 
 // Origin: flam3
 

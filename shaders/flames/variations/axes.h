@@ -1,5 +1,5 @@
 // Bends, shifts, splits and powers along the axes: x and y are mapped nearly independently of each other.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

@@ -1,7 +1,8 @@
 // Direct color: gradients over the plane, patterns and tilings.
-// Grammar, given names and shared functions: shaders/flames/variation.h. dc_NAME colors random points p of a square, or
-// with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a grid: a PIXEL_STAMP that ends in a semicolon
-// calls the formula of the STAMP before it. A body returns red, green and blue, 0 to 1; gray(v) is v for all three.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// dc_NAME colors random points p of a square, or with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a
+// grid: a PIXEL_STAMP that ends in a semicolon calls the formula of the STAMP before it. A body returns red, green and
+// blue, 0 to 1; gray(v) is v for all three.
 // Formulas and their constants are JWildfire's.
 
 // Origin: JWildfire

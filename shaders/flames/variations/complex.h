@@ -1,5 +1,5 @@
 // Exponentials, logarithms, powers, inverse functions, rational and elliptic functions of a complex number.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

@@ -1,6 +1,6 @@
 // Crops: the points outside a region are hidden, sent to the origin or moved to the region's edge. Also holes, and maps
 // of Fractorium that stretch each coordinate (spherivoid to curl_sp).
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: JWildfire
 

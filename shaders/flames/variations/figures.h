@@ -2,8 +2,8 @@
 // tables: the number of rows, then rows of 9 floats, each a line or a polygon:
 //     0, color, x and y of both ends, thickness, 0, 0
 //     2, color, x and y of the center, size, cosine and sine of the rotation, sides, hole (fraction of the radius)
-// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
-// of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// An item that ends in a semicolon has the body of the item before it.
 
 // Origin: JWildfire
 

@@ -1,5 +1,5 @@
 // Plots of formulas that a .flame file holds as text: renderer/flames/variations/formulas.py compiles them to programs.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: JWildfire
 
@@ -53,11 +53,6 @@ DEVICE real formula_value(GLOBAL const float *table, int at, real x, real y, rea
         stack[top - 1] = r;
     }
     return stack[0];
-}
-
-// x as a fraction of the range from low to high, clamped.
-DEVICE real fraction_of_range(real x, float low, float high) {
-    return clamped((x - low) / (high - low), zero_real(), (real)(1.0f));
 }
 
 // The curve y = f(x) at random x and z. preset_id and displacement maps are ignored here and below.

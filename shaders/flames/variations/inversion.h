@@ -1,5 +1,5 @@
 // Inversions in a circle or a sphere, Moebius maps and hyperbolic tilings.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

@@ -1,5 +1,5 @@
 // Roots of a complex number: one of the solutions is chosen at random, as in inverse iteration of Julia sets.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

@@ -1,5 +1,5 @@
 // Lenses: fisheyes, bubbles, and discs whose inside is magnified.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

@@ -1,5 +1,5 @@
 // Noise: hashed lattices, Perlin's and Worley's noise, as displacements and as direct color.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: JWildfire
 
@@ -33,8 +33,9 @@ STAMP(dc_turbulence, seed = 10000, time = 0 [1, 1000], zoom = 8, level = 3 [1, 5
     return gray(square(square(c)));
 }
 
-// The fraction of 43758.5453 sin(turns of a circle), s and t whole: a and b are turns of one s and one t in two floats,
-// as single precision would lose the fraction.
+// The fraction of 43758.5453 sin(2 pi (a s + b t)), s and t whole: a and b are floats with their rests, as single
+// precision would lose the fraction. They are the origins' constants over 2 pi: 127.1 and 311.7, 269.5 and 183.3, 419.2
+// and 371.9.
 DEVICE real fraction_of_sine(real s, real t, float a, float a_rest, float b, float b_rest) {
     real p = s * a, q = t * b, rest = FUSED(s, a, -p) + FUSED(t, b, -q) + s * a_rest + t * b_rest;
     real turns = p - nearest(p) + (q - nearest(q)) + rest;

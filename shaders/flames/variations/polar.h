@@ -1,7 +1,8 @@
 // Maps of the radius and the angle: discs, rings, fans, spirals, wedges.
-// Grammar, given names and shared functions: shaders/flames/variation.h. A body returns the terms that are added to x
-// and y. atan_xy(y, x) is the angle atan2(x, y), clockwise from +y, of flam3's early variations; angle_of(y, x) is
-// atan2(y, x). circle(t) is (cos t, sin t), from_polar(r, t) is r circle(t), swapped() exchanges x and y.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// A body returns the terms that are added to x and y. atan_xy(y, x) is the angle atan2(x, y), clockwise from +y, of
+// flam3's early variations; angle_of(y, x) is atan2(y, x). circle(t) is (cos t, sin t), from_polar(r, t) is r circle(t),
+// swapped() exchanges x and y.
 
 // Origin: flam3
 
@@ -403,7 +404,8 @@ VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) 
     return pair(left ? spun.x : f * x, left ? spun.y : f * y);
 }
 
-// lazysusan in a polygon of n sides, or with n = 2 in a strip.
+// lazysusan in a polygon of n sides, or with n = 2 in a strip. `edge`: the polygon's radius at the point's angle, by the
+// law of sines with half the angle of a corner, `vertex`; `edge2`: at the turned point's.
 VARIATION(lazyjess, n = 4 [2, 1e6], spin = 3.141592653589793, space = 0, corner = 1) {
     float vertex = PI * (n - 2.0f) / (2.0f * n), slice = TWO_PI / n, room = weight * 1.41421356f * sin(vertex);
     real r = vnorm(x, y), a = angle_of(y, x), far = weight * (1.0f + space / r);

@@ -1,6 +1,6 @@
 // Tilings whose cells differ by a hash: noise, bubbles, Voronoi cells, Truchet's tiles, random discs and pixels.
-// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
-// of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// An item that ends in a semicolon has the body of the item before it.
 
 // Origin: JWildfire
 

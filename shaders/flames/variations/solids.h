@@ -1,5 +1,5 @@
 // Surfaces and solids: spheres, cones, shells, flowers, boards.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: JWildfire
 

@@ -1,5 +1,5 @@
 // Maps of x, y and z: rotations, tilts, cylinders, and heights that depend on x and y.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 

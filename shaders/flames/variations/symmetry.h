@@ -1,7 +1,7 @@
 // Mirrors, rotations and kaleidoscopes; the symmetry groups of the plane by Jesus Sosa: seven of bands (friezes,
 // sym_bg) and seventeen of nets (wallpapers, sym_ng). sym_ maps a point to one of its images, chosen at random.
-// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
-// of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// An item that ends in a semicolon has the body of the item before it.
 
 // Origin: JWildfire
 

@@ -1,6 +1,6 @@
 // Grids of cells (squares, hexagons, triangles, strips), whose content is shifted, scaled, turned or mirrored.
-// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
-// of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// An item that ends in a semicolon has the body of the item before it.
 
 // Origin: flam3
 
@@ -101,10 +101,14 @@ VARIATION_3D(log_tile2, spreadx = 2, spready = 2, spreadz = 0) {
                    z + w * floor_of(logarithm_of(uniform(random)) + 0.5f));
 }
 
+// Whether the side of the square around (0, 0) that goes through the cell (rx, ry) runs along x.
+DEVICE mask runs_along_x(real rx, real ry) {
+    return ry <= 0.0f ? (rx > 0.0f ? -ry >= rx : ry <= rx) : (rx > 0.0f ? ry >= rx : ry > -rx);
+}
+
 // (x, y) moved along the side of the square around (0, 0) that goes through the cell (rx, ry), by a, b, c or d.
 DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float c, float d) {
-    mask low = ry <= 0.0f, right = rx > 0.0f;
-    mask along = low ? (right ? -ry >= rx : ry <= rx) : (right ? ry >= rx : ry > -rx);
+    mask low = ry <= 0.0f, right = rx > 0.0f, along = runs_along_x(rx, ry);
     real u = low ? (real)(a) : (real)(-c), v = right ? (real)(b) : (real)(-d);
     return pair(along ? x + u : x, along ? y : y + v);
 }
@@ -417,8 +421,7 @@ VARIATION_3D(gridout3D, xx = 1, yy = 1, xa = 1, xb = 0, xc = 1, xd = 0, xe = 1, 
              yc = 0, yd = 1, ye = 0, yf = 1, yg = 0, yh = 1, za = 0, zb = 0, zc = 0, zd = 0, ze = 1, zf = 1, zg = 1,
              zh = 1) {
     real rx = nearest(x) * xx, ry = nearest(y) * yy;
-    mask low = ry <= 0.0f, right = rx > 0.0f;
-    mask along = low ? (right ? -ry >= rx : ry <= rx) : (right ? ry >= rx : ry > -rx);
+    mask low = ry <= 0.0f, right = rx > 0.0f, along = runs_along_x(rx, ry);
     real u = of_sector(along, right, low, xa, xb, xc, xd, -xe, xf, -xg, xh);
     real v = of_sector(along, right, low, ya, yb, yc, -yd, ye, yf, yg, -yh);
     real w = of_sector(along, right, low, za, zb, zc, zd, ze, zf, zg, zh);

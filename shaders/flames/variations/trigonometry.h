@@ -1,7 +1,7 @@
 // Circular and hyperbolic functions of complex numbers and quaternions, and maps made of sines and tangents.
 // NAME2_bs is the complex function NAME with factors x1, x2, y1, y2 on the arguments of its four real functions.
-// Grammar, given names and shared functions: shaders/flames/variation.h. An item that ends in a semicolon has the body
-// of the item before it.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
+// An item that ends in a semicolon has the body of the item before it.
 
 // Origin: flam3
 

@@ -1,5 +1,5 @@
 // Displacements by waves: sines, sawtooths, Minkowski's question mark and sums of waves.
-// Grammar, given names and shared functions: shaders/flames/variation.h.
+// Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
 
 // Origin: flam3
 
@@ -104,7 +104,8 @@ VARIATION(oscilloscope2, separation = 1, frequencyx = 3.141592653589793, frequen
     return scaled(k, x, y);
 }
 
-// A wave of one axis by the other: the cosine or the sine, times a power of both.
+// x plus a wave of y, damped by a constant: the cosine or sine a (order 1), its square (2), or a b a with the other
+// function b (3).
 DEVICE real damped_wave(real x, real y, float scale, float freq, float use_cos, float damp, int order) {
     real d = fabs(damp) < 1e-9f ? (real)(1.0f) : exponential_of((real)(damp));
     Pair c = circle(y * freq);
@@ -191,7 +192,8 @@ VARIATION_3D(sinusgrid, ampx = 0.5, ampy = 0.6, freqx = 1.2, freqy = 1) {
     return scaled3(weight, x + ampx * (u - x), y + ampy * (v - y), z);
 }
 
-// synth, by slobo777: a curve of the angle made of up to five waves.
+// synth, by slobo777: a curve of the angle made of up to five waves. A wave of this type at the fraction y of its period:
+// 0 a sine, 1 a cosine, 2 a square, 3 a sawtooth, 4 two ramps, 5 a parabola, 6 a root, 7 and 8 quotients of a cosine.
 DEVICE real synth_wave(real y, real frequency, float type) {
     real c = cosine_of((y - 0.5f) * (TWO_PI / frequency));
     if (type == 1.0f) return cosine_of(y * TWO_PI);
@@ -392,8 +394,8 @@ VARIATION(minkowskope, separation = 0.5, frequencyx = -2, frequencyy = 2, amplit
     return scaled(k, x, y);
 }
 
-// Exponents within 0.0001 of 0 of the origin, which stand for other functions, are not drawn.
-// waves2 with powers of the coordinates in the sines and amplitudes from scalex at x = 0 to scaleinfx far away.
+// waves2 with powers of the coordinates in the sines and amplitudes from scalex at x = 0 to scaleinfx far away. The
+// origin has other functions for exponents within 0.0001 of 0, which are not drawn.
 VARIATION(waves2b, freqx = 1.5, freqy = 2.5, pwx = 1, pwy = 1.5, scalex = 2, scaleinfx = 1, scaley = 0.75,
           scaleinfy = 1.5, unity = 1, jacok = 0.25) {
     real kx = unity / (unity + x * x) * (scalex - scaleinfx) + scaleinfx;
@@ -433,13 +435,17 @@ VARIATION(ripple, frequency = 2, velocity = 1, amplitude = 0.5, centerx = 0, cen
     return scaled(weight / scale, centerx + u / d * r, v / d * r - centery);
 }
 
+// A wave from 0 to 1 and back, of period 2 pi.
 DEVICE real hump(real a) { return 0.5f - 0.5f * cosine_of(a); }
+
 // A wave from 0 to 1 with the frequency `amplitude`.
 DEVICE real oscillation(real t, float amplitude) { return hump(TWO_PI * amplitude * t); }
+
 // t blended by `share` toward its oscillation, then by `share` toward the oscillation of `folded`.
 DEVICE real wrapped_in_oscillation(real t, real folded, real share) {
     return blend(blend(t, oscillation(t, 4.0f), share), oscillation(folded, 4.0f), share);
 }
+
 // The fractional part with the sign of t.
 DEVICE real inside_unit(real t) { return t < 0.0f ? -fraction_of(magnitude(t)) : fraction_of(t); }
 
