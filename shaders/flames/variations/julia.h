@@ -214,7 +214,8 @@ VARIATION(GlynnSim5, radius = 1, thickness = 0.1, contrast = 0.5, pow = 1.5) {
 // juliascope with a height, whose factor is a power of za x^2 + zb y^2 + h^2; type 1 has z in the radius too.
 VARIATION_3D(juliascope3Db, power = 3, dist = 1, type = 0, warp = 0, za = 1, zb = 1, zamount = 1, zdist = 1, mode = 0,
              wave1 = 1, wave2 = 1) {
-    float n = 0.5f * dist / power, waves = mode == 0.0f ? 1.0f : sin(wave1) * cos(wave2);
+    float n = 0.5f * dist / power;
+    real waves = mode == 0.0f ? (real)(1.0f) : sine_of((real)(wave1)) * cosine_of((real)(wave2));
     real t = random_index(uniform(random), fabs(power)), a = angle_of(y, x), h = z / fabs(power) + warp,
          r2 = x * x + y * y;
     real turn = (TWO_PI * t + (is_odd(t) ? -a : a)) / power;

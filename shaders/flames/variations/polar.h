@@ -407,7 +407,8 @@ VARIATION(fourth, spin = 3.141592653589793, space = 0, twist = 0, x = 0, y = 0) 
 // lazysusan in a polygon of n sides, or with n = 2 in a strip. `edge`: the polygon's radius at the point's angle, by the
 // law of sines with half the angle of a corner, `vertex`; `edge2`: at the turned point's.
 VARIATION(lazyjess, n = 4 [2, 1e6], spin = 3.141592653589793, space = 0, corner = 1) {
-    float vertex = PI * (n - 2.0f) / (2.0f * n), slice = TWO_PI / n, room = weight * 1.41421356f * sin(vertex);
+    float vertex = PI * (n - 2.0f) / (2.0f * n), slice = TWO_PI / n;
+    real room = weight * 1.41421356f * sine_of((real)(vertex));
     real r = vnorm(x, y), a = angle_of(y, x), far = weight * (1.0f + space / r);
     real edge = room / sine_of(PI - remainder_of(a + (TWO_PI + 0.5f * slice), (real)(slice)) - vertex);
     Pair p = from_polar(weight * r, a + spin);
@@ -423,7 +424,7 @@ DEVICE real curves_at(real a, float hypergon, float hypergon_n, float hypergon_r
                       float star_slope, float lituus, float lituus_a, float super, float super_m, float super_n1,
                       float super_n2, float super_n3) {
     float d2 = 1.0f + hypergon_r * hypergon_r, d = sqrt(d2);
-    float slope = tan(fabs(star_slope - 0.5f * PI) < 1e-6f ? star_slope - 0.05f : star_slope);
+    real slope = tangent_of((real)(fabs(star_slope - 0.5f * PI) < 1e-6f ? star_slope - 0.05f : star_slope));
     real sum = zero_real(), b = magnitude(a);
     real t = square(tangent_of(remainder_of(b, (real)(TWO_PI / hypergon_n)) - PI / hypergon_n)) + 1.0f;
     if (hypergon != 0.0f) sum = sum + (t >= d2 ? (real)(hypergon) : hypergon * (d - root_safe(d2 - t)) / sqrt(t));

@@ -240,8 +240,8 @@ VARIATION(circleLinear, Sc = 1, K = 0.5, Dens1 = 0.5, Dens2 = 0.5, Reverse = 1, 
 // The distances of a point (u, v) of a unit tile from the two arcs of Truchet's tiles, over the arcs' half width.
 DEVICE Pair truchet_arcs(real u, real v, float exponent, float arc_width, mask flipped) {
     float e = clamp(exponent, 0.001f, 2.0f), width = clamp(arc_width, 0.001f, 1.0f);
-    float most = 0.5f * (pow(2.0f, 1.0f / e) - 1.0f) * width;
     real n = (real)(e), o = (real)(1.0f / e), a = flipped ? 1.0f - u : u, b = 1.0f - a;
+    real most = 0.5f * (power_of((real)(2.0f), o) - 1.0f) * width;
     real first = power_of(power_of(a, n) + power_of(v, n), o),
          last = power_of(power_of(b, n) + power_of(1.0f - v, n), o);
     return pair(magnitude(first - 0.5f) / most, magnitude(last - 0.5f) / most);
@@ -267,8 +267,8 @@ DEVICE mask truchet_flips_in_steps(real i, real j, float seed) {
 
 // Points on the arcs of Truchet's tiles; the others move to the origin.
 VARIATION(truchet, extended = 1, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 50) {
-    float k = (cos(rotation) + sin(rotation)) / weight;
-    real i = nearest(x), j = nearest(y), u = wrap_unit(x * k), v = wrap_unit(y * k);
+    Pair c = circle((real)(rotation));
+    real k = (c.x + c.y) / weight, i = nearest(x), j = nearest(y), u = wrap_unit(x * k), v = wrap_unit(y * k);
     mask flipped = extended == 0.0f ? truchet_flips(i, j, fabs(seed)) : truchet_flips_in_steps(i, j, fabs(seed));
     Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
     real count = (arcs.x < 1.0f ? (real)(size) : zero_real()) + (arcs.y < 1.0f ? (real)(size) : zero_real());
@@ -286,8 +286,8 @@ VARIATION(truchet_fill, exponent = 2, arc_width = 0.5, seed = 0) {
 
 // Points off the arcs of Truchet's tiles; the others move to the origin.
 VARIATION(Truchet_inv, exponent = 2, arc_width = 0.5, rotation = 0, size = 1, seed = 1) {
-    float k = (cos(rotation) + sin(rotation)) / weight;
-    real u = wrap_unit(x * k), v = wrap_unit(y * k);
+    Pair c = circle((real)(rotation));
+    real k = (c.x + c.y) / weight, u = wrap_unit(x * k), v = wrap_unit(y * k);
     mask flipped = truchet_flips(floor_of(x + 0.5f), floor_of(y + 0.5f), seed);
     Pair arcs = truchet_arcs(u, v, exponent, arc_width, flipped);
     return scaled((arcs.x > 1.0f && arcs.y > 1.0f) ? (real)(size) : zero_real(), u + floor_of(x), v + floor_of(y));

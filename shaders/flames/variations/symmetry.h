@@ -371,9 +371,9 @@ VARIATION(poincare2, p = 3, q = 7) {
 
 // An inversion, a translation of the Poincare disc and one of p rotations: the tiling of p-gons, q at each vertex.
 REPLACING_3D(hypershift2, p = 3 [2, 1e6], q = 7 [2, 1e6]) {
-    float sq = sin(PI / q), sp = sin(PI / p), cp = cos(PI / p);
-    float shift = sin(0.5f * PI - PI / q - PI / p) / sqrt(1.0f - sq * sq - sp * sp);
-    float size = (cp / sq - 1.0f) / sqrt(cp * cp / (sq * sq) - 1.0f);
+    real sq = sine_of((real)(PI / q)), sp = sine_of((real)(PI / p)), cp = cosine_of((real)(PI / p));
+    real shift = sine_of((real)(0.5f * PI - PI / q - PI / p)) / sqrt(1.0f - sq * sq - sp * sp);
+    real size = (cp / sq - 1.0f) / sqrt(cp * cp / (sq * sq) - 1.0f);
     real k = 1.0f / (size * (x * x + y * y)), u = k * x + shift, v = k * y;
     real l = weight * (1.0f - shift * shift) / (u * u + v * v);
     Pair c = circle((2.0f * random_index(uniform(random), p) + 1.0f) * (PI / p));

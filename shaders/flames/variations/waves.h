@@ -496,7 +496,8 @@ VARIATION(vibration, dir = 0, angle = 1.5707963267948966, freq = 1, amp = 0.25, 
 
 // popcorn2 with a height.
 VARIATION_3D(popcorn2_3D, x = 0.1, y = 0.1, z = 0.1, c = 3) {
-    float s = sin(tan(c)), v = fabs(weight) <= 1.0f ? fabs(weight) * weight : weight;
+    float v = fabs(weight) <= 1.0f ? fabs(weight) * weight : weight;
+    real s = sine_of(tangent_of((real)(c)));
     real a = v * s * angle_of(y, x), t = z == 0.0f ? a : z;
     return triple(0.5f * weight * (x + popcorn2_3D_x * sine_of(tangent_of(c * y))),
                   0.5f * weight * (y + popcorn2_3D_y * sine_of(tangent_of(c * x))), a + v * (popcorn2_3D_z * s * t));
