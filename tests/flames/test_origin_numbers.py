@@ -62,7 +62,8 @@ def chosen_names(part):
         if v.origin == "flam3" or v.name in measured:
             families[v.group, v.origin].append(v.name)
     rng = np.random.default_rng(seed_of("variations of the quick run"))
-    return {str(rng.choice(names)) for names in families.values()}
+    selects_by_masks = {"cut_tileillusion"}  # a truth value is 1 of a point, but -1 in a vector
+    return {str(rng.choice(names)) for names in families.values()} | selects_by_masks
 
 
 @cache

@@ -367,7 +367,7 @@ REPLACING(cut_tileillusion, time = 0, mode = 1 [0, 1], zoom = 15 [0.1, 50], inve
     real b = v * zoom, row = bent_rows(b), n = floor_of(row);
     real a = u * zoom / (row_border(b, b + 3.0f, n + 1.0f) - row_border(b - 3.0f, b, n));
     real tile = modulo(floor_of(a + time * sign_of(modulo(n, 2.0f) - 0.5f)) + n, 2.0f);
-    mask dark = row - n <= 0.05f || tile == 0.0f, cut = (invert < 1.0f) == (dark ? u == u : u != u);
+    mask dark = row - n <= 0.05f || tile == 0.0f, cut = invert < 1.0f ? dark : !dark;
     *hidden = cut;
     return scaled(weight, cut ? zero_real() : u, cut ? zero_real() : v);
 }
