@@ -80,7 +80,8 @@ class KernelCache:
         if not spec.is_generic:  # only its specialized kernel can run the flame
             return result(self._future(spec, INTEGER_SUMS), NAME)
         if self._prefers_generic:  # after prefer_generic(): the generic kernel, as soon as it is worth its compilation
-            self._requests += (spec, INTEGER_SUMS) not in self._futures
+            if (spec, INTEGER_SUMS) not in self._futures:
+                self._requests += 1
             if self._requests > REQUESTS_BEFORE_GENERIC or self._marker_path(spec.is_3d).exists():
                 return self._future(spec.is_3d, INTEGER_SUMS).result()
         if self._pool is None or self._prefers_generic:
@@ -95,8 +96,8 @@ class KernelCache:
         generic = self._future(spec.is_3d, INTEGER_SUMS)
         if generic.done() and not generic.exception() and spec != self._latest:
             self._latest = spec  # the specialized kernel compiles after the first picture, which gets all cores
-            specialized = self._futures.get((spec, INTEGER_SUMS), generic)
-            return specialized.result() if specialized.done() else generic.result()
+            requested = self._futures.get((spec, INTEGER_SUMS))
+            return requested.result() if requested and requested.done() else generic.result()
         specialized = self._future(spec, INTEGER_SUMS)
         if not specialized.done() and not generic.done():
             wait([specialized, generic], NAME)

@@ -195,19 +195,19 @@ def specialize(flames: Sequence[Flame], stochastic_rounding: bool) -> Specializa
     modifiers = tuple(n for n in MODIFIERS if n != "material" and any(xform.modifiers.get(n) for xform in xforms))
     fades, solid = any(flame.cam_zdimish != 0 for flame in flames), flames[0].solid is not None
     return Specialization(
-        tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
-        max(counts),
-        any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
-        has_z,
-        linear_palette,
-        stochastic_rounding or linear_palette or fades or bool(modifiers),
-        has_z and flames[0].preserve_z,
-        has_z and not solid and any(flame.cam_dof != 0 for flame in flames),
-        any(xform.color_type in ("distance", "cyclic") for xform in xforms),
-        modifiers + ("material",) * solid,
-        fades,
-        solid,
-        any(flame.jitters for flame in flames),
+        signatures=tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
+        finals=max(counts),
+        xaos=any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
+        is_3d=has_z,
+        linear_palette=linear_palette,
+        stochastic_rounding=stochastic_rounding or linear_palette or fades or bool(modifiers),
+        preserves_z=has_z and flames[0].preserve_z,
+        defocus=has_z and not solid and any(flame.cam_dof != 0 for flame in flames),
+        shown=any(xform.color_type in ("distance", "cyclic") for xform in xforms),
+        modifiers=modifiers + ("material",) * solid,
+        fades=fades,
+        solid=solid,
+        jitters=any(flame.jitters for flame in flames),
     )
 
 

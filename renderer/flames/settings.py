@@ -88,9 +88,10 @@ def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "
     """The flame and its view as a key frame of `size`; xforms are unchanged, so y points as `settings.y_axis` says."""
     flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
     view, extra = settings.view, read_only({"name": name} if name else {})
+    center, scale = (view.center[0], -view.center[1]), size[1] / view.height
     return KeyFrame(
-        flame, time, size, (view.center[0], -view.center[1]), size[1] / view.height, 0.0, view.rotation_degrees,
-        settings.pixel_aspect, extra=extra,
+        flame, time, size, center, scale,
+        rotate=view.rotation_degrees, pixel_aspect=settings.pixel_aspect, extra=extra,
     )  # fmt: skip
 
 

@@ -57,7 +57,6 @@ DEVICE real camera_depth(Point p, const float *camera) {
 
 #if RECOLORS
 #define PLOTTED (200.0f / 256.0f)  // of a palette's color that JWildfire plots, on which its modifiers work
-DEVICE real limited(real x, float low, float high) { return x < low ? (real)(low) : x > high ? (real)(high) : x; }
 
 #ifdef AT_MOD_HUE
 // Add `by` to the hue, 0 to 1, of a color 0 to 1; the sum is clamped.
@@ -74,7 +73,7 @@ DEVICE void move_hue(real c[3], real by) {
     real hue = c[0] == high   ? (c[1] == low ? 5.0f + blue : 1.0f - green)
                : c[1] == high ? (c[2] == low ? 1.0f + red : 3.0f - blue)
                               : (c[0] == low ? 3.0f + green : 5.0f - red);
-    hue = 6.0f * limited(hue * (1.0f / 6.0f) + by, 0.0f, 1.0f);
+    hue = 6.0f * clamped(hue * (1.0f / 6.0f) + by, zero_real(), (real)(1.0f));
     real sector = truncation(hue), along = hue - sector, rising = low + room * along, falling = high - room * along;
     mask first = sector < 1.0f || sector >= 6.0f;
     real moved[3];
@@ -111,7 +110,7 @@ DEVICE void recolor(real c[3], Point p, Point seen, const float *camera) {
 #ifdef AT_MOD_HUE
     {
         real u[3];
-        for (int k = 0; k < 3; k++) u[k] = limited(c[k] * (1.0f / 255.0f), 0.0f, 1.0f);
+        for (int k = 0; k < 3; k++) u[k] = clamped(c[k] * (1.0f / 255.0f), zero_real(), (real)(1.0f));
         move_hue(u, p.extra[AT_MOD_HUE]);
         mask acts = magnitude(p.extra[AT_MOD_HUE]) > 1e-8f;
         for (int k = 0; k < 3; k++) c[k] = acts ? u[k] * 255.0f : c[k];
@@ -125,7 +124,7 @@ DEVICE void recolor(real c[3], Point p, Point seen, const float *camera) {
         for (int k = 0; k < 3; k++) c[k] = fading[2 + k] + (c[k] - fading[2 + k]) * clear;
     }
 #endif
-    for (int k = 0; k < 3; k++) c[k] = limited(c[k] * (1.0f / PLOTTED), 0.0f, 255.0f);
+    for (int k = 0; k < 3; k++) c[k] = clamped(c[k] * (1.0f / PLOTTED), zero_real(), (real)(255.0f));
 }
 
 // The channels of a palette entry (red, alpha, blue, green; premultiplied) without its alpha, and back.

@@ -347,7 +347,7 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
             if kind in ("STAMP", "PALETTE_STAMP"):
                 parameters |= {f"{name}_{word}": default for word, default in STAMP_PARAMETERS.items()}
         table[name] = Variation(
-            first_index + len(table), name, name, parameters, body, origin, group,
+            first_index + len(table), name, function=name, parameters=parameters, body=body, origin=origin, group=group,
             in_space=kind.endswith("3D") or kind in BODIES.keys() - {"PIXEL_STAMP"}, limits=limits, helpers=tuple(used),
             replaces=kind.startswith("REPLACING"), takes_palette=kind == "PALETTE_STAMP",
             random_count=_random_count(body, random_counts),

@@ -156,7 +156,7 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
     (first, *others), largest_weight = _parse_layers(parser, element, version, numbered_palette)
     if largest_weight > 1:
         flame["white_level"] = max(flame.get("white_level", 255.0) / largest_weight, 1.0)
-    flame |= {each.name: getattr(first, each.name) for each in fields(Layer)}
+    flame |= {each.name: getattr(first, each.name) for each in fields(Layer)}  # a Flame is its first layer
     try:
         genome = Flame(**flame, layers=tuple(others))
         genome.check_choices()

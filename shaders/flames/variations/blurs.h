@@ -153,6 +153,7 @@ VARIATION(blur_pixelize, size = 0.1, scale = 1) {
 
 // JWildfire's older and newer (falloff3) falloff and Fractorium's (falloff) are one displacement, but they differ in
 // their types, in the range of their random numbers (0 to 1 here, -0.5 to 0.5 in the others) and in color.
+//
 // A random displacement beyond the distance `mindist` from (x0, y0, z0), which grows with the distance; type 1
 // displaces radius and angles, 2 in a ball, 0 along the axes. As in its program, type 1 has the z of a unit sphere.
 VARIATION_3D(falloff2, scatter = 1, mindist = 0.5, mul_x = 1, mul_y = 1, mul_z = 0, mul_c = 0, x0 = 0, y0 = 0, z0 = 0,
@@ -213,7 +214,8 @@ REPLACING(rect_wf, x0 = -0.5, x1 = 0.5, y0 = -0.5, y1 = 0.5) {
 }
 
 // A random point of a regular polygon of numEdges sides, or with circumCircle 1 of its circumscribed circle, with a hole
-// of ratioHole. JWildfire's numStripes, ratioStripes and exactCalc are ignored.
+// of ratioHole. adjustToLinear 1 makes it 2 weight wide, equalBlur 1 spreads the points evenly along the radius, and
+// highlightEdges gathers them toward the sides' ends. JWildfire's numStripes, ratioStripes and exactCalc are ignored.
 VARIATION(nBlur, numEdges = 3 [3, 1000], numStripes = 0, ratioStripes = 1, ratioHole = 0, circumCircle = 0,
           adjustToLinear = 1, equalBlur = 1, exactCalc = 0, highlightEdges = 1) {
     float edges = (float)(int)numEdges, wedge = TWO_PI / edges, fourth = 0.25f * edges;

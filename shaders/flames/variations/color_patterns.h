@@ -23,7 +23,8 @@ VARIATION_3D(dc_ztransl, x0 = 0, x1 = 1, factor = 1, overwrite = 1, clamp = 0) {
     return scaled3(weight, x, y, overwrite == 0.0f ? z * h : h);
 }
 
-// The terms of the sum so far, which the origins add to these points before they color them, are not included here.
+// bubble (lenses.h) with its height, colored by the squared distance from a center. The origins color the sum of these
+// terms and the terms before them; here the terms before are left out.
 VARIATION_3D(dc_bubble, centerx = 0, centery = 0, scale = 1, invert = 0) {
     real r = 0.25f * (x * x + y * y) + 1.0f, t = weight / r, u = t * x, v = t * y;
     *color = fraction_of(magnitude((square(u + centerx) + square(v + centery)) / (scale == 0.0f ? 1e-5f : scale)));

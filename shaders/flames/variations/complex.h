@@ -49,6 +49,7 @@ VARIATION(cpow2, r = 1, a = 0, divisor = 1, range = 1) {
     real c = r / divisor * t.x, d = r / divisor * t.y, angle = angle_of(y, x);
     real turn = random_index(uniform(random), range);
     angle = angle + TWO_PI * (angle < 0.0f ? turn + 1.0f : turn);
+    // back by all windings, the more often the farther the angle is from 0, so that no seam shows
     angle = cosine_of(angle * (0.5f / range)) < uniform(random) * 2.0f - 1.0f ? angle - TWO_PI * range : angle;
     real l = 0.5f * logarithm_of(x * x + y * y);
     real wedge = TWO_PI / divisor * floor_of(divisor * uniform(random));
@@ -62,6 +63,7 @@ VARIATION(cpow3, r = 1, d = 1, divisor = 1, spread = 1) {
     real tc = t.x * r / divisor * t.x, td = t.x * r / divisor * t.y, a = angle_of(y, x);
     real coefficient = td == 0.0f ? (real)(0.0f) : -0.095f * spread / td;
     a = a < 0.0f ? a + TWO_PI : a;
+    // back by a turn, as in cpow2
     a = cosine_of(0.5f * a) < uniform(random) * 2.0f - 1.0f ? a - TWO_PI : a;
     real turn = random_sign((real)(TWO_PI), random);
     a = a + turn * floor_of(logarithm_of(uniform(random)) * coefficient + 0.5f);

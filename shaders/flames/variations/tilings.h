@@ -177,6 +177,7 @@ DEVICE Pair in_hexagon(float weight, real x, real y, float cellsize, float power
     real l1 = hexagon_ratio(ni, nj, cellsize, pair(x, y)), target = power_of(l1, (real)(power)) * scale;
     real vx = (x - q.x) * c.x + (y - q.y) * c.y, vy = (y - q.y) * c.x - (x - q.x) * c.y;
     real l2 = hexagon_ratio(ni, nj, cellsize, pair(vx + q.x, vy + q.y)), l = greatest(l1, l2);
+    // l1, l2: the closeness to the border before and after the turn; from 0.5 to 0.8 their scales are blended
     real mixed_r = (target / l1 * (0.8f - l) + target / l2 * (l - 0.5f)) / 0.3f;
     real r = l < 0.5f ? target / l1 : l > 0.8f ? target / l2 : mixed_r;
     *ratio = l;
