@@ -95,10 +95,9 @@ VARIATION(stripfit, dx = 1) {
 // Moves each coordinate by a random whole logarithm times its spread, to either side.
 VARIATION_3D(log_tile2, spreadx = 2, spready = 2, spreadz = 0) {
     real u = random_sign((real)(spreadx), random), v = random_sign((real)(spready), random);
-    real w = random_sign((real)(spreadz), random);
-    return scaled3(weight, x + u * floor_of(logarithm_of(uniform(random)) + 0.5f),
-                   y + v * floor_of(logarithm_of(uniform(random)) + 0.5f),
-                   z + w * floor_of(logarithm_of(uniform(random)) + 0.5f));
+    real w = random_sign((real)(spreadz), random), a = uniform(random), b = uniform(random), c = uniform(random);
+    return scaled3(weight, x + u * floor_of(logarithm_of(a) + 0.5f), y + v * floor_of(logarithm_of(b) + 0.5f),
+                   z + w * floor_of(logarithm_of(c) + 0.5f));
 }
 
 // Whether the side of the square around (0, 0) that goes through the cell (rx, ry) runs along x.

@@ -126,7 +126,10 @@ def test_helpers_of_one_name_are_one_text():
 
 
 def test_every_device_draws_the_same_random_numbers():
-    """A draw behind ?, && or || happens on GPUs only for the points that need it, on vectors of points for all."""
+    """A draw behind ?, && or || happens on GPUs only for the points that need it, on vectors of points for all.
+
+    C does not order the draws of one expression.
+    """
     branch = re.compile(r"(?:\?|&&|\|\|)((?:[^;,?&|()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)")
     by_parameter = {"cropn", "epispiral"}  # the condition is a parameter, the same for all points
     branching = {
@@ -136,6 +139,12 @@ def test_every_device_draws_the_same_random_numbers():
         if re.search(r"\brandom\b", operand)
     }
     assert branching == by_parameter
+    texts = {helper.partition("{")[2] for v in variation_table().values() for helper in v.helpers}
+    for text in texts | {v.body for v in variation_table().values() if v.random_count > 1}:
+        flat = text
+        while "(" in flat:  # so that the commas left are those between expressions
+            flat = re.sub(r"\(([^()]*)\)", lambda call: f" {call[1].replace(',', ' ')} ", flat)
+        assert all(len(re.findall(r"\brandom\b", part)) < 2 for part in re.split("[;,{}]", flat)), text
 
 
 def test_no_variation_calls_a_vendors_function():
