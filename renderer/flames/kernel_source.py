@@ -10,6 +10,16 @@ An xform's record is its block of floats in the arguments (layout: flame.cu). Th
 and opacity, the direct color if any, the signature, and the packed counts (twice the number of variations, plus 1 with
 a post-affine). The payload holds the post-affine, if any, then for each variation its index, weight, parameters and, if
 it has a table, the table's offset in floats from the record.
+
+The function of an xform with the variations swirl and blob, whose record is `a` (a header of 11 floats, then index and
+weight of swirl, index, weight and three parameters of blob):
+
+    DEVICE Point xform_0(Point p, GLOBAL const float *a, Random *random) {
+        Point q = apply_affine(p, a), sum = at_origin(p);
+        sum = moved_by(sum, variation_swirl(q.x, q.y, a[12], a, random));
+        sum = moved_by(sum, variation_blob(q.x, q.y, a[14], a, random, a[15], a[16], a[17]));
+        return sum;
+    }
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,9 +7,11 @@
 #define PADDING 16 // zeros at each end of a row of a kernel
 
 #if LANES > 1
-// Each work-item adds the filters of the buckets within reach to its block, LANES columns at a time. kernels: (last +
-// 1, side, pitch), rows with both halves and PADDING. Tiles whose largest radius does not reach are skipped. (u, v) is
-// the column and row of a bucket that gives, t its tile in the row; (row, n) is a bucket of the block that receives.
+// Each work-item sums up a block of WIDE x TALL buckets: every bucket (u, v) within reach of the block adds its color,
+// times its filter's row of weights, to the rows of the block, LANES columns at a time. Filters are symmetric; kernels
+// (last + 1, side, pitch) has for each filter the rows from its middle on, each with both halves and PADDING zeros at
+// its ends, so that vectors may begin left of the filter and end right of it. Tiles whose largest radius does not reach
+// the block are skipped; t is the number of the tile in its row. (row, n): a row of the grid and a column of the block.
 // `sums`: a plane each of red, green, blue and alpha. `down`, `apart`: rows, columns from a bucket to the block.
 KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
                                 GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels,

@@ -31,6 +31,8 @@ NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 # a search take quadratic time.
 SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|SOLID|DEVICE |CONSTANT )"
 LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
+# An item, such as `VARIATION(blob, low = 0, waves = 1 [0, 9]) {` and its lines up to `}`, or an `// Origin:` comment.
+# An item's body is `line` or `lines`, or it has none.
 ITEM_RE = re.compile(
     r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP|ESCAPE|SOLID)"
     rf"\((?P<name>\w+)(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\)"

@@ -85,6 +85,7 @@ def _animate(parser: AttributeParser, at_frame: dict[str, str], curve: str, valu
         return True
     plane, post, column, row, change = match.groups()
     name = ("post" if post else "coefs") if plane == "xy" else plane + (post or "Coefs")
+    # by columns, as files have it: numbers[column, row]
     numbers = np.reshape(parser.numbers(name, at_frame.get(name, "1 0 0 1 0 0"), 6), (3, 2))
     if column:
         numbers[int(column), int(row)] = value
