@@ -27,14 +27,14 @@ class Accumulator:
     `types`; then, where they apply, the compared value (argmin, argmax), the rounding errors (compensated sums), and a
     flag that is 1 once an element was combined (reductions without a start value: argmin, argmax, user functions).
     `partial_types` are the types of all of them. A strict sum is added in blocks of BLOCK elements (strict_order.py):
-    `levels` names a variable for the unfinished block of each level; the first one is the state. `poison` names the
-    variable of the reduction's poison; `may_poison` is False if it stays 0.
+    `levels` names a variable for the unfinished block of each level, from the lowest, which is the state; it is empty
+    if one level suffices. `poison` names the variable of the reduction's poison; `may_poison` is False if it stays 0.
     """
 
-    def __init__(self, emitter: ExpressionEmitter, node: Node, length: int | None = None) -> None:
+    def __init__(self, emitter: ExpressionEmitter, node: Node, chunk: int | None = None) -> None:
         """Prepare the reduction `node` in the innermost scope of `emitter`.
 
-        `length` is the number of elements that one thread reduces, by default all elements of the reduction.
+        `chunk` is the number of elements that one thread reduces, by default all elements of the reduction.
         """
         self.emitter, self.node = emitter, node
         self.reduction, self.variables = node.attribute
@@ -42,11 +42,11 @@ class Accumulator:
         extremum = (node.inputs[0].type,) if self.reduction.is_arg_extremum else ()
         self.has_start = self.reduction.is_fold or self.reduction.is_operator
         is_float_sum = self.reduction.name == "+" and self.types[0] in FLOATS
-        length = math.prod(variable.range.size for variable in self.variables) if length is None else length
+        elements = math.prod(variable.range.size for variable in self.variables)
         is_strict = adds_in_blocks(self.reduction, node.type, emitter.dialect.strict)
-        self.level_count = level_count(length) - 1 if is_strict else 0  # levels above the first
-        self.is_compensated = is_float_sum and not is_strict
-        self.is_compensated &= length >= MIN_COMPENSATED_LENGTH and emitter.dialect.keeps_rounding
+        self.level_count = level_count(chunk or elements) - 1 if is_strict else 0  # levels above the first
+        self.is_compensated = is_float_sum and not is_strict and elements >= MIN_COMPENSATED_LENGTH
+        self.is_compensated &= emitter.dialect.keeps_rounding
         errors = self.types if self.is_compensated else ()
         types = (*self.types, *extremum, *errors, *(() if self.has_start else ("int",)))
         self.partial_types = tuple(map(promoted_type, types))
@@ -167,6 +167,10 @@ class Accumulator:
             f"  {error} += ({total} - (sum - part)) + (term - part){later_error};",
             f"  {total} = sum; }}",
         ]
+
+    def partial_result(self) -> list[str]:
+        """The texts that a thread stores for combine_partials(): its state, or, for a strict sum, its blocks' value."""
+        return self.result(self.state) if self.levels else self.state
 
     def result(self, state: list[str]) -> list[str]:
         """The texts of the result's components, from the final state; an infinite sum's error, NaN, is left out."""

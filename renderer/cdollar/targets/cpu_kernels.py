@@ -18,7 +18,7 @@ from renderer.cdollar.targets.dialects import CpuDialect, indented
 from renderer.cdollar.targets.emitter import ElementwiseEmitter, Emitter, choose_emitter, is_small
 from renderer.cdollar.targets.expression_emitter import index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, output_types, volume
-from renderer.cdollar.targets.strict_order import adds_in_blocks
+from renderer.cdollar.targets.strict_order import fixed_chunk
 
 MIN_COLUMNS = 16  # the fewest columns for which a loop with vectors is worth its start
 MAP_TILE = 2048  # columns of a tile of a map
@@ -66,8 +66,10 @@ def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
         *([f"    worst = {poison} > worst ? {poison} : worst;"] if poison else []),
         "}",
     ]
+    # near_NAME() is shorter than NAME_float(), but right for usual operands only: it raises `rarity` for others. A tile
+    # in which `rarity` reaches RARE is computed again by the second loop (elementary.h).
     near = [NEAR.sub(r"near_\1(&rarity, ", line) for line in loop]
-    if near != loop:  # rare operands need longer arithmetic: a second loop computes the tiles that have one
+    if near != loop:
         loop = ["uint rarity = 0;", *near, "if (rarity >= RARE) {", *indented(loop), "}"]
     body = [*row.lines, *loop]
     return tiled_plan(emitter, node, columns, MAP_TILE, context, body, poison is not None)
@@ -85,9 +87,9 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
 
     None for other reductions, for rows of less than MIN_COLUMNS, and for a reduction that checks bounds.
     """
-    operator, columns = reduction.attribute[0], node.attribute[-1].range.size
-    is_in_blocks = adds_in_blocks(operator, reduction.type, context.strict)
-    if not operator.is_operator or operator.ordered or is_in_blocks or columns < MIN_COLUMNS:
+    (operator, variables), columns = reduction.attribute, node.attribute[-1].range.size
+    has_order = fixed_chunk(reduction, volume(variables), context.strict) is not None
+    if not operator.is_operator or has_order or columns < MIN_COLUMNS:
         return None
     by_element, by_rows = count_reads(reduction.inputs, node.attribute[-1])
     if not by_element or by_rows or is_unrolled(reduction) or index_type(volume(node.attribute)) == "long":
@@ -102,7 +104,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
         emitter.delinearize(node.attribute[:-1], "row")
         accumulator.start()
         loops = column_loops(emitter, accumulator, node.attribute[-1], accumulator.variables)
-    if accumulator.result_poison:
+    if accumulator.result_poison:  # this kernel reports no failed checks
         return None
     types = accumulator.storage_types
     result = accumulator.result([f"lanes{k}[lane]" for k in range(len(types))])[0]
@@ -113,7 +115,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
         *(f"    lanes{k}[lane] = {state};" for k, state in enumerate(accumulator.state)),
         "}",
         *loops,
-        "for (int lane = 0; lane < width; lane++) {",
+        "for (int lane = 0; lane < width; lane++) {",  # `lane` counts the columns of a tile
         f"    out0[row * columns + start + lane] = {result};",
         "}",
     ]

@@ -26,9 +26,10 @@ from renderer.cdollar.ir.passes import PASSES, Pass, is_computed_function, run_p
 from renderer.cdollar.ir.types import DTYPES, Number, component_types
 from renderer.cdollar.targets import device_functions
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
+from renderer.cdollar.targets.numpy.reductions import Reducer, as_node_value, check_not_empty
 from renderer.cdollar.targets.numpy.simt import LoopLimitExceeded
-from renderer.cdollar.targets.numpy.spaces import failed_check
-from renderer.cdollar.targets.numpy.target import NodeValue, NumpyTarget, check_memory, check_not_empty
+from renderer.cdollar.targets.numpy.spaces import NodeValue, failed_check
+from renderer.cdollar.targets.numpy.target import NumpyTarget, check_memory
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
@@ -378,11 +379,12 @@ class GraphTarget(Target):
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
             return self.run_kernel(node)
-        is_fold, state = node.attribute[0].is_fold, None
+        is_fold, reducer, numbers = node.attribute[0].is_fold, Reducer(node, self.dag.spans), list[np.ndarray]()
         for chunk in chunks:
-            numbers = self.reduce_chunk(node, chunk, state)
-            state = numbers if is_fold else self.numpy.combine_box(node, state, numbers, (1,), 0)
-        return self.uploaded_result(node, self.numpy.result(node, state))
+            numbers = self.reduce_chunk(node, chunk, numbers)
+            if not is_fold:  # a fold's last chunk has the result; other chunks are combined as elements are
+                reducer.add(numbers, (1,), 0)
+        return self.uploaded_result(node, as_node_value(node, numbers) if is_fold else reducer.value())
 
     def uploaded_result(self, node: ir.Node, value: NodeValue) -> Representation:
         """The representation of a closed reduction whose value the host knows."""
@@ -410,13 +412,13 @@ class GraphTarget(Target):
         step = -(-full.size // count)
         return [ir.Range(low, min(low + step, full.high)) for low in range(full.low, full.high, step)]
 
-    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list[np.ndarray] | None) -> list[np.ndarray]:
-        """The result of a reduction over one chunk; a fold starts from the state."""
+    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, before: list[np.ndarray]) -> list[np.ndarray]:
+        """The components of a reduction over one chunk; a fold starts from the chunk `before`, [] for the first."""
         reduction, (first, *others) = node.attribute
         variable = ir.BoundVariable(first.name, first.type, chunk, reduced=True)
         inputs = ir.substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
-        if reduction.is_fold and state is not None:
-            starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(state, output_types(node), strict=True))
+        if reduction.is_fold and before:
+            starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(before, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
         self.forget_host_arrays(partial)

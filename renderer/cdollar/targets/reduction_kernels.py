@@ -5,6 +5,10 @@ reductions. The elements that an output reduces are split into ranges, the chunk
 reduce a chunk and combine their values by a tree in local memory: a group takes several short rows, a chunk of one long
 row, or neighboring columns (GroupShape). On CPUs, in folds, and under --strict (strict_order.py), an independent
 thread reduces a chunk. If an output has several chunks, a second kernel combines their partial results in order.
+
+The lines of the kernels' texts come from an Emitter (emitter.py) and an Accumulator (accumulator.py). In all texts
+`output` is the index of a thread's output, `partial` of its chunk, `lane` of the thread among those of one chunk, and
+`place` of the partial result that it stores.
 """
 
 from typing import NamedTuple
@@ -15,7 +19,7 @@ from renderer.cdollar.targets.dialects import CDialect, CpuDialect, indented, ne
 from renderer.cdollar.targets.emitter import Emitter, choose_emitter
 from renderer.cdollar.targets.expression_emitter import index_type
 from renderer.cdollar.targets.kernel_plan import KernelPlan, PlanContext, finish_plan, volume
-from renderer.cdollar.targets.strict_order import BLOCK, adds_in_blocks, chunk_size, takes_one_thread
+from renderer.cdollar.targets.strict_order import BLOCK, fixed_chunk
 
 COMBINE_GROUP_SIZE = 256  # threads of a group of the kernel `combine`
 SERIAL_GROUP_SIZE = 64  # independent threads of a group on GPUs
@@ -65,31 +69,28 @@ class GroupShape(NamedTuple):
 class Split(NamedTuple):
     """The division of each output's elements into `partials` chunks of `chunk` elements, each with a partial result.
 
-    `threads` threads of a group reduce a chunk; 1 is an independent thread. `in_blocks`: the chunks are complete blocks
-    of strict_order.py, reduced in its order.
+    `threads` threads of a group reduce a chunk; 1 is an independent thread. `is_fixed`: the reduction has a fixed order
+    (strict_order.py), which gives the chunks.
     """
 
     chunk: int
     partials: int
     threads: int
-    in_blocks: bool
+    is_fixed: bool
 
 
 def split_elements(reduction: Node, outputs: int, context: PlanContext, shape: GroupShape) -> Split:
     """Choose chunks so that every compute unit gets work; `outputs` is the number of reductions of the kernel."""
-    (operator, variables), properties = reduction.attribute, context.properties
-    elements = volume(variables)
-    if adds_in_blocks(operator, reduction.type, context.strict):
-        chunk = chunk_size(elements)
-        return Split(chunk, -(-elements // chunk), 1, in_blocks=True)
-    if takes_one_thread(operator, context.strict):
-        return Split(elements, 1, 1, in_blocks=False)
+    elements, properties = volume(reduction.attribute[1]), context.properties
+    fixed = fixed_chunk(reduction, elements, context.strict)
+    if fixed is not None:
+        return Split(fixed, -(-elements // fixed), 1, is_fixed=True)
     threads, outputs_per_group = (1, 1) if context.is_cpu else (shape.threads, shape.outputs)
     groups_per_unit = CPU_CHUNKS_PER_UNIT if context.is_cpu else context.schedule.groups_per_unit
     partials = -(-properties.compute_units * groups_per_unit // -(-outputs // outputs_per_group))
     partials = max(1, min(partials, -(-elements // (threads * MIN_ELEMENTS_PER_THREAD))))
     chunk = -(-elements // partials)
-    return Split(chunk, -(-elements // chunk), threads, in_blocks=False)
+    return Split(chunk, -(-elements // chunk), threads, is_fixed=False)
 
 
 def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: GroupShape | None = None) -> KernelPlan:
@@ -103,32 +104,31 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
     outputs, elements, is_cpu = volume(outer), volume(variables), context.is_cpu
     shape = shape or GroupShape(context.schedule.group_size)
     split = split_elements(reduction, outputs, context, shape)
-    is_serial = is_cpu or split.in_blocks or takes_one_thread(operator, context.strict)
-    keeps_order = is_serial or not operator.is_operator
+    is_serial = is_cpu or split.is_fixed  # an independent thread reduces a chunk
+    keeps_order = is_serial or not operator.is_operator  # user functions need not commute; argmin takes the first index
     dialect = (CpuDialect if is_cpu else CDialect)(context.strict)
     if outer:
         emitter = Emitter(dialect, context.stored_ranges)
     else:
         emitter = choose_emitter(variables, reduction.inputs, context.stored_ranges, dialect)
     emitter.delinearize(outer, "output")
-    accumulator = Accumulator(emitter, reduction, split.chunk if split.in_blocks else None)
+    accumulator = Accumulator(emitter, reduction, split.chunk)
     accumulator.start()
     is_final = split.partials == 1  # else the kernel `combine` computes the results
-    results, group_size = outputs * split.partials, 1 if is_cpu else SERIAL_GROUP_SIZE if is_serial else shape.size
+    results = outputs * split.partials  # partial results of the kernel, one for each chunk
     per_thread = -(-results // (CPU_THREADS_PER_UNIT * context.properties.compute_units)) if is_cpu else 1
     index = index_type(max(elements, results + per_thread))
-    # In the text `output` and `partial` are the indices of the thread's output and of its chunk, `place` is the index
-    # of the partial result.
     loops = chunk_loops(emitter, accumulator, split, context, keeps_order, index)
     if is_serial:
         # Threads that differ by 1 have neighboring outputs in columns, else neighboring chunks of an output.
         output, chunk = ("% outputs", "/ outputs") if shape.stride > 1 else ("/ partials", "% partials")
         head = [f"const {index} output = unit {output}, partial = unit {chunk}, place = output * partials + partial;"]
-        partial = accumulator.result(accumulator.state) if split.in_blocks else accumulator.state
-        loops += stores(accumulator.stored_result(accumulator.state) if is_final else partial)
+        loops += stores(accumulator.stored_result(accumulator.state) if is_final else accumulator.partial_result())
+        group_size = 1 if is_cpu else SERIAL_GROUP_SIZE
         group_count = -(-results // (group_size * per_thread))
     else:
-        head, group_count = group_of_threads(shape, index), -(-outputs // shape.outputs) * split.partials
+        head, group_size = group_of_threads(shape, index), shape.size
+        group_count = -(-outputs // shape.outputs) * split.partials
         shared = [f"shared{k}[local_index()]" for k in range(len(accumulator.partial_types))]
         values = accumulator.stored_result(shared) if is_final else shared
         loops += tree(accumulator, accumulator.state, keeps_order, str(split.threads), shape)
@@ -143,7 +143,7 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
     if is_final:
         return plan
     plan.partial_types, plan.partial_count = accumulator.partial_types, results
-    if split.in_blocks:
+    if split.is_fixed:
         plan.combine = plan_combine_in_order(node, reduction, outputs, split.partials, group_size)
     else:
         plan.combine = plan_combine(node, reduction, outputs, split.partials)
@@ -153,8 +153,11 @@ def plan_reduction(node: Node, reduction: Node, context: PlanContext, shape: Gro
 def chunk_loops(
     emitter: Emitter, accumulator: Accumulator, split: Split, context: PlanContext, keeps_order: bool, index: str
 ) -> list[str]:
-    """The loops of a thread over the elements of its chunk; `index` is the C type of indices."""
-    if context.is_cpu and not split.in_blocks and accumulator.reduction.is_operator:
+    """The loops of a thread over the elements of its chunk; `index` is the C type of indices.
+
+    If `keeps_order`, a thread takes neighboring elements; else GPUs interleave the threads' elements.
+    """
+    if context.is_cpu and not split.is_fixed and accumulator.reduction.is_operator:
         return lane_loops(emitter, accumulator, split.chunk, index)
     if keeps_order:
         return contiguous_loop(emitter, accumulator, split.threads, index)
@@ -162,7 +165,7 @@ def chunk_loops(
 
 
 def serial_loop(index: str) -> list[str]:
-    """Lines that begin the loop over the chunks of an independent thread.
+    """Lines that begin the loop over the chunks of an independent thread; `unit` numbers the chunks of all outputs.
 
     Each size has the type that holds it, int or long; OpenCL's min() takes two numbers of one type: hence the casts.
     """
@@ -174,7 +177,10 @@ def serial_loop(index: str) -> list[str]:
 
 
 def group_of_threads(shape: GroupShape, index: str) -> list[str]:
-    """Lines that define the output and the chunk of a group's thread; threads past the last output repeat that one."""
+    """Lines that define the output and the chunk of a group's thread; threads past the last output repeat that one.
+
+    `unit` is the output's index before that; a thread that repeats an output stores nothing.
+    """
     return [
         *shape.lines(),
         f"const {index} unit = ({index})(group_index() / (uint)partials) * {shape.outputs} + slot;",
@@ -280,7 +286,8 @@ def tiled_loops(index: str, limit: str, body: list[str], unroll: int, threads: i
 def tree(accumulator: Accumulator, values: list[str], ordered: bool, threads: str, shape: GroupShape) -> list[str]:
     """Lines that combine the `values` of an output's `threads` by a tree in local memory; lane 0 gets the result.
 
-    `ordered` combines neighboring threads first, which keeps the order of the elements.
+    `ordered` combines neighboring threads first, which keeps the order of the elements; there `threads`, a C
+    expression, may be no power of two. `next` is the index of the thread `step` lanes further on.
     """
     element, other = ([f"shared{k}[{index}]" for k in range(len(values))] for index in ("index", "next"))
     steps, condition = f"int step = {shape.threads // 2}; step > 0; step /= 2", "lane < step"
@@ -314,15 +321,17 @@ def finish_combine(
 def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> KernelPlan:
     """Plan the kernel that combines each output's partial results in order, with a work-group for each output.
 
-    Every thread combines a range of partial results, then a tree combines the values of the threads.
+    Every thread combines a range of partial results, then a tree combines the values of the threads. A thread whose
+    range is empty repeats the last partial result; the tree leaves it out.
     """
-    accumulator = Accumulator(Emitter(CDialect(), lambda function: ()), reduction)
+    accumulator = Accumulator(Emitter(CDialect(), lambda function: ()), reduction)  # the text reads no arrays
     count = range(len(accumulator.partial_types))
     values, nexts = [f"value{k}" for k in count], [f"next{k}" for k in count]
     types = accumulator.storage_types
     results = accumulator.stored_result([f"shared{k}[0]" for k in count])
     lines = [
         "const int output = (int)group_index(), lane = (int)local_index();",
+        # `chunk` partial results for each thread; the first `threads` threads have some
         "const int chunk = (partials + GROUP_SIZE - 1) / GROUP_SIZE, threads = (partials + chunk - 1) / chunk;",
         "const int begin = output * partials + lane * chunk, all = (output + 1) * partials;",
         "const int start = min(begin, all - 1), end = min(begin + chunk, all);",
@@ -372,7 +381,7 @@ def plan_combine_blocks(node: Node, reduction: Node, outputs: int, partials: int
     emitter = Emitter(CDialect(strict=True), lambda function: ())
     accumulator = Accumulator(emitter, reduction, BLOCK)
     accumulator.start()
-    assert partials <= BLOCK * COMBINE_GROUP_SIZE, partials
+    assert partials <= BLOCK * COMBINE_GROUP_SIZE, partials  # MAX_PARTIALS of strict_order.py
     type_, (total,) = storage_type(accumulator.types[0]), accumulator.state
     neutral = neutral_text(reduction.attribute[0].name, accumulator.types[0], emitter.dialect)
 

@@ -3,13 +3,13 @@
 Elements are numbered in row-major order of the reduced variables. A block of the first level combines 64 neighboring
 elements from left to right, starting from the neutral element; a block of the next level combines the values of 64
 blocks in the same way, up to one block at the top. The result therefore has the same bits however the work is divided
-among threads, if each thread takes complete blocks. The NumPy target reduces with BlockTree; the kernels' text follows
-the same order (accumulator.py), with chunk_size() elements a thread (reduction_kernels.py).
+among threads, if each thread takes complete blocks: fixed_chunk() says how many elements. The NumPy target reduces with
+BlockTree; the text of kernels follows the same order (accumulator.py).
 """
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Reduction
+from renderer.cdollar.ir.dag import Node, Reduction
 from renderer.cdollar.ir.types import FLOATS
 
 BLOCK = 64
@@ -21,9 +21,16 @@ def adds_in_blocks(reduction: Reduction, type_: str | tuple[str, ...], strict: b
     return strict and reduction.name in ("+", "*") and type_ in FLOATS
 
 
-def takes_one_thread(reduction: Reduction, strict: bool) -> bool:
-    """True if one thread combines all elements in turn: in a fold, or, if `strict`, with any user function."""
-    return reduction.ordered or strict and reduction.function is not None
+def fixed_chunk(node: Node, elements: int, strict: bool) -> int | None:
+    """The number of neighboring elements that one thread combines in a "reduce" node, where the order is fixed.
+
+    A float sum or product in blocks gets chunks of complete blocks. One thread combines all `elements` of a fold, and
+    under `strict` of any user function. None for other reductions: the target may divide them as it likes.
+    """
+    reduction = node.attribute[0]
+    if adds_in_blocks(reduction, node.type, strict):
+        return chunk_size(elements)
+    return elements if reduction.ordered or strict and reduction.function is not None else None
 
 
 def level_count(length: int) -> int:

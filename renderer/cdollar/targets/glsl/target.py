@@ -25,7 +25,7 @@ from renderer.cdollar.targets.expression_emitter import KernelInput, StoredRange
 from renderer.cdollar.targets.glsl.sums import SumsByKey
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers, output_types, volume
-from renderer.cdollar.targets.strict_order import adds_in_blocks, chunk_size, takes_one_thread
+from renderer.cdollar.targets.strict_order import adds_in_blocks, fixed_chunk
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.kernel_source import GeneratedSource
@@ -157,7 +157,7 @@ class GlslTarget(GraphTarget):
 
     def draw_map(self, node: Node, outputs: Representation) -> None:
         """Draw a function: all components in a pass, or in several passes if there are more than render targets."""
-        step = MAX_RENDER_TARGETS - 1
+        step = MAX_RENDER_TARGETS - 1  # one takes the poison
         for first in range(0, len(node.inputs), step):
             bodies, types = node.inputs[first : first + step], outputs.types[first : first + step]
             emitter = self.emitter()
@@ -170,19 +170,13 @@ class GlslTarget(GraphTarget):
 
     def draw_reduction(self, node: Node, outputs: Representation) -> None:
         """Draw a reduction: a texel for each range of elements, then one texel that combines these partial results."""
-        reduction, variables = node.attribute
-        elements = volume(variables)
-        # Under --strict, float sums add in blocks of 64 (strict_order.py), so that every target has the same bits.
-        in_blocks = adds_in_blocks(reduction, node.type, self.strict)
-        if in_blocks:
-            chunk = chunk_size(elements)
-        elif takes_one_thread(reduction, self.strict):
-            chunk = elements
-        else:
-            chunk = max(MIN_REDUCED_PER_TEXEL, math.isqrt(elements - 1) + 1)
+        elements = volume(node.attribute[1])
+        # Each pass then combines about sqrt(elements) values in a fragment.
+        free_chunk = max(MIN_REDUCED_PER_TEXEL, math.isqrt(elements - 1) + 1)
+        chunk = fixed_chunk(node, elements, self.strict) or free_chunk
         partials = -(-elements // chunk)
         emitter = self.emitter()
-        accumulator = Accumulator(emitter, node, chunk if in_blocks else None)
+        accumulator = Accumulator(emitter, node, chunk)
         count = emitter.argument("elements", "int", elements, "n")
         per_texel = emitter.argument("chunk", "int", chunk, "n")
         accumulator.start()
@@ -196,16 +190,16 @@ class GlslTarget(GraphTarget):
         )  # fmt: skip
         accumulator.may_poison = True
         textures = [self.texture((partials,), t) for t in accumulator.partial_types]
-        state = accumulator.state
-        values = accumulator.result(state) if in_blocks else state
-        self.draw(node, emitter, values, accumulator.partial_types, textures, partials, accumulator.result_poison)
+        values, types = accumulator.partial_result(), accumulator.partial_types
+        self.draw(node, emitter, values, types, textures, partials, accumulator.result_poison)
         self.combine_partials(node, textures, partials, outputs)
 
     def combine_partials(self, node: Node, textures: list[Texture], partials: int, outputs: Representation) -> None:
         """Draw the one texel that combines all partial results in order."""
         emitter = self.emitter()
+        # Strict sums start from the neutral element, as blocks do (strict_order.py); others from partial result 0.
         in_blocks = adds_in_blocks(node.attribute[0], node.type, self.strict)
-        accumulator = Accumulator(emitter, node, partials if in_blocks else None)
+        accumulator = Accumulator(emitter, node, partials)
         count = emitter.argument("partials", "int", partials, "n")
         width = emitter.argument("width", "int", textures[0].size[0], "w")
         names, nexts = ([f"{name}{k}" for k in range(len(accumulator.partial_types))] for name in ("value", "next"))
@@ -273,7 +267,7 @@ class GlslTarget(GraphTarget):
         texture, which is checked after the run. `inputs` are further uniforms by name: GLSL type and value.
         """
         if emitter.has_doubles:
-            self.texture((1,), "double")  # raises
+            self.texture((1,), "double")  # raises UnavailableError: textures hold no doubles
         if poison:
             status = self.gl.texture(textures[0].size, 1, "i4")
             values, types, textures = [*values, poison], (*types, "int"), [*textures, status]
@@ -313,7 +307,8 @@ class GlslTarget(GraphTarget):
     def with_stacks(self, node: Node, uniforms: dict[str, Uniform], body: list[str]) -> list[str]:
         """The lines of a pass that reads no more textures than the driver has units; changes its `uniforms`.
 
-        Textures of one type beyond that are copied below one another into one, from which the lines then read.
+        While there are too many, textures of the most frequent sampler type are copied below one another into one
+        texture, the stack. Fetches in `body` from a copied texture then read the stack, `height` rows further down.
         """
         units = self.gl.max_pass_textures
         samplers: dict[str, list[str]] = {}
@@ -322,6 +317,7 @@ class GlslTarget(GraphTarget):
                 samplers.setdefault(type_, []).append(name)
         while (excess := sum(map(len, samplers.values())) - units) > 0:
             sampler, names = max(samplers.items(), key=lambda item: len(item[1]))
+            # A stack of excess + 1 textures is enough; the pass that copies them reads at most `units` itself.
             inputs = {name: uniforms.pop(name) for name in names[: min(units, excess + 1)]}
             type_ = next(t for t, texel in TEXEL_TYPES.items() if texel.sampler == sampler)
             emitter, stack, height = self.emitter(), f"{names[0]}_and_{len(inputs) - 1}_more", 0
@@ -352,14 +348,17 @@ class GlslTarget(GraphTarget):
         return uniforms
 
 
-# Matrix products (the fastest configuration of the C$ paper): both operands are packed into textures of four values per
-# texel, one fragment computes one texel of the product, and the product is unpacked into the layout of the function. On
-# an H200, 1024 x 1024 runs at 196 GFLOP/s packed and at 63 with one value per texel
+# Matrix products (the fastest configuration of the C$ paper, Adinetz 2007): both operands are packed into textures of
+# four values per texel, one fragment computes one texel of the product, and the product is unpacked into the layout of
+# the function. On an H200, 1024 x 1024 runs at 196 GFLOP/s packed and at 63 with one value per texel
 # (tests/fps/results/nvidia_h200_cdollar.jsonl).
 
 
 def can_pack(emitter: GlslEmitter, product: matmul_kernels.MatrixProduct, max_texture_size: int) -> bool:
-    """True if packing is worth it, fits into textures, and reads only indices proven in bounds. Spends the emitter."""
+    """True if packing is worth it, fits into textures, and reads only indices proven in bounds.
+
+    `emitter` is a new one: it emits the operands, which tells whether they need checks; its text is not used.
+    """
     for factors, indices in matmul_kernels.operand_factors(product):
         matmul_kernels.emit_operand(emitter, factors, indices, checked=False)
     sizes, batch = product.sizes, volume(product.batch)
@@ -417,7 +416,10 @@ def pack(
 
 
 def unpack(target: GlslTarget, product: matmul_kernels.MatrixProduct, packed: Texture, output: Texture) -> None:
-    """Copy the product from texels of (batch, row, column / 4) to the layout of the function."""
+    """Copy the product from texels of (batch, row, column / 4) to the layout of the function.
+
+    `batch`, `row` and `column` are the row-major indices of the function's variables of each group.
+    """
     emitter, variables = target.emitter(), product.node.attribute
     emitter.delinearize(variables, "linear_index")
     positions = []

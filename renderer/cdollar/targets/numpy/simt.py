@@ -7,7 +7,6 @@ and lanes that return, or read outside of a local array, are in neither.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, Nodes, UserCall, topological_order
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
-from renderer.cdollar.targets.numpy.spaces import Poison, merge_poison, propagate_poison
+from renderer.cdollar.targets.numpy.spaces import Evaluated, NodeValue, Poison, merge_poison, propagate_poison
 from renderer.records import dataclass, field
 
 MAX_ITERATIONS = 300_000  # rounds of a loop, after which it is taken to be endless
@@ -185,7 +184,7 @@ class SimtInterpreter:
         key = tuple(map(id, roots))
         if key not in self.orders:
             self.orders[key] = topological_order(roots)
-        values: dict[int, Any] = {}  # arrays, lists of components
+        values: dict[int, NodeValue] = {}
         poisons: dict[int, Poison | None] = {}
         has_checks = self.function.has_checks
         for node in self.orders[key]:
@@ -204,7 +203,7 @@ class SimtInterpreter:
             self.poison = merge_poison([self.poison, Poison(where, poison.node, poison.index)])
         return [values[id(root)] for root in roots]
 
-    def node(self, node: Node, operands: list[Any], active: Lanes) -> tuple[Any, Poison | None]:
+    def node(self, node: Node, operands: list[NodeValue], active: Lanes) -> Evaluated:
         """The values of a node whose inputs are known, and the poison of what it reads itself."""
         if node.op == "element":
             array, lanes = self.arrays[node.attribute], self.lane_indices(active)
@@ -218,7 +217,7 @@ class SimtInterpreter:
             return components if isinstance(node.type, tuple) else components[0], called.failure
         return self.plain(node, operands, active), None
 
-    def plain(self, node: Node, operands: list[Any], active: Lanes) -> np.ndarray:
+    def plain(self, node: Node, operands: list[NodeValue], active: Lanes) -> np.ndarray:
         """The values of a node that reads no local array."""
         if node.op == "scalar":
             return np.asarray(node.attribute.number).astype(DTYPES[node.type])

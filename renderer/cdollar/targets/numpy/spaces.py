@@ -5,7 +5,7 @@ in LLVM), which is an error only if the result of the program depends on it.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,6 +15,8 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import BoundVariable, Node, Range, RangeCheck, Ranges, Variables
 from renderer.records import dataclass, field
 
+NodeValue = Any  # the values of a node at all points: an array, or a list of one array per component
+Evaluated = tuple[NodeValue, "Poison | None"]  # the poison marks the points whose values are errors
 HINT = "a border mode defines it: `f.clamp(...)`, wrap, mirror or zero"
 RANGE_HINT = "mend the ends, or cut them: `k : max(p(i), 0)..min(p(i + 1), size(a))`"
 LOCAL_HINT = "a local array has no border modes: test the index, `if (i < 3) ...`"
@@ -34,7 +36,7 @@ class IterationSpace:
     ranges: dict[BoundVariable, Range] = field(default_factory=dict)
     values: dict[BoundVariable, np.ndarray] = field(default_factory=dict)
     outer: "IterationSpace | None" = None
-    memo: dict[int, "tuple[Any, Poison | None]"] = field(default_factory=dict)
+    memo: dict[int, Evaluated] = field(default_factory=dict)
 
     def inner(self, variables: Variables, ranges: Ranges) -> "IterationSpace":
         """A space inside this one, with the axes of `variables` before its axes."""
@@ -91,6 +93,15 @@ class Poison:
         """The poison at the points of a mask only."""
         where = self.where & mask
         return Poison(where, self.node, self.index) if where.any() else None
+
+    def over_outer_space(self, shape: Sequence[int], depth: int) -> "Poison":
+        """The poison of a reduction over a box of extents `shape`, whose elements have this poison.
+
+        The box's axes are the first ones; the `depth` axes of the outer space follow.
+        """
+        full = np.broadcast_shapes(self.where.shape, (*shape, *(1,) * depth))
+        where = np.broadcast_to(self.where, full).any(axis=tuple(range(len(shape))))
+        return Poison(np.asarray(where), self.node, self.index)
 
 
 def merge_poison(poisons: Iterable[Poison | None]) -> Poison | None:
