@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from renderer.plain import printable
 
@@ -68,7 +68,7 @@ def reading(path: object) -> Iterator[None]:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def import_optional(module: str, need: str) -> Any:
+def import_optional(module: str, need: str) -> ModuleType:
     """The module of an optional package; UnavailableError, which begins with `need`, where it is not installed."""
     try:
         return import_module(module)

@@ -43,10 +43,10 @@ def import_interface(source: Any, any_order: bool = False) -> Tensor:
     return Tensor(pointer, CUDA, index, dtype, shape, source, axes)
 
 
-def interface_facts(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, Any]:
+def interface_facts(pointer: int, dtype: np.dtype, shape: tuple[int, ...]) -> dict[str, object]:
     """Builds the `__cuda_array_interface__` of an array at a GPU address whose work is finished."""
-    facts = {"shape": shape, "typestr": dtype.str, "data": (pointer, False), "version": 3}
-    return facts | {"strides": None, "stream": None}
+    address = pointer, False  # False: not read-only
+    return {"shape": shape, "typestr": dtype.str, "data": address, "version": 3, "strides": None, "stream": None}
 
 
 def _pointer_device(pointer: int, stream: int | None) -> int:

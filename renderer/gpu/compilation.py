@@ -23,6 +23,7 @@ from greenlet import getcurrent, greenlet
 
 from renderer.errors import KernelError
 from renderer.paths import temporary_directory
+from renderer.plain import Json
 from renderer.system.process import module_child, unfinished_work
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ _thread = threading.local()  # `is_background` is set on threads inside of backg
 class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
     """Work that is suspended while it waits for a compiler: a coroutine with a separate stack, on one thread.
 
-    `wake` is called, from another thread, when the Task can continue.
+    The owner calls resume() until it returns True. `wake` is called, from another thread, when the Task can continue.
     """
 
     def __init__(self, work: Callable[[], None], wake: Callable[[], None] = lambda: None):
@@ -49,7 +50,7 @@ class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
 
     def resume(self) -> bool:
         """Runs until the work is done or must wait; returns True if it is done. Raises the work's errors."""
-        self.parent = getcurrent()
+        self.parent = getcurrent()  # the greenlet that goes on when the work waits or ends
         self.switch()
         return bool(self.dead)
 
@@ -66,7 +67,7 @@ class Task(greenlet):  # type: ignore[misc]  # greenlet has no types
 
     def suspend(self, futures: Sequence[Answer], compiles: str) -> None:
         """Called by wait(): returns control to the caller of resume()."""
-        if compiles != self.compiles or not self.waits_since:
+        if compiles != self.compiles or not self.waits_since:  # else the same wait goes on
             self.compiles, self.waits_since = compiles, time.perf_counter()
         self._awaited = tuple(futures)
         for future in futures:
@@ -92,6 +93,7 @@ def result(future: Future[T], compiles: str) -> T:
 
 
 def _block(futures: Sequence[Answer]) -> None:
+    """Blocks the thread until one of the futures is done, open to signals."""
     while not block(futures, POLL_SECONDS, FIRST_COMPLETED).done:
         pass
 
@@ -113,7 +115,7 @@ def start_thread(work: Callable[[], T]) -> Future[T]:
     return future
 
 
-def _run(future: Answer, work: Callable[[], Any]) -> None:
+def _run(future: Answer, work: Callable[[], object]) -> None:
     """Runs work() and gives the future its result or its error."""
     try:
         future.set_result(work())
@@ -150,7 +152,7 @@ class Compiler:
                 [*command, str(niceness)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment
             )
 
-    def run(self, job: dict[str, Any], name: str) -> dict[str, Any]:
+    def run(self, job: Json, name: str) -> Json:
         """Sends a job about kernel `name`, returns its answer. Raises KernelError with the log, or CompilerDied."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
@@ -161,7 +163,7 @@ class Compiler:
             line = b""
         if not line.endswith(b"\n"):
             raise CompilerDied(f"{name}: the compiler's process ended{self._last_words()}")
-        answer: dict[str, Any] = json.loads(line)
+        answer: Json = json.loads(line)
         self._is_done = answer["is_last"]
         if "error" in answer:
             raise KernelError(answer["error"])
@@ -203,7 +205,7 @@ class CompilePool:
 
     def __init__(self, size: int = 0):
         size = size or max(1, (os.cpu_count() or 1) - 1)
-        self._queues = {NICE: _Queue(size), BACKGROUND_NICE: _Queue(1)}
+        self._queues = {NICE: _Queue(size), BACKGROUND_NICE: _Queue(1)}  # by the niceness of the children
         self._compilers: set[Compiler] = set()
         self._running: set[Answer] = set()
         self._lock = threading.Lock()
@@ -214,7 +216,7 @@ class CompilePool:
         niceness = BACKGROUND_NICE if getattr(_thread, "is_background", False) else NICE
         queue, future = self._queues[niceness], Future[T]()
         queue.jobs.put((future, work))
-        with self._lock:
+        with self._lock:  # each job starts a thread, and so a child, until there are `size` of them
             starts = queue.free_threads > 0
             queue.free_threads -= starts
         if starts:

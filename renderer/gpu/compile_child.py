@@ -19,10 +19,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.host import give_way
+from renderer.plain import Json
+
+if TYPE_CHECKING:
+    import pyopencl as cl
 
 RUN_SECONDS = 0.2  # time limit of a launched kernel
 POINTER_BYTES = 1 << 26  # scratch memory behind each pointer: with arguments of zero a kernel reaches no further
@@ -37,7 +41,7 @@ def main() -> None:
     jobs: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
     while True:
-        reply = answer(json.loads(jobs.get())) | {"is_last": _programs.stuck}
+        reply = answer(json.loads(jobs.get())) | {"is_last": _programs.stuck}  # a stuck kernel blocks PoCL's queue
         answers.write(json.dumps(reply).encode() + b"\n")
         if _programs.stuck:
             os._exit(0)  # leaves the folder to the parent, which still reads and then removes it
@@ -57,20 +61,24 @@ def _end() -> None:
     os._exit(0)
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """Does a job and returns its answer; {"error": reason} if it fails."""
+def answer(job: Json) -> Json:
+    """Does a job and returns its answer; {"error": reason} if it fails.
+
+    `job` holds its kind as "do", and the arguments of the function for this kind.
+    """
     try:
-        jobs: dict[str, Callable[..., dict[str, Any]]]
+        jobs: dict[str, Callable[..., Json]]
         jobs = {"cubin": _cubin, "program": _programs.build, "kernel": _programs.launch}
         return jobs[job.pop("do")](**job)
     except (KernelError, UnavailableError) as error:
         return {"error": str(error)}
 
 
-def _cubin(**arguments: Any) -> dict[str, Any]:
+def _cubin(text: str, architecture: str, name: str, strict: bool) -> Json:
+    """Compiles a cubin into the cache on disk; see nvrtc.py."""
     from renderer.gpu.cuda.nvrtc import compile_cubin
 
-    compile_cubin(**arguments)
+    compile_cubin(text, architecture, name, strict)
     return {}
 
 
@@ -79,11 +87,12 @@ class _Programs:
 
     def __init__(self) -> None:
         self.stuck = False  # True once a kernel has exceeded its time limit
-        self._built: dict[tuple[str, ...], tuple[Any, str]] = {}  # program, folder in PoCL's cache by text and options
-        self._queue: Any = None
-        self._memory: list[tuple[mmap.mmap, Any]] = []  # scratch memory and the buffer in its middle, by pointer
+        # Each program and its folder in PoCL's cache, by text and options.
+        self._built: dict[tuple[str, ...], tuple[cl.Program, str]] = {}
+        self._queue: cl.CommandQueue | None = None
+        self._memory: list[tuple[mmap.mmap, cl.Buffer]] = []  # scratch memory and the buffer in its middle, by pointer
 
-    def build(self, platform: int, index: int, text: str, options: list[str], known: str) -> dict[str, Any]:
+    def build(self, platform: int, index: int, text: str, options: list[str], known: str) -> dict[str, str]:
         """Builds a program, reusing its files from `known`, the parent's PoCL cache.
 
         Returns the program's folder in the child's cache and in the parent's.
@@ -102,18 +111,33 @@ class _Programs:
                     program = cl.Program(self._queue.context, text).build(options)
                 except cl.Error as error:
                     raise KernelError(str(error)) from error
-            folder = str(min(set(cache.glob("??/*")) - before).relative_to(cache))
+            folder = str(min(set(cache.glob("??/*")) - before).relative_to(cache))  # the one that the build made
             with suppress(OSError, shutil.Error):
                 shutil.copytree(Path(known, folder), cache / folder, dirs_exist_ok=True)
             self._built[key] = program, folder
         return {"folder": self._built[key][1]}
 
-    def launch(self, entry: str, group_size: int, threads: int, sizes: list[int], **program: Any) -> dict[str, Any]:
-        """Launches a kernel with arguments of zero; `sizes` are the arguments' bytes, 0 for a pointer."""
+    def launch(
+        self,
+        entry: str,
+        group_size: int,
+        threads: int,
+        sizes: list[int],
+        platform: int,
+        index: int,
+        text: str,
+        options: list[str],
+        known: str,
+    ) -> dict[str, str]:
+        """Launches a kernel with arguments of zero; `sizes` are the arguments' bytes, 0 for a pointer.
+
+        The other arguments and the answer are those of build().
+        """
         import pyopencl as cl
 
-        answer = self.build(**program)
-        kernel = cl.Kernel(self._built[(program["text"], *program["options"])][0], entry)
+        answer = self.build(platform, index, text, options, known)
+        assert self._queue is not None, "build() makes it"
+        kernel = cl.Kernel(self._built[(text, *options)][0], entry)
         try:
             for position, size in enumerate(sizes):
                 kernel.set_arg(position, bytearray(size) if size else self._pointer(position))
@@ -129,11 +153,12 @@ class _Programs:
             self.stuck = time.perf_counter() > end
         return answer
 
-    def _pointer(self, position: int) -> Any:
+    def _pointer(self, position: int) -> "cl.Buffer":
         """Returns a buffer of zeros for the pointer argument at `position`."""
         import numpy as np
         import pyopencl as cl
 
+        assert self._queue is not None, "build() makes it"
         while len(self._memory) <= position:
             memory = mmap.mmap(-1, POINTER_BYTES, access=mmap.ACCESS_COPY)  # private to this process
             middle = np.frombuffer(memory, np.uint8, POINTER_BYTES // 2, POINTER_BYTES // 4)

@@ -52,7 +52,7 @@ _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_IsValid.argtypes = (ctypes.py_object, ctypes.c_char_p)
 NEW, USED = b"dltensor", b"used_dltensor"  # capsule names; capsules only point to them, so these objects must live on
 _exported: dict[int, tuple[object, ...]] = {}  # objects that each exported tensor keeps alive, by the tensor's address
-_capsules: list[tuple[Any, int]] = []  # exported capsules with the addresses of their tensors
+_capsules: list[tuple[object, int]] = []  # exported capsules with the addresses of their tensors
 
 
 class HasDlpack(Protocol):
@@ -82,7 +82,7 @@ class Tensor(NamedTuple):
     device_id: int
     dtype: np.dtype
     shape: tuple[int, ...]
-    owner: Any
+    owner: object
     axes: tuple[int, ...] = ()
 
 
@@ -110,7 +110,7 @@ def import_tensor(source: HasDlpack, any_order: bool = False) -> Tensor:
     else:
         capsule = source.__dlpack__()
     pointer = _api.PyCapsule_GetPointer(capsule, NEW)
-    _api.PyCapsule_SetName(capsule, USED)
+    _api.PyCapsule_SetName(capsule, USED)  # from now on the consumer, which is _Consumed, calls the deleter
     owner = _Consumed(pointer, source)
     fields = _TENSOR.unpack_from(_TensorBytes.from_address(pointer))
     data, kind, number, ndim, code, bits, lanes, shape_at, strides_at, offset = fields
@@ -162,7 +162,9 @@ def _numbers_at(address: int, count: int) -> tuple[int, ...]:
     return tuple((ctypes.c_int64 * count).from_address(address)) if count else ()
 
 
-def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: object) -> Any:
+def export_tensor(
+    pointer: int, device: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], owner: object
+) -> object:
     """Exports memory at `pointer` on a device (type, index) as a capsule; `owner` lives until the consumer is done."""
     sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     _forget_unused()
@@ -170,6 +172,7 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
     kind = CODES[dtype.kind], 8 * dtype.itemsize, 1
     managed.tensor[:] = _TENSOR.pack(pointer, *device, len(shape), *kind, ctypes.addressof(sizes), 0, 0)
     managed.deleter = _forget
+    # The consumer calls the deleter; _exported keeps the structure, the sizes and the owner alive until then.
     address = ctypes.addressof(managed)
     _exported[address] = (managed, sizes, owner)
     _capsules.append((_api.PyCapsule_New(address, NEW, None), address))
@@ -178,7 +181,9 @@ def export_tensor(pointer: int, device: tuple[int, int], dtype: np.dtype, shape:
 
 @_Deleter  # type: ignore[untyped-decorator]  # a type that ctypes makes
 def _forget(
-    managed: Any, exported: dict[int, tuple[object, ...]] = _exported, address_of: Callable[..., int] = ctypes.addressof
+    managed: ctypes._Pointer[_DLManagedTensor],
+    exported: dict[int, tuple[object, ...]] = _exported,
+    address_of: Callable[..., int] = ctypes.addressof,
 ) -> None:
     """The deleter: releases a tensor's owner. Default arguments keep the globals it needs alive at exit."""
     exported.pop(address_of(managed.contents), None)

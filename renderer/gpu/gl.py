@@ -1,5 +1,7 @@
 """Render-to-texture over moderngl: GlContext creates textures and passes; a Pass draws one triangle over its target.
 
+A context is a window's or a headless one. Headless drivers are tried in a child process first, as a bad one may crash.
+
 Rules that keep results equal on all drivers: NEAREST filtering and texelFetch, no blending, no depth test, a target is
 never an input of its pass, integer textures have integer outputs, pixel alignment 1.
 """
@@ -31,13 +33,16 @@ from renderer.system.trust import check_memory
 FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
 )
+# FILE:LINE( of Mesa, FILE(LINE) of NVIDIA, ERROR: FILE:LINE of Apple in compilers' logs; FILE is the number in #line.
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
 NORMALIZED = {"f1": "u1"}  # moderngl's type of 8-bit texels that passes read as [0, 1] -> NumPy's type on the host
-SOFTWARE = ("llvmpipe", "softpipe", "swrast")
-HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]  # {}: the system's window API
+SOFTWARE = ("llvmpipe", "softpipe", "swrast")  # Mesa's renderers on the processor
+# Options of moderngl's that are tried one after another; {}: the system's window API.
+HEADLESS: list[dict[str, Any]] = [{"backend": "egl"}, {}] if IS_LINUX else [{}]
 LIBRARY_FOLDERS = "/usr/lib64", "/usr/lib/{}".format(sysconfig.get_config_var("MULTIARCH"))
 VENDOR_FOLDERS = "/usr/share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d"
 os.environ.setdefault("EGL_LOG_LEVEL", "fatal")  # no warnings of libEGL: failures are reported in one sentence
+# Prefixes of the environment variables that select a driver or change it.
 VARIABLES = ("__EGL_", "__GLX_", "EGL_", "GALLIUM_", "GLCONTEXT_", "LIBGL_", "LP_", "MESA_", "LD_LIBRARY_PATH")
 
 
@@ -53,7 +58,9 @@ class GlContext:
         self.version = 400 if ctx.version_code >= 400 else 330
         self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
-        ctx.gc_mode = "context_gc"
+        ctx.gc_mode = (
+            "context_gc"  # finish() frees the objects that Python's collector frees, perhaps on another thread
+        )
         self._thread = threading.get_ident()
         self._passes: dict[str, Pass] = {}
 
@@ -103,19 +110,22 @@ class GlContext:
         return cls(moderngl.create_context(require=330))
 
     @property
-    def screen(self) -> Any:
+    def screen(self) -> moderngl.Framebuffer:
         """The window's default framebuffer as a render target."""
         return self.ctx.screen
 
     def image(self, path: object, pixels: np.ndarray, dtype: str = "f4") -> "Texture":
-        """Returns a texture of a file's pixels (height, width, 4); UnavailableError names the file."""
+        """Returns a texture of a file's pixels (height, width, 4), as texture(); UnavailableError names the file."""
         try:
             return self.texture(pixels.shape[1::-1], dtype=dtype).write(pixels)
         except UnavailableError as error:
             raise UnavailableError(f"{path}: {error}") from error
 
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
-        """Creates a texture of (width, height) texels for passes to read and draw into; row 0 is the top row."""
+        """Creates a texture of (width, height) texels for passes to read and draw into; row 0 is the top row.
+
+        `dtype` is moderngl's: "f4", "i4", "u4", or "f1", bytes that passes read as numbers of [0, 1].
+        """
         return Texture(self, size, components, dtype)
 
     def render_pass(self, file: str | GeneratedSource, **constants: object) -> "Pass":
@@ -154,7 +164,7 @@ class GlTimer:
 
     def __init__(self, gl: GlContext) -> None:
         self._gl, self._started, self._seconds = gl, (time.perf_counter(), time.process_time()), 0.0
-        self._query: Any = None if gl.software else gl.ctx.query(time=True)
+        self._query: Any = None if gl.software else gl.ctx.query(time=True)  # its __exit__ has wrong types
         if self._query:
             self._query.__enter__()  # type: ignore[no-untyped-call]
 
@@ -230,7 +240,7 @@ class Texture:
         """
         self.gl.ctx.finish()
         components = components or self.components
-        dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]
+        dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]  # moderngl's name
         data = self.framebuffer.read((x, y, width, height), components, dtype=dtype, alignment=1)
         return np.frombuffer(data, self.dtype).reshape(height, width, components).copy()
 
@@ -262,10 +272,11 @@ class Sampled(NamedTuple):
 
 
 @cache
-def _sampler(gl: GlContext, filter: str, repeats: bool) -> Any:
-    linear = {"nearest": moderngl.NEAREST, "linear": moderngl.LINEAR, "mipmap": moderngl.LINEAR_MIPMAP_LINEAR}[filter]
-    above = moderngl.NEAREST if filter == "nearest" else moderngl.LINEAR
-    return gl.ctx.sampler(repeat_x=repeats, repeat_y=repeats, filter=(linear, above))
+def _sampler(gl: GlContext, filter: str, repeats: bool) -> moderngl.Sampler:
+    """A sampler object, which overrides the texture's filter and wrap while both are bound to a unit."""
+    shrunk = {"nearest": moderngl.NEAREST, "linear": moderngl.LINEAR, "mipmap": moderngl.LINEAR_MIPMAP_LINEAR}[filter]
+    enlarged = moderngl.NEAREST if filter == "nearest" else moderngl.LINEAR
+    return gl.ctx.sampler(repeat_x=repeats, repeat_y=repeats, filter=(shrunk, enlarged))
 
 
 class Pass:
@@ -275,6 +286,7 @@ class Pass:
     """
 
     def __init__(self, gl: GlContext, text: str, names: list[str]) -> None:
+        """Compiles `text`; `names` are its files, by their numbers in #line. KernelError with the compiler's log."""
         self.gl = gl
         self.name = names[0]
         try:
@@ -285,6 +297,7 @@ class Pass:
             raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error
         self._array = gl.ctx.vertex_array(self._program, [])
         declared = re.findall(r"(?m)^\s*(?:layout\s*\([^)]*\)\s*)?uniform\s+\w+\s+(\w+)", text)
+        # A caller gives every declared uniform; the compiler keeps only the active ones, those that the shader uses.
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
@@ -295,7 +308,7 @@ class Pass:
         """
         targets = target if isinstance(target, tuple) else (target,)
         self._bind(targets, inputs)
-        several = len(targets) > 1
+        several = len(targets) > 1  # a single texture has a framebuffer already
         framebuffer = self.gl.ctx.framebuffer([t.texture for t in targets]) if several else targets[0].framebuffer
         framebuffer.use()
         framebuffer.viewport = (0, 0, *targets[0].size)
@@ -304,15 +317,15 @@ class Pass:
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
         if any(isinstance(value, Sampled) for value in inputs.values()):
-            self.gl.ctx.clear_samplers()
+            self.gl.ctx.clear_samplers()  # else they would filter what the next pass reads
 
     @property
     def uniforms(self) -> dict[str, tuple[int, int, int]]:
         """The uniforms that the compiler kept: components, items of an array that it kept, and GL's type."""
-        found: Any = {n: self._program[n] for n in self._active if isinstance(self._program[n], moderngl.Uniform)}
+        found: Any = {n: self._program[n] for n in self._active}
         return {n: (uniform.dimension, uniform.array_length, uniform.gl_type) for n, uniform in found.items()}
 
-    def _bind(self, targets: tuple[object, ...], inputs: Any) -> None:
+    def _bind(self, targets: tuple[object, ...], inputs: dict[str, object]) -> None:
         """Sets the uniforms and binds the textures, each to the next texture unit; TypeError for a wrong name."""
         unknown, unset = inputs.keys() - self._declared - self._active, self._active - inputs.keys()
         if unknown or unset:
@@ -325,7 +338,7 @@ class Pass:
                 texture = value.texture if isinstance(value, Sampled) else value
                 assert all(texture is not t for t in targets), f"{self.name}: {name} is read and written in one pass"
                 value.bind(unit) if isinstance(value, Sampled) else value.texture.use(unit)
-                value, unit = unit, unit + 1
+                value, unit = unit, unit + 1  # the uniform of a sampler is the number of its unit
             if name in self._active:  # the compiler removes unused uniforms, which cannot be set
                 self._program[name] = value
 
@@ -346,7 +359,7 @@ def _driver_key() -> str:
     """Cache key of the driver's verdict: machine, environment variables, and the drivers' files."""
     folders = [Path(folder) for folder in VENDOR_FOLDERS]
     files = [path for folder in folders for path in sorted(folder.glob("*.json"))]
-    for variable in _variables():
+    for variable in _variables():  # values that are files or folders of drivers; others name no existing file
         named = [Path(part) for part in variable.partition("=")[2].split(os.pathsep)]
         files += [file for path in named for file in (path, *sorted(path.glob("*GL*")), *sorted(path.glob("*_dri.so")))]
     libraries = [file for folder in LIBRARY_FOLDERS for file in sorted(Path(folder).glob("lib*GL*.so*"))]

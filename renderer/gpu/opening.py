@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
 from renderer.gpu.trial import pass_once
 from renderer.records import dataclass
 from renderer.system.profile import stage
+
+if TYPE_CHECKING:
+    from renderer.gpu.gl import GlContext  # moderngl is optional on a machine that only computes
 
 SELF_TEST = "common/self_test.cu"
 BACKENDS = ("cuda", "opencl")  # subpackages whose device.py defines list_devices(), in order of preference
@@ -129,17 +132,17 @@ class DeviceContext:
     `gl` is the window's context if one is given, else a headless one.
     """
 
-    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: object = None) -> None:
+    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: "GlContext | None" = None) -> None:
         self.device_ids = device_ids
         self.compile_pool: CompilePool | None = None
         self._opening: Future[list[Device]] | None = None
         if gl is not None:
-            self.gl = gl
+            self.gl = gl  # takes the place of the cached property
 
     def compile_in_children(self, pool: CompilePool) -> None:
         """Opens devices and compiles kernels in `pool`: background tasks of a window then wait, not its UI thread."""
         self.compile_pool = pool
-        for device in self.__dict__.get("devices", []):
+        for device in self.__dict__.get("devices", []):  # none if the cached property was not read yet
             device.compile_pool = pool
 
     @cached_property
@@ -163,14 +166,14 @@ class DeviceContext:
         return self.devices[0]
 
     @cached_property
-    def gl(self) -> Any:
+    def gl(self) -> "GlContext":
         """The GL context, opened at the first use."""
-        from renderer.gpu.gl import GlContext  # moderngl is optional on a machine that only computes
+        from renderer.gpu.gl import GlContext
 
         return GlContext.headless()
 
 
-def open_context(*device_ids: str, gl: object = None) -> DeviceContext:
+def open_context(*device_ids: str, gl: "GlContext | None" = None) -> DeviceContext:
     """Creates the DeviceContext of --device options (default "auto"); devices other than auto are opened at once."""
     gpu = DeviceContext(device_ids or ("auto",), gl)
     if any(device_id != "auto" for device_id in gpu.device_ids):

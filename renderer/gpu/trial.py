@@ -1,7 +1,8 @@
 """Records on disk which drivers passed their trial (system/trial.py), so that later starts of the program need none.
 
 A trial starts a driver in a child process, which a bad driver may crash. recall_verdicts() returns the Verdict of each
-test by its key, a text with all on which the verdict depends: driver files, their sizes and times.
+test by its key, a text with all on which the verdict depends: driver files, their sizes and times. The record is a JSON
+object in the cache: for the hash of each key, [reason, harmless, seconds since the epoch].
 """
 
 import atexit
@@ -15,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import is_running
@@ -24,7 +25,7 @@ from renderer.system.trial import run_trial
 RETRY_SECONDS = 3600.0  # age at which a bad verdict expires: the driver is then tried again
 MAX_VERDICTS = 64  # verdicts that the file keeps; the oldest are dropped
 
-_asking = threading.Lock()
+_asking = threading.Lock()  # held while _was_killed() is asked for the first time
 
 
 class Verdict(NamedTuple):
@@ -76,14 +77,20 @@ def _recall(keys: Iterable[str]) -> dict[str, Verdict]:
         if _was_killed():
             return {}
     record = _read_record()
-    return {key: Verdict(*record[name][:2]) for key in keys if _holds(record.get(name := _name_of_key(key)))}
+    found = {}
+    for key in keys:
+        verdict, seconds = record.get(_name_of_key(key), (None, 0.0))
+        if verdict is not None and (not verdict.reason or time.time() - seconds < RETRY_SECONDS):
+            found[key] = verdict
+    return found
 
 
 def _remember(verdicts: dict[str, Verdict]) -> None:
     if verdicts:
-        record = _read_record() | {_name_of_key(key): [*row, time.time()] for key, row in verdicts.items()}
-        newest = dict(sorted(record.items(), key=lambda item: item[1][2])[-MAX_VERDICTS:])
-        write_atomically(_record_path(), json.dumps(newest).encode())
+        record = _read_record() | {_name_of_key(key): (verdict, time.time()) for key, verdict in verdicts.items()}
+        newest = sorted(record.items(), key=lambda item: item[1][1])[-MAX_VERDICTS:]
+        rows = {name: [*verdict, seconds] for name, (verdict, seconds) in newest}
+        write_atomically(_record_path(), json.dumps(rows).encode())
 
 
 def _name_of_key(key: str) -> str:
@@ -101,12 +108,18 @@ def _record_path() -> Path:
     return cache_folder() / "verdicts.json"
 
 
-def _read_record() -> dict[str, list[Any]]:
+def _read_record() -> dict[str, tuple[Verdict, float]]:
+    """Each verdict on record, and its seconds since the epoch, by the hash of its key; damaged rows are left out."""
     try:
         rows = json.loads(_record_path().read_text(encoding="utf-8")).items()
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}
-    return {key: row for key, row in rows if _is_row(row)}
+    record = {}
+    for name, row in rows:
+        match row:
+            case [str(reason), bool(harmless), float(seconds)]:
+                record[name] = Verdict(reason, harmless), seconds
+    return record
 
 
 @cache
@@ -134,19 +147,6 @@ def _end(path: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked child inherits its parent's exit handlers
         with suppress(OSError):
             path.unlink()
-
-
-def _is_row(row: object) -> bool:
-    """True for a recorded verdict: [reason, harmless, seconds since the epoch]."""
-    match row:
-        case [str(), bool(), float()]:
-            return True
-    return False
-
-
-def _holds(row: list[Any] | None) -> bool:
-    """True if a recorded verdict is still valid: it is good, or a bad one of less than RETRY_SECONDS ago."""
-    return row is not None and (not row[0] or time.time() - row[2] < RETRY_SECONDS)
 
 
 def state_of_files(*paths: str | Path) -> str:

@@ -101,7 +101,7 @@ NATIVE = """
 import ctypes, os, signal, sys, threading
 from renderer import cli
 from renderer.gpu import device
-from renderer.gpu.opencl import memory as opencl
+from renderer.gpu.opencl import device as opencl
 from renderer.system.process import unfinished_work
 libc, number = ctypes.CDLL(None), getattr(signal, sys.argv.pop(1))
 real = device.interruptible

@@ -6,9 +6,8 @@ results back. Compiled kernels are cached by their source text; the device cache
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -96,7 +95,7 @@ class DeviceTarget(GraphTarget):
             return self.primitives.scatter(node.attribute.name, source, values, sizes, scalar)
         return self.primitives.sort(source, count, inputs[0].types[0], pairs=node.attribute.name == "argsort")
 
-    def launch_primitive(self, kernel: Kernel, threads: int, arguments: list[Any]) -> None:
+    def launch_primitive(self, kernel: Kernel, threads: int, arguments: Sequence[object]) -> None:
         """Launch a kernel of a primitive.
 
         While a run is recorded, also append the launch to the recording, which replays it.

@@ -6,7 +6,7 @@ every device, and in targets/numpy/primitives.py. Under `strict`, a scatter adds
 """
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
@@ -37,7 +37,7 @@ class PrimitiveKernels:
         doubles = {"DOUBLES": 1} if "double" in constants.values() else {}
         return self.device.kernel(f"cdollar/{file}", entry, group_size=group_size, **doubles, **constants)
 
-    def launch_scatter(self, entry: str, threads: int, arguments: list[Any], constants: Constants) -> None:
+    def launch_scatter(self, entry: str, threads: int, arguments: Sequence[object], constants: Constants) -> None:
         """Launch a kernel of scatter.cu."""
         self.launch(self.kernel("scatter.cu", entry, GROUP_SIZE, constants), threads, arguments)
 
@@ -52,17 +52,22 @@ class PrimitiveKernels:
         blocks, offsets = -(-length // BLOCK), source
         if blocks > 1:
             totals = self.device.buffer(rows * blocks, STORED[type_])
-            self.scan_blocks(rows, [length, blocks, source, source, totals], type_, writes=False)
+            self.scan_blocks(rows, length, (source, source, totals), type_, writes=False)
             offsets = self.scan(totals, rows, blocks, scalar)
-        self.scan_blocks(rows, [length, blocks, source, offsets, out], type_, writes=True)
+        self.scan_blocks(rows, length, (source, offsets, out), type_, writes=True)
         return out
 
-    def scan_blocks(self, rows: int, arguments: list[Any], type_: str, writes: bool) -> None:
-        """Scan each block of each row if `writes`, else only sum it; a group, or on CPUs a work-item, takes a block."""
-        group_size = 1 if self.is_scalar else GROUP_SIZE
+    def scan_blocks(
+        self, rows: int, length: int, buffers: tuple[Buffer, Buffer, Buffer], type_: str, writes: bool
+    ) -> None:
+        """Scan each block of each row if `writes`, else only sum it; a group, or on CPUs a work-item, takes a block.
+
+        `buffers`: the elements, the sums of the blocks up to each block (read if there are several), and the result.
+        """
+        group_size, blocks = 1 if self.is_scalar else GROUP_SIZE, -(-length // BLOCK)
         constants: Constants = {"SUM": type_, "WRITES": int(writes), "SCALAR": int(self.is_scalar)}
-        blocks = arguments[1]
-        self.launch(self.kernel("scan.cu", "scan", group_size, constants), rows * blocks * group_size, arguments)
+        kernel = self.kernel("scan.cu", "scan", group_size, constants)
+        self.launch(kernel, rows * blocks * group_size, (length, blocks, *buffers))
 
     # Sorting
 
@@ -86,9 +91,10 @@ class PrimitiveKernels:
         count, bins, low = sizes
         is_extremum = name in ("scatter_max", "scatter_min")
         type_ = scalar if is_extremum else SUM_TYPES[scalar]
-        is_any_order = type_ == "uint" or is_extremum or not self.strict and type_ == "float"
+        is_any_order = type_ == "uint" or is_extremum or not self.strict and type_ == "float"  # no fixed order
         has_atomics = is_any_order and type_ != "double" and name != "scatter_mul" and not self.is_scalar
-        # Devices have atomic maxima of integers only: floats become integers in their order.
+        # Devices have atomic maxima of integers only: floats become integers in their order (sort_keys.h), and the
+        # kernel `decode` turns the results back.
         is_keyed = is_extremum and type_ == "float" and has_atomics
         constants: Constants = {
             "SUM": type_,

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -10,10 +10,13 @@ from numpy.typing import DTypeLike
 from renderer.errors import KernelError
 from renderer.gpu.device import Matrix, VendorBlas
 
+if TYPE_CHECKING:
+    from renderer.gpu.cuda.device import CudaDevice
+
 OP_N = 0  # CUBLAS_OP_N: not transposed
 
 
-def open_blas(device: object, dtype: DTypeLike) -> Any:
+def open_blas(device: "CudaDevice", dtype: DTypeLike) -> VendorBlas | None:
     """Opens cuBLAS for "f4" or "f8"; None if NVIDIA's finder (cuda-pathfinder) finds no library."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -27,11 +30,12 @@ def open_blas(device: object, dtype: DTypeLike) -> Any:
 class Cublas(VendorBlas):
     """Products on the device's queue; float32 products are computed in float32, without TF32."""
 
-    def __init__(self, device: Any, library: Any, dtype: np.dtype) -> None:
+    def __init__(self, device: "CudaDevice", library: ctypes.CDLL, dtype: np.dtype) -> None:
         self.device, self.dtype = device, dtype
         letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
         self._batched = getattr(library, f"cublas{letter}gemmStridedBatched_64")
+        # The calls end in _64: sizes and strides are int64.
         self._one, self._minus_one = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
         self._handle = ctypes.c_void_p()
         version = ctypes.c_int()
@@ -41,10 +45,12 @@ class Cublas(VendorBlas):
         self.name = f"cuBLAS {version.value // 10000}.{version.value // 100 % 100}"
 
     def _check(self, call: str, status: int) -> None:
+        """Raises KernelError unless the status of a cuBLAS call is 0, success."""
         if status:
             raise KernelError(f"{self.device.name}: {call} failed with status {status}")
 
     def _matrix_argument(self, matrix: Matrix) -> tuple[object, ...]:
+        """A matrix as gemm takes it: the address of its first element, and its leading dimension."""
         buffer, first, leading = matrix
         assert buffer.dtype == self.dtype and buffer.device.index == self.device.index, (
             "a matrix of another kind or device"

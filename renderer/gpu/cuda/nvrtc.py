@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.cache import cache_folder, read_entry, write_atomically, write_entry
@@ -19,7 +19,7 @@ from renderer.system.install import pip_install
 
 
 def compile_cubin(
-    text: str, architecture: str, name: str = "kernel.cu", strict: bool = False, compiler: object = None
+    text: str, architecture: str, name: str = "kernel.cu", strict: bool = False, compiler: ModuleType | None = None
 ) -> bytes:
     """Compiles CUDA source to a cubin for an architecture such as "sm_90", or loads it from the disk cache.
 
@@ -49,13 +49,12 @@ def why_missing() -> str:
 
 
 @cache
-def _binding() -> Any:
+def _binding() -> ModuleType:
     """Imports NVRTC's Python package."""
     try:
-        from cuda.bindings import nvrtc
+        return importlib.import_module("cuda.bindings.nvrtc")
     except ImportError as error:
         raise UnavailableError(f"NVRTC is missing ({error}): {pip_install('cuda')}") from error
-    return nvrtc
 
 
 def prepare() -> None:
@@ -64,7 +63,7 @@ def prepare() -> None:
         _version()
 
 
-def compiler_version(compiler: Any) -> str:
+def compiler_version(compiler: ModuleType) -> str:
     """Asks the NVRTC library for its version; loads the library."""
     _, major, minor = compiler.nvrtcVersion()
     return f"nvrtc {major}.{minor}"
@@ -93,17 +92,19 @@ def _library_state() -> str:
 
 
 def _options(architecture: str, strict: bool) -> list[str]:
+    """NVRTC's options; --generate-line-info names source lines in profilers, and costs nothing."""
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
     options += ["--diag-suppress=1444"]  # double4 is deprecated in CUDA 13; OpenCL has it too
     return [*options, "--fmad=false"] if strict else options
 
 
 def _path(text: str, options: list[str], version: str) -> Path:
+    """The cubin's file in the cache."""
     key = hashlib.sha256("\0".join([text, *options, version]).encode()).hexdigest()
     return cache_folder() / "cubin" / f"{key}.cubin"
 
 
-def _compile(compiler: Any, text: str, options: list[str], name: str) -> bytes:
+def _compile(compiler: ModuleType, text: str, options: list[str], name: str) -> bytes:
     """Compiles by NVRTC; KernelError with the compiler's log."""
     _, program = compiler.nvrtcCreateProgram(text.encode(), name.encode(), 0, None, None)
     try:

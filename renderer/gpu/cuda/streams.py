@@ -1,42 +1,32 @@
 """Streams, events, timestamps and graphs of CUDA (CUDA driver API); see device.py.
 
 Work of one stream runs in order, different streams run concurrently, and an event lets one stream wait for a point in
-another. All objects free their handle when they are garbage collected, on any thread.
+another. All objects free their handle when they are garbage collected, on any thread. A `with` block of a device makes
+its context current; `device._stream` is the stream of its current queue, None for the default stream.
 """
+
+from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from renderer.gpu.cuda.driver import check, cu
-from renderer.gpu.properties import Counters
+
+if TYPE_CHECKING:
+    from renderer.gpu.cuda.device import CudaDevice  # which imports this module
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not synchronize with the default stream
-
-
-class CurrentDevice(Protocol):
-    """A CUDA device whose context is current inside a `with` block."""
-
-    counters: Counters
-    _stream: "Stream | None"
-
-    @property
-    def stream_handle(self) -> int:
-        """Handle of the current stream; 0 is the default one."""
-
-    def __enter__(self) -> object: ...
-    def __exit__(self, *error: object) -> None: ...
-    def can_access_peer(self, other: Any) -> bool:
-        """See Device."""
 
 
 class Stream:
     """A stream that runs concurrently with the default stream; the GPU's scheduler prefers an `urgent` one."""
 
-    def __init__(self, device: CurrentDevice, urgent: bool = False) -> None:
+    def __init__(self, device: CudaDevice, urgent: bool = False) -> None:
         with device:
             priority = cu.cuCtxGetStreamPriorityRange()[2] if urgent else 0  # status, least, greatest
             self.handle = int(check(cu.cuStreamCreateWithPriority(NON_BLOCKING, priority)))
+        # Not at exit, when the driver may be shut down: the end of the process frees all handles.
         weakref.finalize(self, _destroy, device, cu.cuStreamDestroy, self.handle).atexit = False
 
     def synchronize(self) -> None:
@@ -44,7 +34,8 @@ class Stream:
         check(cu.cuStreamSynchronize(self.handle))
 
 
-def _destroy(device: CurrentDevice, destroy: Callable[..., object], handle: object) -> None:
+def _destroy(device: CudaDevice, destroy: Callable[..., object], handle: object) -> None:
+    """Calls a cuXDestroy function for a handle of the device."""
     with device:
         destroy(handle)
 
@@ -59,11 +50,11 @@ class Event:
         self._event = check(cu.cuEventCreate(0 if timed else cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
 
-    def record(self, stream: "Stream | None" = None) -> None:
+    def record(self, stream: Stream | None = None) -> None:
         """Record the event at the end of the stream's work."""
         check(cu.cuEventRecord(self._event, stream.handle if stream else 0))
 
-    def block_stream(self, stream: "Stream | None" = None) -> None:
+    def block_stream(self, stream: Stream | None = None) -> None:
         """Make later work of the stream wait for the event."""
         check(cu.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
 
@@ -77,7 +68,7 @@ class Event:
         status = cu.cuEventQuery(self._event)
         return status[0] != cu.CUresult.CUDA_ERROR_NOT_READY and check(status, "a kernel failed") is None
 
-    def seconds_since(self, earlier: "Event") -> float:
+    def seconds_since(self, earlier: Event) -> float:
         """Device time in seconds between two timed events; waits for this one."""
         self.synchronize()
         return float(check(cu.cuEventElapsedTime(earlier._event, self._event))) * 1e-3
@@ -86,12 +77,12 @@ class Event:
 class PriorityStream(Stream):
     """A high-priority stream; as a context manager it becomes the device's current stream."""
 
-    def __init__(self, device: CurrentDevice) -> None:
+    def __init__(self, device: CudaDevice) -> None:
         super().__init__(device, urgent=True)
         self.device = device
-        self._previous_streams: list[Any] = []
+        self._previous_streams: list[Stream | None] = []  # of the `with` blocks that are open
 
-    def __enter__(self) -> "PriorityStream":
+    def __enter__(self) -> PriorityStream:
         self._previous_streams.append(self.device._stream)
         self.device._stream = self
         return self
@@ -103,7 +94,7 @@ class PriorityStream(Stream):
 class CudaTimestamp:
     """A timed event in the queue; see Timestamp."""
 
-    def __init__(self, device: CurrentDevice) -> None:
+    def __init__(self, device: CudaDevice) -> None:
         self.device = device
         with device:
             self._event = Event(timed=True)
@@ -115,7 +106,7 @@ class CudaTimestamp:
         with self.device:
             return self._event.has_passed
 
-    def seconds_since(self, earlier: "CudaTimestamp") -> float:
+    def seconds_since(self, earlier: CudaTimestamp) -> float:
         """Device time in seconds between two timestamps; waits for both."""
         with self.device:
             return self._event.seconds_since(earlier._event)
@@ -124,8 +115,8 @@ class CudaTimestamp:
 class CudaGraph:
     """A CUDA graph of launches, started by one call: about ten times faster than single launches from Python."""
 
-    def __init__(self, device: CurrentDevice, work: Callable[[], None]) -> None:
-        self.device, self._kept_alive = device, work
+    def __init__(self, device: CudaDevice, work: Callable[[], None]) -> None:
+        self.device, self._kept_alive = device, work  # `work` holds the buffers that the graph uses
         before = device.counters.launches
         stream = Stream(device)  # the default stream cannot be captured
         with device:
@@ -140,7 +131,7 @@ class CudaGraph:
             self._graph = check(cu.cuGraphInstantiate(graph, 0))
             check(cu.cuGraphDestroy(graph))
         weakref.finalize(self, _destroy, device, cu.cuGraphExecDestroy, self._graph).atexit = False
-        self._launches = device.counters.launches - before
+        self._launches = device.counters.launches - before  # counted at each call: a capture launches nothing
         device.counters.launches = before
 
     def __call__(self) -> None:
@@ -153,7 +144,7 @@ class CudaGraph:
 class PeerCopy:
     """A stream and events for copies from one GPU to another; construct it with the source's context current."""
 
-    def __init__(self, source: CurrentDevice, target: CurrentDevice) -> None:
+    def __init__(self, source: CudaDevice, target: CudaDevice) -> None:
         with target:
             self.target_ready = Event()
         with source:

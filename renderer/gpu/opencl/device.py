@@ -19,8 +19,8 @@ from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
-from renderer.gpu.compilation import Compiler
-from renderer.gpu.device import Buffer, Kernel, Shape, convert_errors
+from renderer.gpu.compilation import Compiler, interruptible
+from renderer.gpu.device import Buffer, Device, Kernel, Shape, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.opencl import memory
 from renderer.gpu.opencl.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
@@ -61,7 +61,7 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
             continue
         for d, handle in enumerate(handles):
             names: dict[int, str] = {int(cl.device_type.GPU): "gpu", int(cl.device_type.CPU): "cpu"}
-            device_type = names.get(int(handle.type) & 6, "other")
+            device_type = names.get(int(handle.type) & 6, "other")  # 6: CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU
             name = f"{handle.name.strip()}, {platform.name.strip()}"
             devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, partial(OpenclDevice, p, d)))
     return devices, "" if devices else _why_no_device()
@@ -84,14 +84,17 @@ def _why_no_device() -> str:
 class Program(NamedTuple):
     """A built program with its text and options; `key` identifies it."""
 
-    handle: Any
+    handle: "cl.Program"
     key: bytes
     text: str
     options: list[str]
 
 
-class OpenclDevice(memory.MemoryDevice):
-    """One device of an OpenCL platform, or, if `handle` is given, a sub-device of it."""
+class OpenclDevice(Device):
+    """One device of an OpenCL platform, or, if `handle` is given, a sub-device of it.
+
+    `_queue` runs kernels, `_copy_queue` copies beside them.
+    """
 
     def __init__(self, platform: int, index: int, handle: "cl.Device | None" = None) -> None:
         super().__init__()
@@ -106,7 +109,8 @@ class OpenclDevice(memory.MemoryDevice):
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._copy_queue = cl.CommandQueue(self._context)
-        self._unified = bool(handle.host_unified_memory)
+        self._unified = bool(handle.host_unified_memory)  # True if the device shares the host's memory
+        self._is_compiling = False  # True if a launch in the queue may be compiling
         self.launched: set[tuple[bytes, Launch]] = set()  # launches for which PoCL has compiled
         self._pocl: PoclCompile | None = None
         if handle.platform.name == POCL and os.environ.get("POCL_CACHE_DIR"):
@@ -164,6 +168,12 @@ class OpenclDevice(memory.MemoryDevice):
         """Record a timestamp in the current queue."""
         return memory.OpenclTimestamp(self)
 
+    def wait_for_compiler(self) -> None:
+        """Waits, open to Ctrl-C, for launches during which the driver may compile."""
+        if self._is_compiling:
+            interruptible(self._queue.finish)
+            self._is_compiling = False
+
     def _build(self, text: str, name: str, strict: bool, key: bytes) -> Program:
         with _build_lock(key), warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # builds that succeed may print
@@ -173,17 +183,22 @@ class OpenclDevice(memory.MemoryDevice):
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
-    def _build_or_load(self, text: str, options: list[str], key: bytes) -> Any:
-        """Builds a program, or loads its binary from our cache for drivers without a cache."""
+    def _build_or_load(self, text: str, options: list[str], key: bytes) -> "cl.Program":
+        """Builds a program, or loads its binary from the cache on disk (gpu/cache.py) for drivers without a cache."""
+        program = cl.Program(self._context, text)
         if has_src_build_cache(self._handle):
-            return cl.Program(self._context, text).build(options)
+            program.build(options)
+            return program
         path = cache_folder() / "opencl" / hashlib.sha256(f"{self.name}{self.driver}".encode() + key).hexdigest()
         binary = read_entry(path)
         if binary is not None:
             with suppress(cl.Error):  # the binary is another driver's of the same name
-                return cl.Program(self._context, [self._handle], [binary]).build(options)
-        program = cl.Program(self._context, text).build(options)
-        write_entry(path, program.get_info(cl.program_info.BINARIES)[0])
+                loaded = cl.Program(self._context, [self._handle], [binary])
+                loaded.build(options)
+                return loaded
+        program.build(options)
+        binaries: Any = program.get_info(cl.program_info.BINARIES)  # of each device
+        write_entry(path, binaries[0])
         return program
 
     def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
@@ -244,8 +259,9 @@ class OpenclKernel(Kernel):
         self._program, self._entry = program, entry
         self._was_launched = [False, False]  # for small and for large grids
         self._create = partial(cl.Kernel, program.handle, entry)
-        # Kernel objects by argument types. The first is created now, so that a missing entry is an error here.
-        self._kernels: dict[tuple[object, ...] | None, Any] = {None: self._create()}
+        # Kernel objects by the types of their arguments; under None one without declared types. It is created now, so
+        # that a missing entry is an error here.
+        self._kernels: dict[tuple[object, ...] | None, cl.Kernel] = {None: self._create()}
 
     def bind_launch(self, threads: int, *arguments: object) -> Callable[[], None]:
         """A launch with arguments set once: setting a dozen arguments can take as long as a small matrix product."""
@@ -270,7 +286,7 @@ class OpenclKernel(Kernel):
             self._launch(self._kernel_with_args(arguments), threads)
 
     def _before_launch(self, threads: int, arguments: tuple[object, ...]) -> None:
-        """Waits until the functions that a first launch needs are compiled."""
+        """Waits until the functions that a first launch needs are compiled: PoCL compiles one for each Launch."""
         large = threads > MAX_SMALL_GRID // self.group_size * self.group_size
         if self._was_launched[large]:
             return
@@ -280,32 +296,45 @@ class OpenclKernel(Kernel):
             self.device.before_first_launch(self._program, launch, self.name)
         self._was_launched[large] = True
 
-    def _values(self, arguments: tuple[object, ...]) -> list[Any]:
+    def _values(self, arguments: tuple[object, ...]) -> "list[np.generic | cl.Buffer]":
         with convert_errors(TypeError, self.name):
-            return [_argument(argument, self)[1] for argument in arguments]
+            return [self._argument(argument) for argument in arguments]
+
+    def _argument(self, argument: object) -> "np.generic | cl.Buffer":
+        """An argument as OpenCL takes it."""
+        if type(argument) is int:  # tested first: isinstance with a Protocol takes microseconds
+            return np.int32(argument)
+        if type(argument) is float:
+            return np.float32(argument)
+        if isinstance(argument, np.generic):
+            return argument
+        if isinstance(argument, memory.OpenclBuffer):
+            assert argument.device is self.device, f"{self.name}: a buffer of another device"
+            return argument._memory
+        raise TypeError(f"{type(argument).__name__} is no kernel argument")
 
     def _launch(self, kernel: "cl.Kernel", threads: int) -> None:
         """Enqueues a kernel whose arguments are set."""
         self.device.counters.launches += 1
         self._enqueue(self.device._queue, kernel, threads)
 
-    def _kernel_with_args(self, arguments: tuple[object, ...]) -> Any:
+    def _kernel_with_args(self, arguments: tuple[object, ...]) -> "cl.Kernel":
         """Returns the kernel object for arguments of these types, with the arguments set.
 
         PyOpenCL sets scalars of declared types many times faster than scalars whose type it must detect.
         """
         try:
-            types, values = zip(*(_argument(argument, self) for argument in arguments), strict=True)
+            values = [self._argument(argument) for argument in arguments]
+            types = tuple(type(value) if isinstance(value, np.generic) else None for value in values)  # None: a buffer
             if np.void in types:  # records, whose type cannot be declared
                 kernel = self._kernels[None]
-            else:
-                values = tuple(value.item() if kind else value for kind, value in zip(types, values, strict=True))
-                if types not in self._kernels:
-                    kernel = self._create()
-                    kernel.set_arg_types(types)
-                    self._kernels[types] = kernel
-                kernel = self._kernels[types]
-            kernel.set_args(*values)
+                kernel.set_args(*values)
+                return kernel
+            if types not in self._kernels:
+                self._kernels[types] = self._create()
+                self._kernels[types].set_arg_types(types)
+            kernel = self._kernels[types]
+            kernel.set_args(*(value.item() if isinstance(value, np.generic) else value for value in values))
         except (cl.Error, TypeError) as error:
             raise KernelError(f"{self.name}: {error}") from error
         return kernel
@@ -321,28 +350,14 @@ class OpenclKernel(Kernel):
 class OpenclLaunch:
     """A launch with a separate kernel object, whose arguments are set once and kept alive."""
 
-    def __init__(self, kernel: OpenclKernel, handle: "cl.Kernel", threads: int, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, kernel: OpenclKernel, handle: "cl.Kernel", threads: int, arguments: tuple[object, ...]) -> None:
         self._kernel, self._handle, self._threads, self._kept = kernel, handle, threads, list(arguments)
 
     def set(self, position: int, argument: object) -> None:
         """Replace an argument, for later launches."""
-        self._handle.set_arg(position, _argument(argument, self._kernel)[1])
+        self._handle.set_arg(position, self._kernel._argument(argument))
         self._kept[position] = argument
 
     def __call__(self) -> None:
         """Launch."""
         self._kernel._launch(self._handle, self._threads)
-
-
-def _argument(argument: object, kernel: OpenclKernel) -> tuple[Any, ...]:
-    """Returns an argument's NumPy type (None for a buffer) and its value as OpenCL takes it."""
-    if type(argument) is int:  # tested first: isinstance with a Protocol takes microseconds
-        argument = np.int32(argument)
-    elif type(argument) is float:
-        argument = np.float32(argument)
-    if isinstance(argument, np.generic):
-        return type(argument), argument
-    if isinstance(argument, memory.OpenclBuffer):
-        assert argument.device is kernel.device, f"{kernel.name}: a buffer of another device"
-        return None, argument._memory
-    raise TypeError(f"{type(argument).__name__} is no kernel argument")

@@ -1,7 +1,10 @@
 """The child process of icd.py: lists the devices of the only OpenCL driver it sees and runs a kernel on each."""
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyopencl as cl
 
 KERNEL = "__kernel void increment(__global int *values) { values[get_global_id(0)] += 1; }"
 NO_DEVICE = "it shows no device"  # common: drivers are often installed without their hardware
@@ -24,15 +27,16 @@ def try_devices(library: str) -> dict[str, object]:
             devices += platform.get_devices()
         except cl.Error:  # a platform without devices reports an error
             continue
-    reasons = [reason for device in devices if (reason := _try_device(cl, device))]
+    reasons = [reason for device in devices if (reason := _try_device(device))]
     if len(reasons) < len(devices):
         return {"reason": "", "harmless": True}  # one device works; self_test() reports broken ones
     return {"reason": "; ".join(reasons) or NO_DEVICE, "harmless": not reasons}
 
 
-def _try_device(cl: Any, device: Any) -> str:
+def _try_device(device: "cl.Device") -> str:
     """Runs a kernel on a device; returns why that failed, or ""."""
-    import numpy as np  # not where the name NO_DEVICE alone is asked for
+    import numpy as np  # not at the top: icd.py imports this module for the name NO_DEVICE alone
+    import pyopencl as cl
 
     name = device.name.strip()
     values = np.arange(64, dtype=np.int32)

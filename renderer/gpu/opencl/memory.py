@@ -10,17 +10,21 @@ from __future__ import annotations
 import ctypes
 import signal
 from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, Self, TypeGuard
 
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu.compilation import interruptible
-from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
+from renderer.gpu.device import BorrowedBuffer, Buffer, ReadbackBuffer, convert_errors
 from renderer.host import ask_for_large_pages
 from renderer.system.process import stop_signals
 
-_came: list[int] = []  # signals; a KeyboardInterrupt in its C++ initialization, which calls Python, would abort()
+if TYPE_CHECKING:
+    from renderer.gpu.opencl.device import OpenclDevice  # which imports this module
+
+# Signals during the import of PyOpenCL wait for its end: its C++ initialization calls Python, and a KeyboardInterrupt
+# there would abort() the process.
+_came: list[int] = []
 try:
     with stop_signals(lambda number, frame: _came.append(number)):
         import pyopencl as cl
@@ -29,37 +33,19 @@ except ImportError:  # renderer.gpu.opencl.device reports it and lists no device
 for _number in _came[:1]:
     signal.raise_signal(_number)
 
-
 MIN_LARGE_PAGES = 4 << 20  # smallest buffer in bytes for which a processor asks for large pages
-
-
-class MemoryDevice(Device, Protocol):
-    """The part of OpenclDevice that this module uses: context, device handle, queues of kernels and of copies."""
-
-    _handle: cl.Device
-    _context: cl.Context
-    _queue: cl.CommandQueue
-    _copy_queue: cl.CommandQueue
-    _unified: bool  # True if the device shares the host's memory
-    _is_compiling: bool = False  # True if a launch in the queue may be compiling
-
-    def wait_for_compiler(self) -> None:
-        """Waits, open to Ctrl-C, for launches during which the driver may compile."""
-        if self._is_compiling:
-            interruptible(self._queue.finish)
-            self._is_compiling = False
 
 
 class OpenclBuffer(Buffer):
     """Device memory of an OpenCL device; see Buffer."""
 
-    device: MemoryDevice
+    device: OpenclDevice
 
     def _allocate(self) -> None:
         """Allocates the memory, at least 4 bytes; UnavailableError if it is too large."""
         limit = self.device._handle.max_mem_alloc_size
         try:
-            if self.nbytes > limit:
+            if self.nbytes > limit:  # the error of a driver that refuses; not every driver does
                 raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
             self._memory = cl.Buffer(self.device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
         except cl.MemoryError as error:
@@ -108,8 +94,8 @@ class OpenclBuffer(Buffer):
 class FilledBuffer(OpenclBuffer):
     """Memory created as a copy of a host array."""
 
-    def __init__(self, device: MemoryDevice, array: np.ndarray) -> None:
-        self._array: Any = array
+    def __init__(self, device: OpenclDevice, array: np.ndarray) -> None:
+        self._array: np.ndarray | None = array  # for _allocate(), which the constructor calls
         super().__init__(device, array.shape, array.dtype)
         self._array = None
 
@@ -131,15 +117,15 @@ class BorrowedOpenclBuffer(BorrowedBuffer, OpenclBuffer):
 class OpenclStagingBuffer:
     """Host memory allocated by OpenCL; kernels use it directly if the device shares memory, else it is copied."""
 
-    def __init__(self, device: MemoryDevice, count: int) -> None:
+    def __init__(self, device: OpenclDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         self._memory = cl.Buffer(device._context, flags, count)
         if device._unified:
             self.buffer._memory = self._memory
         self._count = count
-        self._array: Any = None  # None while the memory is not mapped
-        self._pending_events: list[Any] = []
+        self._array: np.ndarray | None = None  # the mapped memory; None while a device that shares memory uses it
+        self._pending_events: list[cl.Event] = []  # after which the host may write the memory
 
     def map(self) -> np.ndarray:
         """Return the host's bytes to fill, after the last upload has read them."""
@@ -151,15 +137,15 @@ class OpenclStagingBuffer:
             )
         else:
             cl.wait_for_events(self._pending_events)
-        array: np.ndarray = self._array
-        return array
+        return self._array
 
     def upload_then(self, count: int, work: Callable[..., None]) -> None:
         """Start to upload the first `count` bytes, then call work(buffer)."""
         queue, copies = self.device._queue, self.device._copy_queue
         self.device.counters.count_upload(count)
-        if self.device._unified:
-            arrived = self._array.base.release(copies)
+        assert self._array is not None, "map() comes first"
+        if self.device._unified:  # kernels use the memory itself, once it is unmapped
+            arrived = self._array.base.release(copies)  # type: ignore[union-attr]  # PyOpenCL's MemoryMap
             self._array = None
         else:
             source, earlier = self._array[:count], self._pending_events
@@ -174,7 +160,7 @@ class OpenclStagingBuffer:
 class OpenclTimestamp:
     """A marker in the queue; see Timestamp."""
 
-    def __init__(self, device: MemoryDevice) -> None:
+    def __init__(self, device: OpenclDevice) -> None:
         self._device, self._event = device, cl.enqueue_marker(device._queue)
         device._queue.flush()
 
@@ -194,10 +180,10 @@ class OpenclTimestamp:
 class OpenclReadback(ReadbackBuffer):
     """A device buffer and host memory; copies run on the second queue."""
 
-    def __init__(self, device: MemoryDevice, count: int) -> None:
+    def __init__(self, device: OpenclDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         self._array = np.empty(count, np.uint8)
-        self._arrived: Any = None
+        self._arrived: cl.Event | None = None  # of the last start_copy()
 
     def start_copy(self) -> None:
         """Start to copy the buffer to the host after earlier work."""
@@ -211,5 +197,6 @@ class OpenclReadback(ReadbackBuffer):
         """Wait for the last start_copy() and return the host's bytes."""
         with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
             self.device.wait_for_compiler()
+            assert self._arrived is not None, "start_copy() comes first"
             self._arrived.wait()
         return self._array

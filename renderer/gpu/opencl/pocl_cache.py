@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.host import IS_LINUX, SharedLock
@@ -24,6 +23,7 @@ VERSION = 2
 CLOCK_SECONDS = 2.0  # a file's time may lag time.time() by so much, because file systems round it
 MAX_PROGRAMS = 1000  # programs kept; 0.1 MB each
 CHECKED = (".so", ".bc", ".o")  # files that PoCL reads back; the others are locks and time stamps
+State = tuple[int, int]  # of a file: its bytes, and its modification time in nanoseconds
 
 
 class PoclCache:
@@ -65,8 +65,8 @@ class PoclCache:
     def check(self, alone: bool = True) -> None:
         """Removes entries that differ from the record and, if no other process is running, unrecorded ones."""
         recorded, found = self._read_record(), self._files()
-        changed = [name for name, state in found.items() if name in recorded and recorded[name][:2] != state]
-        damaged = {name for name in changed if recorded[name][2] != self._checksum(name)}
+        changed = [name for name, state in found.items() if name in recorded and recorded[name][0] != state]
+        damaged = {name for name in changed if recorded[name][1] != self._checksum(name)}
         if alone:
             damaged |= found.keys() - recorded.keys()
         self._remove({Path(*Path(name).parts[:2]) for name in damaged})
@@ -81,21 +81,26 @@ class PoclCache:
             shutil.rmtree(self.folder / program, ignore_errors=True)
 
     def record(self) -> None:
-        """Adds the files of programs that were used since open() to the record, as PoCL notes them."""
+        """Adds the files of programs that were used since open() to the record; PoCL notes when it uses a program.
+
+        A row of the record is [bytes, time, checksum] by the file's path in the folder.
+        """
         programs = self._programs()
         found = self._files([f"{name}/" for name, used in programs.items() if used >= self._opened])
         recorded = self._read_record() if found else {}
         new = {name: [*state, self._checksum(name)] for name, state in found.items() if name not in recorded}
         if new:
-            kept = {name: row for name, row in recorded.items() if str(Path(*Path(name).parts[:2])) in programs}
+            old = {name: [*state, checksum] for name, (state, checksum) in recorded.items()}
+            kept = {name: row for name, row in old.items() if str(Path(*Path(name).parts[:2])) in programs}
             write_atomically(self._record, json.dumps(kept | new).encode())
 
-    def _read_record(self) -> dict[str, list[Any]]:
+    def _read_record(self) -> dict[str, tuple[State, str]]:
+        """The state and the checksum of each recorded file; {} without a readable record."""
         try:
-            record = json.loads(self._record.read_text(encoding="utf-8"))
-            return {name: row for name, row in record.items() if isinstance(row, list) and len(row) == 3}
+            rows = json.loads(self._record.read_text(encoding="utf-8")).items()
         except (OSError, ValueError, AttributeError, RecursionError):
             return {}
+        return {name: ((row[0], row[1]), row[2]) for name, row in rows if isinstance(row, list) and len(row) == 3}
 
     def _programs(self) -> dict[str, float]:
         """Lists the times of last use, in seconds, of the programs by path in the folder."""
@@ -107,9 +112,9 @@ class PoclCache:
                         times[f"{group}/{name}"] = os.stat(f"{self.folder}/{group}/{name}/last_accessed").st_mtime
         return times
 
-    def _files(self, folders: Sequence[str] = ("",)) -> dict[str, list[int]]:
-        """Lists size and time of the files in these folders that PoCL reads back, by path in the cache's folder."""
-        states: dict[str, list[int]] = {}
+    def _files(self, folders: Sequence[str] = ("",)) -> dict[str, State]:
+        """Lists the states of the files in these folders that PoCL reads back, by path in the cache's folder."""
+        states: dict[str, State] = {}
         folders = [*folders]
         while folders:  # strings, not Paths, for speed: every start of the program scans thousands of files
             inner = folders.pop()
@@ -119,7 +124,7 @@ class PoclCache:
                         folders.append(f"{inner}{entry.name}/")
                     elif entry.name.endswith(CHECKED) and not entry.name.startswith("tempfile"):
                         status = entry.stat()
-                        states[f"{inner}{entry.name}"] = [status.st_size, status.st_mtime_ns]
+                        states[f"{inner}{entry.name}"] = status.st_size, status.st_mtime_ns
         return states
 
     def _checksum(self, name: str) -> str:

@@ -8,11 +8,12 @@ marker lists the names of its files.
 import hashlib
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from renderer.errors import KernelError
 from renderer.gpu.cache import write_atomically
 from renderer.gpu.compilation import Compiler, CompilerDied
+from renderer.plain import Json
 
 MAX_SMALL_GRID = 65534  # work-items; PoCL compiles a separate function for larger launches
 
@@ -48,7 +49,7 @@ class PoclCompile:
             folder = compiler.run(self._job("program", text, options), name)["folder"]
         except CompilerDied:
             raise
-        except KernelError:
+        except KernelError:  # the text has an error
             return
         self._publish(compiler, folder, marker)
 
@@ -63,14 +64,15 @@ class PoclCompile:
         words = dict(entry=launch.entry, group_size=launch.group_size, threads=launch.threads, sizes=launch.sizes)
         try:
             compiler.run({**self._job("kernel", text, options), **words}, name)
-        except CompilerDied:
+        except CompilerDied:  # by the kernel, which may crash on arguments of zero after PoCL has written its function
             small = "" if launch.large else "-smallgrid"
             known = compiler.folder / folder / launch.entry / f"{launch.group_size}-1-1-goffs0{small}"
             if set(compiler.folder.glob(functions)) <= before and not any(known.glob("*.so")):
                 raise  # the compiler crashed, not the kernel
         self._publish(compiler, folder, marker)
 
-    def _job(self, kind: str, text: str, options: list[str]) -> dict[str, Any]:
+    def _job(self, kind: str, text: str, options: list[str]) -> Json:
+        """A job for compile_child.py."""
         device = dict(platform=self._platform, index=self._index, known=str(self._cache))
         return {"do": kind, "text": text, "options": options, **device}
 
