@@ -117,27 +117,16 @@ class _Programs:
             self._built[key] = program, folder
         return {"folder": self._built[key][1]}
 
-    def launch(
-        self,
-        entry: str,
-        group_size: int,
-        threads: int,
-        sizes: list[int],
-        platform: int,
-        index: int,
-        text: str,
-        options: list[str],
-        known: str,
-    ) -> dict[str, str]:
+    def launch(self, entry: str, group_size: int, threads: int, sizes: list[int], program: Json) -> dict[str, str]:
         """Launches a kernel with arguments of zero; `sizes` are the arguments' bytes, 0 for a pointer.
 
-        The other arguments and the answer are those of build().
+        `program` holds the arguments of build(); the answer is build()'s.
         """
         import pyopencl as cl
 
-        answer = self.build(platform, index, text, options, known)
+        answer = self.build(**program)
         assert self._queue is not None, "build() makes it"
-        kernel = cl.Kernel(self._built[(text, *options)][0], entry)
+        kernel = cl.Kernel(self._built[(program["text"], *program["options"])][0], entry)
         try:
             for position, size in enumerate(sizes):
                 kernel.set_arg(position, bytearray(size) if size else self._pointer(position))

@@ -297,7 +297,7 @@ class Pass:
             raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error
         self._array = gl.ctx.vertex_array(self._program, [])
         declared = re.findall(r"(?m)^\s*(?:layout\s*\([^)]*\)\s*)?uniform\s+\w+\s+(\w+)", text)
-        # A caller gives every declared uniform; the compiler keeps only the active ones, those that the shader uses.
+        # A caller gives every declared uniform; the compiler keeps only the active ones, which the shader uses.
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 

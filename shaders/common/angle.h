@@ -11,7 +11,8 @@ DEVICE real with_sign_of(real size, real sign) {
 }
 
 // atan2(y, x): the angle of the point (x, y) from the +x axis in radians, -pi to pi; 0 at the origin. Polynomial of
-// Cephes's atanf.
+// Cephes's atanf, for tangents t of at most tan(pi / 8) = 0.414: the point is reflected into the first octant
+// (`steep`), and from pi / 8 on (`middle`) turned back by pi / 4.
 DEVICE real angle_of(real y, real x) {
     real ax = magnitude(x), ay = magnitude(y);
     mask steep = ay > ax;

@@ -1,7 +1,8 @@
 // One dialect for CUDA C++ (NVRTC) and OpenCL C 1.2: macros and functions for everything that the two languages name
 // differently. renderer/gpu/kernel_source.py prepends this file to every kernel; other kernel files do not ask which
 // compiler runs. Kernels are C99 that both compile: `f` on literals, GLOBAL on pointers, no references, no `auto`, no
-// swizzles (use xyz()).
+// swizzles (use xyz()). The file has three sections: CUDA, OpenCL C, both. Names of OpenCL C, such as as_uint, clz,
+// mul_hi, clamp, vload8 or atom_add (64 bits; atomic_add has 32), mean the same in CUDA, and make_float4 as in CUDA.
 // Terms: a group is a CUDA thread block or an OpenCL work-group; the host defines GROUP_SIZE, its number of threads. A
 // warp is 32 consecutive threads of a group, and a lane is a thread's index in its warp. LOCAL memory is CUDA's shared
 // memory. Every thread of a group must reach BARRIER, and every thread of a warp must reach the warp functions (ballot,
@@ -13,6 +14,9 @@
 //     DEVICE_NOINLINE         a call on NVIDIA's devices, inlined on CPUs
 //     DEVICE_NOINLINE_ALWAYS  a call everywhere, for long code; it may not use LOCAL memory (a fault of PoCL 3.1)
 //     DEVICE_NOINLINE_CPU     a call on CPUs, whose compiler's time grows with each copy; inlined on GPUs
+// How threads wait:
+//     BARRIER, WARP_BARRIER   for all threads of the group or warp, whose stores are then visible to one another
+//     GLOBAL_FENCE            orders this thread's stores to global memory for threads of other groups; waits for none
 // What the device has, each 0 or 1:
 //     HAS_BALLOT              the warp functions ballot, warp_all and warp_shuffle of uint
 //     HAS_SHUFFLE             warp_shuffle of floats and doubles too
@@ -28,7 +32,7 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long long ulong;
 typedef long long int64;
-#ifdef MIN_GROUPS_PER_SM  // resident groups per multiprocessor, which limit the registers of a thread
+#ifdef MIN_GROUPS_PER_SM  // of the host: resident groups per multiprocessor, which limit the registers of a thread
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE, MIN_GROUPS_PER_SM)
 #else
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
@@ -44,7 +48,8 @@ typedef long long int64;
 #define CONSTANT_ARRAY static __device__ const  // at file scope: CONSTANT_ARRAY float weights[4] = {...};
 #define RESTRICT __restrict__
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
-// A LOCAL array of more than 48 KiB; a kernel may have one. The host reserves its bytes by reserve_local().
+// A LOCAL array of more than 48 KiB; a kernel may have one. The host reserves its bytes by reserve_local(). Tests that
+// emulate CUDA on CPUs define the macro themselves.
 #ifndef LARGE_LOCAL_ARRAY
 #define LARGE_LOCAL_ARRAY(type, name, count) extern __shared__ __align__(16) type name[]
 #endif
@@ -201,7 +206,7 @@ DEVICE bool any_outside(double8 a, double low, double high) {
     for (int i = 0; i < 8; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);
     return r;
 }
-// Sets the last mantissa bit of every element that is not zero.
+// Sets the last mantissa bit of every element that is not zero (`bits << 1` drops the sign).
 DEVICE double8 or_lsb_nonzero(double8 a) {
     for (int i = 0; i < 8; i++) {
         ulong bits = as_ulong(a.s[i]);
@@ -402,6 +407,7 @@ typedef long int64;
 #define group_count() ((uint)get_num_groups(0))
 #define min_nnan(a, b) ((a) < (b) ? (a) : (b))
 #define max_nnan(a, b) ((a) > (b) ? (a) : (b))
+// Two shifts make 32 - bits in all: one shift by 32 is undefined.
 #define funnel_shift_right(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
 #define funnel_shift_left(low, high, bits) (((high) << (bits)) | ((low) >> 1 >> (31u - (bits))))
 // x with its 32 bits in the opposite order.
@@ -426,6 +432,7 @@ DEVICE uint reverse_bits(uint x) {
 #define any_outside(x, low, high) any(~((fabs(x) >= (low)) & (fabs(x) <= (high))))
 #define or_lsb_nonzero(x) as_double8(as_ulong8(x) | as_ulong8(((x) != 0.0) & 1l))
 
+// Repeats until no other thread has changed *p between the read and the exchange.
 DEVICE void atomic_add_float(GLOBAL float *p, float v) {
     uint old = *(GLOBAL volatile uint *)p, seen;
     do {
@@ -488,7 +495,7 @@ DEVICE uint movemask16(int16 signs) { return (uint)__builtin_ia32_cvtd2mask512(s
 DEVICE uint movemask16(int16 signs) { return movemask8(signs.lo) | movemask8(signs.hi) << 8; }
 #endif
 #endif
-#define HAS_SHUFFLE 0
+#define HAS_SHUFFLE 0  // NVIDIA's OpenCL has warp_shuffle of uint only
 DEVICE uint unpack_odd_bytes(uint word) { return word >> 8 & 0x00ff00ffu; }
 DEVICE uint clamp_to_u8x2(uint halves) {
     int low = (int)(halves & 0xffffu) - 0x8000, high = (int)(halves >> 16) - 0x8000;
@@ -505,7 +512,7 @@ DEVICE float min3_nonneg(float a, float b, float c) { return min_nnan(min_nnan(a
 #define FLT_MAX 3.402823466e38f
 #endif
 #define lane_index() (local_index() & 31u)
-// Index of the lowest set bit.
+// Index of the lowest set bit of a word that is not 0: `word & -word` keeps that bit.
 #define ctz(word) (31u - (uint)clz((word) & (0u - (word))))
 
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
@@ -522,7 +529,7 @@ DEVICE void atomic_add_float4(GLOBAL float4 *p, float4 v) {
 #ifndef HAS_FP64_TENSOR_CORES
 #define HAS_FP64_TENSOR_CORES 0
 #endif
-#ifndef HAS_ASYNC_COPY
+#ifndef HAS_ASYNC_COPY  // the thread copies at once
 #define ASYNC_COPY(bytes)                                                                \
     DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) { \
         for (uint i = 0; i < bytes / 4; i++)                                             \

@@ -17,8 +17,8 @@
 #include "common/sort_keys.h"
 
 #define DIGITS (1 << DIGIT_BITS)
-#define DIGIT(key) ((int)((key) >> shift) & (DIGITS - 1))
-#define WRITES_KEYS (!(PAYLOAD && last) || KEEPS_KEYS)
+#define DIGIT(key) ((int)((key) >> shift) & (DIGITS - 1))  // `shift`: of the kernel, the lowest bit of the digit
+#define WRITES_KEYS (!(PAYLOAD && last) || KEEPS_KEYS)  // after the last pass keys may be of no use
 
 // Arguments of a pass, each 0 or 1. first: the first pass converts the input elements to keys. last: the last pass
 // converts the keys back. numbered: the values are the elements' indices, and the first pass makes them.
@@ -26,7 +26,7 @@ DEVICE uint load_key(GLOBAL const uint *keys, int i, int first) { return first ?
 DEVICE uint stored_key(uint key, int last) { return last ? bits_from_key(key) : key; }
 
 #if ONESWEEP
-#define WARPS (GROUP_SIZE / 32)  // DIGITS == GROUP_SIZE: thread d accounts for digit d
+#define WARPS (GROUP_SIZE / 32)  // DIGIT_BITS is 8, DIGITS == GROUP_SIZE: thread d accounts for digit d
 #define TILE (GROUP_SIZE * ITEMS)
 #define MAX_PASSES 4
 
@@ -136,6 +136,7 @@ KERNEL sort_pass(int count, int pass, int first, int numbered, int last, GLOBAL 
         rank[k] = before + lower;
     }
     BARRIER();
+    // Thread t sums digit t over the warps: counts become the digit's keys in the warps before, tile_keys in the tile.
     uint tile_keys = 0, all;
     UNROLL for (int w = 0; w < WARPS; w++) {
         const uint warp_keys = counts[w * DIGITS + t];
@@ -143,12 +144,12 @@ KERNEL sort_pass(int count, int pass, int first, int numbered, int last, GLOBAL 
         tile_keys += warp_keys;
     }
     status[tile * DIGITS + t] = tile_keys | (tile == 0 ? TOTAL_COUNT : TILE_COUNT);
-    const uint smaller = exclusive_scan_group(sums, tile_keys, &all);
+    const uint smaller = exclusive_scan_group(sums, tile_keys, &all);  // keys of the tile with smaller digits
     UNROLL for (int w = 0; w < WARPS; w++) counts[w * DIGITS + t] += smaller;
     offsets[t] = counters[pass * DIGITS + t] + look_back(status, tile, tile_keys) - smaller;
     BARRIER();
     UNROLL for (int k = 0; k < ITEMS; k++) {
-        rank[k] += counts[warp * DIGITS + DIGIT(key[k])];
+        rank[k] += counts[warp * DIGITS + DIGIT(key[k])];  // now the index in the sorted tile
         staged[rank[k]] = key[k];
     }
     BARRIER();
@@ -182,7 +183,7 @@ KERNEL count_tile_digits(int count, int tiles, int tile_size, int shift, int fir
     for (int i = begin; i < end; i++) tile_counts[DIGIT(load_key(keys, i, first))]++;
     for (int d = 0; d < DIGITS; d++) counts[d * tiles + tile] = tile_counts[d];
 #else
-    LOCAL_ARRAY(uint, tile_counts, DIGITS * (GROUP_SIZE + 1));
+    LOCAL_ARRAY(uint, tile_counts, DIGITS * (GROUP_SIZE + 1));  // [digit][thread], + 1: no bank conflicts of digits
     const int t = (int)local_index();
     for (int d = 0; d < DIGITS; d++) tile_counts[d * (GROUP_SIZE + 1) + t] = 0;
     for (int i = begin + t; i < end; i += GROUP_SIZE)
@@ -229,6 +230,8 @@ KERNEL move_tile(int count, int tiles, int tile_size, int shift, int first, int 
     for (int d = 0; d < DIGITS; d++) ranks[d * GROUP_SIZE + t] = 0;
     for (int i = items_begin; i < items_end; i++) ranks[DIGIT(load_key(keys, i, first)) * GROUP_SIZE + t]++;
     BARRIER();
+    // Ranks become their exclusive prefix sums in the order of memory, by digit and then by thread: thread t sums
+    // DIGITS consecutive ones.
     uint sum = 0, all;
     for (int k = 0; k < DIGITS; k++) sum += ranks[t * DIGITS + k];
     uint rank = exclusive_scan_group(sums, sum, &all);

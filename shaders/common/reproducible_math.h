@@ -15,7 +15,7 @@ DEVICE Pair pair(real x, real y) {
     return p;
 }
 
-// x rounded toward zero. Values from 2^23 on have no fraction and are returned as they are.
+// x rounded toward zero. Values from 2^23 (8388608) on have no fraction and are returned as they are.
 DEVICE real truncation(real x) {
     real t = real_of(truncated(x));
     return magnitude(x) < 8388608.0f ? t : x;
@@ -28,13 +28,14 @@ DEVICE real floor_of(real x) {
     return magnitude(x) < 8388608.0f ? t : x;
 }
 
-// x rounded to the nearest integer, ties to even.
+// x rounded to the nearest integer, ties to even: floats from 2^23 to 2^24 are the integers, so the addition rounds.
 DEVICE real nearest(real x) {
     real t = (magnitude(x) + 8388608.0f) - 8388608.0f;
     return magnitude(x) < 8388608.0f ? with_sign_of(t, x) : x;
 }
 
-// fmod: x - y * truncation(x / y), with the sign of x. y must not be zero.
+// fmod: x - y * truncation(x / y), with the sign of x. y must not be zero. The quotient may be rounded to the next
+// integer, so r may be off by one b.
 DEVICE real remainder_of(real x, real y) {
     real a = magnitude(x), b = magnitude(y);
     real r = FUSED(-floor_of(a / b), b, a);
@@ -62,7 +63,7 @@ DEVICE Pair quarter_turns(real angle) {
     return pair(whole_quarters + carry, fraction - carry);
 }
 
-// (cos, sin) of -1/2..1/2 of a quarter turn.
+// (cos, sin) of -1/2..1/2 of a quarter turn, by polynomials in the square of the angle.
 DEVICE Pair point_near_0(real quarters) {
     real r = quarters * 1.57079637f, r2 = r * r;
     real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
@@ -77,7 +78,7 @@ DEVICE Pair point_near_0(real quarters) {
 // (cos, sin) of quarter turns: `turns.x` is an integer, `turns.y` the fraction beside it.
 DEVICE Pair point_at(Pair turns) {
     const Pair near = point_near_0(turns.y);
-    real n = turns.x, quadrant = n - 4.0f * floor_of(n * 0.25f);
+    real n = turns.x, quadrant = n - 4.0f * floor_of(n * 0.25f);  // n modulo 4
     mask odd = quadrant == 1.0f || quadrant == 3.0f;
     real cosine = odd ? near.y : near.x, sine = odd ? near.x : near.y;
     cosine = quadrant == 1.0f || quadrant == 2.0f ? -cosine : cosine;
@@ -86,7 +87,7 @@ DEVICE Pair point_at(Pair turns) {
 }
 
 // (cos, sin) of an angle in radians. From LARGEST_ANGLE on, a hash of the angle selects a uniformly distributed point
-// of the circle.
+// of the circle; infinities and NaN give NaN.
 DEVICE Pair circle(real angle) {
     mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
     if (ANY_LANE(large)) {
@@ -103,7 +104,8 @@ DEVICE real tangent_of(real x) {
     return c.y / c.x;
 }
 
-// e^x; x is clamped to +-120.
+// e^x = 2^n e^r; x is clamped to +-120. n ln 2 is subtracted in two parts, 0.693359375 - 2.12194440e-4, the first of
+// which has few bits, so that its product with n is exact.
 DEVICE real exponential_of(real x) {
     x = x > 120.0f ? 120.0f : x;
     x = x < -120.0f ? -120.0f : x;
@@ -121,9 +123,9 @@ DEVICE real exponential_of(real x) {
     return p * real_of_bits(bits_of_whole(low)) * real_of_bits(bits_of_whole(high));
 }
 
-// Natural logarithm of 2^-shift x for a finite x >= 2^-126.
+// Natural logarithm of 2^-shift x for a finite x >= 2^-126: x is 2^e (1 + m) with 1 + m from sqrt(1/2) to sqrt(2).
 DEVICE real logarithm_of_normal(real x, real shift) {
-    bits b = bits_of(x) - 0x3f3504f3u;  // the bits of sqrt(1/2): the mantissa lies between it and sqrt(2)
+    bits b = bits_of(x) - 0x3f3504f3u;  // the bits of sqrt(1/2), whose exponent field then counts e
     real e = real_of(whole_of_bits(b) >> 23) - shift;
     real m = real_of_bits((b & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
     real z = m * m;
@@ -141,7 +143,7 @@ DEVICE real logarithm_of_normal(real x, real shift) {
     return FUSED(e, 0.693359375f, m + p);
 }
 
-// Natural logarithm of x: minus infinity for 0, NaN for negative x.
+// Natural logarithm of x: minus infinity for 0, NaN for negative x. Subnormal x are scaled by 2^23 before.
 DEVICE real logarithm_of(real x) {
     mask small = x < 1.17549435e-38f;
     real y = logarithm_of_normal(small ? x * 8388608.0f : x, small ? (real)(23.0f) : (real)(0.0f));
@@ -158,7 +160,7 @@ DEVICE real power_of(real x, real y) {
     return y == 0.0f ? (real)(1.0f) : p;
 }
 
-// (cosh x, sinh x).
+// (cosh x, sinh x). Near 0, where e^x - e^-x would cancel, sinh is a Taylor polynomial.
 DEVICE Pair hyperbola(real x) {
     real e = exponential_of(x), inverse = 1.0f / e, x2 = x * x;
     real s = FUSED(x2, 1.98412698e-4f, 8.33333333e-3f);

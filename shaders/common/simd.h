@@ -2,10 +2,13 @@
 // 1 on GPUs, whose hardware runs work-items in lockstep, and 4 to 16 on CPUs, whose compilers do not vectorize
 // divergent work-items. `real`, `whole` and `bits` hold a float, an int and a uint per lane; a comparison gives a
 // `mask`, -1 (true) or 0 per lane, or a bool if LANES is 1. `condition ? a : b` selects lane by lane, so these kernels
-// need no branches. The host defines LANES: 1 where it does not, else 4, 8 or 16. Conversions, lane by lane:
+// need no branches. The host defines LANES: 1 where it does not, else 4, 8 or 16. A macro of several widths joins LANES
+// to a name when it is used, since packets/lanes8.h redefines LANES. Conversions, lane by lane:
 //     bits_of, int_bits_of      the bits of a real as bits or as whole; real_of_bits: the real with these bits
 //     truncated, truncated_bits a real rounded toward zero, as whole or as bits; real_of: a whole or bits as real
 //     whole_of_bits, bits_of_whole   between whole and bits, modulo 2^32
+// For LANES of 4 to 16 only: LOAD_LANES and STORE_LANES of consecutive floats; LANE_NUMBERS, 0, 1, 2, ...; and
+// GATHER_LANES, the floats from[at[lane]] of a table. FUSED(a, b, c) = a b + c, rounded once.
 #ifndef LANES
 #define LANES 1
 #endif
@@ -28,11 +31,12 @@
 #define real_of(x) CONVERT(float, LANES, x)
 #define whole_of_bits(x) CONVERT(int, LANES, x)  // modulo 2^32, as in C
 #define bits_of_whole(x) CONVERT(uint, LANES, x)
-// Gather: from[at[lane]] in every lane, as uint or float. raytracing/packets/vectors8.h defines both for eight lanes.
+// Gathers of global memory: from[at[lane]] in every lane, as uint or float; for eight lanes in packets/vectors8.h.
 #define GATHER_WORDS1(from, at) ((GLOBAL const uint *)(from))[at]
 #define GATHER_WORDS(from, at) JOIN(GATHER_WORDS, LANES)(from, at)
 #define GATHER_FLOATS1(from, at) (from)[at]
 #define GATHER_FLOATS(from, at) JOIN(GATHER_FLOATS, LANES)(from, at)
+// True if any lane of a mask is; movemask8 (common/portable.h) is one instruction.
 #define ANY_LANE1(m) (m)
 #define ANY_LANE4(m) any(m)
 #define ANY_LANE8(m) (movemask8(m) != 0)
@@ -60,4 +64,4 @@ typedef JOIN(int, LANES) mask;
 #define GATHER_LANES(value, from, at) value = JOIN(GATHER, LANES)(from, at)
 #endif
 
-#define FUSED(a, b, c) fma((real)(a), (real)(b), (real)(c))
+#define FUSED(a, b, c) fma((real)(a), (real)(b), (real)(c))  // converted, as literals need where LANES is not 1

@@ -1,6 +1,10 @@
 // Vectors of two and three reals for the ray tracing kernels. A `real` is one float, or eight floats of eight rays
-// where LANES is 8 (common/simd.h). Every rounding is explicit (fma; / and sqrt are correctly rounded under STRICT), so
-// CUDA and OpenCL, one lane and eight lanes give the same bits.
+// where LANES is 8. Every rounding is explicit (fma; / and sqrt are correctly rounded under STRICT), so that CUDA and
+// OpenCL, one lane and eight lanes give the same bits. common/simd.h has `real`, `whole` (an int a lane), `mask` (a
+// truth value a lane), truncated, real_of, and FUSED: fma of arguments converted to `real`, which literals need.
+// common/portable.h has max_nnan, the maximum of numbers that are never NaN, and xyz and with_w for one lane.
+// On CPUs packets/vectors8.h includes this file a second time with LANES 8. So macros such as make_real3 append LANES
+// to the name of a function or macro, and both widths of it exist beside one another: make_real3_1, make_real3_8.
 #include "common/simd.h"
 
 #if LANES == 1
@@ -15,7 +19,8 @@ typedef float4 real4;
 #define select3(m, a, b) JOIN(select3_, LANES)(m, a, b)  // m ? a : b; one lane evaluates the chosen vector only
 #define broadcast1(v) (v)
 #define broadcast(v) JOIN(broadcast, LANES)(v)  // the same vector in every lane
-// Element `column` of record `index`, in an array of records of `stride` float4s each.
+// Element `column` of record `index`, in an array of records of `stride` float4s each; packets/vectors8.h has it for
+// eight indices.
 DEVICE float4 load_rows(GLOBAL const float4 *records, int stride, int column, int index) {
     return records[(size_t)stride * index + column];
 }
@@ -69,6 +74,7 @@ DEVICE real largest_of3(real3 a) { return max_nnan(max_nnan(a.x, a.y), a.z); }
 
 // Moves a ray's origin p off the surface along the normal by up to 256 units in the last place, which prevents
 // self-intersection at any scale and is too little to see (C. Waechter and N. Binder, Ray Tracing Gems 2019, ch. 6).
+// Adding to the bits of a float moves it by such units. Near 0, where they are tiny, p moves by n / 65536 instead.
 DEVICE real offset_axis(real p, real n) {
     whole steps = truncated(256.0f * n);
     return fabs(p) < 1.0f / 32 ? fma((real)(1.0f / 65536), n, p)
@@ -79,8 +85,8 @@ DEVICE real3 offset_ray(real3 p, real3 normal) {
     return make_real3(offset_axis(p.x, normal.x), offset_axis(p.y, normal.y), offset_axis(p.z, normal.z));
 }
 
-// Transforms (x, y, z) from an orthonormal frame whose z axis is the unit normal n to world space (T. Duff et al.
-// 2017).
+// Transforms (x, y, z) from an orthonormal frame whose z axis is the unit normal n to world space (T. Duff et al.,
+// Building an Orthonormal Basis, Revisited, 2017).
 DEVICE real3 local_to_world(real3 n, real x, real y, real z) {
     real s = n.z < 0.0f ? (real)(-1.0f) : (real)(1.0f);
     real a = -1.0f / (s + n.z), b = n.x * n.y * a;
@@ -89,7 +95,9 @@ DEVICE real3 local_to_world(real3 n, real x, real y, real z) {
     return madd(n, z, madd(bitangent, y, scale3(tangent, x)));
 }
 
-// (cos, sin) of 2 pi x for x in [0, 1), by Taylor polynomials within pi / 4 of the nearest quarter turn.
+// (cos, sin) of 2 pi x for x in [0, 1), by Taylor polynomials within pi / 4 of the nearest quarter turn: octant 0 and 7
+// belong to quarter 0, octants 1 and 2 to quarter 1. Shorter than point_at of common/reproducible_math.h, which takes
+// angles of any size; recorded pictures have its bits.
 DEVICE real2 cos_sin_2pi(real x) {
     real eighths = floor(x * 8.0f);
     whole octant = truncated(eighths);

@@ -6,7 +6,7 @@ results back. Compiled kernels are cached by their source text; the device cache
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,7 @@ from renderer.cdollar.ir.passes import PASSES, simplify
 from renderer.cdollar.ir.primitives import SCATTERS, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, RecordedLaunch, Representation
-from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types
+from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan
 from renderer.cdollar.targets.map_kernels import plan_kernel
 from renderer.cdollar.targets.primitive_kernels import PrimitiveKernels
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
@@ -41,6 +41,7 @@ class DeviceTarget(GraphTarget):
         """
         super().__init__(dag)
         self.device, self.name, self.strict = device, name, strict
+        self.time_seconds = device.time_seconds
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
@@ -48,23 +49,20 @@ class DeviceTarget(GraphTarget):
         # another order than sums, so `strict` omits recognize.
         self.passes = PASSES if strict else [simplify, recognize, *PASSES[1:]]
         self.primitives = PrimitiveKernels(device, self.launch_primitive, strict)
-        self.unused_status = device.buffer(1, "i4").fill(0)
+        self.unused_status = device.buffer(1, "i4").fill(0)  # the status word of kernels that check nothing
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
         """A buffer with one component of an array."""
         flat = np.ascontiguousarray(array, STORAGE_DTYPES[type_]).reshape(-1)
         return self.device.buffer(max(1, flat.size), flat.dtype).write(flat if flat.size else np.zeros(1, flat.dtype))
 
-    def time_seconds(self, work: Callable[[], None]) -> float:
-        """Seconds that the device spends on `work`."""
-        return self.device.time_seconds(work)
+    def allocate(self, shape: tuple[int, ...], type_: str) -> Buffer:
+        """A buffer for one component of an array, of one element at least."""
+        return self.device.buffer(max(1, math.prod(shape)), STORAGE_DTYPES[type_])
 
-    def run_kernel(self, node: Node) -> Representation:
+    def compute(self, node: Node, outputs: Representation) -> None:
         """Compute a function, or a reduction without free variables, whose inputs are computed."""
-        outputs = self.allocate_outputs(node)
-        if outputs.size:
-            self.launch_plan(self.plan(node), outputs)
-        return outputs
+        self.launch_plan(self.plan(node), outputs)
 
     def run_primitive(self, node: Node) -> Representation:
         """Compute a primitive whose inputs are computed."""
@@ -104,14 +102,11 @@ class DeviceTarget(GraphTarget):
             self.recording.launches.append(RecordedLaunch(kernel, threads, list(arguments), {}))
         self.launch(partial(kernel, threads, *arguments))
 
-    def allocate_outputs(self, node: Node) -> Representation:
-        """New buffers for the result of a node."""
-        outputs = Representation(self.output_ranges(node), [], output_types(node))
-        outputs.buffers = [self.device.buffer(max(1, outputs.size), STORAGE_DTYPES[t]) for t in outputs.types]
-        return outputs
-
     def plan(self, node: Node) -> KernelPlan:
-        """Plan the kernel of a node, by its schedule if the schedule file has one; add it to the trace."""
+        """Plan the kernel of a node, by its schedule if the schedule file has one; add it to the trace.
+
+        The file names a kernel by the key of its plan under the default schedule.
+        """
         plan = plan_kernel(node, self.stored_ranges, DEFAULT, self.device.properties, self.strict)
         if plan.key in self.schedules:
             plan = plan_kernel(node, self.stored_ranges, self.schedules[plan.key], self.device.properties, self.strict)
@@ -129,7 +124,7 @@ class DeviceTarget(GraphTarget):
         if plan.combine is None:
             self.launch_kernel(plan, {"output": outputs.buffers, "status": [status]})
             return
-        partials = [self.device.buffer(plan.partial_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
+        partials = [self.allocate((plan.partial_count,), type_) for type_ in plan.partial_types]
         self.launch_kernel(plan, {"output": partials, "status": [status]})
         self.launch_kernel(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
 
@@ -150,7 +145,7 @@ class DeviceTarget(GraphTarget):
             arguments.append(argument)
         if self.recording is not None:
             self.recording.launches.append(RecordedLaunch(kernel, threads, arguments, plan.scalars))
-        is_captured = self.captured_launches is not None
+        is_captured = self.captured_launches is not None  # then it is launched again: convert its arguments once
         self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
 
     def kernel(self, plan: KernelPlan) -> Kernel:

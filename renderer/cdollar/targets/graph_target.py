@@ -51,7 +51,7 @@ class Representation:
     """The result of a node on the device: a buffer per component, with its scalar type, over a box of indices."""
 
     ranges: ir.Ranges
-    buffers: list[Any]  # Buffers, or Textures of GLSL
+    buffers: list[Any]  # Buffers, or Textures of GLSL; they may be larger than the array
     types: tuple[str, ...]
 
     @property
@@ -145,7 +145,8 @@ class GraphTarget(Target):
     passes: Sequence[Pass] = PASSES
     max_memory_bytes: int | None = None  # the memory of the device; None: of the host
     strict = False
-    may_repeat = True  # whether launches may be repeated to time them
+    may_repeat = True  # False while a launch would change the result if it were repeated to be timed
+    time_seconds: Callable[[Callable[[], None]], float]  # the seconds that the launches of work() take on the device
 
     def __init__(self, dag: ir.Dag) -> None:
         """Start without results; `dag` is the program's."""
@@ -158,7 +159,7 @@ class GraphTarget(Target):
         self.captured_launches: list[Callable[[], None]] | None = None  # see capture(); None outside of it
         self.checks: list[PendingCheck] = []  # the status words to read at the end of this run
         self.recording: Recording | None = None  # records runs while it is set
-        self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes
+        self.kernels: dict[Hashable, Any] = {}  # compiled kernels or passes, by their text
 
     # What a subclass implements
 
@@ -167,12 +168,12 @@ class GraphTarget(Target):
         """Return a new buffer with one component of an array; `type_` is its scalar type."""
 
     @abstractmethod
-    def time_seconds(self, work: Callable[[], None]) -> float:
-        """The seconds that the launches of work() take on the device."""
+    def allocate(self, shape: tuple[int, ...], type_: str) -> "Buffer | Texture":
+        """Return a new buffer for one component of an array of scalar type `type_`."""
 
     @abstractmethod
-    def run_kernel(self, node: ir.Node) -> Representation:
-        """Compute a function or a closed reduction whose inputs are computed."""
+    def compute(self, node: ir.Node, outputs: Representation) -> None:
+        """Compute a function or a closed reduction whose inputs are computed into the buffers of `outputs`."""
 
     def run_primitive(self, node: ir.Node) -> Representation:
         """Compute a primitive whose inputs are computed."""
@@ -235,7 +236,7 @@ class GraphTarget(Target):
         return kernel
 
     def launch(self, launch: Callable[[], None]) -> None:
-        """Launch a kernel or pass, and keep it while launches are captured."""
+        """Launch a kernel or pass, timed for --explain if `launch_seconds` is a list; keep it for capture()."""
         if self.launch_seconds is None:
             launch()
         else:
@@ -338,8 +339,8 @@ class GraphTarget(Target):
             check_memory(tuple(r.size for r in ranges), types, "an array", self.max_memory_bytes)
             lows = [r.low for r in node.attribute.ranges]
             box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
-            if isinstance(node.attribute.data, BlockArray):
-                self.interrupt_recording()  # a block depends on other arguments
+            if isinstance(node.attribute.data, BlockArray):  # the host makes its elements, perhaps of other arguments
+                self.interrupt_recording()
             arrays = node.attribute.data.read(box)
             buffers = [self.upload(a, t) for a, t in zip(arrays, types, strict=True)]
             self.representations[node] = Representation(ranges, buffers, types)
@@ -347,14 +348,23 @@ class GraphTarget(Target):
                 self.recording.uploads.append(Upload(node, box, buffers))
         return self.representations[node]
 
-    def output_ranges(self, node: ir.Node) -> ir.Ranges:
-        """The domain of a node to compute; raises if its array is too large or a reduction has no elements."""
+    def run_kernel(self, node: ir.Node) -> Representation:
+        """Compute a function or a closed reduction whose inputs are computed."""
+        outputs = self.allocate_outputs(node)
+        if outputs.size:
+            self.compute(node, outputs)
+        return outputs
+
+    def allocate_outputs(self, node: ir.Node) -> Representation:
+        """New buffers for the result of a node; raises if they are too large or a reduction has no elements."""
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
-        check_memory(tuple(r.size for r in ranges), output_types(node), "an array", self.max_memory_bytes)
+        outputs = Representation(ranges, [], output_types(node))
+        check_memory(outputs.shape, outputs.types, "an array", self.max_memory_bytes)
         for operand in ir.topological_order([node]):
             if operand.op == "reduce":
                 check_not_empty(operand, self.dag.spans)
-        return ranges
+        outputs.buffers = [self.allocate(outputs.shape, type_) for type_ in outputs.types]
+        return outputs
 
     def raise_failed_checks(self, checks: Sequence[PendingCheck]) -> None:
         """Raise the first error that a kernel reported."""

@@ -46,7 +46,7 @@ class PoclCompile:
         if self._is_ready(marker):
             return
         try:
-            folder = compiler.run(self._job("program", text, options), name)["folder"]
+            folder = compiler.run({"do": "program", **self._program(text, options)}, name)["folder"]
         except CompilerDied:
             raise
         except KernelError:  # the text has an error
@@ -58,12 +58,13 @@ class PoclCompile:
         marker = self._marker(text, options, *launch[:3])
         if self._is_ready(marker):
             return
-        folder = compiler.run(self._job("program", text, options), name)["folder"]
+        program = self._program(text, options)
+        folder = compiler.run({"do": "program", **program}, name)["folder"]
         functions = f"{folder}/{launch.entry}/**/*.so"
         before = set(compiler.folder.glob(functions))
         words = dict(entry=launch.entry, group_size=launch.group_size, threads=launch.threads, sizes=launch.sizes)
         try:
-            compiler.run({**self._job("kernel", text, options), **words}, name)
+            compiler.run({"do": "kernel", "program": program, **words}, name)
         except CompilerDied:  # by the kernel, which may crash on arguments of zero after PoCL has written its function
             small = "" if launch.large else "-smallgrid"
             known = compiler.folder / folder / launch.entry / f"{launch.group_size}-1-1-goffs0{small}"
@@ -71,10 +72,10 @@ class PoclCompile:
                 raise  # the compiler crashed, not the kernel
         self._publish(compiler, folder, marker)
 
-    def _job(self, kind: str, text: str, options: list[str]) -> Json:
-        """A job for compile_child.py."""
+    def _program(self, text: str, options: list[str]) -> Json:
+        """A program as compile_child.py builds it: the arguments of its build()."""
         device = dict(platform=self._platform, index=self._index, known=str(self._cache))
-        return {"do": kind, "text": text, "options": options, **device}
+        return {"text": text, "options": options, **device}
 
     def _marker(self, *parts: object) -> Path:
         """The marker of a program (text, options) or of a function (with entry, group size, large)."""

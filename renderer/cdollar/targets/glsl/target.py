@@ -24,7 +24,7 @@ from renderer.cdollar.targets.emitter import Emitter, unrolled_loop
 from renderer.cdollar.targets.expression_emitter import KernelInput, StoredRanges
 from renderer.cdollar.targets.glsl.sums import SumsByKey
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
-from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers, output_types, volume
+from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers, volume
 from renderer.cdollar.targets.strict_order import adds_in_blocks, fixed_chunk
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext, Texture
@@ -127,25 +127,16 @@ class GlslTarget(GraphTarget):
     def __init__(self, dag: Dag, gl: GlContext, strict: bool = False) -> None:
         """`strict`: no contraction, correctly rounded division and square root; UnavailableError before GL 4.0."""
         super().__init__(dag)
-        self.gl, self.strict, self.device_name = gl, strict, gl.renderer
+        self.gl, self.strict, self.device_name, self.time_seconds = gl, strict, gl.renderer, gl.time_seconds
         self.passes = [SumsByKey(), *PASSES]
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "SINGLE_ROUNDING_FMA": fma_rounds_once(gl)} if strict else {}
 
-    def time_seconds(self, work: Callable[[], None]) -> float:
-        """Seconds that the driver takes to draw."""
-        return self.gl.time_seconds(work)
-
     # Kernels
 
-    def run_kernel(self, node: Node) -> Representation:
-        """Compute a function or a closed reduction whose inputs are computed."""
-        ranges, types = self.output_ranges(node), output_types(node)
-        outputs = Representation(ranges, [], types)
-        outputs.buffers = [self.texture(outputs.shape, t) for t in types]
-        if not outputs.size:
-            return outputs
+    def compute(self, node: Node, outputs: Representation) -> None:
+        """Compute a function or a closed reduction (see GraphTarget) whose inputs are computed."""
         product = None if self.strict else matmul_kernels.match_matrix_product(node)
         if node.op == "reduce":
             self.draw_reduction(node, outputs)
@@ -153,7 +144,6 @@ class GlslTarget(GraphTarget):
             draw_product(self, product, outputs.buffers[0])
         else:
             self.draw_map(node, outputs)
-        return outputs
 
     def draw_map(self, node: Node, outputs: Representation) -> None:
         """Draw a function: all components in a pass, or in several passes if there are more than render targets."""
@@ -189,7 +179,7 @@ class GlslTarget(GraphTarget):
             ),
         )  # fmt: skip
         accumulator.may_poison = True
-        textures = [self.texture((partials,), t) for t in accumulator.partial_types]
+        textures = [self.allocate((partials,), t) for t in accumulator.partial_types]
         values, types = accumulator.partial_result(), accumulator.partial_types
         self.draw(node, emitter, values, types, textures, partials, accumulator.result_poison)
         self.combine_partials(node, textures, partials, outputs)
@@ -226,16 +216,16 @@ class GlslTarget(GraphTarget):
 
     # Textures
 
-    def texture(self, sizes: tuple[int, ...], type_: str) -> Texture:
-        """A texture with one component of an array."""
-        layout = texture_layout(sizes, self.gl.max_texture_size)
+    def allocate(self, shape: tuple[int, ...], type_: str) -> Texture:
+        """A texture for one component of an array; UnavailableError if it is too large, or of double or long."""
+        layout = texture_layout(shape, self.gl.max_texture_size)
         if type_ in ("double", "long"):
             raise unavailable(f"the program uses {type_}, which textures do not hold; use opencl, cuda or numpy")
         return self.gl.texture((layout.width, layout.height), 1, TEXEL_TYPES[type_].dtype)
 
     def upload(self, array: np.ndarray, type_: str) -> Texture:
         """A texture with the elements of one component of an array."""
-        texture = self.texture(array.shape, type_)
+        texture = self.allocate(array.shape, type_)
         texels = np.zeros(texture.shape, texture.dtype)
         texels.reshape(-1)[: array.size] = np.asarray(array).reshape(-1)
         return texture.write(texels)
@@ -267,7 +257,7 @@ class GlslTarget(GraphTarget):
         texture, which is checked after the run. `inputs` are further uniforms by name: GLSL type and value.
         """
         if emitter.has_doubles:
-            self.texture((1,), "double")  # raises UnavailableError: textures hold no doubles
+            self.allocate((1,), "double")  # raises UnavailableError: textures hold no doubles
         if poison:
             status = self.gl.texture(textures[0].size, 1, "i4")
             values, types, textures = [*values, poison], (*types, "int"), [*textures, status]

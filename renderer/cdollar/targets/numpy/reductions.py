@@ -24,7 +24,7 @@ COMBINERS = {
 }  # fmt: skip
 
 
-def accumulator_dtype(node: ir.Node) -> type:
+def sum_dtype(node: ir.Node) -> type:
     """The NumPy type in which the operator of a "reduce" node adds or multiplies: float64 for all floats."""
     is_float_sum = node.attribute[0].name in ("+", "*") and node.type in FLOATS
     return np.float64 if is_float_sum else DTYPES[node.type]
@@ -64,7 +64,7 @@ class Reducer:
                 self.blocks.push(full[0].reshape((-1, *full[0].shape[axes:])))
             else:
                 combine = COMBINERS[name]
-                total = combine.reduce(full[0], axis=tuple(range(axes)), dtype=accumulator_dtype(self.node))
+                total = combine.reduce(full[0], axis=tuple(range(axes)), dtype=sum_dtype(self.node))
                 self.components = [total if self.components is None else combine(self.components[0], total)]
 
     def value(self) -> spaces.NodeValue:

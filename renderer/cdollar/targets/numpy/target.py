@@ -29,13 +29,7 @@ from renderer.cdollar.ir.primitives import SCATTERS, identity, recognize
 from renderer.cdollar.ir.types import DTYPES, Number, component_types
 from renderer.cdollar.targets.numpy import primitives as numpy_primitives
 from renderer.cdollar.targets.numpy import spaces
-from renderer.cdollar.targets.numpy.reductions import (
-    COMBINERS,
-    Reducer,
-    accumulator_dtype,
-    as_node_value,
-    check_not_empty,
-)
+from renderer.cdollar.targets.numpy.reductions import COMBINERS, Reducer, as_node_value, check_not_empty, sum_dtype
 from renderer.cdollar.targets.numpy.simt import SimtInterpreter
 from renderer.cdollar.targets.numpy.spaces import Evaluated, NodeValue
 from renderer.errors import UnavailableError
@@ -275,7 +269,7 @@ class NumpyTarget(Target):
         shift = np.maximum(low, high) - stops  # point p of row r is the element p + shift[r] of the range
         if total * MIN_RAGGED_SAVING > stops.size * variable.range.size:
             return None
-        combiner, dtype = COMBINERS[reduction.name], accumulator_dtype(node)
+        combiner, dtype = COMBINERS[reduction.name], sum_dtype(node)
         state: np.ndarray = np.full(stops.size, neutral_element(reduction.name, node.type), dtype)
         # A failed check of the ends is an error even if no element is visited. `closed` is outside of all variables.
         poisons, closed = [self.value(check, space)[1] for check in tested.checks], spaces.IterationSpace()
