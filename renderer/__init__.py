@@ -31,6 +31,7 @@ architecture.md is the map of the code. Names are imported when they are first a
 
 import sys
 
+# Only the command `rayfold` and `python -m renderer` change a signal, and no script that imports the package.
 _words = getattr(sys, "argv", [])[:1] or [""]
 if _words[0].endswith("/rayfold") or _words == ["-m"] and sys.orig_argv[-len(sys.argv)] == "renderer":
     import _signal  # the command: a signal during its imports leaves no traceback

@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
     So `rayfold --help` imports no command.
     """
 
-    def __init__(self, declare: Callable[[argparse.ArgumentParser], None] | None = None, **settings: Any) -> None:
+    def __init__(self, declare: Callable[[argparse.ArgumentParser], object] | None = None, **settings: Any) -> None:
         super().__init__(**settings)
         self._declare = declare
 
@@ -80,13 +80,15 @@ def build_parser() -> argparse.ArgumentParser:
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + ".",
             epilog=f"example: {command.example}",
-            declare=partial(_call, command.module, command.declare),
+            declare=partial(_call, command.module, command.declare),  # of Parser, when the command is used
         )
     return parser
 
 
-def _call(module: str, name: str, argument: object) -> Any:
-    return getattr(import_module(module), name)(argument)
+def _call(module: str, name: str, argument: object) -> int | None:
+    """Calls a function that a row of COMMANDS names; one that runs a command returns the exit code."""
+    code: int | None = getattr(import_module(module), name)(argument)
+    return code
 
 
 def run_process() -> NoReturn:
@@ -116,8 +118,7 @@ def _run(argv: list[str] | None) -> int:
         ensure_cache()
         trust.apply(args)
         command = COMMANDS[args.command]
-        code: int = _call(command.module, command.run, args)
-        return code
+        return _call(command.module, command.run, args) or 0
     except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args: argparse.Namespace) -> int:
     """`rayfold doctor`: exit code 0 when a picture can be drawn here, 4 when not."""
     deadline = time.monotonic() + TOTAL_SECONDS
-    forget_verdicts()
+    forget_verdicts()  # drivers that failed before are tried again
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(_run_check, "check_gl", deadline=deadline)
         devices, hints = check_devices(pool, deadline)
@@ -128,8 +128,9 @@ def list_backend(backend: str) -> Json:
 
 
 def _row(name: str, device_id: str, kind: str, device_type: str, reason: str = "") -> Json:
-    names = "name", "device_id", "kind", "device_type", "ok", "reason"
-    return dict(zip(names, (name, device_id, kind, device_type, not reason, reason), strict=True))
+    """A row of the report; a driver that is skipped has no device_id."""
+    facts = {"name": name, "device_id": device_id, "kind": kind, "device_type": device_type}
+    return facts | {"ok": not reason, "reason": reason}
 
 
 def try_device(backend: str, device_id: str) -> None:

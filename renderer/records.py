@@ -5,6 +5,7 @@ picture defines 70 classes and makes objects of a third of them. Here a definiti
 """
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, asdict, astuple, field, fields, is_dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -47,7 +48,7 @@ else:
         return cls
 
 
-def extended(name: str, base: type[T], new_fields: list[tuple[str, Any, Any]]) -> type[T]:
+def extended(name: str, base: type[T], new_fields: Sequence[tuple[str, object, object]]) -> type[T]:
     """Returns a frozen subclass of a dataclass with `new_fields`: name, type, and default or field() of each."""
     body: dict[str, Any] = {each: default for each, _, default in new_fields}
     body |= {"__annotations__": {each: kind for each, kind, _ in new_fields}, "__doc__": base.__doc__}
@@ -98,5 +99,5 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(texts)})"
 
 
-def _refuse(self: Any, name: str, *_: object) -> None:
+def _refuse(self: object, name: str, *_: object) -> None:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")

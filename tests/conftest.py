@@ -105,12 +105,13 @@ def compile_for_cuda_too(tmp_path_factory):
     folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "compiled-for-cuda"
     folder.mkdir(exist_ok=True)
 
-    def build_both(device, text, name, strict, key):
-        program = build(device, text, name, strict, key)
-        if is_chosen(name, folder):
-            scalar = re.sub(r"#define LANES \d+", "#define LANES 1", text)  # points per work-item on CPUs; 1 on GPUs
-            drivers.check_for_cuda(scalar, name, strict)
-        return program
+    def build_both(device, program):
+        built = build(device, program)
+        if is_chosen(program.name, folder):
+            # Points per work-item on CPUs; 1 on GPUs.
+            scalar = re.sub(r"#define LANES \d+", "#define LANES 1", program.text)
+            drivers.check_for_cuda(scalar, program.name, program.strict)
+        return built
 
     opencl.OpenclDevice._build = build_both
     yield

@@ -177,7 +177,7 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
 
 def _counters(device: Any) -> dict[str, int]:
     counters = device.counters
-    return dict(counters) if isinstance(counters, dict) else counters.as_dict()
+    return dict(counters) if isinstance(counters, dict) else dict(vars(counters))
 
 
 def record(case: Case, wall: list[int], device: list[int] | None, counters: Json, digest: str | None) -> Json:

@@ -32,6 +32,7 @@ NICE, BACKGROUND_NICE = 5, 15  # niceness that is added to children for pictures
 POLL_SECONDS = 1.0  # longest single wait for a lock: not every system interrupts such a wait for a signal
 
 Answer = Future[Any]  # the answer of a compiler: a program, or the error
+Job = tuple[Answer, Callable[..., object]]  # the future that work(compiler) answers, and work
 _thread = threading.local()  # `is_background` is set on threads inside of background()
 
 
@@ -204,8 +205,9 @@ class CompilePool:
     """
 
     def __init__(self, size: int = 0):
-        size = size or max(1, (os.cpu_count() or 1) - 1)
-        self._queues = {NICE: _Queue(size), BACKGROUND_NICE: _Queue(1)}  # by the niceness of the children
+        # By the niceness of the children: the children that may still be started, and the jobs.
+        self._startable = {NICE: size or max(1, (os.cpu_count() or 1) - 1), BACKGROUND_NICE: 1}
+        self._jobs: dict[int, SimpleQueue[Job]] = {niceness: SimpleQueue() for niceness in self._startable}
         self._compilers: set[Compiler] = set()
         self._running: set[Answer] = set()
         self._lock = threading.Lock()
@@ -214,20 +216,20 @@ class CompilePool:
     def submit(self, work: Callable[[Compiler], T]) -> Future[T]:
         """Runs work(compiler) on a thread as soon as a child process is free."""
         niceness = BACKGROUND_NICE if getattr(_thread, "is_background", False) else NICE
-        queue, future = self._queues[niceness], Future[T]()
-        queue.jobs.put((future, work))
-        with self._lock:  # each job starts a thread, and so a child, until there are `size` of them
-            starts = queue.free_threads > 0
-            queue.free_threads -= starts
+        future = Future[T]()
+        self._jobs[niceness].put((future, work))
+        with self._lock:
+            starts = self._startable[niceness] > 0
+            self._startable[niceness] -= starts
         if starts:
-            threading.Thread(target=self._work, args=(queue.jobs, niceness), name="compiler", daemon=True).start()
+            threading.Thread(target=self._work, args=(niceness,), name="compiler", daemon=True).start()
         return future
 
-    def _work(self, jobs: SimpleQueue[tuple[Answer, Callable[..., object]]], niceness: int) -> None:
+    def _work(self, niceness: int) -> None:
         """A thread with one child at a time: passes jobs to the child without end, and replaces a child that died."""
         compiler: Compiler | None = None
         while True:
-            future, work = jobs.get()
+            future, work = self._jobs[niceness].get()
             self._running.add(future)
             try:
                 if compiler is None or not compiler.is_alive:
@@ -257,11 +259,3 @@ class CompilePool:
                 compiler.close()
             self._compilers.clear()
         unfinished_work.update(block(list(self._running), CLOSE_SECONDS).not_done)
-
-
-class _Queue:
-    """Jobs for `size` children of one priority."""
-
-    def __init__(self, size: int):
-        self.jobs: SimpleQueue[tuple[Answer, Callable[..., object]]] = SimpleQueue()
-        self.free_threads = size  # threads that are not started yet

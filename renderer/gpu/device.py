@@ -128,7 +128,8 @@ class BorrowedBuffer(Buffer, Protocol):
         self._tensor = tensor
 
 
-Matrix = tuple[Any, int, int]  # buffer of the vendor's device, first element, leading dimension; column-major
+# A column-major matrix: the buffer (of the vendor's class), its first element, and the leading dimension.
+Matrix = tuple[Any, int, int]
 
 
 class Kernel(Protocol):
@@ -331,7 +332,11 @@ class Device(Protocol):
         a * b + c into one rounding. Raises KernelError if the text does not compile.
         """
         with stage("compiling"):
-            return self._kernel(file, entry, group_size, constants)
+            program = self._program_text(file, group_size, constants)
+            key, name = program.key, program.name
+            if key not in self._programs:
+                self._programs[key] = self.run_compiler(key, f"{name}:{entry}", partial(self._compile, program))
+            return self._make_kernel(self._programs[key], entry, name, group_size)
 
     def compile_ahead(
         self, file: str | GeneratedSource, group_size: int = 256, **constants: object
@@ -352,13 +357,6 @@ class Device(Protocol):
             self._compiling[program.key] = pool.submit(work) if pool else start_thread(partial(work, None))
         return self._compiling[program.key].done
 
-    def _kernel(self, file: str | GeneratedSource, entry: str, group_size: int, constants: dict[str, object]) -> Kernel:
-        program = self._program_text(file, group_size, constants)
-        key, name = program.key, program.name
-        if key not in self._programs:
-            self._programs[key] = self.run_compiler(key, f"{name}:{entry}", partial(self._compile, program))
-        return self._make_kernel(self._programs[key], entry, name, group_size)
-
     def _program_text(
         self, file: str | GeneratedSource, group_size: int, constants: dict[str, object]
     ) -> "ProgramText":
@@ -368,7 +366,7 @@ class Device(Protocol):
 
     def run_compiler(self, key: Hashable, what: str, work: Callable[[Compiler | None], Result]) -> Result:
         """Runs work(compiler) on another thread (compilation.py) and returns its result; `key` identifies the work."""
-        if key not in self._compiling:
+        if key not in self._compiling:  # else compile_ahead() has begun it
             if self.compile_pool is None:
                 return interruptible(partial(work, None))
             self._compiling[key] = self.compile_pool.submit(work)
@@ -376,19 +374,20 @@ class Device(Protocol):
         try:
             return result(future, what)
         finally:
-            if future.done():
+            if future.done():  # else the caller was interrupted, and may ask again
                 self._compiling.pop(key, None)
 
     def _compile(self, program: "ProgramText", compiler: Compiler | None) -> object:
+        """Builds a program: by the child process `compiler`, or without one in this process."""
         if compiler is not None:
-            self._compile_to_cache(compiler, program.text, program.name, program.strict)
-        return self._build(program.text, program.name, program.strict, program.key)
+            self._compile_to_cache(compiler, program)
+        return self._build(program)
 
-    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
+    def _compile_to_cache(self, compiler: Compiler, program: "ProgramText") -> None:
         """Compiles in a child process into the disk cache, where _build() then finds the program."""
 
-    def _build(self, text: str, name: str, strict: bool, key: bytes) -> object:
-        """Compiles or loads a program; `key` identifies its text and options."""
+    def _build(self, program: "ProgramText") -> object:
+        """Compiles a program, or loads it from the disk cache."""
 
     def _make_kernel(self, program: Any, entry: str, name: str, group_size: int) -> Kernel:
         """The Kernel of a compiled program."""

@@ -17,10 +17,10 @@ from renderer.records import dataclass
 from renderer.system import drafts
 
 INCLUDE = re.compile(r'^[ \t]*#(include|include_again)[ \t]+"([^"]+)"[ \t]*$')
-CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)")
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)")  # `el` begins #else and #elif, `if` also #ifdef and #ifndef
 SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
            "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
-VECTORS = (2, 4)
+VECTORS = (2, 4)  # elements of a field that C declares as a vector, such as float4
 ARGUMENTS = {int: (4, 4, "i"), float: (4, 4, "f"), bytes: (8, 8, "Q")}  # alignment, bytes, code of `struct`
 
 
@@ -80,8 +80,10 @@ def _pieces(lines: tuple[str, ...]) -> tuple[tuple[list[str], str, bool, int, Br
             pieces.append((text(number - 1), match[2], match[1] == "include_again", number + 1, tuple(branch)))
             begin = number
         elif match := CONDITION.match(line):
-            del branch[len(branch) - (match[1] != "if") :]
-            branch += [] if match[1] == "endif" else [str(number)]
+            if match[1] != "if" and branch:  # #elif, #else and #endif end a branch; all but #endif begin one
+                branch.pop()
+            if match[1] != "endif":
+                branch.append(str(number))
     return (*pieces, (text(len(lines)), "", False, 0, ()))
 
 
@@ -111,8 +113,8 @@ def _expand(
         before = seen.get(included, [])
         if again:
             out += [f"#define {guard}", *_expand(included, seen, line_directive, (*around, f"{name}:{next_line}"))]
-        elif not any(around[: len(each)] == each for each in before):
-            is_certain = not around and not before
+        elif not any(around[: len(each)] == each for each in before):  # not yet in this branch, or in one around it
+            is_certain = not around and not before  # no guard needed: the compiler meets this text, and no other copy
             body = _expand(included, seen, line_directive, around)
             out += body if is_certain else [f"#ifndef {guard}", f"#define {guard}", *body, "#endif"]
         out += line_directive(next_line, name)

@@ -27,10 +27,6 @@ class Counters:
         self.allocations += 1
         self.allocated_bytes += nbytes
 
-    def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class DeviceProperties:

@@ -30,11 +30,6 @@ KEY_CONSTANTS = {
 Output = Literal["elements", "indices", "values", "elements and indices"]
 
 
-def launch_now(kernel: Kernel, threads: int, arguments: Sequence[object]) -> None:
-    """Launch a kernel."""
-    kernel(threads, *arguments)
-
-
 class RadixSort:
     """Sorts `count` elements (count >= 1) of type int, uint or float by their lowest `bits` bits, as often as called.
 
@@ -51,7 +46,7 @@ class RadixSort:
         output: Output = "elements",
         scalar: str = "uint",
         bits: int = 32,
-        launch: Launch = launch_now,
+        launch: Launch = lambda kernel, threads, arguments: kernel(threads, *arguments),
     ) -> None:
         """`launch(kernel, threads, arguments)` runs each kernel."""
         self.device, self.count, self.launch = device, count, launch

@@ -76,13 +76,8 @@ def _recall(keys: Iterable[str]) -> dict[str, Verdict]:
     with _asking:
         if _was_killed():
             return {}
-    record = _read_record()
-    found = {}
-    for key in keys:
-        verdict, seconds = record.get(_name_of_key(key), (None, 0.0))
-        if verdict is not None and (not verdict.reason or time.time() - seconds < RETRY_SECONDS):
-            found[key] = verdict
-    return found
+    record, names = _read_record(), {key: _name_of_key(key) for key in keys}
+    return {key: record[name][0] for key, name in names.items() if name in record}
 
 
 def _remember(verdicts: dict[str, Verdict]) -> None:
@@ -109,7 +104,10 @@ def _record_path() -> Path:
 
 
 def _read_record() -> dict[str, tuple[Verdict, float]]:
-    """Each verdict on record, and its seconds since the epoch, by the hash of its key; damaged rows are left out."""
+    """Each valid verdict on record, and its seconds since the epoch, by the hash of its key.
+
+    Damaged rows and bad verdicts that have expired are left out.
+    """
     try:
         rows = json.loads(_record_path().read_text(encoding="utf-8")).items()
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -117,7 +115,7 @@ def _read_record() -> dict[str, tuple[Verdict, float]]:
     record = {}
     for name, row in rows:
         match row:
-            case [str(reason), bool(harmless), float(seconds)]:
+            case [str(reason), bool(harmless), float(seconds)] if not reason or time.time() - seconds < RETRY_SECONDS:
                 record[name] = Verdict(reason, harmless), seconds
     return record
 

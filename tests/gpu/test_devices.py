@@ -255,7 +255,9 @@ def test_device_cpu_opens_a_cpu():
 def test_what_is_compiled_ahead_is_compiled_once_and_fails_where_it_is_asked_for(device, monkeypatch):
     real, built = type(device)._build, []
     monkeypatch.setattr(device, "compiles_beside_work", True, raising=False)
-    monkeypatch.setattr(device, "_build", lambda *a: built.append(a[1]) or real(device, *a), raising=False)
+    monkeypatch.setattr(
+        device, "_build", lambda p: built.append(p.name) or real(device, p), raising=False
+    )
     others = dict(device._compiling)  # guesses of tests before, that nobody asked for
     source = GeneratedSource("ahead", ADD.replace("a[i] +=", "a[i] -="))
     device.compile_ahead(source, 64)

@@ -91,7 +91,7 @@ class NoopDevice(Device):
     def timestamp(self) -> Moment:
         return Moment()
 
-    def _build(self, text: str, name: str, strict: bool, key: bytes) -> bool:
+    def _build(self, program: object) -> bool:
         return True
 
     def _make_kernel(self, program: Any, entry: str, name: str, group_size: int) -> NoopKernel:

@@ -4,14 +4,14 @@ A call returns before its kernels have run. numpy(), indices and `__dlpack__` wa
 a failed bounds check, which a kernel has reported as a number beside the result.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from renderer.cdollar.ir.types import Data, Type, Vector, component_types, element_type
+from renderer.cdollar.ir.types import Data, Number, Type, Vector, component_types, element_type
 from renderer.cdollar.runtime.evaluate import pack_components
 from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
@@ -72,7 +72,7 @@ class Array:
         result._host = array
         return result
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> "tuple[Callable[..., Array], tuple[Type, np.ndarray, tuple[int, ...]]]":
         """Pickled as its elements in the host's memory."""
         return Array.of_host, (self.type, self.numpy(), self.origin)
 
@@ -131,9 +131,10 @@ class Array:
         types = self.representation.types if self.representation is not None else ()
         return len(types) == 1 and types[0] != "bool"
 
-    def item(self) -> Any:
+    def item(self) -> Number:
         """The only element as a Python number."""
-        return self.numpy().item()
+        number: Number = self.numpy().item()
+        return number
 
     def __float__(self) -> float:
         return float(self.item())

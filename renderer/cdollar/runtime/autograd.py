@@ -24,13 +24,13 @@ def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]],
     made = functools.cache(lambda *names: vjp(function, *names))
 
     def derivatives(positions: Sequence[int], values: Sequence[object]) -> dict[int, Array]:
-        found = made(*(function.names[k] for k in positions))(*values)
+        found: Any = made(*(function.names[k] for k in positions))(*values)  # Results if there are several
         return dict(zip(positions, [found] if isinstance(found, Array) else found, strict=True))
 
     return derivatives
 
 
-def torch_function(function: Function) -> Callable[..., Any]:
+def torch_function(function: Function) -> Callable[..., object]:
     """A C$ function of tensors for PyTorch's autograd: backward() takes its derivatives from vjp(), once.
 
     It takes the arguments of `function` and returns a tensor. Raises UnavailableError without PyTorch.
@@ -43,7 +43,7 @@ def torch_function(function: Function) -> Callable[..., Any]:
         """PyTorch's function: keeps the arguments of a call, and calls `pullback` for their derivatives."""
 
         @staticmethod
-        def forward(ctx: Any, *values: Any) -> Any:
+        def forward(ctx: Any, *values: object) -> object:
             ctx.save_for_backward(*(value for value in values if isinstance(value, torch.Tensor)))
             # `torch` in place of a tensor marks the next saved tensor.
             ctx.others = [torch if isinstance(value, torch.Tensor) else value for value in values]
@@ -51,7 +51,7 @@ def torch_function(function: Function) -> Callable[..., Any]:
 
         @staticmethod
         @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
-        def backward(ctx: Any, vector: Any) -> Any:
+        def backward(ctx: Any, vector: Any) -> tuple[object, ...]:
             saved = iter(ctx.saved_tensors)
             values = [next(saved).detach() if value is torch else value for value in ctx.others]
             positions = [k for k, needed in enumerate(ctx.needs_input_grad) if needed]
@@ -61,7 +61,7 @@ def torch_function(function: Function) -> Callable[..., Any]:
     return lambda *values, **named: Call.apply(*function.arranged(values, named))
 
 
-def jax_function(function: Function) -> Callable[..., Any]:
+def jax_function(function: Function) -> Callable[..., object]:
     """A C$ function of arrays for JAX, inside jit, grad and vmap: a callback with the derivatives of vjp().
 
     Python's numbers are constants of the trace. A trace needs the result's shape: a call with arrays of ones gives it,
@@ -71,21 +71,21 @@ def jax_function(function: Function) -> Callable[..., Any]:
 
     pullback = _pullback(function)
 
-    def call(*values: Any, **named: Any) -> Any:
+    def call(*values: object, **named: object) -> object:
         """Calls the function on arguments that JAX may trace, by a callback on the host."""
-        arranged = function.arranged(values, named)
+        arranged: list[Any] = function.arranged(values, named)
         arrays = [k for k, value in enumerate(arranged) if isinstance(value, (jax.Array, np.ndarray))]
         floats = [k for k in arrays if arranged[k].dtype.kind == "f"]
 
-        def filled(given: Sequence[Any]) -> list[Any]:
+        def filled(given: Sequence[object]) -> list[object]:
             """All arguments, with the traced arrays `given` in their positions."""
             known = dict(zip(arrays, map(np.asarray, given), strict=False))
             return [known.get(k, value) for k, value in enumerate(arranged)]
 
-        def on_host(compute: Callable[..., Any], like: Any, *given: Any) -> Any:
+        def on_host(compute: Callable[..., object], like: object, *given: object) -> object:
             """JAX's callback of compute(*given), whose result has the shapes and types of `like`."""
 
-            def typed(*arguments: Any) -> Any:
+            def typed(*arguments: object) -> object:
                 return jax.tree.map(lambda wanted, made: np.asarray(made, wanted.dtype), like, compute(*arguments))
 
             return jax.pure_callback(typed, like, *given, vmap_method="sequential")
@@ -97,11 +97,14 @@ def jax_function(function: Function) -> Callable[..., Any]:
             return on_host(lambda *each: function(*filled(each)), like, *given)
 
         def backward(given: tuple[Any, ...], vector: Any) -> tuple[Any, ...]:
+            # JAX wants a derivative by every array: by one of integers it is of the type float0.
             none = {k: np.zeros(v.shape, jax.dtypes.float0) for k, v in zip(arrays, given, strict=True)}
             like = {
                 k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in zip(arrays, given, strict=True) if k in floats
             }
-            made = on_host(lambda *each: pullback(floats, [np.asarray(each[-1]), *filled(each)]), like, *given, vector)
+            made: Any = on_host(
+                lambda *each: pullback(floats, [np.asarray(each[-1]), *filled(each)]), like, *given, vector
+            )
             return tuple((none | made).values())
 
         evaluated.defvjp(lambda *given: (evaluated(*given), given), backward)

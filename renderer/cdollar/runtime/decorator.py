@@ -1,13 +1,12 @@
 """C$ from Python: `@renderer.cdollar.function` on a text or a docstring makes a Python function of a C$ function.
 
-The first call with arguments of some types and shapes compiles; its launches are recorded, and later calls repeat them
-with other buffers and numbers (as JAX's jit does with traced functions).
+function.py has the class of these functions; this module starts the GPU's driver before it imports that one.
 """
 
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
 from renderer.gpu.cuda.ahead import start_driver
@@ -16,22 +15,25 @@ from renderer.plain import format_value
 if TYPE_CHECKING:
     from renderer.cdollar.runtime.function import Function
 
+_start_driver = functools.cache(start_driver)  # once in a process; it does nothing without a GPU
+Decorated = Callable[..., object]  # a Python function whose docstring is a C$ program
+
 
 @overload
 def function(
     source: None = None, *, target: str | None = None, strict: bool = False, name: str = ""
-) -> "Callable[[Callable[..., Any]], Function]": ...
+) -> "Callable[[Decorated], Function]": ...
 
 
 @overload
 def function(
-    source: str | Callable[..., Any], *, target: str | None = None, strict: bool = False, name: str = ""
+    source: str | Decorated, *, target: str | None = None, strict: bool = False, name: str = ""
 ) -> "Function": ...
 
 
 def function(
-    source: str | Callable[..., Any] | None = None, *, target: str | None = None, strict: bool = False, name: str = ""
-) -> Any:
+    source: str | Decorated | None = None, *, target: str | None = None, strict: bool = False, name: str = ""
+) -> "Function | Callable[[Decorated], Function]":
     """A Python function of a C$ program: a text, or the docstring of the function that is decorated.
 
     The C$ function is `main`, or the one with the Python function's `name`, or the only one. `target` is "numpy",
@@ -50,7 +52,7 @@ def function(
     else:
         raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
     if target is None or isinstance(target, str) and target == "cuda":
-        start_gpu()
+        _start_driver(0)
     from renderer.cdollar.runtime.function import Function  # imports while the driver starts: both take as long
 
     try:
@@ -60,9 +62,3 @@ def function(
     if not isinstance(source, str):
         functools.update_wrapper(made, source)
     return made
-
-
-@functools.cache
-def start_gpu() -> None:
-    """Begin to open the GPU, which the first function of a process waits for; does nothing without a GPU."""
-    start_driver(0)

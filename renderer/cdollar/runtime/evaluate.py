@@ -7,7 +7,7 @@ Text becomes a Compilation (load_text), main with its parameters a Value (build_
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,7 +126,7 @@ def build_main(compilation: Compilation, files: Files, numbers: Mapping[str, str
     return over_pixels(compilation, function, values, (0, 0, width, height))
 
 
-def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: Tile) -> FunctionValue:
+def build_picture(compilation: Compilation, given: Mapping[str, object], tile: Tile) -> FunctionValue:
     """The picture of main over a tile (left, top, width, height) of its pixels.
 
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.

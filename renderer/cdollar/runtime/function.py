@@ -1,7 +1,8 @@
-"""C$ functions as Python functions.
+"""C$ functions as Python functions, and the functions of their derivatives.
 
-The first call with arguments of some types and shapes compiles; its launches are recorded, and later calls repeat them
-with other buffers and numbers (as JAX's jit does with traced functions).
+Function.__call__() prepares the arguments (_prepare), runs the program at the first call with arguments of some types
+and shapes (_first_call), and keeps the launches of this run as a RecordedCall (recorded_call.py). Later calls repeat
+them with other buffers and numbers, as JAX's jit does with traced functions.
 """
 
 import functools
@@ -65,7 +66,11 @@ def vjp(function: "Function", *parameters: str) -> "Function":
 
 
 def _gradient(called: Callable[..., "Function"], function: "Function", parameters: tuple[str, ...]) -> "Function":
-    """The function for `called`: grad, value_and_grad or vjp of `function` by its parameters."""
+    """The function for `called`: grad, value_and_grad or vjp of `function` by its parameters.
+
+    It compiles the program of `function` again, for vjp with a function vector_product() more, and calls the gradient
+    that the compiler derives (lowering/gradients.py).
+    """
     name = f"cdollar.{called.__name__}"
     if not isinstance(function, Function):
         raise ArgumentError(f"{name}: needs a C$ function, but {format_value(function)} is given")
@@ -114,7 +119,7 @@ class Function:
         """
         # Pickling calls `_made_by`: Function, or a gradient's function, with the arguments that made this object.
         self._source, self._given = SourceFile(f"<{name or 'C$'}>", text), (text, target, strict, name)
-        self._made_by: tuple[Callable[..., Function], tuple[Any, ...]] = Function, self._given
+        self._made_by: tuple[Callable[..., Function], tuple[object, ...]] = Function, self._given
         self._compilation = evaluate.load_text(self._source, target_factory(target, None, strict))
         self.target = self._compilation.target
         self._lock = threading.Lock()
@@ -136,14 +141,14 @@ class Function:
         """The derivatives by the first parameter, as a function of the same arguments."""
         return grad(self)
 
-    def __reduce__(self) -> "tuple[Callable[..., Function], tuple[Any, ...]]":
+    def __reduce__(self) -> "tuple[Callable[..., Function], tuple[object, ...]]":
         """Pickled by its text, options and parameter of a gradient; the copy compiles anew."""
         return self._made_by
 
     def __repr__(self) -> str:
         return f"<C$ function {self.declaration.result_type} {self.declaration.signature}>"
 
-    def __call__(self, *arguments: object, **named: object) -> Any:
+    def __call__(self, *arguments: object, **named: object) -> Array | Results:
         """The value for arguments, by position or by name. It is computed on the device, which is not waited for."""
         values = [self._prepare(k, value) for k, value in enumerate(self.arranged(arguments, named))]
         with self._lock:
@@ -172,19 +177,20 @@ class Function:
                 raise ArgumentError(f"{name}={format_value(size)}: {allowed}")
         for name in named.keys() - set(names):
             raise ArgumentError(f"{name}: {self!r} has no such parameter; it has {', '.join(names)}")
+        given = PICTURE_PARAMETERS | sizes
+        given = {n: given.get(n) for n, has_default in zip(names, self._has_default, strict=True) if not has_default}
+        given |= named
         with self._lock:
             compilation.restart(self._source)
-            free = PICTURE_PARAMETERS | sizes
-            values = [
-                None if n in ("x", "y") else self._bind(k, self._prepare(k, named.get(n, None if d else free.get(n))))
-                for k, (n, d) in enumerate(zip(names, self._has_default, strict=True))
-            ]
-            whole = evaluate.over_pixels(compilation, self.declaration, list(values), (0, 0, width, height))
+            values: list[Value | None] = []  # None for x and y, which over_pixels() binds
+            for k, name in enumerate(names):
+                values.append(None if name in ("x", "y") else self._bind(k, self._prepare(k, given.get(name))))
+            whole = evaluate.over_pixels(compilation, self.declaration, values, (0, 0, width, height))
             result = evaluate.evaluate_value(compilation, whole, self.declaration.declaration.name_span)
         assert result.array is not None
         return Array.of_host(result.type, result.array)
 
-    def arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[Any]:
+    def arranged(self, arguments: tuple[object, ...], named: dict[str, object]) -> list[object]:
         """A value for each parameter; None for parameters that keep their defaults."""
         if not named and len(arguments) == len(self.names) and not any(a is None for a in arguments):
             return list(arguments)
@@ -259,7 +265,7 @@ class Function:
     def _signature(is_float: bool, value: object) -> Hashable:
         """The key of an argument for recorded launches: everything but the contents of arrays and floats."""
         if is_float:
-            return value is None
+            return value is None  # True: the parameter keeps its default
         if type(value) is np.ndarray:
             return value.dtype, value.shape
         if isinstance(value, Array) and value.representation is not None:

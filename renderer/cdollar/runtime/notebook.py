@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError
 from renderer.cdollar.runtime.array import Array, Results
@@ -19,7 +19,7 @@ PICTURE_SIDE = 512  # pixels, unless width= and height= say otherwise
 class Shell(Protocol):
     """IPython's InteractiveShell."""
 
-    user_ns: dict[str, Any]
+    user_ns: dict[str, object]  # the notebook's variables
 
     def register_magic_function(self, function: Callable[..., object], kind: str, name: str) -> None:
         """Add a magic."""
@@ -35,7 +35,7 @@ class Picture:
         return self._png
 
 
-def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Results | Picture:
+def run_cell(line: str, cell: str, names: dict[str, object]) -> Array | Results | Picture:
     """The value of a cell's program, or its Picture; `line` holds NAME=EXPRESSION arguments in terms of `names`.
 
     `target=` and `strict=` are as in cdollar.function(). Raises UserError.
@@ -43,8 +43,7 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Array | Results | P
     given = {name: eval(text, names) for name, text in split_arguments(line).items()}
     program = Function(cell, given.pop("target", None), given.pop("strict", False), "main")
     if not is_picture(program.declaration) or {"x", "y"} & given.keys():
-        value: Array | Results = program(**given)
-        return value
+        return program(**given)
     width, height = (given.pop(name, PICTURE_SIDE) for name in ("width", "height"))
     result = program.picture(width, height, **given)
     return Picture(png_bytes(srgb_pixels(result.numpy(), result.result)))
@@ -55,7 +54,7 @@ def split_arguments(line: str) -> dict[str, str]:
     starts, depth, position = [], 0, 0
     while position < len(line):
         match = ARGUMENT.match(line, position) if depth == 0 and (not position or line[position].isspace()) else None
-        if match and not line[match.end() :].startswith("="):
+        if match and not line[match.end() :].startswith("="):  # `a==b` is part of an expression
             starts.append((position, match.end(), match[1]))
             position = match.end()
             continue

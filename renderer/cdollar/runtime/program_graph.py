@@ -73,11 +73,11 @@ def ordered_layers(inputs: Sequence[tuple[int, ...]], first: int = 0) -> list[li
     for index, children in enumerate(inputs):
         for child in children:
             users[child].append(index)
-    for index in reversed(range(first, len(inputs))):  # inputs next to their users
+    for index in reversed(range(first, len(inputs))):  # a node without inputs moves next to its first user
         if not [i for i in inputs[index] if i >= first] and users[index]:
             layer[index] = max(min(layer[user] for user in users[index]) - 1, 0)
     layers = [[i for i in range(first, len(inputs)) if layer[i] == k] for k in range(max(layer, default=0) + 1)]
-    for sweep in range(SWEEPS):
+    for sweep in range(SWEEPS):  # odd ones go down and look at inputs, even ones go up and look at users
         order = {i: (position + 0.5) / len(row) for row in layers for position, i in enumerate(row)}
         for row in layers if sweep % 2 else layers[::-1]:
             neighbors = {i: [order[j] for j in (inputs[i] if sweep % 2 else users[i]) if j in order] for i in row}

@@ -22,6 +22,7 @@ from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.gpu import Buffer, Device
 
 ToArgument = Callable[[Number], np.generic]  # converts a number to a kernel argument
+Values = list[Any]  # a value for each parameter, as Function prepares it: a number, a NumPy array, an Array, or None
 Uses = list[tuple[RecordedLaunch, int]]  # launches that take one buffer, each with its position among the arguments
 
 
@@ -32,7 +33,7 @@ class RecordedResult:
         representation = array.representation
         assert representation is not None
         self._ranges, self._types, self.buffers = representation.ranges, representation.types, representation.buffers
-        self._description = array.type, array.result, array.origin
+        self._description = array.type, array.result, array.origin  # of the Array that each call makes
         self._holder = weakref.ref(representation)  # dead once no caller holds the last result
         self.uses: list[Uses] = []
 
@@ -59,7 +60,8 @@ class RecordedCall:
     `is_possible` is False if the call cannot be repeated.
     """
 
-    def __init__(self, recording: Recording, values: list[Any], bound: list[Operand], result: Array | Results) -> None:
+    def __init__(self, recording: Recording, values: Values, bound: list[Operand], result: Array | Results) -> None:
+        """Find the uses; `values` are the arguments of the recorded call, `bound` the same in the program."""
         made = list(result) if isinstance(result, Results) else [result]
         arrays = [array for array in made if isinstance(array, Array)]
         self._names = result.names if isinstance(result, Results) else None
@@ -103,15 +105,15 @@ class RecordedCall:
 
     def _number_uses(self, k: int, value: DataValue) -> list[tuple[int, RecordedLaunch, int, ToArgument]]:
         """The launches that take a number, with its position and its conversion to the argument's type."""
-        dtype = partial(kernel_argument, type_=value.node.type)
+        to_argument = partial(kernel_argument, type_=value.node.type)
         return [
-            (k, launch, position, dtype)
+            (k, launch, position, to_argument)
             for launch in self._launches
             for position, scalar in launch.scalars.items()
             if scalar is value.node.attribute
         ]
 
-    def repeat(self, values: list[Any]) -> Array | Results:
+    def repeat(self, values: Values) -> Array | Results:
         """Launch the recorded kernels for the arguments `values`; return the result, which stays on the device."""
         for recorded in self._results:
             recorded.renew(self._device)
@@ -122,9 +124,9 @@ class RecordedCall:
                 self._replace(upload, values[k])
             else:
                 write_region(upload, values[k])
-        for k, launch, position, dtype in self._scalars:
+        for k, launch, position, to_argument in self._scalars:
             if values[k] is not self._numbers[k]:  # equal numbers may differ in bits: 0.0 and -0.0
-                launch.set(position, dtype(values[k]))
+                launch.set(position, to_argument(values[k]))
         self._numbers = {k: values[k] for k in self._numbers}
         checks = [self._new_check(plan, uses) for plan, uses in self._checks]
         for launch in self._launches:
@@ -148,7 +150,7 @@ class RecordedCall:
             upload.buffers[0] = buffer
             set_argument(self._whole_uses[id(upload)], buffer)
 
-    def _replace_borrowed(self, values: list[Any]) -> None:
+    def _replace_borrowed(self, values: Values) -> None:
         """Set the buffers of arguments on the device; borrowed memory is released when no kernel uses it any more."""
         for k, uses in self._borrowed.items():
             if values[k] is self._last[k]:

@@ -25,6 +25,7 @@ from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import UserError
 from renderer.formats.npy import write_arrays
 from renderer.formats.tables import table_text
+from renderer.plain import Json
 from renderer.system.outputs import check_output, check_suffix, write_text
 from renderer.system.progress import Progress
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 OUTPUT_SUFFIXES = (".npy", ".npz", ".png", ".exr", ".csv")
 MAX_JSON_VALUES = 4096  # elements above which --json leaves out an array's values
-Json = Any  # a JSON value: a number, a text, None, a list or a dict
+JsonValue = Any  # a number, a text, None, a list or a dict
 
 
 def run_program(
@@ -156,10 +157,10 @@ def result_text(result: Result, output: str | None) -> str:
     return (origin + "\n" if origin else "") + np.array2string(result.array, threshold=1000, max_line_width=120)
 
 
-def result_facts(result: Result, with_value: bool) -> dict[str, Json]:
+def result_facts(result: Result, with_value: bool) -> Json:
     """The JSON object of a result; large arrays without their values."""
     array = result.array
-    value: Json = result.text or None
+    value: JsonValue = result.text or None
     if result.items:
         value = {name: result_facts(item, with_value) for name, item in result.items.items()}
     if array is not None and array.size <= MAX_JSON_VALUES and with_value:
@@ -173,7 +174,7 @@ def result_facts(result: Result, with_value: bool) -> dict[str, Json]:
     }
 
 
-def json_value(array: np.ndarray) -> Json:
+def json_value(array: np.ndarray) -> JsonValue:
     """An array as a JSON value: NaN and infinities become strings, records objects."""
     if array.ndim:
         return [json_value(row) for row in array]

@@ -203,19 +203,16 @@ class ElementwiseEmitter(Emitter):
 def is_elementwise(variables: ir.Variables, bodies: ir.Nodes, stored_ranges: StoredRanges) -> bool:
     """True if all arrays are read at the index that is written, so that indices need no decoding."""
     nodes = [node for body in bodies for node in order_within_scope(body)]
-    reads = 0
-    for node in nodes:
-        if node.op == "reduce" and node.free_variables:
-            return False
-        if node.op != "apply" or not isinstance(node.attribute, ir.Access):
-            continue
-        if not ir.reads_in_place(node, variables, stored_ranges(ir.without_lets(node.inputs[0]))):
-            return False
-        reads += 1
+    reads = [node for node in nodes if isinstance(node.attribute, ir.Access)]
+    if not reads or any(node.op == "reduce" and node.free_variables for node in nodes):
+        return False
+    if not all(ir.reads_in_place(n, variables, stored_ranges(ir.without_lets(n.inputs[0]))) for n in reads):
+        return False
+    # Coordinates may occur as indices of reads only: neither as a result nor in arithmetic.
+    if any(body.op == "variable" for body in bodies):
+        return False
     users = [node for node in nodes for child in node.inputs if child.op == "variable"]
-    # Coordinates may occur as indices of reads only: neither in arithmetic nor as a result.
-    variables_only_index = all(isinstance(user.attribute, ir.Access) for user in users)
-    return reads > 0 and variables_only_index and not any(body.op == "variable" for body in bodies)
+    return all(isinstance(user.attribute, ir.Access) for user in users)
 
 
 def choose_emitter(

@@ -138,9 +138,8 @@ def plan_map(node: ir.Node, context: PlanContext) -> KernelPlan:
         emitter.emit(*emitter.report_poison(emitter.emit_stores(node)))
 
     element = emitter.element(node.attribute, emit)
-    vectors, vector = 0 if context.is_cpu or index == "long" else schedule.items_per_thread // 4, []
-    if vectors:
-        vector = emitter.vector(node.attribute, emit, types)
+    vectors = 0 if context.is_cpu or index == "long" else schedule.items_per_thread // 4
+    vector = emitter.vector(node.attribute, emit, types) if vectors else []
     if vector:
         loop = vector_loop(types, vectors, vector, element)
     else:
@@ -157,14 +156,16 @@ def plan_map(node: ir.Node, context: PlanContext) -> KernelPlan:
 
 
 def vector_loop(types: tuple[str, ...], vectors: int, vector: list[str], element: list[str]) -> list[str]:
-    """The loop of an elementwise function over `vectors` vectors of four elements per thread."""
+    """The loop of an elementwise function over `vectors` vectors of four elements per thread.
+
+    `vector` are the lines for the four elements at vector_index, `element` for the element at linear_index: the last
+    vector may be incomplete.
+    """
+    stored = list(enumerate(map(storage_type, types)))
     vector = [
-        *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(map(storage_type, types))),
+        *(f"{type_}4 out{k}_vector;" for k, type_ in stored),
         *vector,
-        *(
-            f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;"
-            for k, type_ in enumerate(map(storage_type, types))
-        ),
+        *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in stored),
     ]
     first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"
     return [

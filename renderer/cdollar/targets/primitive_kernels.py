@@ -8,6 +8,7 @@ every device, and in targets/numpy/primitives.py. Under `strict`, a scatter adds
 import math
 from collections.abc import Sequence
 
+from renderer.cdollar.ir.types import DTYPES
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
@@ -18,7 +19,6 @@ LOCAL_BINS = 4096  # keys whose results a group first combines in local memory
 MAX_PRIVATE_BINS = 1 << 22  # bins of all work-items of a CPU together
 MAX_CPU_ITEMS = 64  # work-items of a scatter on a CPU
 SUM_TYPES = {"int": "uint", "uint": "uint", "float": "float", "double": "double"}  # unsigned sums wrap
-STORED = {"int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
 OPERATIONS = {"scatter_add": 0, "scatter_mul": 1, "scatter_max": 2, "scatter_min": 3}
 Constants = dict[str, int | str]
 Sizes = tuple[int, int, int]  # a scatter's number of elements, number of keys (bins), and least key
@@ -46,12 +46,12 @@ class PrimitiveKernels:
     def scan(self, source: Buffer, rows: int, length: int, scalar: str) -> Buffer:
         """The inclusive prefix sums of each of `rows` rows of `length` numbers of type `scalar`, in a new buffer."""
         type_ = SUM_TYPES[scalar]
-        out = self.device.buffer(max(1, rows * length), STORED[type_])
+        out = self.device.buffer(max(1, rows * length), DTYPES[type_])
         if not rows * length:
             return out
         blocks, offsets = -(-length // BLOCK), source
         if blocks > 1:
-            totals = self.device.buffer(rows * blocks, STORED[type_])
+            totals = self.device.buffer(rows * blocks, DTYPES[type_])
             self.scan_blocks(rows, length, (source, source, totals), type_, writes=False)
             offsets = self.scan(totals, rows, blocks, scalar)
         self.scan_blocks(rows, length, (source, offsets, out), type_, writes=True)
@@ -75,7 +75,7 @@ class PrimitiveKernels:
         """The sorted elements, or, if `pairs`, the indices of the sorted elements. UnavailableError for double."""
         if scalar == "double":
             raise UnavailableError(f"devices sort int, uint and float, not {scalar}; --target numpy does")
-        out = self.device.buffer(max(1, count), "i4" if pairs else STORED[scalar])
+        out = self.device.buffer(max(1, count), "i4" if pairs else DTYPES[scalar])
         if count:
             sort = RadixSort(self.device, count, "indices" if pairs else "elements", scalar, launch=self.launch)
             sort(source, elements_out=None if pairs else out, values_out=out if pairs else None)
@@ -106,7 +106,7 @@ class PrimitiveKernels:
             "KEYED": int(is_keyed),
             "START": start_word(name, "key" if is_keyed else type_),
         }
-        out = self.device.buffer(max(1, bins), STORED[type_])
+        out = self.device.buffer(max(1, bins), DTYPES[type_])
         if not bins:
             return out
         if not count:
@@ -135,7 +135,7 @@ class PrimitiveKernels:
         is_any_order = constants["SUM"] == "uint" or is_extremum or not self.strict
         items = min(self.device.properties.compute_units, MAX_CPU_ITEMS, -(-count // BLOCK)) if is_any_order else 1
         by_bins = bins * items > MAX_PRIVATE_BINS
-        sums = out if by_bins or items == 1 else self.device.buffer(bins * items, STORED[str(constants["SUM"])])
+        sums = out if by_bins or items == 1 else self.device.buffer(bins * items, DTYPES[str(constants["SUM"])])
         arguments = [count, bins, low, items, int(by_bins), keys, values, sums]
         self.launch(self.kernel("scatter.cu", "scatter", 1, constants), items, arguments)
         if sums is not out:

@@ -25,8 +25,12 @@ from renderer.cdollar.tools.name_index import WORD, Symbol, build_index
 from renderer.errors import UserError, import_optional
 from renderer.system.install import pip_install
 
-# Analysis
+try:
+    from lsprotocol import types as lsp
+except ImportError:  # Server() reports it
+    lsp = None  # type: ignore[assignment]
 
+# Analysis
 
 MAX_CHARACTERS = 1 << 16  # longer programs are not checked while they are typed
 PLACEHOLDER = "member__"  # stands behind a dot while the members there are listed
@@ -122,7 +126,7 @@ class Analysis:
 
 # Protocol
 
-
+Answer = Callable[[Analysis, int, Any], object]  # takes the analysis, a character and the request's parameters
 REQUEST_FAILED = -32803  # the protocol's error code for a message to the user
 
 
@@ -146,14 +150,11 @@ def character_offset(text: str, line: int, column: int) -> int:
 
 
 class Server:
-    """The answers of the server, in the protocol's types; keeps the last analysis of each open file.
-
-    An answer takes the analysis, a character and the request's parameters.
-    """
+    """The answers of the server (Answer), in the protocol's types; keeps the last analysis of each open file."""
 
     def __init__(self) -> None:
-        """Import the protocol; raises UnavailableError without pygls."""
-        self.types = import_optional("lsprotocol.types", _need())
+        """Start without files; raises UnavailableError without pygls."""
+        import_optional("lsprotocol.types", _need())
         self.analyses: dict[str, Analysis] = {}
 
     def analysis(self, uri: str, text: str) -> Analysis:
@@ -166,101 +167,109 @@ class Server:
                 new.index = last.index.moved(new.source)
         return self.analyses[uri]
 
-    def protocol_range(self, span: Span) -> Any:
+    def protocol_range(self, span: Span) -> "lsp.Range":
         """A span in the protocol's positions."""
         positions = (utf16_position(span.source.text, offset) for offset in (span.start, span.end))
-        start, end = (self.types.Position(line=line, character=column) for line, column in positions)
-        return self.types.Range(start=start, end=end)
+        start, end = (lsp.Position(line=line, character=column) for line, column in positions)
+        return lsp.Range(start=start, end=end)
 
-    def diagnostics(self, analysis: Analysis) -> list[Any]:
+    def diagnostics(self, analysis: Analysis) -> "list[lsp.Diagnostic]":
         """The errors and warnings of a program."""
         return [
-            self.types.Diagnostic(
+            lsp.Diagnostic(
                 range=self.protocol_range(error.span),
                 message=error.message + (f"\nhint: {error.hint}" if error.hint else ""),
-                severity=self.types.DiagnosticSeverity[error.kind.capitalize()],
+                severity=lsp.DiagnosticSeverity[error.kind.capitalize()],
                 code=error.code,
                 source="C$",
             )
             for error in analysis.errors
         ]
 
-    def hover(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
+    def hover(self, analysis: Analysis, offset: int, parameters: object) -> "lsp.Hover | None":
         """The type and domain of the name at a position, or None."""
         symbol, span = analysis.index.find(offset) or (None, None)
         if symbol is None or span is None or not symbol.text:
             return None
-        value = self.types.MarkupContent(kind=self.types.MarkupKind.Markdown, value=f"```cb\n{symbol.text}\n```")
-        return self.types.Hover(contents=value, range=self.protocol_range(span))
+        value = lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=f"```cb\n{symbol.text}\n```")
+        return lsp.Hover(contents=value, range=self.protocol_range(span))
 
-    def completions(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
+    def completions(self, analysis: Analysis, offset: int, parameters: object) -> "lsp.CompletionList":
         """The completions at a position."""
-        item, kinds = self.types.CompletionItem, self.types.CompletionItemKind
+        item, kinds = lsp.CompletionItem, lsp.CompletionItemKind
         symbols = analysis.completions(offset)
         items = [item(label=s.name, kind=kinds[s.kind.capitalize()], detail=s.text or None) for s in symbols]
-        return self.types.CompletionList(is_incomplete=False, items=items)
+        return lsp.CompletionList(is_incomplete=False, items=items)
 
-    def definition(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def definition(self, analysis: Analysis, offset: int, parameters: "lsp.DefinitionParams") -> "list[lsp.Location]":
         """The declarations of the name at a position, which may be in the prelude."""
         spans = analysis.index.spans(offset)
-        return self.locations(analysis, parameters, [span for span in spans if span in analysis.index.declared])
+        declarations = [span for span in spans if span in analysis.index.declared]
+        return self.locations(analysis, parameters.text_document.uri, declarations)
 
-    def references(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def references(self, analysis: Analysis, offset: int, parameters: "lsp.ReferenceParams") -> "list[lsp.Location]":
         """The uses of the name at a position, and its declarations if they are asked for."""
         hidden = {} if parameters.context.include_declaration else analysis.index.declared
         spans = [span for span in analysis.index.spans(offset) if span not in hidden]
-        return self.locations(analysis, parameters, spans)
+        return self.locations(analysis, parameters.text_document.uri, spans)
 
-    def locations(self, analysis: Analysis, parameters: Any, spans: list[Span]) -> list[Any]:
-        """Spans of the program and of the prelude."""
-        uris = (parameters.text_document.uri if s.source is analysis.source else PRELUDE.as_uri() for s in spans)
-        return [self.types.Location(uri, self.protocol_range(span)) for uri, span in zip(uris, spans, strict=True)]
+    def locations(self, analysis: Analysis, uri: str, spans: list[Span]) -> "list[lsp.Location]":
+        """Spans of the program, which is the file `uri`, and of the prelude."""
+        uris = (uri if span.source is analysis.source else PRELUDE.as_uri() for span in spans)
+        return [lsp.Location(uri, self.protocol_range(span)) for uri, span in zip(uris, spans, strict=True)]
 
-    def rename(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
+    def rename(self, analysis: Analysis, offset: int, parameters: "lsp.RenameParams") -> "lsp.WorkspaceEdit":
         """The edits that rename the name at a position; raises JsonRpcException with a sentence for the user."""
         spans = analysis.index.spans(offset)
         if refusal := analysis.rename_refusal(spans, parameters.new_name):
             raise import_optional("pygls.exceptions", _need()).JsonRpcException(refusal, REQUEST_FAILED)
-        edits = [self.types.TextEdit(self.protocol_range(span), parameters.new_name) for span in spans]
-        return self.types.WorkspaceEdit(changes={parameters.text_document.uri: edits})
+        edits = [lsp.TextEdit(self.protocol_range(span), parameters.new_name) for span in spans]
+        return lsp.WorkspaceEdit(changes={parameters.text_document.uri: edits})
 
-    def symbols(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any]:
+    def symbols(self, analysis: Analysis, offset: int, parameters: object) -> "list[lsp.DocumentSymbol]":
         """The functions, classes, aliases and constants of a file; members are children of their class."""
-        tops: list[Any] = []
+        tops: list[lsp.DocumentSymbol] = []
+        members = tops  # of the last class
         for span, whole in sorted(analysis.index.declared.items(), key=lambda item: item[0].start):
             symbol = analysis.index.at[span]
             if span.source is analysis.source and symbol in analysis.index.known.values():
-                ranges, kind = map(self.protocol_range, (whole, span)), self.types.SymbolKind[symbol.kind.capitalize()]
-                item = self.types.DocumentSymbol(span.text, kind, *ranges, detail=symbol.text, children=[])
-                (tops[-1].children if symbol.kind in ("field", "method") else tops).append(item)
+                around, name = map(self.protocol_range, (whole, span))
+                kind, children = lsp.SymbolKind[symbol.kind.capitalize()], list[lsp.DocumentSymbol]()
+                is_member = symbol.kind in ("field", "method")
+                (members if is_member else tops).append(
+                    lsp.DocumentSymbol(span.text, kind, around, name, detail=symbol.text, children=children)
+                )
+                members = members if is_member else children
         return tops
 
-    def signature(self, analysis: Analysis, offset: int, parameters: Any) -> Any:
+    def signature(self, analysis: Analysis, offset: int, parameters: object) -> "lsp.SignatureHelp | None":
         """The signatures of the function whose arguments a position is in, with the types of parameters."""
         symbol = analysis.called(offset)
         if symbol is None or symbol.kind not in ("function", "method"):
             return None
-        return self.types.SignatureHelp([self.types.SignatureInformation(label) for label in symbol.text.split("\n")])
+        return lsp.SignatureHelp([lsp.SignatureInformation(label) for label in symbol.text.split("\n")])
 
-    def formatting(self, analysis: Analysis, offset: int, parameters: Any) -> list[Any] | None:
+    def formatting(self, analysis: Analysis, offset: int, parameters: object) -> "list[lsp.TextEdit] | None":
         """The edit that formats a text; None for one that has characters without a meaning."""
         text = analysis.source.text
         try:
             new = format_text(text)
         except ProgramError:
             return None
-        edit = self.types.TextEdit(range=self.protocol_range(Span(analysis.source, 0, len(text))), new_text=new)
+        edit = lsp.TextEdit(range=self.protocol_range(Span(analysis.source, 0, len(text))), new_text=new)
         return [] if new == text else [edit]
 
 
 def build() -> Any:
     """The pygls server with its handlers."""
-    answers, types = Server(), import_optional("lsprotocol.types", _need())
+    answers = Server()
     server = import_optional("pygls.lsp.server", _need()).LanguageServer("rayfold-cdollar", __version__)
 
-    def of_text(answer: Callable[[Analysis, int, Any], Any]) -> Callable[[Any], Any]:
-        def handle(parameters: Any) -> Any:
-            uri, position = parameters.text_document.uri, getattr(parameters, "position", types.Position(0, 0))
+    def of_text(answer: Answer) -> Callable[[Any], object]:
+        """The handler of requests about a text, which calls the answer with the text's analysis."""
+
+        def handle(parameters: Any) -> object:
+            uri, position = parameters.text_document.uri, getattr(parameters, "position", lsp.Position(0, 0))
             text = server.workspace.get_text_document(uri).source
             offset = character_offset(text, position.line, position.character)
             return answer(answers.analysis(uri, text), offset, parameters)
@@ -268,22 +277,22 @@ def build() -> Any:
         return handle
 
     def publish(analysis: Analysis, offset: int, parameters: Any) -> None:
-        errors = types.PublishDiagnosticsParams(parameters.text_document.uri, answers.diagnostics(analysis))
+        errors = lsp.PublishDiagnosticsParams(parameters.text_document.uri, answers.diagnostics(analysis))
         server.text_document_publish_diagnostics(errors)
 
-    close = types.TEXT_DOCUMENT_DID_CLOSE
+    close = lsp.TEXT_DOCUMENT_DID_CLOSE
     server.feature(close)(lambda parameters: answers.analyses.pop(parameters.text_document.uri, None))
     for request, answer, *options in (
-        (types.TEXT_DOCUMENT_DID_OPEN, publish),
-        (types.TEXT_DOCUMENT_DID_CHANGE, publish),
-        (types.TEXT_DOCUMENT_FORMATTING, answers.formatting),
-        (types.TEXT_DOCUMENT_HOVER, answers.hover),
-        (types.TEXT_DOCUMENT_COMPLETION, answers.completions, types.CompletionOptions(trigger_characters=(".",))),
-        (types.TEXT_DOCUMENT_SIGNATURE_HELP, answers.signature, types.SignatureHelpOptions(("(", ","))),
-        (types.TEXT_DOCUMENT_DEFINITION, answers.definition),
-        (types.TEXT_DOCUMENT_REFERENCES, answers.references),
-        (types.TEXT_DOCUMENT_RENAME, answers.rename),
-        (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answers.symbols),
+        (lsp.TEXT_DOCUMENT_DID_OPEN, publish),
+        (lsp.TEXT_DOCUMENT_DID_CHANGE, publish),
+        (lsp.TEXT_DOCUMENT_FORMATTING, answers.formatting),
+        (lsp.TEXT_DOCUMENT_HOVER, answers.hover),
+        (lsp.TEXT_DOCUMENT_COMPLETION, answers.completions, lsp.CompletionOptions(trigger_characters=(".",))),
+        (lsp.TEXT_DOCUMENT_SIGNATURE_HELP, answers.signature, lsp.SignatureHelpOptions(("(", ","))),
+        (lsp.TEXT_DOCUMENT_DEFINITION, answers.definition),
+        (lsp.TEXT_DOCUMENT_REFERENCES, answers.references),
+        (lsp.TEXT_DOCUMENT_RENAME, answers.rename),
+        (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answers.symbols),
     ):
         server.feature(request, *options)(of_text(answer))
     return server

@@ -79,8 +79,9 @@ class NameIndex:
             ends = (p if p <= same else max(same, p + shift) for p in (span.start, span.end))
             return Span(source, *ends) if span.source is self.source else span
 
-        at = {m: symbol for span, symbol in self.at.items() if (m := move(span)).text == span.text}
-        declared = {m: move(region) for span, region in self.declared.items() if (m := move(span)) in at}
+        moves = {span: move(span) for span in self.at}  # an edit inside a name changes the text at its span
+        at = {moves[span]: symbol for span, symbol in self.at.items() if moves[span].text == span.text}
+        declared = {moves[span]: move(region) for span, region in self.declared.items() if moves[span] in at}
         return replace(self, source=source, at=at, declared=declared)
 
     def members(self, value: Value | None) -> list[Symbol]:
@@ -180,6 +181,7 @@ class Builder:
     def visit(self, tree: ast.AstNode, outer: Scope) -> None:
         """Visits a tree, and then declares its name in the scope around it; of a call the restrictions come first."""
         scope, is_call = outer.new_child(), isinstance(tree, ast.Call | ast.Unary)
+        # A stable sort by a bool: restrictions of a call (False) come first.
         parts = sorted(ast.children(tree), key=lambda part: is_call and not isinstance(part, ast.Restriction))
         if isinstance(tree, STATEMENTS):
             self.bound = {}

@@ -21,7 +21,7 @@ from renderer.gpu.cuda.ahead import why_driver_fails
 from renderer.gpu.cuda.driver import ArgumentBlock, DeviceQueries, Function, check, cu, list_device_names, open_context
 from renderer.gpu.cuda.nvrtc import compile_cubin
 from renderer.gpu.cuda.streams import CudaGraph, CudaTimestamp, Event, PeerCopy, PriorityStream, Stream
-from renderer.gpu.device import BorrowedBuffer, Buffer, Device, Kernel, ReadbackBuffer, Shape, VendorBlas
+from renderer.gpu.device import BorrowedBuffer, Buffer, Device, Kernel, ProgramText, ReadbackBuffer, Shape, VendorBlas
 from renderer.gpu.dlpack import CUDA, CUDA_MANAGED, Tensor, export_tensor
 from renderer.gpu.kernel_source import argument_layout
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, NVIDIA_CONTROL_FILES, has_nvidia_driver
@@ -73,7 +73,7 @@ class CudaDevice(Device):
         self.context = open_context(index)
         self._vendor_blas: dict[np.dtype[Any], VendorBlas | None] = {}
         self._peer_copies: dict[int, PeerCopy] = {}
-        self._peer_access = {index: True}
+        self._peer_access = {index: True}  # by the index of the other GPU; True: kernels may use its memory
         self._stream: Stream | None = None  # the current stream; None: the default stream
         self.properties = DeviceProperties(
             compute_units=queries.multiprocessors,
@@ -185,13 +185,15 @@ class CudaDevice(Device):
         with self:
             check(cu.cuStreamSynchronize(stream.handle if stream else 0))
 
-    def _build(self, text: str, name: str, strict: bool, key: bytes) -> object:
+    def _build(self, program: ProgramText) -> object:
+        cubin = compile_cubin(program.text, self.architecture, program.name, program.strict)
         with self:
-            return check(cu.cuModuleLoadData(compile_cubin(text, self.architecture, name, strict=strict)), name)
+            return check(cu.cuModuleLoadData(cubin), program.name)
 
-    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
-        job = dict(text=text, architecture=self.architecture, name=name, strict=strict)
+    def _compile_to_cache(self, compiler: Compiler, program: ProgramText) -> None:
+        text, name, strict = program.text, program.name, program.strict
         if not nvrtc.is_cached(text, self.architecture, strict):
+            job = dict(text=text, architecture=self.architecture, name=name, strict=strict)
             compiler.run({"do": "cubin", **job}, name)
 
     def _make_kernel(self, program: object, entry: str, name: str, group_size: int) -> "CudaKernel":
@@ -231,7 +233,7 @@ class CudaBuffer(Buffer):
 
     def _upload(self, array: np.ndarray) -> None:
         with self.device as device:
-            if device._stream:
+            if device._stream:  # cuMemcpyHtoD and DtoH run on the default stream, which does not wait for this one
                 device.synchronize_stream(device._stream)
             check(cu.cuMemcpyHtoD(self.pointer, array.ctypes.data, array.nbytes))
             if device._stream:  # the copy may still run, but the caller may reuse its array once this returns
@@ -388,7 +390,7 @@ class CudaKernel(Kernel):
         values: list[Any] = []
         for argument in arguments:
             kind: Any = type(argument)
-            if kind is int or kind is float:  # tested first: isinstance with a Protocol takes microseconds
+            if kind is int or kind is float:  # the frequent types first: isinstance with a Protocol takes microseconds
                 values.append(argument)
             elif kind is CudaBuffer and argument.device is self.device:
                 kind = bytes
@@ -410,7 +412,7 @@ class CudaKernel(Kernel):
         block, groups, device = ArgumentBlock(self._packed(arguments)), -(-threads // self.group_size), self.device
         start, group_size, name = self._function.launch, self.group_size, self.name
 
-        def launch(_kept_alive: object = arguments) -> None:
+        def launch(_kept_alive: object = arguments) -> None:  # the buffers live as long as the function
             device.counters.launches += 1
             with device:
                 start(groups, group_size, block, device.stream_handle, name)

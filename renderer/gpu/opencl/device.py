@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 from renderer.errors import KernelError
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.compilation import Compiler, interruptible
-from renderer.gpu.device import Buffer, Device, Kernel, Shape, convert_errors
+from renderer.gpu.device import Buffer, Device, Kernel, ProgramText, Shape, convert_errors
 from renderer.gpu.dlpack import CPU, Tensor, export_tensor
 from renderer.gpu.opencl import memory
 from renderer.gpu.opencl.icd import SYSTEM_LIST, VENDOR_VARIABLES, icd_files, select_drivers
@@ -174,14 +174,14 @@ class OpenclDevice(Device):
             interruptible(self._queue.finish)
             self._is_compiling = False
 
-    def _build(self, text: str, name: str, strict: bool, key: bytes) -> Program:
-        with _build_lock(key), warnings.catch_warnings():
+    def _build(self, program: ProgramText) -> Program:
+        with _build_lock(program.key), warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # builds that succeed may print
-            options = STRICT_OPTIONS if strict else OPTIONS
+            text, options = program.text, STRICT_OPTIONS if program.strict else OPTIONS
             try:
-                return Program(self._build_or_load(text, options, key), key, text, options)
+                return Program(self._build_or_load(text, options, program.key), program.key, text, options)
             except cl.Error as error:
-                raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
+                raise KernelError(f"{program.name}: {self.name} refuses it\n{_log(error)}") from error
 
     def _build_or_load(self, text: str, options: list[str], key: bytes) -> "cl.Program":
         """Builds a program, or loads its binary from the cache on disk (gpu/cache.py) for drivers without a cache."""
@@ -201,9 +201,10 @@ class OpenclDevice(Device):
         write_entry(path, binaries[0])
         return program
 
-    def _compile_to_cache(self, compiler: Compiler, text: str, name: str, strict: bool) -> None:
+    def _compile_to_cache(self, compiler: Compiler, program: ProgramText) -> None:
         if self._pocl:
-            self._pocl.program(compiler, text, STRICT_OPTIONS if strict else OPTIONS, name)
+            options = STRICT_OPTIONS if program.strict else OPTIONS
+            self._pocl.program(compiler, program.text, options, program.name)
 
     def before_first_launch(self, program: Program, launch: Launch, name: str) -> None:
         """Compiles in the pool what PoCL would compile during the first launch; without a pool, notes that it will."""
