@@ -15,6 +15,7 @@ def lazy_names(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[str
     """
 
     def get(name: str) -> object:
+        # help() (pydoc) gets no __all__: with one it prints every class, thousands of lines.
         if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":
             return [known for known in homes if homes[known]]
         if name not in homes:

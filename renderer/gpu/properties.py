@@ -43,6 +43,7 @@ class DeviceProperties:
     max_buffer_bytes: int
     has_fp64: bool
     max_cluster_size: int = 1
+    has_ballot: bool = False  # kernels have warps of 32 threads with ballots: HAS_BALLOT of shaders/common/portable.h
     has_async_copy: bool = False  # cp.async: copies global to shared memory while the thread computes
     has_bulk_copy: bool = False  # cp.async.bulk: one thread copies many bytes from global to shared memory
     simd_width: int = 1  # floats in a work-item's vector register

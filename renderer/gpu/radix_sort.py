@@ -12,7 +12,6 @@ from functools import cache, partial
 from typing import Literal
 
 from renderer.gpu.device import Buffer, Device, Kernel
-from renderer.gpu.warps import has_ballot
 
 Launch = Callable[[Kernel, int, Sequence[object]], None]  # takes a kernel, its threads and its arguments
 GROUP_SIZE = 256
@@ -138,4 +137,4 @@ class RadixSort:
 
 def has_onesweep(device: Device, count: int) -> bool:
     """True if the device sorts `count` keys by Onesweep: one read and one write of the keys in each pass."""
-    return count <= ONESWEEP_MAX_KEYS and has_ballot(device)
+    return count <= ONESWEEP_MAX_KEYS and device.properties.has_ballot

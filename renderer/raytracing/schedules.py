@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu.device import Buffer, Device
-from renderer.gpu.warps import has_ballot
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
 from renderer.raytracing.material_files import material_constants
@@ -73,7 +72,7 @@ def with_schedule(
         return settings
     if settings.stencil != "bits":
         return settings.with_schedule("wavefront")
-    if not has_ballot(device) or not device.has_graphs:
+    if not device.properties.has_ballot or not device.has_graphs:
         return settings.with_schedule("megakernel")
     least = WAVEFRONT_RAYS[_path_class(settings, geometry, materials)] * device.properties.compute_units
     is_wavefront = fits_wavefront(device, ray_count) and ray_count >= least
@@ -97,7 +96,7 @@ def fits_wavefront(device: Device, ray_count: int) -> bool:
 def rival_schedules(device: Device, settings: Settings, schedule: str, ray_count: int) -> list[str]:
     """Returns the schedules that "auto" tries beside `schedule`, in this order; [] if `schedule` is always fastest."""
     is_choice = settings.schedule == "auto" and settings.stencil == "bits"
-    if not is_choice or not device.compiles_beside_work or not has_ballot(device):
+    if not is_choice or not device.compiles_beside_work or not device.properties.has_ballot:
         return []
     is_small = ray_count < REGENERATION_RAYS * device.properties.compute_units
     rivals = ["wavefront"] if fits_wavefront(device, ray_count) else []

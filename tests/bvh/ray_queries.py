@@ -11,7 +11,6 @@ from renderer.bvh.layouts import Bvh
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.gpu.warps import has_ballot
 
 SOURCE = GeneratedSource("ray_queries.cu", Path(__file__).with_suffix(".cu").read_text())
 
@@ -36,7 +35,7 @@ class RayQuery:
     ):
         """Compiles the kernel with `constants`; `spheres`: whether any primitive is a sphere."""
         packets = bvh.layout == "bvh8"
-        queue = incoherent and not packets and has_ballot(bvh.device)
+        queue = incoherent and not packets and bvh.device.properties.has_ballot
         self._bvh, self._rays_per_thread = bvh, 32 if packets else 1
         self._next = bvh.device.buffer(1, "u4") if queue else None
         kind = "packet" if packets else "queue" if queue else "bvh2"

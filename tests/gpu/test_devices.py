@@ -65,6 +65,13 @@ def test_device_properties_are_plausible(device):
     )
 
 
+def test_the_properties_name_the_warp_functions_that_kernels_have(device):
+    answer = device.buffer(1, "u4")
+    text = "KERNEL query_ballot(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }"
+    device.kernel(GeneratedSource("query_ballot", text), "query_ballot", group_size=64)(1, answer)
+    assert answer.read()[0] == device.properties.has_ballot
+
+
 def test_kernel_covers_any_number_of_threads(device, rng):
     add = device.kernel(GeneratedSource("add.cu", ADD), "add", group_size=64)
     for n in (0, 1, 63, 64, 65, 1000, int(rng.integers(1, 5000))):
@@ -255,9 +262,7 @@ def test_device_cpu_opens_a_cpu():
 def test_what_is_compiled_ahead_is_compiled_once_and_fails_where_it_is_asked_for(device, monkeypatch):
     real, built = type(device)._build, []
     monkeypatch.setattr(device, "compiles_beside_work", True, raising=False)
-    monkeypatch.setattr(
-        device, "_build", lambda p: built.append(p.name) or real(device, p), raising=False
-    )
+    monkeypatch.setattr(device, "_build", lambda p: built.append(p.name) or real(device, p), raising=False)
     others = dict(device._compiling)  # guesses of tests before, that nobody asked for
     source = GeneratedSource("ahead", ADD.replace("a[i] +=", "a[i] -="))
     device.compile_ahead(source, 64)

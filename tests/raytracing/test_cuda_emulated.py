@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import renderer
-from renderer.gpu.warps import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
@@ -96,9 +95,9 @@ def test_recorded_samples_and_gathered_words_are_what_opencl_draws(device, cuda,
         words = "active rays", "empty stencil words"
         assert [one.report().get(key) for key in words] == [other.report().get(key) for key in words]
     if schedule == "wavefront":
-        assert has_ballot(cuda)
+        assert cuda.properties.has_ballot
         for picture, where in ((one, device), (other, cuda)):
-            assert (BOUNCES in picture._schedule._kernels) == has_ballot(where)
+            assert (BOUNCES in picture._schedule._kernels) == where.properties.has_ballot
         masks = [[stage.words for stage in p.trace_stages(scene, size).stages[:-1]] for p in (one, other)]
         assert np.array_equal(*masks)
         for x, y in rng.integers(0, size, (6, 2)).tolist():

@@ -32,15 +32,13 @@ FOG = Fog(density=0.1)
         ({}, True, 1 << 24, "megakernel"),  # whose rays between two stages would take a quarter of the memory
     ],
 )
-def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
-    monkeypatch, settings, instances, rays, chosen
-):
+def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(settings, instances, rays, chosen):
     settings = Settings(**settings)
     properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=UNITS)
     device, opencl = (SimpleNamespace(properties=properties, has_graphs=graphs) for graphs in (True, False))
     rest = SimpleNamespace(has_instances=instances), rays, material_rows(settings)
     for has_ballot in (True, False):
-        monkeypatch.setattr(schedules, "has_ballot", lambda _, answer=has_ballot: answer)
+        properties.has_ballot = has_ballot
         found = schedules.with_schedule(device, settings, *rest).schedule
         assert found == (chosen if has_ballot else "megakernel")
         found = schedules.with_schedule(opencl, settings, *rest).schedule
@@ -59,9 +57,8 @@ def test_cuda_begins_simple_scenes_small_and_huge_tiles_by_the_megakernel(
         (False, SIMPLE, "megakernel", ["wavefront", "regenerate"]),
     ],
 )
-def test_auto_tries_rivals_where_they_compile_beside_the_drawing(monkeypatch, graphs, rays, first, rivals):
-    monkeypatch.setattr(schedules, "has_ballot", lambda _: True)
-    properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=UNITS)
+def test_auto_tries_rivals_where_they_compile_beside_the_drawing(graphs, rays, first, rivals):
+    properties = SimpleNamespace(memory_bytes=8 << 30, compute_units=UNITS, has_ballot=True)
     device, slow = (
         SimpleNamespace(properties=properties, compiles_beside_work=beside, has_graphs=graphs)
         for beside in (True, False)

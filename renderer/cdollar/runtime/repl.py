@@ -189,7 +189,7 @@ def is_open(text: str, type_names: Set[str] = frozenset()) -> bool:
     last = tokens[-1] if tokens else None
     if depth > 0 or last is not None and last.kind == "punctuator" and last.text in WAITING:
         return True
-    for missing in ("", "\n{ int x; }"):
+    for missing in ("", "\n{ int x; }"):  # a head that parses with a body alone goes on
         with suppress(ProgramError):
             parse_repl_input(SourceFile("<prompt>", text + missing), type_names)
             return bool(missing)

@@ -141,7 +141,10 @@ class Accumulator:
         return operation_text(dialect, name, type_, type_, [before, later])
 
     def end_blocks(self) -> list[str]:
-        """Return lines that combine each block that the last element has filled into the block of the level above."""
+        """Return lines that combine each block that the last element has filled into the block of the level above.
+
+        Each level's `if` stands in the one below: a block of level 1 can be full only if one of level 0 is.
+        """
         if not self.levels:
             return []
         neutral = neutral_text(self.reduction.name, self.types[0], self.emitter.dialect)

@@ -49,7 +49,7 @@ def plan_cpu_map(node: Node, context: PlanContext) -> KernelPlan | None:
     columns = volume(variables if elementwise else variables[-1:])
     if columns < MIN_COLUMNS or index_type(volume(variables)) == "long":
         return None
-    with emitter.scope() as row:
+    with emitter.scope() as row:  # gets the lines that depend on the row alone; `element` gets the others
         if not elementwise:
             emitter.delinearize(variables[:-1], "row")
         with emitter.scope() as element:

@@ -82,6 +82,7 @@ class CudaDevice(Device):
             max_buffer_bytes=memory,
             has_fp64=True,
             max_cluster_size=PORTABLE_CLUSTER if capability >= (9, 0) else 1,
+            has_ballot=True,
             has_async_copy=capability >= (8, 0),
             has_bulk_copy=capability >= (9, 0),
             local_bytes=queries.local_bytes,

@@ -41,7 +41,7 @@ STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt
 OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
 HOST_ALIGNMENT = 16  # bytes of a float4, which kernels load in one instruction
 MAX_NEW_BYTES = 1 << 20  # largest array for which a new buffer is cheaper than waiting for kernels
-POCL = "Portable Computing Language"
+POCL, NVIDIA = "Portable Computing Language", "NVIDIA CUDA"  # names of platforms
 
 
 def list_devices() -> tuple[list[DeviceInfo], str]:
@@ -123,6 +123,7 @@ class OpenclDevice(Device):
             max_buffer_bytes=handle.max_mem_alloc_size,
             has_fp64="cl_khr_fp64" in extensions,
             simd_width=self.simd_width,
+            has_ballot=handle.platform.name == NVIDIA,
         )
 
     def buffer(self, shape: Shape, dtype: DTypeLike = "f4") -> "memory.OpenclBuffer":
@@ -233,7 +234,7 @@ class OpenclDevice(Device):
 
 @contextmanager
 def _build_lock(key: bytes) -> Iterator[None]:
-    """A lock across processes for each key.
+    """A lock across processes for each key, a byte of the file builds.lock.
 
     PoCL 3.1 reads half-written programs of other processes from its cache and fails silently.
     """

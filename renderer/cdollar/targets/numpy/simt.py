@@ -114,12 +114,13 @@ class SimtInterpreter:
         elif isinstance(statement, device_function.ReturnOp):
             for result, value in zip(self.results, self.values(statement.nodes, active), strict=True):
                 result[... if active is None else active] = value
-        return np.empty(0, np.int64)
+        return np.empty(0, np.int64)  # no lane continues
 
     def store(self, statement: device_function.StoreOp, active: Lanes) -> None:
         """Assign locals and elements in the active lanes; an element outside of its array poisons the lane."""
-        elements = statement.elements if self.arrays else ()
+        elements = statement.elements if self.arrays else ()  # targets in local arrays
         indices = tuple(element.inputs[0] for element in elements)
+        # Elements are evaluated for the poison of their indices alone.
         values = self.values((*statement.nodes, *elements, *indices), active)
         positions = iter(values[len(statement.nodes) + len(elements) :])
         for local, value in zip(statement.targets, values, strict=False):
