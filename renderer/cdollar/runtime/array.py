@@ -34,9 +34,8 @@ class Results(tuple["Array | Results", ...]):
 
     def __getattr__(self, name: str) -> "Array | Results":
         names = self.__dict__.get("names", ())
-        for known, value in zip(names, self, strict=False):
-            if known == name:
-                return value
+        if name in names:
+            return self[names.index(name)]
         raise AttributeError(f"these results are {', '.join(names)}, not {name}")
 
     def __repr__(self) -> str:

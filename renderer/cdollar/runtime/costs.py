@@ -9,13 +9,12 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.types import DTYPES, component_types
+from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.graph_target import GraphTarget, accessed_region
 from renderer.cdollar.targets.kernel_plan import output_types
+from renderer.cdollar.targets.numpy.target import array_bytes
 from renderer.gpu import Device
 
 NOT_COUNTED = ("convert",)  # operations that count 0
@@ -115,21 +114,16 @@ def moved_bytes(node: ir.Node, target: GraphTarget) -> int:
     if node.op == "primitive":
         types = [component_types(child.type.result) for child in (node, *map(ir.without_lets, node.inputs))]
         boxes = [node.attribute.ranges, *(target.stored_ranges(ir.without_lets(child)) for child in node.inputs)]
-        return sum(box_bytes(box, each) for box, each in zip(boxes, types, strict=True))
+        return sum(array_bytes((r.size for r in box), each) for box, each in zip(boxes, types, strict=True))
     regions: dict[ir.Node, int] = {}
     for part in ir.topological_order([node], lambda n: () if n is not node and is_separate(n) else n.inputs):
         if part.op == "apply" and isinstance(part.attribute, ir.Access):
             function = ir.without_lets(part.inputs[0])
             box = accessed_region(part, target.stored_ranges(function))
-            size = box_bytes(box, component_types(function.type.result))
+            size = array_bytes((r.size for r in box), component_types(function.type.result))
             regions[function] = max(regions.get(function, 0), size)
-    outputs = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
-    return sum(regions.values()) + box_bytes(outputs, output_types(node))
-
-
-def box_bytes(box: ir.Ranges, types: tuple[str, ...]) -> int:
-    """The bytes of an array."""
-    return math.prod(r.size for r in box) * sum(np.dtype(DTYPES[t]).itemsize for t in types)
+    outputs = () if node.op == "reduce" else node.attribute
+    return sum(regions.values()) + array_bytes((v.range.size for v in outputs), output_types(node))
 
 
 def measure_ceilings(device: Device) -> Ceilings:

@@ -29,7 +29,7 @@ from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
 from renderer.cdollar.targets.numpy.reductions import Reducer, as_node_value, check_not_empty
 from renderer.cdollar.targets.numpy.simt import LoopLimitExceeded
 from renderer.cdollar.targets.numpy.spaces import NodeValue, failed_check
-from renderer.cdollar.targets.numpy.target import NumpyTarget, check_memory
+from renderer.cdollar.targets.numpy.target import NumpyTarget, array_bytes, check_memory
 from renderer.errors import UnavailableError
 from renderer.gpu import Buffer
 from renderer.gpu.device import Kernel
@@ -412,8 +412,7 @@ class GraphTarget(Target):
         needed = 0
         for function in host_arrays_under(node):
             region = self.required_regions.get(function, function.attribute.ranges)
-            element = sum(np.dtype(DTYPES[t]).itemsize for t in component_types(function.type.result))
-            needed += element * math.prod(r.size for r in region)
+            needed += array_bytes((r.size for r in region), component_types(function.type.result))
         limit = CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
         count = -(-needed // limit)
         full = variables[0].range

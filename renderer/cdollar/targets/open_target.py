@@ -14,11 +14,12 @@ from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.targets.numpy.target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import BACKENDS, Device, DeviceInfo, list_backend, open_device
+from renderer.gpu import BACKENDS, DeviceInfo, list_backend, open_device
 from renderer.plain import format_value
 
 TARGETS = ("numpy", "glsl", *BACKENDS)
 TargetFactory = Callable[[Dag], Target]
+_open_once = cache(open_device)  # once in a process: C$ functions on one device share results without a copy
 
 
 def schedule_file(program: Path) -> Path:
@@ -50,7 +51,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     reasons: list[str] = []
     for info in _candidates(name, reasons):
         try:
-            device = _open(info.device_id)
+            device = _open_once(info.device_id)
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
@@ -60,12 +61,6 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if reasons:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
     return reference
-
-
-@cache
-def _open(device_id: str) -> Device:
-    """Open a device, once in a process: C$ functions on one device share results without a copy."""
-    return open_device(device_id)
 
 
 def _candidates(name: str | None, reasons: list[str]) -> Iterator[DeviceInfo]:

@@ -57,13 +57,13 @@ class GroupShape(NamedTuple):
         """The threads of a group."""
         return self.threads * self.outputs
 
-    def lines(self) -> list[str]:
-        """Lines that define `lane`, the index of the thread among its output's, and `slot`, its output in the group."""
+    def indices(self) -> str:
+        """A line that defines `lane`, the thread's index among those of its output, and `slot`, the output's index."""
         if self.outputs == 1:
-            return ["const int lane = (int)local_index(), slot = 0;"]
-        first, second = ("lane", "slot") if self.stride > 1 else ("slot", "lane")
-        inner = self.stride if self.stride > 1 else self.threads
-        return [f"const int {first} = (int)local_index() / {inner}, {second} = (int)local_index() % {inner};"]
+            return "const int lane = (int)local_index(), slot = 0;"
+        if self.stride > 1:
+            return f"const int lane = (int)local_index() / {self.stride}, slot = (int)local_index() % {self.stride};"
+        return f"const int slot = (int)local_index() / {self.threads}, lane = (int)local_index() % {self.threads};"
 
 
 class Split(NamedTuple):
@@ -182,7 +182,7 @@ def group_of_threads(shape: GroupShape, index: str) -> list[str]:
     `unit` is the output's index before that; a thread that repeats an output stores nothing.
     """
     return [
-        *shape.lines(),
+        shape.indices(),
         f"const {index} unit = ({index})(group_index() / (uint)partials) * {shape.outputs} + slot;",
         f"const {index} output = min(unit, ({index})outputs - 1), partial = (int)(group_index() % (uint)partials);",
         f"const {index} place = output * partials + partial;",

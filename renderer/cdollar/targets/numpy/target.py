@@ -11,7 +11,7 @@ keeps its value. A "let" node is a name for its input; without_lets() is the nod
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from weakref import WeakKeyDictionary
 
@@ -394,9 +394,14 @@ def temporary_factor(body: ir.Node, outer: ir.VariableSet) -> int:
     return factor
 
 
+def array_bytes(sizes: Iterable[int], types: tuple[str, ...]) -> int:
+    """The bytes of an array whose components have the scalar types `types`."""
+    return math.prod(sizes) * sum(np.dtype(DTYPES[type_]).itemsize for type_ in types)
+
+
 def check_memory(sizes: tuple[int, ...], types: tuple[str, ...], name: str, limit: int | None = None) -> None:
     """Raise UnavailableError for an array of more than 3/4 of `limit` bytes, by default of the host's free memory."""
-    needed = math.prod(sizes) * sum(np.dtype(DTYPES[type_]).itemsize for type_ in types)
+    needed = array_bytes(sizes, types)
     free = available_memory() if limit is None else limit
     if needed > free * 3 // 4:
         shape = " x ".join(map(str, sizes))
