@@ -7,8 +7,8 @@ row, or neighboring columns (GroupShape). On CPUs, in folds, and under --strict 
 thread reduces a chunk. If an output has several chunks, a second kernel combines their partial results in order.
 
 The lines of the kernels' texts come from an Emitter (emitter.py) and an Accumulator (accumulator.py). In all texts
-`output` is the index of a thread's output, `partial` of its chunk, `lane` of the thread among those of one chunk, and
-`place` of the partial result that it stores.
+`output` is the index of a thread's output, `partial` of its chunk, `lane` the index among the threads of one chunk, and
+`place` the index of the partial result that the thread stores.
 """
 
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class GroupShape(NamedTuple):
         return self.threads * self.outputs
 
     def indices(self) -> str:
-        """A line that defines `lane`, the thread's index among those of its output, and `slot`, the output's index."""
+        """A line that defines `lane`, the index among the threads of one output, and `slot`, the output in the group."""
         if self.outputs == 1:
             return "const int lane = (int)local_index(), slot = 0;"
         if self.stride > 1:
