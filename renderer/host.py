@@ -285,6 +285,7 @@ class SharedLock:
 
 
 def _wait_for(lock: Callable[[], None], seconds: float) -> None:
+    """Calls lock() until it raises no BlockingIOError; raises this error after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         try:

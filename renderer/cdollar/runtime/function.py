@@ -212,7 +212,7 @@ class Function:
     def _prepare(self, position: int, value: object) -> Any:
         """An argument as a number, a tuple, a NumPy array, or an Array on this function's device."""
         name, type_ = self.names[position], self._types[position]
-        if value is None or type(value) is float:
+        if value is None or type(value) is float:  # None: the parameter keeps its default
             return value
         if isinstance(value, np.ma.MaskedArray):
             raise ArgumentError(f"{name}: is a masked array; C$ has no masks, `.filled(x)` gives an array")
@@ -227,7 +227,7 @@ class Function:
                 raise ArgumentError(f"{name}: is {type_}, and {format_value(value)} is too large for it") from None
         if type(value) is np.ndarray:
             return value
-        if isinstance(value, Array):
+        if isinstance(value, Array):  # stays on its device if this function runs there; records have several buffers
             here, there = self.target, value.target
             is_here = isinstance(here, DeviceTarget) and there is not None and there.device is here.device
             return value if is_here and not isinstance(value.result, Record) else value.numpy()

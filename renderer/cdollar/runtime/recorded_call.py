@@ -68,16 +68,19 @@ class RecordedCall:
         self._target, self._launches = arrays[0].target, recording.launches
         assert isinstance(self._target, DeviceTarget)
         self._device = self._target.device
+        # Results and status words, which are new in each call.
         self._results = [RecordedResult(array) for array in arrays]
         buffers = [buffer for recorded in self._results for buffer in recorded.buffers]
         uses = self._uses()
         self._checks = [(check.plan, uses.get(id(check.word), [])) for check in recording.checks]
         for recorded in self._results:
             recorded.uses = [uses.get(id(buffer), []) for buffer in recorded.buffers]
+        # Arrays that are uploaded, by parameter. Where `is_whole`, a buffer may be replaced by another.
         nodes = {id(v.node): k for k, v in enumerate(bound) if isinstance(v, FunctionValue)}
         uploads = [(nodes[id(u.node)], u) for u in recording.uploads if id(u.node) in nodes]
         self._uploads = [(k, u, is_whole_upload(u, values[k])) for k, u in uploads]
         self._whole_uses = {id(u): uses.get(id(u.buffers[0]), []) for _, u, is_whole in self._uploads if is_whole}
+        # Arrays on the device, by parameter: the uses of each buffer.
         self._borrowed: dict[int, list[Uses]] = {
             k: [uses.get(id(buffer), []) for buffer in value.representation.buffers]
             for k, value in enumerate(values)
@@ -89,6 +92,7 @@ class RecordedCall:
         # A call is not repeated if no launch writes a result, a result is an argument, or two are one buffer.
         ids, are_written = {id(b) for b in buffers}, all(all(recorded.uses) for recorded in self._results)
         self.is_possible = are_written and not inputs & ids and len(ids) == len(buffers)
+        # Numbers: parameter, launch, position among its arguments, and conversion.
         self._scalars: list[tuple[int, RecordedLaunch, int, ToArgument]] = []
         for k, value in enumerate(bound):
             if isinstance(value, DataValue) and isinstance(values[k], float):

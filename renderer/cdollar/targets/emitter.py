@@ -72,7 +72,7 @@ class Emitter(ExpressionEmitter):
             self.emit(*self.loop(variable, body.lines, bounds))
 
     def tighter(self, type_: str, bounds: tuple[str, str], ends: dict[str, list[ir.Node]]) -> tuple[str, str]:
-        """The bounds of a loop, cut to ends of the same type."""
+        """The bounds of a loop, cut to those `ends` (tested_ends() in ir/contraction.py) that have its type."""
         cut = []
         for bound, function, nodes in zip(bounds, ("max", "min"), (ends[">="], ends["<"]), strict=True):
             for node in nodes:

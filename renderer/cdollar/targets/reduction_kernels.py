@@ -58,7 +58,7 @@ class GroupShape(NamedTuple):
         return self.threads * self.outputs
 
     def indices(self) -> str:
-        """A line that defines `lane`, the index among the threads of one output, and `slot`, the output in the group."""
+        """A line that defines `lane`, the index among an output's threads, and `slot`, the output in the group."""
         if self.outputs == 1:
             return "const int lane = (int)local_index(), slot = 0;"
         if self.stride > 1:

@@ -182,7 +182,7 @@ def gap(pieces: list[Piece], k: int, context: Context) -> str:
     if left.text == "operator":
         return " " if left.spaces or right.spaces else ""
     if k > 1 and pieces[k - 2].text == "operator" and right.text in ("(", ")", "]"):
-        return ""
+        return ""  # after an operator's name, as in `operator+(a, b)`
     for position in (k - 1, k):
         if pieces[position].text in ("<", ">"):
             return "" if is_type_bracket(pieces, position) else " "

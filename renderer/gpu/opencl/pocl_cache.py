@@ -1,9 +1,9 @@
 """Verifies PoCL's cache of compiled kernels, kept in a folder of this program.
 
-PoCL maps cached files into memory; a truncated file would cause a SIGBUS in every later run. When a process ends
-normally, it flushes new files to the disk and records their sizes, times and checksums. Each process removes entries
-that differ from the record at its start; if no other process is running, it also removes unrecorded entries, whose
-writer was killed or lost power.
+A program's folder is XX/HASH in the cache. PoCL maps cached files into memory; a truncated file would cause a SIGBUS in
+every later run. When a process ends normally, it flushes new files to the disk and records their sizes, times and
+checksums. Each process removes entries that differ from the record at its start; if no other process is running, it
+also removes unrecorded entries, whose writer was killed or lost power.
 """
 
 import atexit

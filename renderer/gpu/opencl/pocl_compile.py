@@ -55,7 +55,7 @@ class PoclCompile:
 
     def kernel(self, compiler: Compiler, text: str, options: list[str], launch: Launch, name: str) -> None:
         """Compiles a work-group's function into PoCL's cache unless it is there."""
-        marker = self._marker(text, options, *launch[:3])
+        marker = self._marker(text, options, *launch[:3])  # without `sizes`: the function does not depend on them
         if self._is_ready(marker):
             return
         program = self._program(text, options)
@@ -66,7 +66,7 @@ class PoclCompile:
         try:
             compiler.run({"do": "kernel", "program": program, **words}, name)
         except CompilerDied:  # by the kernel, which may crash on arguments of zero after PoCL has written its function
-            small = "" if launch.large else "-smallgrid"
+            small = "" if launch.large else "-smallgrid"  # `known`: the function's folder, as PoCL names it
             known = compiler.folder / folder / launch.entry / f"{launch.group_size}-1-1-goffs0{small}"
             if set(compiler.folder.glob(functions)) <= before and not any(known.glob("*.so")):
                 raise  # the compiler crashed, not the kernel

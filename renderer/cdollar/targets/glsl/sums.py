@@ -15,7 +15,10 @@ from renderer.cdollar.ir.types import FLOATS, Scalar, component_types
 
 
 class SumsByKey:
-    """A pass that replaces scatters by folds over all keys, O(keys x results), and scans by sums: the same bits."""
+    """A pass that replaces scatters by folds over all keys, O(keys x results), and scans by sums of runs.
+
+    The results have the bits of the other targets' kernels (shaders/cdollar/scatter.cu and scan.cu).
+    """
 
     def __init__(self) -> None:
         """`functions`: the combining functions, by operator and scalar type."""
@@ -114,7 +117,7 @@ def prefix_sums(dag: ir.Dag, function: ir.Node, ranges: ir.Ranges, add: DeviceFu
     in_run = op("%", position, RUN)
     total = sums.run_sum(function, row, batch, op("-", index, in_run), op("+", in_run, 1))
     # `source` has the sums of `span` elements each, over the indices `bounds`; `own` is the index of the sum that
-    # contains the element.
+    # contains the element. The first two rounds add `middle` and `outer`.
     source, span, bounds = function, 1, row
     for _ in range(3):
         if bounds.size <= RUN:
