@@ -154,10 +154,10 @@ class UnitTarget(DeviceTarget):
         self.unit.plans[key] = plan
         return lambda *arguments: None
 
-    def launch_primitive(self, kernel, threads, arguments):
-        """Launch a kernel of a primitive."""
+    def launch_recorded(self, kernel, threads, arguments, scalars=None):
+        """Launch a kernel, once the unit is compiled."""
         if self.unit.kernels:
-            super().launch_primitive(kernel, threads, arguments)
+            super().launch_recorded(kernel, threads, arguments, scalars)
 
 
 def check_on_device(device, texts: list[tuple]) -> list[list[str] | Exception]:

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Dag, Node, without_lets
+from renderer.cdollar.ir.dag import Dag, Node, RuntimeScalar, without_lets
 from renderer.cdollar.ir.passes import PASSES, simplify
 from renderer.cdollar.ir.primitives import SCATTERS, recognize
 from renderer.cdollar.ir.types import DTYPES, component_types
@@ -48,7 +48,7 @@ class DeviceTarget(GraphTarget):
         # After simplify, the first of PASSES, recognize replaces masked sums by prefix sums and scatters. These add in
         # another order than sums, so `strict` omits recognize.
         self.passes = PASSES if strict else [simplify, recognize, *PASSES[1:]]
-        self.primitives = PrimitiveKernels(device, self.launch_primitive, strict)
+        self.primitives = PrimitiveKernels(device, self.launch_recorded, strict)
         self.unused_status = device.buffer(1, "i4").fill(0)  # the status word of kernels that check nothing
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
@@ -93,14 +93,14 @@ class DeviceTarget(GraphTarget):
             return self.primitives.scatter(node.attribute.name, source, values, sizes, scalar)
         return self.primitives.sort(source, count, inputs[0].types[0], pairs=node.attribute.name == "argsort")
 
-    def launch_primitive(self, kernel: Kernel, threads: int, arguments: Sequence[object]) -> None:
-        """Launch a kernel of a primitive.
-
-        While a run is recorded, also append the launch to the recording, which replays it.
-        """
+    def launch_recorded(
+        self, kernel: Kernel, threads: int, arguments: Sequence[object], scalars: dict[int, RuntimeScalar] | None = None
+    ) -> None:
+        """Launch a kernel; while a run is recorded, also append the launch to the recording, which replays it."""
         if self.recording is not None:
-            self.recording.launches.append(RecordedLaunch(kernel, threads, list(arguments), {}))
-        self.launch(partial(kernel, threads, *arguments))
+            self.recording.launches.append(RecordedLaunch(kernel, threads, list(arguments), scalars or {}))
+        is_captured = self.captured_launches is not None  # then it is launched again: convert its arguments once
+        self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
 
     def plan(self, node: Node) -> KernelPlan:
         """Plan the kernel of a node, by its schedule if the schedule file has one; add it to the trace.
@@ -143,10 +143,7 @@ class DeviceTarget(GraphTarget):
                 components = buffers[argument.kind] if array is None else self.representation_of(array).buffers
                 argument = components[argument.component]
             arguments.append(argument)
-        if self.recording is not None:
-            self.recording.launches.append(RecordedLaunch(kernel, threads, arguments, plan.scalars))
-        is_captured = self.captured_launches is not None  # then it is launched again: convert its arguments once
-        self.launch(kernel.bind_launch(threads, *arguments) if is_captured else partial(kernel, threads, *arguments))
+        self.launch_recorded(kernel, threads, arguments, plan.scalars)
 
     def kernel(self, plan: KernelPlan) -> Kernel:
         """The compiled kernel of a plan."""

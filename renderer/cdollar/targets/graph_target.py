@@ -96,29 +96,23 @@ class RecordedLaunch:
     threads: int
     arguments: list[Any]
     scalars: dict[int, ir.RuntimeScalar]
-    bound: Any = None  # the launch with its arguments converted (Kernel.bind_launch); None after an argument changed
-    is_stable: bool = False  # whether the last launch had these arguments too
+    bound: Any = None  # the launch with its arguments converted (Kernel.bind_launch); None: to be converted
 
     def set(self, position: int, argument: object) -> None:
-        """Replace an argument."""
+        """Replace an argument, in the bound launch too if the device can replace a single one."""
         if self.arguments[position] is argument:
             return
         self.arguments[position] = argument
         if self.bound is not None and self.kernel.sets_single_arguments:
             self.bound.set(position, argument)
         else:
-            self.bound, self.is_stable = None, False
+            self.bound = None
 
     def __call__(self) -> None:
-        """Launch. Arguments are converted once while they stay the same; a device may replace single arguments."""
-        if self.bound is not None:
-            self.bound()
-        elif self.is_stable or self.kernel.sets_single_arguments:
+        """Launch."""
+        if self.bound is None:
             self.bound = self.kernel.bind_launch(self.threads, *self.arguments)
-            self.bound()
-        else:
-            self.is_stable = True
-            self.kernel(self.threads, *self.arguments)
+        self.bound()
 
 
 class Upload(NamedTuple):
