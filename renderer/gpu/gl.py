@@ -51,6 +51,7 @@ class GlContext:
 
     def __init__(self, ctx: moderngl.Context) -> None:
         self.ctx = ctx
+        self.screen = ctx.screen  # a window's default framebuffer, as a render target
         self.renderer = ctx.info["GL_RENDERER"]
         self.software = any(name in self.renderer.lower() for name in SOFTWARE)
         self.max_texture_size = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
@@ -108,11 +109,6 @@ class GlContext:
     def from_window(cls) -> "GlContext":
         """Wraps the context that a window made current on this thread."""
         return cls(moderngl.create_context(require=330))
-
-    @property
-    def screen(self) -> moderngl.Framebuffer:
-        """The window's default framebuffer as a render target."""
-        return self.ctx.screen
 
     def image(self, path: object, pixels: np.ndarray, dtype: str = "f4") -> "Texture":
         """Returns a texture of a file's pixels (height, width, 4), as texture(); UnavailableError names the file."""

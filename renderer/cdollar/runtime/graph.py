@@ -23,8 +23,11 @@ ROW = 18.0  # height of a line of the text below the graph, in pixels
 
 
 @dataclass
-class GraphNode:
-    """A node: its text, its type, the index of its kernel or None, and the center of its box in pixels."""
+class DrawnNode:
+    """A node: its text, its type, the index of its kernel or None, its inputs by their positions in Graph.nodes.
+
+    (x, y) is the center of its box in pixels.
+    """
 
     text: str
     type: str
@@ -43,7 +46,7 @@ class GraphNode:
 class Graph:
     """A program's nodes, inputs before users, and the kernels that compute them."""
 
-    nodes: list[GraphNode]
+    nodes: list[DrawnNode]
     kernels: list[KernelCost] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
@@ -62,7 +65,7 @@ def layered_graph(roots: Sequence[ir.Node], kernels: list[KernelCost]) -> Graph:
         text = text.removeprefix("apply ").removeprefix("scalar ").removeprefix("primitive ")
         text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
         inputs = tuple(numbers[id(child)] for child in node.inputs)
-        nodes.append(GraphNode(text, type_text(node), owners.get(id(node)), inputs))
+        nodes.append(DrawnNode(text, type_text(node), owners.get(id(node)), inputs))
     graph = Graph(nodes, kernels)
     lay_out(graph)
     return graph

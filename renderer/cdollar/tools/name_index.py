@@ -185,7 +185,7 @@ class Builder:
         parts = sorted(ast.children(tree), key=lambda part: is_call and not isinstance(part, ast.Restriction))
         if isinstance(tree, STATEMENTS):
             self.bound = {}
-        match tree:
+        match tree:  # before the parts of the tree
             case ast.Name() | ast.NamedType():
                 self.use(tree.name, tree.span, scope)
             case ast.Assignment():
@@ -205,7 +205,7 @@ class Builder:
                 self.visit_class(tree, parts, scope)
                 return
         self.visit_all(parts, scope)
-        match tree:
+        match tree:  # after its parts, which do not know the names that it declares
             case ast.MemberAccess():
                 key = f"{data_type(self.noted.get(tree.subject.span))}.{tree.name}"
                 text = f"{tree.name}: {describe(self.noted[tree.span])}" if tree.span in self.noted else ""
