@@ -33,7 +33,7 @@ class Results(tuple["Array | Results", ...]):
         return results
 
     def __getattr__(self, name: str) -> "Array | Results":
-        names = self.__dict__.get("names", ())
+        names: tuple[str, ...] = self.__dict__.get("names", ())
         if name in names:
             return self[names.index(name)]
         raise AttributeError(f"these results are {', '.join(names)}, not {name}")
