@@ -90,12 +90,12 @@ class KernelPlan:
 
 # C types of local variables, by C$ type, where they differ: C's long has 32 bits in some compilers; half and byte are
 # types of array elements only, and variables hold their values in wider types.
-REGISTERS = PROMOTED | {"long": "int64"}
+VARIABLE_TYPES = PROMOTED | {"long": "int64"}
 
 
-def in_registers(text: str) -> str:
-    """Return a kernel's text with C$'s type names replaced by the C types of REGISTERS."""
-    return re.sub(rf"\b({'|'.join(REGISTERS)})\b", lambda match: REGISTERS[match[0]], text)
+def replace_types(text: str) -> str:
+    """Return a kernel's text with C$'s type names replaced by the C types of VARIABLE_TYPES."""
+    return re.sub(rf"\b({'|'.join(VARIABLE_TYPES)})\b", lambda match: VARIABLE_TYPES[match[0]], text)
 
 
 def headers(text: str) -> list[str]:
@@ -151,7 +151,7 @@ def finish_plan(
         arguments.append(kernel_argument(number, type_))
     head = f"KERNEL compute({', '.join(parameters)}) {{"
     lines = [*emitter.function_text, head, *indented(body), "}"]
-    text = in_registers("\n".join(lines) + "\n")
+    text = replace_types("\n".join(lines) + "\n")
     text = "".join(f'#include "cdollar/{header}.h"\n' for header in headers(text)) + text
     return KernelPlan(
         node, kind, text, group_size, group_count, arguments, scalars, emitter.check_sites,

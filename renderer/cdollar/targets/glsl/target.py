@@ -24,7 +24,7 @@ from renderer.cdollar.targets.emitter import Emitter, unrolled_loop
 from renderer.cdollar.targets.expression_emitter import KernelInput, StoredRanges
 from renderer.cdollar.targets.glsl.sums import SumsByKey
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
-from renderer.cdollar.targets.kernel_plan import KernelPlan, in_registers, volume
+from renderer.cdollar.targets.kernel_plan import KernelPlan, replace_types, volume
 from renderer.cdollar.targets.strict_order import adds_in_blocks, fixed_chunk
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext, Texture
@@ -168,7 +168,9 @@ class GlslTarget(GraphTarget):
         emitter = self.emitter()
         accumulator = Accumulator(emitter, node, chunk)
         count = emitter.argument("elements", "int", elements, "n")
-        per_texel = emitter.argument("chunk", "int", chunk, "n")
+        per_texel = emitter.argument(
+            "chunk", "int", chunk, "n"
+        )  # "n" begins the names of sizes (expression_emitter.py)
         accumulator.start()
         body = emitter.element(accumulator.variables, accumulator.combine_element)
         emitter.emit(
@@ -178,7 +180,7 @@ class GlslTarget(GraphTarget):
                 accumulator.poison,
             ),
         )  # fmt: skip
-        accumulator.may_poison = True
+        accumulator.may_poison = True  # unrolled_loop() sets its poison if the driver leaves the loop early
         textures = [self.allocate((partials,), t) for t in accumulator.partial_types]
         values, types = accumulator.partial_result(), accumulator.partial_types
         self.draw(node, emitter, values, types, textures, partials, accumulator.result_poison)
@@ -282,7 +284,7 @@ class GlslTarget(GraphTarget):
         if any(re.search(r"\blong\b", line) for line in (*emitter.function_text, *body)):
             raise unavailable("the program uses long; use opencl, cuda or numpy")
         head = ['#include "cdollar/builtins.h"', *declarations, *emitter.function_text]
-        text = in_registers("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
+        text = replace_types("\n".join([*head, "void main() {", *indented(body), "}"]) + "\n")
         self.check_text(text)
         plan = KernelPlan(node, "pass", text, 1, math.prod(textures[0].size), check_sites=emitter.check_sites)
         if poison:
