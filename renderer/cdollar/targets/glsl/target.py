@@ -168,9 +168,7 @@ class GlslTarget(GraphTarget):
         emitter = self.emitter()
         accumulator = Accumulator(emitter, node, chunk)
         count = emitter.argument("elements", "int", elements, "n")
-        per_texel = emitter.argument(
-            "chunk", "int", chunk, "n"
-        )  # "n" begins the names of sizes (expression_emitter.py)
+        per_texel = emitter.argument("chunk", "int", chunk, "n")  # "n" begins the names of sizes
         accumulator.start()
         body = emitter.element(accumulator.variables, accumulator.combine_element)
         emitter.emit(
