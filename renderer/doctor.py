@@ -25,7 +25,7 @@ from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.gpu.opencl import icd
 from renderer.gpu.opening import BACKENDS
-from renderer.gpu.trial import forget_verdicts
+from renderer.gpu.verdicts import forget_verdicts
 from renderer.paths import CACHE_HINT, cache_problems
 from renderer.plain import Json
 from renderer.system.install import GL, OPENCL, pip_install, system_install

@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.kernel_source import GeneratedSource, preprocess_glsl
 from renderer.gpu.properties import Counters
-from renderer.gpu.trial import state_of_files, try_once
+from renderer.gpu.verdicts import state_of_files, try_once
 from renderer.host import IS_LINUX
 from renderer.system.install import GL, system_advice
 from renderer.system.trust import check_memory

@@ -18,7 +18,7 @@ from renderer.gpu.compilation import CompilePool, result
 from renderer.gpu.device import Device
 from renderer.gpu.kernel_source import preprocess
 from renderer.gpu.nvidia import NO_NVIDIA_DRIVER, has_nvidia_driver
-from renderer.gpu.trial import pass_once
+from renderer.gpu.verdicts import pass_once
 from renderer.records import dataclass
 from renderer.system.profile import stage
 

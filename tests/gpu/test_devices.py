@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.gpu import list_devices, open_device, opening, self_test, trial
+from renderer.gpu import list_devices, open_device, opening, self_test, verdicts
 from renderer.gpu.cuda.cublas import Cublas
 from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
 from renderer.paths import SHADERS
@@ -325,7 +325,7 @@ def test_processors_pass_their_self_test_once(monkeypatch, tmp_path):
 
     monkeypatch.setenv("RAYFOLD_CACHE", str(tmp_path))
     monkeypatch.setattr(opening, "self_test", run)
-    monkeypatch.setattr(trial, "_was_killed", lambda: killed["before"])
+    monkeypatch.setattr(verdicts, "_was_killed", lambda: killed["before"])
     for driver in ("1", "1", "2", "1", "2"):
         opening._test(device(driver))
     assert ran == ["1", "2"]

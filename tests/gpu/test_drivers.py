@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu import trial
+from renderer.gpu import verdicts
 from renderer.gpu.cache import cache_folder, read_entry, write_entry
 from renderer.gpu.cuda import ahead as cuda_ahead
 from renderer.gpu.cuda import device as cuda
@@ -18,7 +18,7 @@ from renderer.gpu.cuda import driver as cuda_driver
 from renderer.gpu.cuda import nvrtc
 from renderer.gpu.opencl import icd, pocl_cache
 from renderer.gpu.opencl.pocl_cache import PoclCache
-from renderer.gpu.trial import Verdict
+from renderer.gpu.verdicts import Verdict
 from renderer.paths import ROOT
 from renderer.system.trial import Trial
 from tests.gpu.faults import POCL, driver, library, needs_compiler
@@ -48,10 +48,10 @@ def vendors(tmp_path, monkeypatch):
     monkeypatch.setenv("OCL_ICD_VENDORS", str(folder))
     monkeypatch.setenv("PYOPENCL_HOME", os.environ.get("PYOPENCL_HOME", ""))
     icd._select.cache_clear()
-    trial._was_killed.cache_clear()
+    verdicts._was_killed.cache_clear()
     yield folder
     icd._select.cache_clear()
-    trial._was_killed.cache_clear()
+    verdicts._was_killed.cache_clear()
 
 
 @needs_compiler
@@ -83,30 +83,30 @@ def test_verdicts_are_remembered_until_a_file_changes(vendors, monkeypatch):
     assert icd._verdicts(drivers) == first and not tried
     driver(vendors, "bad", ";")
     assert "is no OpenCL driver" in icd._verdicts(drivers)[bad].reason and tried == ["bad.icd"]
-    key = next(iter(json.loads(trial._record_path().read_text())))
+    key = next(iter(json.loads(verdicts._record_path().read_text())))
     for garbage in ("", "[]", "null", '{"a": 1}', "\0", "[" * 100000, json.dumps({key: [1, 2, 3]}), "1" * 5000):
         tried.clear()
-        trial._record_path().write_text(garbage)
+        verdicts._record_path().write_text(garbage)
         icd._verdicts([bad])
         assert tried == ["bad.icd"], garbage
-    monkeypatch.setattr(trial, "RETRY_SECONDS", -1.0)  # a driver that failed gets another chance
+    monkeypatch.setattr(verdicts, "RETRY_SECONDS", -1.0)  # a driver that failed gets another chance
     tried.clear()
     icd._verdicts([bad])
     assert tried == ["bad.icd"]
 
 
 def test_the_newest_verdicts_are_kept(vendors, monkeypatch):
-    monkeypatch.setattr(trial, "MAX_VERDICTS", 3)
+    monkeypatch.setattr(verdicts, "MAX_VERDICTS", 3)
     for number in range(6):
-        trial.recall_verdicts({f"key {number}": lambda number=number: Verdict("z" * (6 - number), True)})
+        verdicts.recall_verdicts({f"key {number}": lambda number=number: Verdict("z" * (6 - number), True)})
     tried = []
     for number in range(6):
-        trial.recall_verdicts({f"key {number}": lambda number=number: tried.append(number) or Verdict("")})
-    assert tried[0] == 0 and set(tried) >= {0, 1, 2} and trial.recall_verdicts({"key 5": lambda: Verdict("")})
+        verdicts.recall_verdicts({f"key {number}": lambda number=number: tried.append(number) or Verdict("")})
+    assert tried[0] == 0 and set(tried) >= {0, 1, 2} and verdicts.recall_verdicts({"key 5": lambda: Verdict("")})
 
 
 def test_a_killed_process_makes_the_next_one_try_again(vendors):
-    code = "import os; from renderer.gpu.trial import Verdict, recall_verdicts; tried = []; "
+    code = "import os; from renderer.gpu.verdicts import Verdict, recall_verdicts; tried = []; "
     code += "recall_verdicts({'key': lambda: tried.append(1) or Verdict('')}); print(len(tried), flush=True); "
 
     def tries(end):

@@ -56,7 +56,7 @@ def kernel_costs(target: Target) -> list[KernelCost]:
     if not isinstance(target, GraphTarget):
         return costs
     seconds = list(target.launch_seconds or [])
-    for kind, node, entry in target.trace or []:
+    for kind, node, entry in target.trace or []:  # see Target (checker/target.py)
         if kind == "passes":
             continue
         if kind == "primitive":

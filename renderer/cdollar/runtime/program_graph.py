@@ -105,8 +105,8 @@ def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGrap
     order = ir.topological_order([final])
     numbers = {id(node): index for index, node in enumerate(order)}
     kernels, first = [], 0
-    taken: set[int] = set()
-    for kind, node, entry in trace:
+    taken: set[int] = set()  # nodes that an earlier kernel computes
+    for kind, node, entry in trace:  # see Target (checker/target.py)
         if kind == "passes":
             continue
         if kind == "primitive":

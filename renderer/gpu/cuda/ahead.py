@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from renderer.gpu.compilation import start_thread
-from renderer.gpu.cuda import nvrtc
-from renderer.gpu.cuda import trial as cuda_trial
+from renderer.gpu.cuda import nvrtc, trial
 from renderer.gpu.nvidia import has_nvidia_driver
-from renderer.gpu.trial import try_once
+from renderer.gpu.verdicts import try_once
 from renderer.host import IS_LINUX
 
 NVIDIA_VERSION_FILE = Path("/proc/driver/nvidia/version")
@@ -39,7 +38,7 @@ def _start(index: int) -> None:
 def why_driver_fails() -> str:
     """Returns why the driver failed in a child process, "" if it works."""
     with _deciding:
-        return try_once(f"cuda {platform.node()} {_driver_version()}", cuda_trial.__file__).reason
+        return try_once(f"cuda {platform.node()} {_driver_version()}", trial.__file__).reason
 
 
 def _driver_version() -> str:

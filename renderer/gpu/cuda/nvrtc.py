@@ -14,7 +14,7 @@ from types import ModuleType
 
 from renderer.errors import KernelError, UnavailableError
 from renderer.gpu.cache import cache_folder, read_entry, write_atomically, write_entry
-from renderer.gpu.trial import state_of_files
+from renderer.gpu.verdicts import state_of_files
 from renderer.system.install import pip_install
 
 

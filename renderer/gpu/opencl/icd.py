@@ -22,7 +22,7 @@ from renderer.errors import UnavailableError
 from renderer.gpu.cache import cache_folder, write_atomically
 from renderer.gpu.opencl.icd_probe import NO_DEVICE
 from renderer.gpu.opencl.pocl_cache import PoclCache
-from renderer.gpu.trial import Verdict, recall_verdicts, state_of_files
+from renderer.gpu.verdicts import Verdict, recall_verdicts, state_of_files
 from renderer.host import IS_LINUX, processors
 from renderer.system.trial import run_trial
 

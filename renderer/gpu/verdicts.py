@@ -1,4 +1,4 @@
-"""Records on disk which drivers passed their trial (system/trial.py), so that later starts of the program need none.
+"""Verdicts about drivers, recorded on disk: a driver that passed its trial (system/trial.py) is not tried again soon.
 
 A trial starts a driver in a child process, which a bad driver may crash. recall_verdicts() returns the Verdict of each
 test by its key, a text with all on which the verdict depends: driver files, their sizes and times. The record is a JSON
