@@ -127,11 +127,8 @@ class Analysis:
 # Protocol
 
 Answer = Callable[[Analysis, int, Any], object]  # takes the analysis, a character and the request's parameters
+NEED = f"the language server needs pygls: {pip_install('lsp')}"
 REQUEST_FAILED = -32803  # the protocol's error code for a message to the user
-
-
-def _need() -> str:
-    return f"the language server needs pygls: {pip_install('lsp')}"
 
 
 def utf16_position(text: str, offset: int) -> tuple[int, int]:
@@ -154,7 +151,7 @@ class Server:
 
     def __init__(self) -> None:
         """Start without files; raises UnavailableError without pygls."""
-        import_optional("lsprotocol.types", _need())
+        import_optional("lsprotocol.types", NEED)
         self.analyses: dict[str, Analysis] = {}
 
     def analysis(self, uri: str, text: str) -> Analysis:
@@ -222,7 +219,7 @@ class Server:
         """The edits that rename the name at a position; raises JsonRpcException with a sentence for the user."""
         spans = analysis.index.spans(offset)
         if refusal := analysis.rename_refusal(spans, parameters.new_name):
-            raise import_optional("pygls.exceptions", _need()).JsonRpcException(refusal, REQUEST_FAILED)
+            raise import_optional("pygls.exceptions", NEED).JsonRpcException(refusal, REQUEST_FAILED)
         edits = [lsp.TextEdit(self.protocol_range(span), parameters.new_name) for span in spans]
         return lsp.WorkspaceEdit(changes={parameters.text_document.uri: edits})
 
@@ -263,7 +260,7 @@ class Server:
 def build() -> Any:
     """The pygls server with its handlers."""
     answers = Server()
-    server = import_optional("pygls.lsp.server", _need()).LanguageServer("rayfold-cdollar", __version__)
+    server = import_optional("pygls.lsp.server", NEED).LanguageServer("rayfold-cdollar", __version__)
 
     def of_text(answer: Answer) -> Callable[[Any], object]:
         """The handler of requests about a text, which calls the answer with the text's analysis."""
