@@ -20,7 +20,7 @@ ITEMS = 16  # keys a thread on GPUs without ballots; a CPU's work-item takes at 
 ONESWEEP_MAX_KEYS = (1 << 30) - 1  # two bits of a 32-bit counter are flags
 MAX_PASSES = 4  # passes of Onesweep: 32-bit keys in digits of 8 bits
 MAX_CPU_TILES = 64  # most work-items of a pass on a CPU
-GROUPS_PER_UNIT = 8  # groups of a kernel that loops over all tiles, by compute unit: as many as a GPU holds at a time
+GROUPS_PER_UNIT = 8  # groups of a kernel that loops over all tiles, by compute unit: 2,048 threads, which fill it
 KEY_CONSTANTS = {
     "int": {"SIGN": 0x80000000, "FLOATS": 0},
     "uint": {"SIGN": 0, "FLOATS": 0},

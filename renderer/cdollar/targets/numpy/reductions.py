@@ -25,7 +25,7 @@ COMBINERS = {
 
 
 def sum_dtype(node: ir.Node) -> type:
-    """The NumPy type in which the operator of a "reduce" node adds or multiplies: float64 for all floats."""
+    """The NumPy type in which the operator of a "reduce" node combines: float64 for sums and products of floats."""
     is_float_sum = node.attribute[0].name in ("+", "*") and node.type in FLOATS
     return np.float64 if is_float_sum else DTYPES[node.type]
 
