@@ -9,7 +9,7 @@
 DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *flags) {
     if (!isfinite(x) || !isfinite(y) || x == 0 || y == 0) {
         double product = x * y;
-        ADD_DOUBLE(limbs, *flags, product)
+        add_double(limbs, flags, product);
         return;
     }
     ulong a = as_ulong(x), b = as_ulong(y);
@@ -24,7 +24,7 @@ DEVICE void spill_product(double x, double y, LOCAL uint *limbs, LOCAL uint *fla
     ulong second = (low >> 32) + (middle & 0xfffffffful), third = (second >> 32) + (middle >> 32) + high;
     ulong words[4] = {low & 0xfffffffful, second & 0xfffffffful, third & 0xfffffffful, third >> 32}, carry = 0;
     uint position = (uint)(power - LIMB_BASE), shift = position & 31u;
-    UNROLL for (int k = 0; k < 5; k++) {
+    UNROLL for (int k = 0; k < 5; k++) {  // the 128 bits of `words`, shifted to the limb in which the product begins
         ulong shifted = k < 4 ? words[k] << shift : 0, limb = (shifted & 0xfffffffful) + carry;
         carry = shifted >> 32;
         if (negative) limb = 0 - limb;

@@ -6,30 +6,30 @@
 #include "numerics/sum_tiles.h"
 
 // Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of the eight sums of a thread is an
-// expansion of EXPANSION_SIZE doubles in registers, updated by error-free additions (TwoSum). Rounding errors of the
-// last component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the group.
-// With EXPANSION_SIZE 1, floats of similar magnitude have no rounding error, and testing for one is the only extra
-// cost.
+// expansion of two doubles, `sums` and `sums_low`, updated by error-free additions (TwoSum). Rounding errors of the
+// second component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the
+// group. With EXPANSION_SIZE 1 (float) only `sums` is in registers: floats of similar magnitude have no rounding error
+// in double, and testing for one is the only extra cost. `sums_low`, rarely needed, is in local memory
+// (`sums_low_local`), which leaves registers for loads.
 
 // Spills from eight expansions to the superaccumulator: the rounding error or, if a sum is no longer finite, the term,
-// after both components of the sum are restored.
+// after both components of the sum have their `_old` values again.
 DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_low, const double *sums_low_old,
                            const double *terms, const double *errors, LOCAL uint *limbs, LOCAL uint *flags) {
     for (int i = 0; i < WIDTH; i++) {
         if (errors[i] == 0) continue;
         if (isfinite(sums[i]) && isfinite(sums_low[i]) && isfinite(errors[i])) {
-            ADD_DOUBLE(limbs, *flags, errors[i])
+            add_double(limbs, flags, errors[i]);
         } else {
             sums[i] = sums_old[i];
             sums_low[i] = sums_low_old[i];
-            ADD_DOUBLE(limbs, *flags, terms[i])
+            add_double(limbs, flags, terms[i]);
         }
     }
 }
 
-// SPILL calls spill() for eight expansions. ADD_TERM adds eight terms to the expansions, and spills if any has a
-// rounding error. With EXPANSION_SIZE 1 the second component of an expansion is rarely needed, so it is in local memory
-// (`sums_low_local`), which leaves registers for loads.
+// ADD_TERM adds eight terms to the expansions and, if any rounding error is left, calls SPILL, which is spill() of the
+// vectors `sums`, `sums_low` and `error`, and counts it in `spills`.
 #define SPILL(term)                                                                \
     {                                                                              \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH]; \
@@ -71,14 +71,17 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 
 #if BLOCKED_ARRANGEMENT
 // Large superaccumulator (Neal 2015), on CPUs: if expansions spilled more than MAX_SPILLS times in the last ROUND
-// tiles, a work-item adds the mantissas of all further terms to one cell for each sign and exponent, without branches,
-// so that the cost is bounded for any data. `cell_high` adds the upper bits of the mantissas below 2^40 and counts the
-// terms above; `cell_low` adds the lower 32 bits, which a float does not have.
+// tiles, a work-item adds the mantissas of all further terms to one cell for each sign and exponent, the upper 12 bits
+// of a double, without branches, so that the cost is bounded for any data. The 52 bits of a mantissa are split:
+// `cell_low` adds the lower LOW_BITS, which are 0 in a float; bits 0 to 39 of `cell_high` add the others, and its bits
+// from COUNT_SHIFT on count the terms.
 #define CELLS 4096
 #define ROUND 64
 #define MAX_SPILLS 8
 #define COUNT_SHIFT 40
-#define CELL_ENDURANCE 16384  // tiles of eight terms before a flush: their upper bits add up to less than 2^COUNT_SHIFT
+#define TERMS (DOT && !SINGLE ? 2 : 1)  // vectors of eight terms per tile: product and error, or number
+// Vectors of eight terms before a flush: their upper bits, below 2^20 or 2^23, add up to less than 2^COUNT_SHIFT.
+#define CELL_ENDURANCE 16384
 #define LOW_BITS (SINGLE && !DOT ? 29 : 32)
 #define HIGH_MASK ((1ul << (52 - LOW_BITS)) - 1)
 #define CELL_TERM(term)                                                             \
@@ -88,7 +91,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
         if (any_outside(term, 0.0, 0x1.fffffffffffffp1023)) {                       \
             for (int i = 0; i < WIDTH; i++) {                                       \
                 if (isfinite(numbers[i])) continue;                                 \
-                ADD_DOUBLE(limbs, flags[0], numbers[i])                             \
+                add_double(limbs, flags, numbers[i]);                               \
                 numbers[i] = -0.0;                                                  \
             }                                                                       \
         }                                                                           \
@@ -107,10 +110,11 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
         bool negative = cell >= 0x800;
         int exponent = (int)max(biased, 1u) - 1075;
         ulong upper_bits = cell_high[cell] & ((1ul << COUNT_SHIFT) - 1), number = cell_high[cell] >> COUNT_SHIFT;
-        if (biased) ADD_INTEGER(limbs, number, exponent + 52, negative)
-        ADD_INTEGER(limbs, upper_bits, exponent + LOW_BITS, negative)
-        ADD_INTEGER(limbs, cell_low[cell], exponent, negative)
-        if (cell != 0x800 || upper_bits || cell_low[cell]) atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
+        if (biased) add_integer(limbs, number, exponent + 52, negative);  // the leading ones, which are not stored
+        add_integer(limbs, upper_bits, exponent + LOW_BITS, negative);
+        add_integer(limbs, cell_low[cell], exponent, negative);
+        bool is_negative_zero = cell == 0x800 && !upper_bits && !cell_low[cell];
+        if (!is_negative_zero) atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
         cell_high[cell] = cell_low[cell] = 0;
     }
 }
@@ -118,18 +122,21 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
     {                                                      \
         if (use_cells) CELL_TERM(term) else ADD_TERM(term) \
     }
-#define MAYBE_SWITCH                                                                            \
-    if (tile % ROUND == 0) {                                                                    \
-        if (!use_cells && spills > MAX_SPILLS) {                                                \
-            use_cells = true;                                                                   \
-            for (uint cell = 0; cell < CELLS; cell++) cell_high[cell] = cell_low[cell] = 0;     \
-        } else if (use_cells && (deposits += ROUND * TERMS) > CELL_ENDURANCE - ROUND * TERMS) { \
-            flush_cells(cell_high, cell_low, limbs, &flags[0]);                                 \
-            deposits = 0;                                                                       \
-        }                                                                                       \
-        spills = 0;                                                                             \
+// At the end of each ROUND tiles: switches from expansions to cells if too many spilled, or flushes full cells.
+#define MAYBE_SWITCH                                                                        \
+    if (tile % ROUND == 0) {                                                                \
+        if (!use_cells && spills > MAX_SPILLS) {                                            \
+            use_cells = true;                                                               \
+            for (uint cell = 0; cell < CELLS; cell++) cell_high[cell] = cell_low[cell] = 0; \
+        } else if (use_cells) {                                                             \
+            deposits += ROUND * TERMS;                                                      \
+            if (deposits > CELL_ENDURANCE - ROUND * TERMS) {                                \
+                flush_cells(cell_high, cell_low, limbs, &flags[0]);                         \
+                deposits = 0;                                                               \
+            }                                                                               \
+        }                                                                                   \
+        spills = 0;                                                                         \
     }
-#define TERMS (DOT && !SINGLE ? 2 : 1)  // vectors of eight terms per tile: product and error, or number
 #else
 #define ADD_ANY_TERM(term) ADD_TERM(term)
 #define MAYBE_SWITCH
@@ -137,13 +144,15 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LOCAL uint *
 
 #include "numerics/spill_products.h"
 
-#define PREFETCH_DISTANCE (SINGLE ? 2 : 1)  // tiles; a float is half as long, so two loads are needed in flight
+// Tiles that are loaded ahead. A float is half as long as a double, so two loads must be in flight: then `next` is the
+// following tile and `after` the one behind it; else both are the following tile.
+#define PREFETCH_DISTANCE (SINGLE ? 2 : 1)
 
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
 sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
           GLOBAL uint *out) {
     y += y_start;
-    GROUP_LIMBS;
+    GROUP_LIMBS;  // declares `limbs` and `flags`
     CLEAR_LIMBS;
     BARRIER();
     double8 sums = SPLAT(double8, -0.0);
@@ -183,13 +192,13 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
         ADD_ANY_TERM(term)
 #elif DOT
         double8 product = term * factor;
-        if (any_outside(product, 0x1p-960, 0x1p1000)) {
+        if (any_outside(product, 0x1p-960, 0x1p1000)) {  // also zero: the product or its error may be no double
             double xs[WIDTH], ys[WIDTH];
             vstore8(term, 0, xs);
             vstore8(factor, 0, ys);
             spill_products(xs, ys, limbs, &flags[0]);
         } else {
-            double8 product_error = fma(term, factor, SPLAT(double8, 0.0) - product);
+            double8 product_error = fma(term, factor, SPLAT(double8, 0.0) - product);  // double8 has no unary minus
             ADD_ANY_TERM(product)
             ADD_ANY_TERM(product_error)
         }
@@ -202,16 +211,16 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
 #if BLOCKED_ARRANGEMENT
     if (use_cells) flush_cells(cell_high, cell_low, limbs, &flags[0]);
 #endif
-    double parts[WIDTH];
+    double parts[WIDTH];  // first `sums`, which are -0 if all terms were; then `sums_low`, whose zeros are no terms
     vstore8(sums, 0, parts);
-    for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])
+    for (int i = 0; i < WIDTH; i++) add_double(limbs, flags, parts[i]);
 #if EXPANSION_SIZE == 1
     vstore8(vload8(local_index(), sums_low_local), 0, parts);
 #else
     vstore8(sums_low, 0, parts);
 #endif
     for (int i = 0; i < WIDTH; i++)
-        if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])
+        if (parts[i] != 0) add_double(limbs, flags, parts[i]);
     BARRIER();
     MERGE_LIMBS(out);
 }

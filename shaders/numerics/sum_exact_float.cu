@@ -1,6 +1,6 @@
 // Exact sums of floats on GPUs, with the same result as sum_exact.cu; launched by
 // renderer/numerics/sums/device_sums.py. Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most
-// MAX_TILES_PER_GROUP.
+// MAX_TILES_PER_GROUP; y and y_start are not used.
 //
 // Two ways to add floats exactly in doubles; a thread adds eight numbers of each tile:
 // - Window. A double can add MAX_TILES_PER_GROUP floats without rounding if their exponents lie in a window of 20: 24
@@ -12,7 +12,8 @@
 // first tile misses. A round of four tiles in which any lane misses costs 15, any other round adds 1. When the budget
 // is used up the warp bins all further rounds, at one load and one store of local memory per number, so the cost is
 // bounded for any data. At the end both kinds of sums are added to the superaccumulator.
-// Magnitudes are compared as the bits of the floats shifted left by one: the exponent is then in the top 8 bits.
+// Magnitudes are compared as the bits of the floats shifted left by one, which drops the sign and puts the exponent into
+// the top 8 bits.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
@@ -24,7 +25,6 @@
 #define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)
 #define BINS 16
 #define THREADS_PER_BIN (GROUP_SIZE / BINS)  // threads that reduce one bin of all threads
-#define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
 #define IS_NEGATIVE_ZERO(number) (as_ulong(number) == 0x8000000000000000ul)
 #if HAS_BALLOT
 #define ANY_LANE(flag) (!warp_all(!(flag)))
@@ -32,119 +32,126 @@
 #define ANY_LANE(flag) (flag)
 #endif
 
-// Adds units * 2^exponent to the superaccumulator.
-DEVICE_NOINLINE void add_units(long units, int exponent, LOCAL uint *limbs){ADD_UNITS(limbs, units, exponent)}
+// Unpacks a thread's numbers of a tile, with ABSOLUTE their magnitudes; returns the largest magnitude.
+DEVICE uint unpack_tile(VECTOR8 tile, float *numbers) {
+    uint highest = 0;
+    vstore8(tile, 0, numbers);
+    UNROLL for (int i = 0; i < WIDTH; i++) {
+        numbers[i] = MAGNITUDE(numbers[i]);
+        highest = max(highest, 2 * as_uint(numbers[i]));
+    }
+    return highest;
+}
 
-// UNPACK_TILE declares the eight `numbers` of a thread and `highest`, their largest magnitude; BIN_NUMBERS adds them to
-// the bins, FIND_LOWEST declares `lowest`, their smallest magnitude less 1.
-#define UNPACK_TILE(raw)                                 \
-    float numbers[WIDTH];                                \
-    uint highest = 0;                                    \
-    vstore8(raw, 0, numbers);                            \
-    UNROLL for (int i = 0; i < WIDTH; i++) {             \
-        numbers[i] = MAGNITUDE(numbers[i]);              \
-        highest = max(highest, 2 * as_uint(numbers[i])); \
-    }
-#define BIN_NUMBERS                                                                           \
-    {                                                                                         \
-        if (highest >= NOT_FINITE) UNROLL for (int i = 0; i < WIDTH; i++) {                   \
-                uint bits = as_uint(numbers[i]);                                              \
-                if (2 * bits < NOT_FINITE) continue;                                          \
-                uint infinity = bits >> 31 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY; \
-                atomic_or(&flags[0], 2 * bits > NOT_FINITE ? FLAG_NAN : infinity);            \
-                numbers[i] = -0.0f;                                                           \
-            }                                                                                 \
-        UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];      \
-    }
-// low, of the kernel: the exponent, in the top 8 bits, at which the group's window begins.
-#define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */ \
-    uint lowest = 0xffffffffu;                                                      \
+// True if a number is outside of the window that begins at `low`. Zeros are in every window: their magnitude less 1
+// wraps around to the largest number. Nothing is below a window that begins at 0.
+DEVICE bool is_out_of_window(const float *numbers, uint highest, uint low) {
+    uint lowest = 0xffffffffu;  // the smallest magnitude less 1
     UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);
-#define OUT_OF_WINDOW(highest, lowest) ((highest) >= low + WINDOW || ((lowest) < low - 1 && low))
-#define ADD_TILE(raw)                                                         \
-    {                                                                         \
-        UNPACK_TILE(raw)                                                      \
-        FIND_LOWEST                                                           \
-        if (OUT_OF_WINDOW(highest, lowest)) {                                 \
-            BIN_NUMBERS                                                       \
-            UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;        \
-            out_of_window = true;                                             \
-        }                                                                     \
-        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i]; \
+    return highest >= low + WINDOW || (lowest < low - 1 && low);
+}
+
+// Adds the numbers to the thread's bins, which are GROUP_SIZE apart from `column` on; NaN and infinities set flags.
+DEVICE void bin_numbers(float *numbers, uint highest, LOCAL double *column, LOCAL uint *flags) {
+    if (highest >= NOT_FINITE) {
+        UNROLL for (int i = 0; i < WIDTH; i++) {
+            uint bits = as_uint(numbers[i]);
+            if (2 * bits < NOT_FINITE) continue;
+            atomic_or(&flags[0], FLAG_OF(2 * bits > NOT_FINITE, bits >> 31));
+            numbers[i] = -0.0f;
+        }
     }
-#define BIN_TILE(raw) {UNPACK_TILE(raw) BIN_NUMBERS}
+    UNROLL for (int i = 0; i < WIDTH; i++) {
+        uint bin = as_uint(numbers[i]) >> 27 & 15u;  // the upper four bits of the exponent
+        column[bin * GROUP_SIZE] += (double)numbers[i];
+    }
+}
+
+// Adds a tile to the window sums, or to the bins if a number is outside of the window; returns true then.
+DEVICE bool add_tile(VECTOR8 tile, uint low, double *sums, LOCAL double *column, LOCAL uint *flags) {
+    float numbers[WIDTH];
+    uint highest = unpack_tile(tile, numbers);
+    bool misses = is_out_of_window(numbers, highest, low);
+    if (misses) {
+        bin_numbers(numbers, highest, column, flags);
+        UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;
+    }
+    UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i];
+    return misses;
+}
 
 // Sums the tiles of a group: by windows while the warp's miss budget lasts, then by bins. `sums` are the WIDTH window
-// sums of a thread, `bins` its bins.
-KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
-                                                     ulong count, ulong tiles_per_group, GLOBAL uint *out) {
-    GROUP_LIMBS;
+// sums of a thread, `bins` the bins of all threads.
+KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
+sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
+          GLOBAL uint *out) {
+    GROUP_LIMBS;  // declares `limbs` and `flags`
     LOCAL_ARRAY(uint, first_highest, 1);
     LOCAL_ARRAY(uint, binned, 1);  // whether any number of the group went to a bin
     LOCAL_ARRAY(double, bins, BINS *GROUP_SIZE);
     LOCAL_ARRAY(long, units, GROUP_SIZE);
+    LOCAL double *column = bins + local_index();
     CLEAR_LIMBS;
-    for (uint bin = 0; bin < BINS; bin++) bins[bin * GROUP_SIZE + local_index()] = -0.0;
+    for (uint bin = 0; bin < BINS; bin++) column[bin * GROUP_SIZE] = -0.0;
     if (local_index() == 0) first_highest[0] = binned[0] = 0;
     BARRIER();
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
-    VECTOR8 first = load_partial_tile(x, tile, count);
-    UNPACK_TILE(first)
-    FIND_LOWEST
+    float numbers[WIDTH];
+    uint highest = unpack_tile(load_partial_tile(x, tile, count), numbers);  // of the first tile, which sets the window
     if (highest < NOT_FINITE) atomic_max(&first_highest[0], highest);
     BARRIER();
-    uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24);
-    bool out_of_window = OUT_OF_WINDOW(highest, lowest), any_out_of_window = out_of_window;
-    int miss_budget = ANY_LANE(out_of_window) ? 0 : MISS_BUDGET;
-    out_of_window = false;
+    uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24);  // the window's begin; 127: numbers near 1
+    bool any_misses = is_out_of_window(numbers, highest, low);
+    int miss_budget = ANY_LANE(any_misses) ? 0 : MISS_BUDGET;
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
-#define FOUR_TILES(DO)                                                                                         \
-    { /* four loads in flight */                                                                               \
-        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), \
-                d = load_full_tile(x, tile + 3);                                                               \
-        DO(a) DO(b) DO(c) DO(d)                                                                                \
-    }
     for (; tile + 4 <= full_end && miss_budget > 0; tile += 4) {
-        FOUR_TILES(ADD_TILE)
-        miss_budget += ANY_LANE(out_of_window) ? -15 : 1;
-        any_out_of_window |= out_of_window;
-        out_of_window = false;
+        VECTOR8 four[4];  // loads in flight at once
+        UNROLL for (int k = 0; k < 4; k++) four[k] = load_full_tile(x, tile + k);
+        bool misses = false;
+        UNROLL for (int k = 0; k < 4; k++) misses |= add_tile(four[k], low, sums, column, flags);
+        miss_budget += ANY_LANE(misses) ? -15 : 1;
+        any_misses |= misses;
     }
-    any_out_of_window |= miss_budget <= 0;
-    for (; tile + 4 <= full_end; tile += 4) FOUR_TILES(BIN_TILE)
-    for (; tile < end; tile++) {
-        VECTOR8 a = load_partial_tile(x, tile, count);
-        ADD_TILE(a)
+    any_misses |= miss_budget <= 0;
+    for (; tile + 4 <= full_end; tile += 4) {
+        VECTOR8 four[4];  // loads in flight at once
+        UNROLL for (int k = 0; k < 4; k++) four[k] = load_full_tile(x, tile + k);
+        UNROLL for (int k = 0; k < 4; k++) {
+            highest = unpack_tile(four[k], numbers);
+            bin_numbers(numbers, highest, column, flags);
+        }
     }
-    if (out_of_window || any_out_of_window) atomic_or(&binned[0], 1u);
+    for (; tile < end; tile++) any_misses |= add_tile(load_partial_tile(x, tile, count), low, sums, column, flags);
+    if (any_misses) atomic_or(&binned[0], 1u);
 
+    // The window sums are whole numbers of the last bit of the window's least exponent, 2^exponent, below 2^53.
     int exponent = (int)max(low >> 24, 1u) - 150;
     double scale = as_double((ulong)(1023 - exponent) << 52);
-    long thread_units = 0;  // sum of the thread, or of a bin, in units of 2^exponent
+    long thread_units = 0;
     bool not_negative_zero = false;
-    UNROLL for (int i = 0; i < WIDTH; i++) {  // in units of the window's last bit, below 2^53
+    UNROLL for (int i = 0; i < WIDTH; i++) {
         thread_units += (long)(sums[i] * scale);
         not_negative_zero |= !IS_NEGATIVE_ZERO(sums[i]);
     }
     units[local_index()] = thread_units;
     BARRIER();
     if (local_index() < THREADS_PER_BIN) {
-        thread_units = 0;
-        for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) thread_units += units[i];  // below 2^60
-        add_units(thread_units, exponent, limbs);
+        long window_units = 0;  // of the sums of GROUP_SIZE / THREADS_PER_BIN threads, below 2^60
+        for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) window_units += units[i];
+        add_units(limbs, window_units, exponent);
     }
-    if (binned[0]) {
+    if (binned[0]) {  // likewise for the bins: bin b holds numbers of the exponents 16 b to 16 b + 15
         uint bin = local_index() / THREADS_PER_BIN;
         exponent = (int)max(16 * bin, 1u) - 150;
         scale = as_double((ulong)(1023 - exponent) << 52);
-        thread_units = 0;
+        long bin_units = 0;
         for (uint i = local_index() % THREADS_PER_BIN; i < GROUP_SIZE; i += THREADS_PER_BIN) {
             double sum = bins[bin * GROUP_SIZE + i];
-            thread_units += (long)(sum * scale);
+            bin_units += (long)(sum * scale);
             not_negative_zero |= !IS_NEGATIVE_ZERO(sum);
         }
-        add_units(thread_units, exponent, limbs);
+        add_units(limbs, bin_units, exponent);
     }
     if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
     BARRIER();

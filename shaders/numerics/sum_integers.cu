@@ -8,14 +8,13 @@
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
-// WIDE_INTEGER: 64 bits with the sign of the numbers. to_integer(): a number, or its magnitude if ABSOLUTE; of float16
-// in units of 2^-24, where NaN and infinity set a flag and count 0.
+// WIDE_INTEGER: 64 bits, signed if the numbers are. to_integer(): a number, or its magnitude if ABSOLUTE; a float16 in
+// units of 2^-24, where NaN and infinities set a flag and count 0, and any number but -0 sets not_negative_zero[0].
 #if IS_HALF
 #define WIDE_INTEGER long
-// A half as a whole number of its smallest unit, 2^-24; sets flags for NaN and infinities.
 DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_zero) {
     if ((bits >> 10 & 31u) == 31u) {
-        atomic_or(flags, bits & 1023u ? FLAG_NAN : bits >> 15 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY);
+        atomic_or(flags, FLAG_OF(bits & 1023u, bits >> 15));
         return 0;
     }
     if (bits != 0x8000u) not_negative_zero[0] = 1;
@@ -51,12 +50,12 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     ulong sums[4] = {0, 0, 0, 0};
     ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
     for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
-#if DOT && IS_HALF  // flags of the product
+#if DOT && IS_HALF  // flags of the product: infinity times 0 is NaN, and a product is -0 if only one sign is minus
         uint p = x[i] & 0x7fffu, q = y[i] & 0x7fffu;
         bool is_negative = (x[i] ^ y[i]) >> 15 & 1u;
         if (p >= 0x7c00u || q >= 0x7c00u) {
             bool is_nan = p > 0x7c00u || q > 0x7c00u || p == 0 || q == 0;
-            atomic_or(flags, is_nan ? FLAG_NAN : is_negative ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY);
+            atomic_or(flags, FLAG_OF(is_nan, is_negative));
             continue;
         }
         if (!is_negative || (p && q)) not_negative_zero[0] = 1;
@@ -67,7 +66,7 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         WIDE_INTEGER b = to_integer(y[i], flags, not_negative_zero);
 #endif
 #endif
-#if DOT  // schoolbook multiplication of halves of 32 bits: a b = most 2^64 + (cross + other) 2^32 + least
+#if DOT  // schoolbook multiplication of 32-bit halves: a b = most 2^64 + (cross + other) 2^32 + least
         ulong a_low = (ulong)a & 0xfffffffful, b_low = (ulong)b & 0xfffffffful;
         WIDE_INTEGER a_high = a >> 32, b_high = b >> 32;
         ulong least = a_low * b_low;
@@ -77,7 +76,7 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         sums[2] += (ulong)(cross >> 32) + (ulong)(other >> 32) + ((ulong)most & 0xfffffffful);
         sums[3] += (ulong)(most >> 32);
 #elif FITS_32_BITS
-        sums[0] += (ulong)a;  // 2^30 numbers of 32 bits fit
+        sums[0] += (ulong)a;  // signed or not: the sum of 2^30 numbers of 32 bits fits 64 bits, modulo 2^64
 #else
         sums[0] += (ulong)a & 0xfffffffful;
         sums[1] += (ulong)(a >> 32);

@@ -1,5 +1,6 @@
 // Tile loads for the floating-point sum kernels sum_*.cu; "tile" and "arrangement" as in CUB. In: x, `count` numbers,
-// and for DOT as many of y. The host defines:
+// and for DOT as many of y. All kernels have the same parameters, since device_sums.py launches them by one call:
+// without DOT the host passes x for y. The host defines:
 //   ELEMENT              the C type of the numbers; SINGLE 1 for float, 0 for double
 //   DOT                  0 sums x, 1 sums x * y; y begins y_start numbers into its buffer, a multiple of 64 bytes
 //   ABSOLUTE             1 sums |x|
@@ -45,6 +46,7 @@ DEVICE VECTOR8 load_padded_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulong
 #define load_partial_tile(numbers, tile, count) load_padded_tile(numbers, tile, count, PAD)
 #define load_partial_factors(numbers, tile, count) load_padded_tile(numbers, tile, count, 0)  // -0 * 0 is -0
 
+// The tiles of this group: FIRST_TILE to END_TILE - 1.
 #define FIRST_TILE (group_index() * tiles_per_group)
 #define END_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_per_group)
 #define MAGNITUDE(x) (ABSOLUTE ? fabs(x) : (x))

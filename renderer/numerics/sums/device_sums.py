@@ -31,6 +31,7 @@ from renderer.records import dataclass, replace
 
 MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # 32-bit limbs of an exact sum: products of doubles fit
+INTEGER_LIMBS = 7  # of a sum of integers: products of 64-bit integers fit
 LOWEST_EXPONENT = -2176  # weight of limb 0: 2^LOWEST_EXPONENT
 BINS = 53  # bins of a reproducible sum: see numerics/sum_reproducible.cu
 BIN_WIDTH = 40  # bits; bin 0 counts units of 2^-1074
@@ -123,41 +124,48 @@ class DeviceSum:
         self.is_floating = self.dtype in (np.float32, np.float64)
         self.is_fast = self.is_floating and mode == "fast"
         self.fold = 2 if self.dtype == np.float32 else 3
-        constants: dict[str, Any] = {
+        constants: dict[str, int | str] = {
             "ELEMENT": C_TYPES[self.dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(magnitudes),
         }  # fmt: skip
-        if self.is_floating:
-            if not device.properties.has_fp64:
-                raise UnavailableError(f"{device.name}: computes no float64, which sums are kept in")
-            entry = f"sum_{mode}"
-            file = f"numerics/{entry}.cu"
-            self.exponent, limbs = LOWEST_EXPONENT, 2 * BINS if mode == "reproducible" else LIMBS
-            is_single = self.dtype == np.float32
-            if mode == "exact" and is_single and not dot and not self.plan.is_blocked:
-                file, self.max_tiles_per_group = "numerics/sum_exact_float.cu", MAX_TILES_PER_GROUP
-            constants |= {
-                "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
-                "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
-                "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
-            }  # fmt: skip
-            binned = self._binned_group() if mode == "exact" and (dot or not is_single) else 0
-            if binned:
-                entry, file = "sum_bins", "numerics/sum_bins.cu"
-                self.plan = replace(self.plan, group=binned, groups=device.properties.compute_units)
-                constants["AHEAD"] = 2 * BINNED_AHEAD if is_single else BINNED_AHEAD
-        else:
-            entry, file, limbs = "sum_integers", "numerics/sum_integers.cu", 7
-            is_half = self.dtype == np.float16
-            self.exponent = (-48 if dot else -24) if is_half else 0
-            constants |= {
-                "IS_HALF": int(is_half), "LIMBS": limbs, "SIGNED": int(self.dtype.kind in "if"),
-                "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
-            }  # fmt: skip
+        choose = self._float_kernel if self.is_floating else self._integer_kernel
+        entry, file, more_constants = choose(dot)
+        constants |= more_constants
         self.kernel = device.kernel(file, entry, group_size=self.plan.group, **constants)
-        if self.is_floating and entry == "sum_bins" and not self.kernel.reserve_local(CHUNK_BYTES * self.plan.group):
+        if entry == "sum_bins" and not self.kernel.reserve_local(CHUNK_BYTES * self.plan.group):
             raise UnavailableError(f"{device.name} refuses {CHUNK_BYTES * self.plan.group} bytes of local memory")
-        words = (self.plan.groups, "f8") if self.is_fast else (2 * limbs + 2, "u4")
+        # Limbs, flags and the highest bin (superaccumulator.h, sum_reproducible.cu), or a double for each group.
+        words = (self.plan.groups, "f8") if self.is_fast else (2 * int(constants["LIMBS"]) + 2, "u4")
         self.out = device.buffer(*words).fill(0)
+
+    def _float_kernel(self, dot: bool) -> tuple[str, str, dict[str, int | str]]:
+        """The kernel for float32 and float64: its name, file and constants; sets the plan where it differs."""
+        if not self.device.properties.has_fp64:
+            raise UnavailableError(f"{self.device.name}: computes no float64, which sums are kept in")
+        self.exponent = LOWEST_EXPONENT
+        entry, is_single, is_exact = f"sum_{self.mode}", self.dtype == np.float32, self.mode == "exact"
+        file = f"numerics/{entry}.cu"
+        constants: dict[str, int | str] = {
+            "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
+            "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": 2 * BINS if self.mode == "reproducible" else LIMBS,
+            "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1, "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
+        }  # fmt: skip
+        if is_exact and is_single and not dot:
+            if not self.plan.is_blocked:
+                file, self.max_tiles_per_group = "numerics/sum_exact_float.cu", MAX_TILES_PER_GROUP
+        elif is_exact and (group := self._binned_group()):
+            entry, file = "sum_bins", "numerics/sum_bins.cu"
+            self.plan = replace(self.plan, group=group, groups=self.device.properties.compute_units)
+            constants["AHEAD"] = 2 * BINNED_AHEAD if is_single else BINNED_AHEAD
+        return entry, file, constants
+
+    def _integer_kernel(self, dot: bool) -> tuple[str, str, dict[str, int | str]]:
+        """The kernel for integers and float16, a fixed-point number in units of 2^-24: its name, file and constants."""
+        is_half = self.dtype == np.float16
+        self.exponent = (-48 if dot else -24) if is_half else 0
+        return "sum_integers", "numerics/sum_integers.cu", {
+            "IS_HALF": int(is_half), "LIMBS": INTEGER_LIMBS, "SIGNED": int(self.dtype.kind in "if"),
+            "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
+        }  # fmt: skip
 
     def _binned_group(self) -> int:
         """The group size of numerics/sum_bins.cu; 0 if the local memory of the device is too small for that kernel."""
@@ -236,6 +244,8 @@ def array_sum(
     kernel; their exact sum is returned, which is reproducible too. InputError if shapes or dtypes of a pair differ, and
     for products and magnitudes of complex numbers.
     """
+    if mode == "reproducible" and (y is not None or magnitudes):
+        mode = "exact"
     if is_tensor(numbers) and index_range is None:
         in_place = _tensor_sum(devices, numbers, mode, y, magnitudes)
         if in_place is not None:
@@ -252,8 +262,6 @@ def array_sum(
         )
     if factors is not None:
         check_same_order(x, factors)
-    if mode == "reproducible" and (factors is not None or magnitudes):
-        mode = "exact"
     first, end = index_range or (0, x.count)
     chunk = chunk or min(chunk_length(device, x.dtype) for device in devices)
     stream = _ChunkStream(x, factors, range(first, end, chunk), progress)
@@ -277,8 +285,7 @@ def _sum_of_chunks(
     """The sum of a Dask array, computed one chunk at a time; dask_sums.py sums where Dask's workers are."""
     if y is not None and (not is_dask_array(y) or x.chunks != y.chunks):
         raise InputError("the arrays of a product must both be Dask's, in the same chunks: y.rechunk(x.chunks)")
-    is_plain = y is None and not magnitudes
-    total = empty_sum("exact" if mode == "reproducible" and not is_plain else mode, x.dtype)
+    total = empty_sum(mode, x.dtype)
     others = itertools.repeat(None) if y is None else y.to_delayed().ravel()
     for block, other in zip(x.to_delayed().ravel(), others, strict=False):
         numbers, factors = block.compute(), None if other is None else other.compute()
@@ -313,8 +320,6 @@ def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitud
                 return None
             raise InputError(f"the arrays of a product must both be {wanted}, their axes in one order")
         chunks = list(zip(launch_chunks(x), launch_chunks(other[1]), strict=True))
-    if mode == "reproducible" and (y is not None or magnitudes):
-        mode = "exact"
     result = empty_sum(mode, x.dtype)
     with _idle_sum(device, x.dtype, mode, y is not None, magnitudes) as accumulator:
         for chunk, factor in chunks:
