@@ -83,7 +83,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
         double other = (double)y[k * b_step];
         ADD_PRODUCT(number, other)
 #else
-        double away = number, remainder, low;
+        double away = number, remainder, low;  // away + remainder = number - center, exactly
         TWO_SUM(double, away, -center, remainder)
         ADD_PRODUCT(away, away)
         if (remainder != 0) {
@@ -137,7 +137,7 @@ KERNEL reduce_lines(GLOBAL const ELEMENT *a, GLOBAL const ELEMENT *b, GLOBAL con
     double terms = 6.0 * (double)length + 4096, low, rest;
     double delta = 4 * EPSILON * terms * lost;
     bool is_zero = s == 0 && c1 == 0 && lost == 0, certain;
-    double zero = s;
+    double zero = s;  // -0 if all terms are -0
     TWO_SUM(double, s, c1, low)
     TWO_SUM(double, low, c2, rest)
     TWO_SUM(double, s, low, low)

@@ -1,12 +1,18 @@
 // Band LU: factors a panel by sub-panels of INNER_BLOCK columns (inner blocking, as in PLASMA); one group holds the
 // rows of a sub-panel in registers. For devices without thread block clusters, others use panel_cluster.cu. It stays a
-// separate text: it synchronizes by launches and barriers only, so it also runs on CPUs. Letters and compile-time
-// inputs: band_lu.h. Launched by device_columns.py: advance_panel once for each panel, then factor_subpanel and
-// apply_subpanel for each sub-panel.
+// separate text: it synchronizes by launches and barriers only, so it also runs on CPUs. Launched by device_columns.py:
+// advance_panel once for each panel, then factor_subpanel and apply_subpanel for each sub-panel.
+//
+// Compile-time inputs and letters are those of band_lu.h, above all: S columns of a panel; p block columns of the
+// matrix; l and u blocks below and above a diagonal block; ld the leading dimension of `matrix`; i the panel. Rows are
+// counted from the top of the panel, and `first` is the sub-panel's first column and its first row.
 #include "numerics/band_lu/band_lu.h"
 
+// The k-th row of a thread in factor_subpanel, from the diagonal on, and in apply_subpanel, below the diagonal block.
 #define ROW_OF(k) (first + thread + (k) * GROUP_SIZE)
 #define APPLY_ROW_OF(k) (first + INNER_BLOCK + thread + (k) * GROUP_SIZE)
+// False for the k of which no thread holds one of the INNER_BLOCK diagonal rows, so that the compiler drops the test.
+#define MAY_BE_DIAGONAL(k) ((k) <= INNER_BLOCK / GROUP_SIZE)
 #define FOR_APPLY_ROWS(k) UNROLL for (int k = 0; k < APPLY_ROWS; k++)
 
 // Adds `devices` to the panel's index: block-cyclic, a device factors every devices-th panel. The index is in device
@@ -17,7 +23,8 @@ KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
 
 // Factors columns first to first + INNER_BLOCK - 1 of a panel as P L U by one group. Each thread holds ROWS rows in
 // registers; the pivot row is exchanged through local memory. Of equal magnitudes the uppermost row is the pivot, as in
-// LAPACK. `where` is the row of the largest element, 0xffffffff if there is none; `column` the panel's first column.
+// LAPACK. In step j, `size` and `where` are the largest magnitude and its row, 0xffffffff if no row is left: first of a
+// thread's rows, then of a warp's, then of all. `column` is the panel's first column in the matrix.
 KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots,
                        GLOBAL int *info, const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);
@@ -45,7 +52,7 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
             best_size[buffer_start + (thread >> 5)] = size;
             best_row[buffer_start + (thread >> 5)] = where;
         }
-        BARRIER();
+        BARRIER();  // every warp compares the results of all warps, one a lane
         size = (thread & 31) < GROUP_SIZE / 32 ? best_size[buffer_start + (thread & 31)] : 0;
         where = (thread & 31) < GROUP_SIZE / 32 ? best_row[buffer_start + (thread & 31)] : 0xffffffffu;
         iamax_warp(&size, &where);
@@ -65,14 +72,14 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         BARRIER();
         where = best_row[buffer_start];
 #endif
-        int pivot_row = where < (uint)rows ? (int)where : first + j;
+        int pivot_row = where < (uint)rows ? (int)where : first + j;  // no row: no interchange
         buffer_start = (j & 1) * INNER_BLOCK;
         FOR_ROWS(k) {
             int row = ROW_OF(k);
             if (row == pivot_row) {
                 FOR_COLUMNS(c) pivot_row_values[buffer_start + c] = value[k][c];
             }
-            if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
+            if (MAY_BE_DIAGONAL(k) && row == first + j) {
                 FOR_COLUMNS(c) diagonal_row_values[buffer_start + c] = value[k][c];
             }
         }
@@ -85,7 +92,7 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
             if (row == pivot_row && pivot_row != first + j) {
                 FOR_COLUMNS(c) value[k][c] = diagonal_row_values[buffer_start + c];
             }
-            if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
+            if (MAY_BE_DIAGONAL(k) && row == first + j) {
                 FOR_COLUMNS(c) value[k][c] = pivot_row_values[buffer_start + c];
             }
             factor[k] = row > first + j ? value[k][0] * scale : 0;
@@ -96,7 +103,7 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         }
         FOR_ROWS(k) {
             int row = ROW_OF(k);
-            REAL done = row > first + j && pivot != 0 ? factor[k] : value[k][0];
+            REAL done = row > first + j && pivot != 0 ? factor[k] : value[k][0];  // column j of L and U
             UNROLL for (int c = 1; c < INNER_BLOCK; c++) value[k][c - 1] =
                 c < INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[buffer_start + c] : value[k][c];
             value[k][INNER_BLOCK - 1] = done;
@@ -115,6 +122,10 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
 
 // Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges in all of
 // them, elimination in the columns on the right. All rows are read before any is written.
+//
+// The interchanges concern at most 2 INNER_BLOCK rows of the column: entries t < INNER_BLOCK of row_to and moved are the
+// sub-panel's diagonal rows, first + t; the others are the pivot rows, ipiv[t - INNER_BLOCK]. moved[t] is the element
+// that ends in row row_to[t]. The diagonal rows are then solved in `moved` itself: the column's elements of U.
 KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots,
                       const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, INNER_BLOCK);
@@ -122,7 +133,7 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK);
     LOCAL_ARRAY(REAL, lower, INNER_BLOCK * INNER_BLOCK);
     int thread = (int)local_index(), c = (int)group_index(), i = panel_index[0], rows = min(l + 1, p - i) * S;
-    if (c >= first) c += INNER_BLOCK;
+    if (c >= first) c += INNER_BLOCK;  // skips the sub-panel's columns
     GLOBAL REAL *panel = matrix + block_offset(i, i, u, ld, devices, slots);
     GLOBAL REAL *column_values = panel + (ulong)c * (ulong)ld;
     GLOBAL const REAL *subpanel = panel + (ulong)first * (ulong)ld;
@@ -142,7 +153,7 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
         moved[thread] = column_values[from];
     }
     BARRIER();
-    NO_UNROLL for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {
+    NO_UNROLL for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {  // pivot rows below the diagonal block
         FOR_APPLY_ROWS(k)
         if (row_to[t] == APPLY_ROW_OF(k)) values[k] = moved[t];
     }

@@ -17,7 +17,7 @@
 //   BATCH         columns that a thread updates at a time where there are no tensor cores; a divisor of INNER_BLOCK
 //   HELD_PITCH    leading dimension of the panel in local memory; 0 if the panel stays in global memory
 //
-// Column j of a sub-panel, of factor_columns(): each group sends its candidate (the largest element of its rows and the
+// Step j of factor_columns(), which factors column j of a sub-panel: each group sends its candidate (the largest element of its rows and the
 // row) to all groups, and the warps that hold the candidate row and the diagonal row send these rows. Each group waits
 // for the CLUSTER candidates, chooses the pivot row among them, waits for the rows and eliminates. So no group can be
 // two columns ahead of another: it would need a candidate that the other one has not sent. Hence two buffers
@@ -42,8 +42,9 @@
 #define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
 // Bytes that a group receives for every column: the candidates, then the candidate rows and the diagonal row.
-#define CANDIDATES_BYTES (CLUSTER * 2 * sizeof(REAL))
+#define CANDIDATES_BYTES (CLUSTER * 2 * sizeof(REAL))  // of each group a value, and the bits of its row
 #define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
+// Whether update_columns() multiplies by tensor cores, whose factors have 8 columns.
 #define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
 #define NO_ROW 0xffffffffu  // the row of a candidate if no row is left: IAMAX_THREAD in band_lu.h
 // Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
@@ -122,7 +123,10 @@ DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_ro
 // The deferred part of the elimination with column j - 1: subtracts `factor`, the multipliers of that column, times
 // `pivot_row_values`, its pivot row, from the columns right of column j, which eliminate_next has not updated. These
 // columns shift left by one, and column j - 1, finished in value[][1], moves to the end, so that all register indices
-// are constants.
+// are constants. Columns in value[k][0 .. 3] if INNER_BLOCK is 4 and column 0 is finished:
+//     at the start of step 1        1 2 3 0
+//     after its eliminate_next      2 1 3 0   column 1 is finished, and column 2 updated with it
+//     after step 2's eliminate_rest 2 3 0 1   column 3 is updated with column 1, while candidates of column 2 travel
 DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL const REAL *pivot_row_values, int j) {
     FOR_ROWS(k) {
         REAL done = value[k][1];
@@ -140,9 +144,9 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     FOR_ROWS(k) {
         if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
     }
-    best_value =
-        warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
-    if (p->lane < CLUSTER)  // a warp has more threads than a cluster has groups
+    // The lane that holds the row: rows of a group begin at a multiple of WARP_SIZE.
+    best_value = warp_shuffle(best_value, (int)best_row % WARP_SIZE);
+    if (p->lane < CLUSTER)  // lane k sends to group k
         DSMEM_STORE(mailbox.candidates + (double_buffer * CLUSTER + p->rank) * 2, p->lane,
                     best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row), mailbox.mbarriers + double_buffer);
 }
@@ -185,6 +189,61 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
     return pivot_row;
 }
 
+// Chooses the pivot row of column j among the rows of all groups, finishes the elimination with column j - 1, and
+// brings the pivot row and the diagonal row into `mailbox`: every group gets the candidates of all groups, and their
+// rows. Returns the pivot row; *inverse_pivot becomes the reciprocal of the pivot.
+DEVICE int exchange_rows(const Panel *p, REAL (*value)[INNER_BLOCK], const REAL *factor,
+                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, int triple_buffer,
+                         DsmemMailbox mailbox, GroupScratch group, REAL *inverse_pivot) {
+    int double_buffer = j & 1;
+    uint parity = (uint)(diagonal_row / 2) & 1u, best_row;  // see DsmemMailbox
+    REAL size;
+    if (p->warp == 0 && p->lane == 0) {
+        mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
+        mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
+    }
+    iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+    int group_row = (int)best_row - p->rank * ROWS_PER_GROUP;  // both rows counted from the group's first row
+    int group_diagonal = diagonal_row - p->rank * ROWS_PER_GROUP;
+    bool has_candidate = p->warp == (best_row == NO_ROW ? 0 : group_row % GROUP_SIZE / WARP_SIZE);
+    bool has_diagonal =
+        group_diagonal >= 0 && group_diagonal < ROWS_PER_GROUP && group_diagonal % GROUP_SIZE / WARP_SIZE == p->warp;
+    if (has_candidate) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
+    if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
+    if (has_candidate || has_diagonal)
+        store_rows_to_cluster(p, value, diagonal_row, best_row, has_candidate, has_diagonal, double_buffer,
+                              triple_buffer, mailbox, group);
+    mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
+    int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, inverse_pivot);
+    mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
+    return pivot_row;
+}
+#else
+// The same by the only group, which copies the two rows into `mailbox` itself.
+DEVICE int exchange_rows(const Panel *p, REAL (*value)[INNER_BLOCK], const REAL *factor,
+                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, int triple_buffer,
+                         DsmemMailbox mailbox, GroupScratch group, REAL *inverse_pivot) {
+    int double_buffer = j & 1;
+    LOCAL REAL *pivot_copy = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
+    LOCAL REAL *diagonal_copy = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
+    REAL size;
+    uint best_row;
+    iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+    int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
+    REAL inverse_size = size == 0 ? (REAL)0 : (REAL)1 / size;  // while rows are stored and waited for
+    if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
+    FOR_ROWS(k) {
+        if (row_of(p, k) == pivot_row) {
+            FOR_COLUMNS(c) pivot_copy[c] = value[k][c];
+        }
+        if (row_of(p, k) == diagonal_row) {
+            FOR_COLUMNS(c) diagonal_copy[c] = value[k][c];
+        }
+    }
+    BARRIER();
+    *inverse_pivot = pivot_copy[0] < 0 ? -inverse_size : inverse_size;  // `size` is the pivot's magnitude
+    return pivot_row;
+}
 #endif
 
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
@@ -226,46 +285,9 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
     NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
         int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j;
-        REAL size, inverse_pivot;
-        uint best_row;
-#if CLUSTER == 1
-        iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
-        int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
-        REAL inverse_size = size == 0 ? (REAL)0 : (REAL)1 / size;  // while rows are stored and waited for
-        if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
-        FOR_ROWS(k) {
-            LOCAL REAL *pivot_copy = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
-            LOCAL REAL *diagonal_copy = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
-            if (row_of(p, k) == pivot_row) {
-                FOR_COLUMNS(c) pivot_copy[c] = value[k][c];
-            }
-            if (row_of(p, k) == diagonal_row) {
-                FOR_COLUMNS(c) diagonal_copy[c] = value[k][c];
-            }
-        }
-        BARRIER();
-        inverse_pivot = mailbox.pivot_rows[triple_buffer * INNER_BLOCK] < 0 ? -inverse_size : inverse_size;
-#else
-        if (p->warp == 0 && p->lane == 0) {
-            mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
-            mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
-        }
-        uint parity = (uint)(diagonal_row / 2) & 1u;
-        iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
-        int group_row = (int)best_row - p->rank * ROWS_PER_GROUP;  // both rows counted from the group's first row
-        int group_diagonal = diagonal_row - p->rank * ROWS_PER_GROUP;
-        bool has_candidate = p->warp == (best_row == NO_ROW ? 0 : group_row % GROUP_SIZE / WARP_SIZE);
-        bool has_diagonal = group_diagonal >= 0 && group_diagonal < ROWS_PER_GROUP &&
-                            group_diagonal % GROUP_SIZE / WARP_SIZE == p->warp;
-        if (has_candidate) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
-        if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
-        if (has_candidate || has_diagonal)
-            store_rows_to_cluster(p, value, diagonal_row, best_row, has_candidate, has_diagonal, double_buffer,
-                                  triple_buffer, mailbox, group);
-        mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
-        int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
-        mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
-#endif
+        REAL inverse_pivot;
+        int pivot_row = exchange_rows(p, value, factor, pivot_row_values, j, diagonal_row, triple_buffer, mailbox,
+                                      group, &inverse_pivot);
         pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
         eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values,
                        mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);

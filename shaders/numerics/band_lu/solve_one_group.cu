@@ -47,7 +47,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
     LOCAL_ARRAY(REAL, now, RHS_PER_GROUP * HELD);
     LOCAL_ARRAY(PACK, solved, RHS_PER_GROUP * S / PACKED);
 #if !HAS_SHUFFLE
-    LOCAL_ARRAY(REAL, exchanged, GROUP_SIZE);
+    LOCAL_ARRAY(REAL, exchanged, GROUP_SIZE);  // of FROM_THREAD
 #endif
     int thread = (int)local_index(), first_rhs = (int)group_index() * RHS_PER_GROUP,
         local_row = thread - FIRST_SOLVING;  // row in the step's block, negative above it
@@ -70,7 +70,8 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
         int source = active ? permutations[(ulong)i * (ulong)HELD + (ulong)thread] : 0,
             target = solves ? HELD - S + thread : thread - S;
 #endif
-        // Load the thread's row of the factors and of the right-hand sides, and the row that enters after this step.
+        // Load the thread's row of the factors and of the right-hand sides (from index `source` of `now`), and the row
+        // that enters `now` after this step; both go to index `target`.
         REAL factor[S], x[RHS_PER_GROUP], next[RHS_PER_GROUP];
         UNROLL
         for (int k = 0; k < S; k++)
@@ -88,7 +89,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
             x[m] = active ? now[m * HELD + source] : 0;
         }
         // Solve the triangle: column k's value is ready when its thread has subtracted all products before it.
-        if (!HAS_SHUFFLE || solves) {
+        if (!HAS_SHUFFLE || solves) {  // without shuffles, all threads must reach the barriers of FROM_THREAD
             SOLVE_LOOP
             for (int n = 0; n < S; n++) {
                 int k = UPPER ? S - 1 - n : n;

@@ -12,11 +12,13 @@
 // digits that substitution keeps.
 KERNEL invert_triangles(GLOBAL const REAL *matrix, GLOBAL REAL *lower, GLOBAL REAL *upper, GLOBAL uint *large,
                         const REAL limit, const int index, const int p, STORAGE_PARAMETERS) {
-    LOCAL_ARRAY(REAL, x, S * (CHUNK + 1));
+    LOCAL_ARRAY(REAL, x, S * (CHUNK + 1));  // rows of CHUNK columns, padded so that a warp uses different banks
     int chunks = S / CHUNK, first_column = (int)group_index() % chunks * CHUNK, slot = (int)group_index() / chunks / 2,
         i = slot * devices + index, thread = (int)local_index(), column = thread % CHUNK;
-    bool is_upper = (int)group_index() / chunks % 2 != 0, exists = i < p;
+    bool is_upper = (int)group_index() / chunks % 2 != 0, exists = i < p;  // the last slot may hold no block column
     int direction = is_upper ? -1 : 1;
+    // In the order of substitution, element (row, k) of the triangle is first[direction * (row + k ld)]. Column k is
+    // `factor` below; the pivot of U is its element `row` = k, that of L is 1.
     GLOBAL const REAL *first = matrix + block_offset(exists ? i : index, exists ? i : index, u, ld, devices, slots);
     if (is_upper) first += (ulong)(S - 1) * (ulong)(ld + 1);
     for (int row = thread / CHUNK; row < S; row += GROUP_SIZE / CHUNK)

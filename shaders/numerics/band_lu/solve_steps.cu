@@ -4,7 +4,7 @@
 // S, REAL, TILE and letters: band_lu.h.
 //   UPPER          1: a step with U; 0: a step with L, whose diagonal is 1, and with its row interchanges
 //   RHS_PER_GROUP  right-hand sides per group
-// Right-hand sides are column-major (padded_n, nrhs). `top` is the index of the first element of the diagonal block of
+// Right-hand sides are (nrhs, padded_n). `top` is the index of the first element of the diagonal block of
 // block column i. A step passes changed rows to the next step, which may run on another device, through the windows of
 // solve_rows.h.
 #include "numerics/band_lu/band_lu.h"
@@ -30,7 +30,8 @@ KERNEL solve_step(GLOBAL const REAL *matrix, GLOBAL const REAL *source, GLOBAL R
                   const int u, const int ld) {
     LOCAL_ARRAY(REAL, solved, S * RHS_PER_GROUP);
     LOCAL_ARRAY(REAL, columns, S * TILE);
-    LOCAL_ARRAY(REAL, inverse, UPPER ? S : 1);  // reciprocals of U's diagonal
+    // Reciprocals of U's diagonal. For L it has one element, which the index UPPER * ... selects, and is not used.
+    LOCAL_ARRAY(REAL, inverse, UPPER ? S : 1);
     int thread = (int)local_index(), spans = max((outside + GROUP_SIZE - 1) / GROUP_SIZE, 1);
     int span = (int)group_index() % spans, first_rhs = (int)group_index() / spans * RHS_PER_GROUP;
     int outside_row = span * GROUP_SIZE + thread, row = FIRST_OUTSIDE + outside_row;
@@ -43,6 +44,7 @@ KERNEL solve_step(GLOBAL const REAL *matrix, GLOBAL const REAL *source, GLOBAL R
         solved[e] = VALUE_BEFORE(first_rhs + e / S, from);
     }
     for (int k = thread; UPPER && k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(ld + 1)];
+    // Solve the triangle. For U, `solved` holds the values times U's diagonal until all are known.
     for (int done = 0; done < S; done += TILE) {
         int start = UPPER ? S - TILE - done : done;
         BARRIER();
@@ -63,6 +65,7 @@ KERNEL solve_step(GLOBAL const REAL *matrix, GLOBAL const REAL *source, GLOBAL R
         for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE) solved[e] *= inverse[UPPER * (e % S)];
         BARRIER();
     }
+    // Subtract the products from the rows outside.
     if (outside_row < outside) {
         int from = SOURCE_ROW(row);
         REAL sum[RHS_PER_GROUP];
@@ -133,7 +136,7 @@ KERNEL solve_transposed_step(GLOBAL const REAL *matrix, const ulong top, GLOBAL 
         BARRIER();
         load_columns(matrix + top + (ulong)start * (ulong)ld, ld, PADDED_PITCH, columns);
         BARRIER();
-        for (int e = thread; e < TILE * RHS_PER_GROUP; e += GROUP_SIZE) {
+        for (int e = thread; e < TILE * RHS_PER_GROUP; e += GROUP_SIZE) {  // the rows that are known before this tile
             LOCAL REAL *x = solved + e / TILE * S;
             REAL sum = x[start + e % TILE];
             for (int row = first_known; row < first_known + done; row++)

@@ -13,8 +13,9 @@
 #define TERMS (S / LANES)  // terms per partial sum
 #define ROWS (GROUP_SIZE / LANES)  // rows that a group updates at a time; a group has 4 S threads
 
-// Inverses are stored in the order of substitution, so both are lower triangular. A thread holds the elements of one
-// lane of the long row S - 1 - `row` and of the short row `row`, so all threads have equal work.
+// Inverses are stored in the order of substitution, so both are lower triangular: row r has r + 1 elements. A thread
+// holds every LANES-th element, from `lane` on, of the long row S - 1 - `row` and of the short row `row`, row < S / 2,
+// which have S + 1 elements together, so all threads have equal work.
 typedef struct {
     REAL longer[TERMS], shorter[TERMS / 2];
 } InverseRows;
@@ -39,6 +40,7 @@ DEVICE REAL sum_of_lanes(LOCAL const REAL *partial, int distance) {
 }
 
 // solved = inverse times given, both (RHS_PER_GROUP, S) in the order of substitution. Called by all threads of a group.
+// partial (RHS_PER_GROUP, LANES, S): the sums by lanes.
 DEVICE void apply_inverse(const InverseRows *held, int row, int lane, LOCAL const REAL *given, LOCAL REAL *partial,
                           LOCAL REAL *solved) {
     int thread = (int)local_index();
@@ -74,26 +76,31 @@ DEVICE void load_rows(GLOBAL const REAL *matrix, ulong at, int ld, int row, int 
         row < rows ? matrix[at + (ulong)(lane + LANES * e) * (ulong)ld + (ulong)row] : 0;
 }
 
+// Parameters of both kernels, beside the factors and the vectors: the steps, p, and the sizes of solve_rows.h.
 #define SWEEP_PARAMETERS                                                                                        \
     const int first_step, const int end_step, const int p, const int reach, const int padded_n, const int nrhs, \
         STORAGE_PARAMETERS
-// This thread loads a value of the block for right-hand side given_rhs, and updates a row outside for updated_rhs.
-#define SWEEP_VARIABLES                                                                                           \
-    LOCAL_ARRAY(REAL, given, S *RHS_PER_GROUP);                                                                   \
-    LOCAL_ARRAY(REAL, solved, S *RHS_PER_GROUP);                                                                  \
-    LOCAL_ARRAY(REAL, partial, S * LANES * RHS_PER_GROUP);                                                        \
-    const int thread = (int)local_index(), rank = (int)cluster_rank(), row = thread % ROWS, lane = thread / ROWS, \
-              first_rhs = (int)group_index() / CLUSTER * RHS_PER_GROUP, given_rhs = first_rhs + thread / S,       \
-              updated_rhs = first_rhs + thread / ROWS;                                                            \
-    const bool loads = thread < S * RHS_PER_GROUP && given_rhs < nrhs,                                            \
-               updates = thread < ROWS * RHS_PER_GROUP && updated_rhs < nrhs;                                     \
-    const ulong given_side = (ulong)given_rhs * (ulong)padded_n
+// Local memory of both kernels, for RHS_PER_GROUP right-hand sides: the S rows of a block before and after its triangle
+// is solved, in the order of substitution, and partial sums.
+#define SWEEP_ARRAYS                             \
+    LOCAL_ARRAY(REAL, given, S *RHS_PER_GROUP);  \
+    LOCAL_ARRAY(REAL, solved, S *RHS_PER_GROUP); \
+    LOCAL_ARRAY(REAL, partial, S * LANES * RHS_PER_GROUP)
 
-// L y = P b, or U x = y. `permutations` (p, window) is used for L only.
+// L y = P b, or U x = y. `permutations` (p, window) is used for L only. In the code `at` is the index of the first row
+// outside; block_row is this thread's row of the block, from the last one on for U; FIRST_OUTSIDE, SOURCE_ROW,
+// VALUE_BEFORE and NEXT_ROW are macros of solve_rows.h.
 KERNEL_CLUSTER(CLUSTER)
 sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL const REAL *source, GLOBAL REAL *solution,
       GLOBAL REAL *now, GLOBAL REAL *next, GLOBAL const int *permutations, const int window, SWEEP_PARAMETERS) {
-    SWEEP_VARIABLES;
+    SWEEP_ARRAYS;
+    const int thread = (int)local_index(), rank = (int)cluster_rank(), row = thread % ROWS, lane = thread / ROWS;
+    // This thread loads a row of the block for right-hand side given_rhs, and updates a row outside for updated_rhs.
+    const int first_rhs = (int)group_index() / CLUSTER * RHS_PER_GROUP, given_rhs = first_rhs + thread / S,
+              updated_rhs = first_rhs + thread / ROWS;
+    const bool loads = thread < S * RHS_PER_GROUP && given_rhs < nrhs,
+               updates = thread < ROWS * RHS_PER_GROUP && updated_rhs < nrhs;
+    const ulong given_side = (ulong)given_rhs * (ulong)padded_n;
     for (int step = first_step; step < end_step; step++) {
 #if UPPER
         int i = first_step + end_step - 1 - step, outside = min(i, u) * S,
@@ -185,12 +192,19 @@ DEVICE void subtract_column_product(GLOBAL const REAL *column, const REAL *facto
 
 // U^T y = b, or L^T z = y and x = P^T z. For U the last u S solved rows are read from `solution`; with several devices
 // (`is_handed`) they come from `now` and go to `next`. For L the windows, and the rows of x that a step stores, are as
-// in solve_transposed_step of solve_steps.cu.
+// in solve_transposed_step of solve_steps.cu. In the code the rows from `tail` on were solved in the step before and
+// are still in `solved`; for L there are none (tail = outside). `values` are the other solved rows, `sum` the
+// right-hand sides of the block's triangle in `sides`.
 KERNEL_CLUSTER(CLUSTER)
 transposed_sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL const REAL *source,
                  GLOBAL REAL *solution, GLOBAL REAL *now, GLOBAL REAL *next, GLOBAL const int *permutations,
                  const int window, GLOBAL REAL *sides, const int is_handed, SWEEP_PARAMETERS) {
-    SWEEP_VARIABLES;
+    SWEEP_ARRAYS;
+    const int thread = (int)local_index(), rank = (int)cluster_rank();
+    // This thread loads a row of the block for right-hand side given_rhs, and multiplies a part of a column.
+    const int first_rhs = (int)group_index() / CLUSTER * RHS_PER_GROUP, given_rhs = first_rhs + thread / S;
+    const bool loads = thread < S * RHS_PER_GROUP && given_rhs < nrhs;
+    const ulong given_side = (ulong)given_rhs * (ulong)padded_n;
     const int column = rank * COLUMNS + thread / THREADS_PER_COLUMN;
     REAL factor[AHEAD];
     for (int step = first_step; step < end_step; step++) {

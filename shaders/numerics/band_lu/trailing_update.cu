@@ -34,7 +34,8 @@ KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at,
 }
 
 // Computes the rows of U in place: solves with the unit lower triangle of the panel. One work-group per GROUP_COLUMNS
-// columns; TILE columns of L at a time are loaded into local memory.
+// columns; TILE columns of L at a time are loaded into local memory. `active` is false for groups without a block
+// column, which also reach the barriers.
 KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int first, const int count,
                  STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, x, S * GROUP_COLUMNS);
@@ -52,18 +53,18 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
     REAL values[ROWS_PER_LANE];
     BARRIER();
     UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) values[q] = has_column ? x[column * S + q * 32 + lane] : 0;
-    UNROLL for (int t = 0; t < ROWS_PER_LANE; t++) {
-        if (t * 32 % TILE == 0) {
+    UNROLL for (int n = 0; n < ROWS_PER_LANE; n++) {  // solves the rows 32 n to 32 n + 31
+        if (n * 32 % TILE == 0) {
             BARRIER();
             for (int k = thread; k < S * TILE; k += GROUP_SIZE)
-                lower[k] = panel[at + (ulong)(t * 32 + k / S) * (ulong)panel_ld + (ulong)(k % S)];
+                lower[k] = panel[at + (ulong)(n * 32 + k / S) * (ulong)panel_ld + (ulong)(k % S)];
             BARRIER();
         }
         for (int k = 0; k < 32; k++) {
-            REAL solved = warp_shuffle(values[t], k);
-            LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + lane;
-            if (lane > k) values[t] -= factor[t * 32] * solved;
-            UNROLL for (int q = t + 1; q < ROWS_PER_LANE; q++) values[q] -= factor[q * 32] * solved;
+            REAL solved = warp_shuffle(values[n], k);
+            LOCAL const REAL *factor = lower + (n * 32 % TILE + k) * S + lane;
+            if (lane > k) values[n] -= factor[n * 32] * solved;
+            UNROLL for (int q = n + 1; q < ROWS_PER_LANE; q++) values[q] -= factor[q * 32] * solved;
         }
     }
     UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) if (has_column) x[column * S + q * 32 + lane] = values[q];
@@ -87,7 +88,8 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int f
 }
 
 // A_jt -= L_ji U_it on GPUs without cuBLAS: 64 x TILE_COLUMNS elements of A per work-group, 4 x 4 per thread
-// (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory.
+// (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory. A thread has the rows y, y + 16, y + 32 and
+// y + 48 of the tile, and the columns 4 x to 4 x + 3. A panel has `across` tiles of rows below its diagonal block.
 #define TILE_ROWS 64
 #define DEPTH 8
 KERNEL gemm_tiles(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
