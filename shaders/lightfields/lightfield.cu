@@ -1,7 +1,12 @@
 // Light fields: refocused pictures by shift-and-add over the views of a camera array (Levoy and Hanrahan 1996; Isaksen
 // et al. 2000; Ng 2005), and their median, minimum, maximum and variance. From the variances follow disparities, drawn
 // as colors, and from slices at several disparities a picture that is sharp everywhere. Launched by
-// renderer/lightfields/kernels.py and renderer/pictures/lightfield.py.
+// renderer/lightfields/kernels.py and renderer/pictures/lightfield.py. The kernels, in this order:
+//     refocus_reference, refocus_gpu, refocus_cpu                 the mean of the shifted views
+//     min_max, median                                             other ways to combine them
+//     half_variances, keep_min_cost, weigh_disparity, smooth_rows, smooth_columns, shade_disparity   disparities
+//     keep_sharpest                                               the picture that is sharp everywhere
+//     blit, clear_black, copy_views                               copies
 //
 // In, for all kernels with FLATTEN_ARGUMENTS and for refocus_gpu and refocus_cpu:
 //     views    uint8 sRGB, CHANNELS bytes per pixel, in rows of PITCH bytes. `stored_rows` rows of each view are
@@ -20,8 +25,8 @@
 
 #include "common/srgb.h"
 
-#define COLUMNS_PER_THREAD 4
-#define SAMPLES (3 * COLUMNS_PER_THREAD)
+#define COLUMNS_PER_THREAD 4  // of refocus_gpu
+#define SAMPLES (3 * COLUMNS_PER_THREAD)  // the color channels of these pixels
 #define WARP_SIZE 32
 
 // The arguments of the kernels that compute one value of type T per pixel from all views.
@@ -29,7 +34,8 @@
     GLOBAL const uchar *views, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear, \
         GLOBAL T *image, int first_stored_row, int stored_rows, int begin_row, int end_row
 
-// True if both pixels that interpolation at index + fraction reads lie in 0..size.
+// True if the pixels that interpolation at index + fraction reads, one if the fraction is 0 and else two, lie in 0 to
+// size - 1.
 DEVICE bool lerp_inside(int index, float fraction, int size) {
     return index >= 0 && index + (fraction > 0.0f ? 1 : 0) < size;
 }
@@ -187,7 +193,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
         for (int t = 0; t < min(STAGED_VIEWS - 1, count); t++)
             stage_view(staged + t * STAGED_WORDS, words, shifts[t], tile_y, first_stored_row, stored_rows, arrived + t);
 #endif
-    volatile float sums[ROWS_PER_THREAD * ROW_SUMS];
+    volatile float sums[ROWS_PER_THREAD * ROW_SUMS];  // for each row, ROW_SUMS: SAMPLES, then the columns' weights
     for (int k = 0; k < ROWS_PER_THREAD * ROW_SUMS; k++) sums[k] = 0.0f;
     VIEW_SHIFT shift = shifts[0], next = shifts[min(1, count - 1)];
     for (int t = 0; t < count;) {  // one run of views with the same vertical shift in each round
@@ -210,6 +216,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
                 stage_view(staged + freed * STAGED_WORDS, words, shifts[ahead], tile_y, first_stored_row, stored_rows,
                            arrived + freed);
             int byte = 3 * shift.column & 15, last = (WIDTH - 1) / COLUMNS_PER_THREAD;
+            // Threads beyond the width read the last pixels of the row.
             const LOCAL uint *source = staged + slot * STAGED_WORDS + (byte >> 2) + 3 * min(column, last);
             mbarrier_wait(arrived + slot, parity);
             slot = slot == STAGED_VIEWS - 1 ? 0 : slot + 1;
@@ -342,14 +349,15 @@ KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     uint level0[3] = {0u, 0u, 0u};
     float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
     for (int round = 0; round < 4; round++) {
-        uint unit = 12u - 4u * (uint)round;
-        float bins[48];
+        uint bin_bits = 12u - 4u * (uint)round;  // a bin is 2^bin_bits levels
+        float bins[48];  // weights of the views in 16 bins of each channel
         for (int k = 0; k < 48; k++) bins[k] = 0.0f;
         for (int t = 0; t < count; t++) {
             float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
             float channel[3] = {value.x, value.y, value.z};
             for (int c = 0; c < 3; c++) {
-                uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f), bin = (level - level0[c]) >> unit;
+                uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f),
+                     bin = (level - level0[c]) >> bin_bits;
                 if (level >= level0[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
             }
             if (round == 0) total += value.w;
@@ -360,7 +368,7 @@ KERNEL median(FLATTEN_ARGUMENTS(float4)) {
                 below[c] += bins[16 * c + bin];
                 bin++;
             }
-            level0[c] += (uint)bin << unit;
+            level0[c] += (uint)bin << bin_bits;
         }
     }
     image[y * WIDTH + x] = make_float4((float)level0[0] * (1.0f / LEVELS), (float)level0[1] * (1.0f / LEVELS),
@@ -450,7 +458,7 @@ KERNEL keep_min_cost(GLOBAL const float4 *variances, GLOBAL const float4 *guide,
     float4 best_so_far = best[index];
     if (is_first_plane || cost < best_so_far.x) {
         best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);
-    } else if (best_so_far.w == FLT_MAX && previous[index] == best_so_far.x) {
+    } else if (best_so_far.w == FLT_MAX && previous[index] == best_so_far.x) {  // the plane before is the best one
         best[index] = make_float4(best_so_far.x, best_so_far.y, best_so_far.z, cost);
     }
     previous[index] = cost;
@@ -478,7 +486,7 @@ DEVICE void smooth_line(GLOBAL float2 *weighted, GLOBAL const float4 *guide, int
                         float decay) {
     for (int direction = 1; direction >= -1; direction -= 2) {
         int index = direction > 0 ? start : start + (count - 1) * stride;
-        float2 sum = weighted[index];
+        float2 sum = weighted[index];  // of confidence times disparity, and of confidences
         float4 color = guide[index];
         for (int k = 1; k < count; k++) {
             index += direction * stride;

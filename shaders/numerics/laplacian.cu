@@ -6,7 +6,7 @@
 //   CHANNELS    interleaved channels per pixel; a row is `width` pixels
 //   ROW_LENGTH  elements of a row: CHANNELS * width
 //   TILE_ROWS, TILE_COLUMNS   add shared_tiles: the tile of a group, 16 rows of 64 elements
-//   ROWS (4), ROW_SKEW, HALO_WORDS   add register_rows: see there
+//   ROWS (4), ROW_SKEW, HALO_WORDS   add register_rows: see above PITCH_WORDS
 //   FRAME       adds `show`
 //   NEIGHBORS   4 or 8: the 5-point or 9-point stencil
 //   BORDER      pixels outside the image: 0 the nearest edge pixel, 1 the pixel beside that one (REFLECT_101), 2 from
@@ -25,16 +25,18 @@ DEVICE int border_index(int i, int size) {
     if (i >= 0 && i < size) return i;
     if (BORDER == 3) return -1;
     if (BORDER == 1) return i < 0 ? min(1, size - 1) : max(size - 2, 0);
-    return (i < 0) == (BORDER != 2) ? 0 : size - 1;
+    bool is_before = i < 0;
+    return is_before == (BORDER != 2) ? 0 : size - 1;  // the nearest edge, or for BORDER 2 the opposite one
 }
 
 // Element e of a row; e may be up to one pixel outside of the row. Row -1 is zero.
 DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
+    // CHANNELS is added, since e may be negative.
     int x = border_index((e + CHANNELS) / CHANNELS - 1, (int)width), channel = (e + CHANNELS) % CHANNELS;
     return row < 0 || x < 0 ? 0 : (SUM)image[(ulong)row * ROW_LENGTH + x * CHANNELS + channel];
 }
 
-// The terms of the stencil from the row above or below the pixel, and from the row of the pixel.
+// The terms of the stencil from the row above or below the pixel, and from the pixel's row; the pixel weighs -NEIGHBORS.
 #define OUTER_ROW_TERM(left, center, right) (NEIGHBORS == 8 ? (left) + (center) + (right) : (center))
 #define CENTER_ROW_TERM(left, center, right) ((left) + (right) - NEIGHBORS * (center))
 
@@ -129,6 +131,7 @@ DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
 // The four bytes from byte `at` of a row's words on.
 #define WORD_AT(row, at) funnel_shift_right(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
 #define CENTER_WEIGHT (NEIGHBORS == 8 ? 9 : 4)  // 9 is subtracted from the sum of all nine
+// LANE: a quarter of a WORD of 16 bytes. RESULT_AT: element i of the results; RESULT_WORD: all of them.
 #define LANE uint
 #define WORD uint4
 #define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
@@ -136,6 +139,8 @@ DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
 // Filters one 16-byte word: `up`, `middle` and `down` are the SPAN words around it in three rows. results[i] becomes
 // four bytes here, one float in the version below.
 DEVICE void filter_run(const uint *up, const uint *middle, const uint *down, uint *results) {
+    // Words of four bytes: the one before the 16 bytes, their four, the one behind. In pairs, u, o and d are a word of
+    // the row above, the row itself and the row below.
     uint even[6], odd[6], sums_even[4], sums_odd[4];
     UNROLL for (int n = 0; n < 6; n++) {
         const int at = WORD_LENGTH * HALO_WORDS - 4 + 4 * n;
@@ -183,7 +188,7 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
     }
     uint thread = thread_index() - edges, along = thread % PITCH_WORDS, down = thread / PITCH_WORDS * ROWS;
     uint last_word = (uint)(tail / WORD_LENGTH), aligned_words = last_word + PITCH_WORDS + HALO_WORDS;
-    uint first_word = PITCH_WORDS * (1 + down) + HALO_WORDS + along;
+    uint first_word = PITCH_WORDS * (1 + down) + HALO_WORDS + along;  // of the thread's ROWS words
     if (first_word >= last_word) return;
     GLOBAL const WORD *words = (GLOBAL const WORD *)image;
     LANE elements[INPUT_ROWS][4 * SPAN];
@@ -191,6 +196,8 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
         WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
         UNROLL for (int i = 0; i < 4; i++) elements[r][4 * w + i] = ((const LANE *)&word)[i];
     }
+    // `column`: the index in its row of a word's first element. A row is ROW_SKEW elements longer than PITCH_WORDS words,
+    // so `column` decreases by ROW_SKEW from row to row.
     int length = (int)ROW_LENGTH,
         column = ((int)(along + HALO_WORDS) * WORD_LENGTH - (int)(1 + down) * (ROW_SKEW)) % length;
     if (column < 0) column += length;

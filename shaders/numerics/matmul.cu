@@ -3,19 +3,24 @@
 // have the same parameters; renderer/numerics/matmul.py defines the variants and launches them.
 // `a` is (rows, inner), `b` (inner, columns), `out` (rows, columns). Words as in OpenCL: a group is a thread block,
 // local memory is shared memory. Compile-time inputs; each kernel uses the inputs of its variant:
-//   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH numbers
+//   REAL   float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH numbers: 4 floats or 2 doubles
 //   TILE, THREAD_TILE, UNROLLED, PREFETCH   the square tiles of the thesis: see shared_tiled
 //   BLOCK_M, BLOCK_N, BLOCK_K   a group computes BLOCK_M x BLOCK_N of out, from BLOCK_K columns of a at a time
 //   THREAD_TILE_M, THREAD_TILE_N   rows and columns of out per thread
-//   VECTOR_LENGTH   numbers of a REAL_VECTOR: 4 floats or 2 doubles
-//   WARP_ROWS, WARP_COLUMNS   threads of a warp along the rows and columns of out
-//   VECTOR, UNGUARDED   1: 16-byte loads; 1: no bounds checks, since the sizes are multiples of the blocks
-//   BUFFERS, STAGES   tiles in local memory: 1 or 2; length of the ring that asynchronous copies fill
-//   A_PAD  numbers of padding after a row of a's tile, so that a warp uses different banks
-//   SLICED_K   slices of BLOCK_K that different warps of a group multiply; their sums are added at the end. 1: none
+//   WARP_ROWS, WARP_COLUMNS   shape of a warp in threads; the vectors of a thread are WARP_* * VECTOR_LENGTH elements
+//                apart, so that a warp reads neighboring 16-byte words. 0: the elements of a thread form one rectangle
+//   VECTOR       1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
+//   UNGUARDED    1: the block sizes divide rows, columns and inner, so there are no bounds checks
+//   BUFFERS      2: the next tiles are loaded during the arithmetic and stored in the other buffer, with one barrier
+//                per tile; 1: they replace the tiles in local memory
+//   STAGES       adds `multistage`: length of the ring of tiles that asynchronous copies fill
+//   A_PAD        numbers of padding after a row of a's tile, so that a warp uses different banks
+//   SLICED_K     sets of threads of a group that share the depth of each tile (CUTLASS: sliced-K); their sums are added
+//                at the end. 1: one set
 //   SWIZZLE_ROWS   block rows whose groups are launched together, so that they share tiles in the L2 cache
-//   MIN_GROUPS_PER_SM   groups of a multiprocessor for which the compiler leaves registers
-//   PANEL_K   rows of b that a CPU packs at a time
+//   MIN_GROUPS_PER_SM   groups of a multiprocessor for which the compiler leaves registers (__launch_bounds__)
+//   PANEL_K      adds `packed_panels`: rows of b that a CPU packs at a time
+// MATMUL_KERNEL(name) begins a kernel with the parameters a, b, out, rows, columns and inner.
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
 #define MATMUL_KERNEL_RESIDENT(name, groups)                                                                 \
     KERNEL_MIN_GROUPS(groups)                                                                                \
@@ -92,13 +97,9 @@ MATMUL_KERNEL(shared_tiled) {
 #ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
 // Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N. Two
 // kernels: register_tiled passes tiles through registers to local memory, multistage copies them asynchronously.
-//   VECTOR      1: global and local memory are read 16 bytes at a time (rows are multiples of VECTOR_LENGTH)
-//   BUFFERS     2: the next tiles are loaded during the arithmetic and stored in the other buffer, one barrier per tile
-//   WARP_ROWS, WARP_COLUMNS  shape of a warp in threads; the vectors of a thread are WARP_* * VECTOR_LENGTH elements
-//               apart, so that a warp reads neighboring 16-byte words. 0: the elements of a thread form one rectangle
-//   SLICED_K    sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the end
-//   UNGUARDED   1: the block sizes divide rows, columns and inner, so there are no bounds checks
-//   MIN_GROUPS_PER_SM  the minimum of CUDA's __launch_bounds__, which limits the registers
+//
+// Tiles are loaded and stored by macros, since they use a thread's arrays in registers and both operands differ in
+// constants: a tile of a is BLOCK_M lines of BLOCK_K contiguous numbers, a tile of b BLOCK_K lines of BLOCK_N.
 #define SET_THREADS (GROUP_SIZE / SLICED_K)
 #define SLICE_K (BLOCK_K / SLICED_K)
 #define A_PITCH (BLOCK_M + A_PAD)
@@ -115,8 +116,8 @@ MATMUL_KERNEL(shared_tiled) {
 #define PACK_VECTOR(array, at) make_double2(array[at], array[at + 1])
 #endif
 
-// Loads STEP numbers of an operand into kept[at...]. A tile is indexed by its contiguous and its strided direction
-// (CUTLASS: PitchLinear).
+// Loads STEP numbers of an operand, from source[target] on, into kept[at...]; 0 for numbers outside of the matrix: all
+// unless `inside`, else those from number `room` on.
 #define LOAD_VECTOR(kept, at, source, target, inside, room)                       \
     {                                                                             \
         if (VECTOR && (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH))) {     \
@@ -127,13 +128,15 @@ MATMUL_KERNEL(shared_tiled) {
                 UNGUARDED || ((inside) && (room) > r) ? source[(target) + r] : 0; \
     }
 
-// The coordinates in the tile of load number t of this thread; `extent` is the length of the contiguous direction.
+// A tile is indexed by its contiguous and its strided direction (CUTLASS: PitchLinear). The coordinates in the tile of
+// load number t of this thread; `extent` is the length of a line, the contiguous direction.
 #define CONTIGUOUS(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
 #define STRIDED(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
-// `load` (a_load, b_load) points to the first load of this thread; each further load is GROUP_SIZE * STEP / extent
-// lines later. The tile of an operand is BLOCK_K along the inner dimension and a block along the other dimension, the
-// edge, which is contiguous in memory if `edge_first` is 1. The edge begins at `block` and is limited by `size`.
+// Loads a thread's `loads` numbers of a tile into next[]. `load` (a_load, b_load) points to the first load of this
+// thread and moves on by one tile; each further load is GROUP_SIZE * STEP / extent lines of `ld` numbers later. A tile
+// is BLOCK_K along the inner dimension, from `first` on, and a block along the other dimension, the edge, which is
+// contiguous in memory if `edge_first` is 1 (b). The edge begins at `block` and is limited by `size`.
 #define LOAD_TILE(next, loads, load, ld, extent, edge_first, block, size, first)                                      \
     {                                                                                                                 \
         UNROLL for (int t = 0; t < loads; t += STEP) {                                                                \
@@ -147,7 +150,8 @@ MATMUL_KERNEL(shared_tiled) {
 #define LOAD_TILES(first)                                                                 \
     {LOAD_TILE(a_next, A_LOADS, a_load, (ulong)inner, BLOCK_K, 0, block_row, rows, first) \
          LOAD_TILE(b_next, B_LOADS, b_load, (ulong)columns, BLOCK_N, 1, block_column, columns, first)}
-// Tiles are stored in local memory with the depth outermost, so that the rows and columns of a thread are contiguous.
+// Stores next[] as tile number `buffer` in local memory, with the depth k outermost, so that the rows and columns of a
+// thread are contiguous: a's tile is transposed, number by number; b's is stored `by_vectors`.
 #define STORE_TILE(tile, pitch, next, loads, extent, edge_first, by_vectors, buffer)                                 \
     UNROLL for (int t = 0; t < loads; t += STEP) {                                                                   \
         uint contiguous = CONTIGUOUS(t, extent), strided = STRIDED(t, extent);                                       \
@@ -180,7 +184,8 @@ MATMUL_KERNEL(shared_tiled) {
 #define COLUMN_OF(c) (c)
 #endif
 
-// Loads a fragment of `count` numbers from local memory, 16 bytes at a time if VECTOR.
+// Loads a fragment of `count` numbers from local memory, 16 bytes at a time if VECTOR: number f from tile[target +
+// OFFSET(f)], OFFSET being ROW_OF or COLUMN_OF.
 #define LOAD_FRAGMENT(fragment, count, tile, target, OFFSET)                                   \
     {                                                                                          \
         if (VECTOR && (count) % VECTOR_LENGTH == 0) {                                          \
@@ -209,8 +214,8 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
     }
 }
 
-// Threadblock swizzle (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the
-// second-level cache.
+// Declares block_row and block_column, the first row and column of the group's block of out. Threadblock swizzle
+// (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the second-level cache.
 #define SWIZZLE_GROUP_INDEX                                                                                          \
     uint down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;                          \
     uint band = group_index() / (SWIZZLE_ROWS * across), high = min(down - band * SWIZZLE_ROWS, (uint)SWIZZLE_ROWS); \
@@ -281,12 +286,13 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 // registers; up to STAGES - 1 tiles are in flight during the arithmetic. The fragments of step k + 1 are read while
 // step k multiplies, across tile boundaries too, so threads still have multiplications to issue after the one barrier
 // per tile. A copy moves STEP numbers of b, or one number of a, which is transposed. COPY_CONTIGUOUS and COPY_STRIDED
-// are the coordinates in the tile of copy number t of this thread, as CONTIGUOUS and STRIDED above.
+// are CONTIGUOUS and STRIDED for copies of `step` numbers.
 #define COPY_CONTIGUOUS(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
 #define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
 #define A_STAGE (BLOCK_K * A_PITCH)
 #define B_STAGE (BLOCK_K * BLOCK_N)
-// Copies the tile of an operand into the stage at `store` and advances `load`.
+// Copies the tile of an operand into the stage at `store` and advances `load`; other arguments are as of LOAD_TILE. A
+// copy of `valid` bytes fills the rest with zeros; one of 0 bytes still needs a legal address: `source`, the operand.
 #define COPY_TILE_ASYNC(source, load, ld, store, pitch, step, tile_size, extent, edge_first, block, size, first)      \
     {                                                                                                                 \
         UNROLL for (int t = 0; t < tile_size / GROUP_SIZE / step; t++) {                                              \
@@ -339,7 +345,7 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
     LOCAL const REAL *a_read = a_tile + row, *b_read = b_tile + column;
     uint stage = 0, filled = STAGES - 1;  // the stage that is read, the stage that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
-        if (UNGUARDED ? s * BLOCK_K < inner : true) COPY_TILES_ASYNC(s * BLOCK_K)
+        if (!UNGUARDED || s * BLOCK_K < inner) COPY_TILES_ASYNC(s * BLOCK_K)  // guarded copies fill tiles with zeros
         async_commit_group();
         a_store += A_STAGE;
         b_store += B_STAGE;
@@ -393,11 +399,13 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
 #define VSTORE vstore8
 #endif
 #define PANEL_WIDTH (2 * WIDE_LENGTH)
+// Repeats a macro for six rows, whose accumulators are variables, since an array would be in memory.
 #define SIX(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
 
 MATMUL_KERNEL(packed_panels) {
     REAL packed[PANEL_K * PANEL_WIDTH];
     REAL edge[6 * PANEL_WIDTH];
+    // Panels across, work-items of each panel, and the rows of each, a multiple of six.
     uint across = (columns + PANEL_WIDTH - 1) / PANEL_WIDTH;
     uint items = group_count() / across, span = ((rows + items - 1) / items + 5) / 6 * 6;
     uint first_column = thread_index() % across * PANEL_WIDTH, first_row = thread_index() / across * span;

@@ -1,6 +1,6 @@
-// Matrix products out = a b in float64 by tensor cores (mma.sync, m16n8 shapes, from sm_90),
-// row-major; variants in renderer/numerics/matmul.py. As in CUTLASS's multistage kernels, asynchronous copies fill a
-// ring of STAGES tiles in local memory while warps multiply.
+// Matrix products out = a b in float64 by tensor cores (mma.sync, m16n8 shapes, from sm_90), row-major; variants in
+// renderer/numerics/matmul.py. As in CUTLASS's multistage kernels, asynchronous copies fill a ring of STAGES tiles in
+// local memory while warps multiply.
 // `a` is (rows, inner), `b` (inner, columns), `out` (rows, columns). matmul_variants.toml has the values that the host
 // defines:
 //   BLOCK_M, BLOCK_N     elements of out per group: 64 or 128 rows and columns; BLOCK_K: depth of a tile, 16
@@ -32,7 +32,8 @@
 #define MULTIPLY mma_m16n8k8_f64
 #endif
 
-// Starts the copy of `lines` lines of `length` numbers; numbers beyond the matrix become zero.
+// Starts this thread's copies of a tile of `lines` lines of `length` numbers. `lines_left` and `length_left` are the
+// matrix's from the tile's corner on; numbers beyond become zero. A copy of 0 bytes still needs a legal address: source.
 #define COPY_TILE(to, pitch, source, from, ld, lines, length, lines_left, length_left)                          \
     UNROLL for (int t = 0; t < (lines) * (length) / STEP / GROUP_SIZE; t++) {                                   \
         const int per_line = (length) / STEP;                                                                   \
@@ -73,6 +74,7 @@ multiply_tensor_cores(GLOBAL const double *RESTRICT a, GLOBAL const double *REST
     int high = min(down - band * SWIZZLE_ROWS, SWIZZLE_ROWS);
     int block_row = (band * SWIZZLE_ROWS + within % high) * BLOCK_M, block_column = within / high * BLOCK_N;
     int thread = (int)local_index(), lane = thread % 32, warp = thread / 32;
+    // In the block: the thread's first row of a, and the first column of its warp (PTX manual: fragments of mma.m16n8).
     int row = warp / WARPS_ACROSS * WARP_M + lane / 4, column = warp % WARPS_ACROSS * WARP_N;
     GLOBAL const double *a_block = a + (ulong)block_row * (ulong)inner, *b_block = b + block_column;
     LOCAL const double *a_first = a_tiles + row * A_PITCH + lane % 4;
