@@ -134,7 +134,7 @@ class Lesson:
         return next((step.show for step in self.steps[number::-1] if step.show), ())
 
 
-def _with(scene: Scene, values: Any, context: str, folder: Path) -> Scene:
+def _with(scene: Scene, values: Json, context: str, folder: Path) -> Scene:
     """Returns the scene with changed settings, which lose their key frames; `folder` is the lesson's."""
     for key, value in values.items():
         scene = without_tracks(scene, key)

@@ -5,7 +5,6 @@ A step's [steps.program] table in lesson.toml is a Program: a .cb file and the n
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -42,9 +41,9 @@ class Program:
                 raise ValueError(f"given: {name} must be a number or lists of at most {MAX_NUMBERS} numbers")
 
 
-def _flat(value: Any, depth: int = 0) -> list[float] | None:
+def _flat(value: object, depth: int = 0) -> list[float] | None:
     """Returns all numbers of nested lists; None for other values, ragged lists and more than MAX_NUMBERS numbers."""
-    if is_finite_number(value):
+    if isinstance(value, (int, float)) and is_finite_number(value):
         return [value]
     if not isinstance(value, list) or not value or depth > 3:
         return None

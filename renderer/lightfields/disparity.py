@@ -37,7 +37,8 @@ def disparity_range(field: LightField) -> tuple[float, float]:
     if len(field.pixels) < 2:
         return -1.0, 1.0
     cost = _coarse_cost(field, _textured_points(field))
-    usual = np.median(np.where(np.isfinite(cost), cost, np.nanmax(np.where(np.isfinite(cost), cost, np.nan))), 1)
+    largest = np.nanmax(np.where(np.isfinite(cost), cost, np.nan))
+    usual = np.median(np.minimum(cost, largest), 1)  # infinite costs, of too few views, count as the largest
     confident = cost.min(1) < 0.3 * usual  # a point without texture matches at every disparity
     if confident.sum() < 4:
         return -2.0, 2.0

@@ -108,9 +108,9 @@ def staged_bytes(pitch: int, rows: int) -> int:
 def gpu_tile_count(width: int, rows: int, group: int) -> int:
     """Returns the groups of refocus_gpu that cover width x rows pixels; `group` is in threads.
 
-    A warp covers 128 columns of ROWS_PER_THREAD rows.
+    A warp covers WARP_COLUMNS columns of ROWS_PER_THREAD rows.
     """
-    return -(-width // 128) * -(-rows // (group // 32 * ROWS_PER_THREAD))
+    return -(-width // WARP_COLUMNS) * -(-rows // (group // 32 * ROWS_PER_THREAD))
 
 
 def gpu_group_size(width: int, height: int, units: int) -> int:

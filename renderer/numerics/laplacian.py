@@ -78,7 +78,8 @@ class _RowsPlan:
     def of(cls, length: int, height: int, channels: int, size: int) -> "_RowsPlan | None":
         """The plan for `height` rows of `length` elements; None for small images and uint8 of over four channels."""
         word_length = 16 // size
-        skew = length % word_length - (word_length if length % word_length > word_length // 2 else 0)
+        rest = length % word_length
+        skew = rest if rest <= word_length // 2 else rest - word_length
         halo = -(-(abs(skew) + channels) // word_length)
         pitch = (length - skew) // word_length
         # Words whose upper and lower words exist: `first` to `end`.

@@ -11,7 +11,6 @@ a multistage pipeline and tensor cores for float64. Each adds one idea (h200_num
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -216,7 +215,7 @@ def bind_matmul(
     if rows == 0 or columns == 0:
         return lambda: None
     constants = variant_constants(variant, rows, columns, inner, out.dtype)
-    threads = thread_count(variant, device, rows, columns, constants["VECTOR_LENGTH"])
+    threads = thread_count(variant, device, rows, columns, vector_length(out.dtype))
     kernel = device.kernel(variant.file, variant.entry, group_size=variant.group, **constants)
     if variant.local_bytes and not kernel.reserve_local(variant.local_bytes):
         raise UnavailableError(f"{device.name} refuses {variant.local_bytes} bytes of local memory for {variant.name}")
@@ -232,14 +231,21 @@ def thread_count(variant: MatmulVariant, device: Device, rows: int, columns: int
     return -(-rows // variant.block_tile[0]) * -(-columns // variant.block_tile[1]) * variant.group
 
 
-def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike) -> dict[str, Any]:
+def vector_length(dtype: DTypeLike) -> int:
+    """The numbers, float32 or float64, of a vector of 16 bytes."""
+    return 16 // np.dtype(dtype).itemsize
+
+
+def variant_constants(
+    variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike
+) -> dict[str, int | str]:
     """The constants with which the kernel of a variant is compiled for a product of this size."""
-    vector_length = 4 if np.dtype(dtype) == np.float32 else 2
-    words = ("float", "float4") if vector_length == 4 else ("double", "double2")
-    constants: dict[str, Any] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": vector_length}
+    length = vector_length(dtype)
+    words = ("float", "float4") if length == 4 else ("double", "double2")
+    constants: dict[str, int | str] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": length}
     constants |= {"TILE": TILE, **variant.constants}
     if "BLOCK_K" in variant.constants:
-        constants |= _tile_constants(variant, rows, columns, inner, vector_length)
+        constants |= _tile_constants(variant, rows, columns, inner, length)
     return constants
 
 

@@ -5,7 +5,7 @@ memory access): operations per number read from global memory. It is 1 for the n
 counts as two operations (the thesis that matmul.py follows counts one: 0.5).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -43,17 +43,18 @@ def thread_costs(variant: MatmulVariant, rows: int, columns: int, inner: int, dt
             reads, shared = 2.0 * inner, 0.0
         else:  # a group reads its rows of a and its columns of b once
             reads = (height + width) * inner / group
-            shared = _local_numbers(variant, variant_constants(variant, rows, columns, inner, dtype)) * size / group
+            constants = variant_constants(variant, rows, columns, inner, dtype)
+            shared = _local_numbers(variant, {k: v for k, v in constants.items() if isinstance(v, int)}) * size / group
     operations = 2.0 * elements * inner
     written = elements * size
     intensity = operations / reads if reads else 0.0
     return ThreadCosts(threads, elements, operations, reads * size + written, shared, intensity)
 
 
-def _local_numbers(variant: MatmulVariant, known: dict[str, Any]) -> int:
-    """The number of elements in the local arrays of a group."""
+def _local_numbers(variant: MatmulVariant, known: dict[str, int]) -> int:
+    """The number of elements in the local arrays of a group, from the variant's constants."""
     if "THREAD_TILE" in known:
-        return int(known["TILE"] ** 2 * (1 + known["THREAD_TILE"]))
+        return known["TILE"] ** 2 * (1 + known["THREAD_TILE"])
     stages = known.get("STAGES") or known.get("BUFFERS", 1)
     padded = known["BLOCK_M"] + known.get("A_PAD", 0) + known["BLOCK_N"]
     return variant.local_bytes // 8 or stages * known["BLOCK_K"] * padded

@@ -1,6 +1,6 @@
 // Exact sums of floating-point numbers and of their products, on CPUs and on devices with too little local memory for
 // sum_bins.cu and sum_exact_float.cu; launched by renderer/numerics/sums/device_sums.py. In and out, and macros: see
-// sum_tiles.h, superaccumulator.h. The host also defines EXPANSION_SIZE, 1 for float and 2 for double.
+// sum_tiles.h, superaccumulator.h.
 #include "numerics/error_free.h"
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
@@ -8,7 +8,7 @@
 // Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of the eight sums of a thread is an
 // expansion of two doubles, `sums` and `sums_low`, updated by error-free additions (TwoSum). Rounding errors of the
 // second component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the
-// group. With EXPANSION_SIZE 1 (float) only `sums` is in registers: floats of similar magnitude have no rounding error
+// group. For floats (SINGLE) only `sums` is in registers: floats of similar magnitude have no rounding error
 // in double, and testing for one is the only extra cost. `sums_low`, rarely needed, is in local memory
 // (`sums_low_local`), which leaves registers for loads.
 
@@ -43,7 +43,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
         sums = vload8(0, s);                                                       \
         sums_low = vload8(0, u);                                                   \
     }
-#if EXPANSION_SIZE == 1
+#if SINGLE
 #define ADD_TERM(term)                                                                                       \
     {                                                                                                        \
         double8 sums_old = sums, error;                                                                      \
@@ -156,7 +156,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     CLEAR_LIMBS;
     BARRIER();
     double8 sums = SPLAT(double8, -0.0);
-#if EXPANSION_SIZE == 1
+#if SINGLE
     LOCAL_ARRAY(double, sums_low_local, GROUP_SIZE *WIDTH);
     vstore8(SPLAT(double8, 0.0), local_index(), sums_low_local);
 #else
@@ -214,7 +214,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     double parts[WIDTH];  // first `sums`, which are -0 if all terms were; then `sums_low`, whose zeros are no terms
     vstore8(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) add_double(limbs, flags, parts[i]);
-#if EXPANSION_SIZE == 1
+#if SINGLE
     vstore8(vload8(local_index(), sums_low_local), 0, parts);
 #else
     vstore8(sums_low, 0, parts);

@@ -196,7 +196,7 @@ def plan_plain_matmul(product: MatrixProduct, context: PlanContext) -> KernelPla
     variant = matmul.choose_variant(device, rows, columns, dtype)
     constants: dict[str, Any] = matmul.variant_constants(variant, rows, columns, depth, dtype)
     text = "".join(f"#define {name} {value}\n" for name, value in sorted(constants.items()))
-    groups = -(-matmul.thread_count(variant, device, rows, columns, constants["VECTOR_LENGTH"]) // variant.group)
+    groups = -(-matmul.thread_count(variant, device, rows, columns, matmul.vector_length(dtype)) // variant.group)
     arguments: list[Any] = [BufferArgument("array", 0, node) for node in operands]
     arguments += [BufferArgument("output"), *map(np.uint32, (rows, columns, depth))]
     return KernelPlan(

@@ -5,7 +5,7 @@ A Bench holds the devices, the lesson's scenes and the time limit. command.py an
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
@@ -20,7 +20,10 @@ MAX_SECONDS = 10.0  # the longest time that one measurement spends on timing
 POINT_SECONDS = 0.6  # the longest time that one point of the curve is timed
 MAX_RUNS = 40  # timed runs of one point
 
-Runs = dict[Any, tuple[Callable[[], object], Callable[[], object]]]  # (launch, wait for completion) by name
+X = TypeVar("X")
+Key = TypeVar("Key")
+Timed = tuple[Callable[[], object], Callable[[], object]]  # (launch, wait for completion)
+Runs = dict[Any, Timed]  # by name
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Bench:
         self.spent += time.perf_counter() - start
         return min(times)
 
-    def rates(self, runs: Runs, work: Callable[[Any], float]) -> dict[Any, float | None]:
+    def rates(self, runs: Mapping[Key, Timed], work: Callable[[Key], float]) -> dict[Key, float | None]:
         """Returns work(key) over the seconds of each run, None where there was no time for it.
 
         The runs share the remaining time.
@@ -126,7 +129,7 @@ class PanelMeasurement(Measurement):
             raise InputError(f"{context}: no panel {self.panel!r}; allowed are {allowed}")
 
 
-def curves(results: Mapping[tuple[str, Any], float | None], x: Iterable[Any]) -> dict[str, tuple[float | None, ...]]:
+def curves(results: Mapping[tuple[str, X], float | None], x: Iterable[X]) -> dict[str, tuple[float | None, ...]]:
     """Arranges results by (name, x) as one series for each name; None where there is no result."""
     names = dict.fromkeys(name for name, _ in results)
     return {name: tuple(results.get((name, each)) for each in x) for name in names}
@@ -138,7 +141,7 @@ def check_whole_numbers(name: str, values: tuple[int, ...], most: int, high: int
         raise ValueError(f"{name} must be 1 to {most} numbers from 2 to {high}")
 
 
-def vary(scene: Scene, values: Mapping[str, Any], context: str = "") -> Scene:
+def vary(scene: Scene, values: Mapping[str, object], context: str = "") -> Scene:
     """Returns the scene with changed settings; InputError, beginning with `context`, for unknown settings."""
     settings = scene.settings
     for key, value in values.items():

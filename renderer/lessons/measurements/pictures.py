@@ -12,13 +12,15 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.images import linear_to_srgb
-from renderer.lessons.measurements.base import Bench, Finding, PanelMeasurement, curves, vary
+from renderer.lessons.measurements.base import Bench, Finding, PanelMeasurement, Timed, curves, vary
 from renderer.pictures import picture_class
+from renderer.pictures.picture import Frame
 from renderer.plain import Json, is_finite_number
 from renderer.records import dataclass, fields, replace
 from renderer.scene.scene import Scene
 from renderer.scene.schema import EMPTY, setting
 
+Value = int | float | str  # of a setting, on the axis of a figure
 MAX_VARIANTS, MAX_VALUES = 8, 16
 
 
@@ -53,19 +55,19 @@ class _Sweep(PanelMeasurement):
             for value in self.values:
                 vary(scene, {self.key: value}, f"{context}: values")
 
-    def named_variants(self) -> Mapping[str, Mapping[str, Any]]:
+    def named_variants(self) -> Mapping[str, Json]:
         """Returns the variants, or one without changes, named as the panel, if there are none."""
         return self.variants or {self.panel: {}}
 
     def size_on(self, bench: Bench) -> tuple[int, int]:
         """Returns the size (width, height) of the pictures on this bench's device."""
-        is_large = self.gpu_size is not None and not bench.gpu.device.properties.scalar_threads
-        return bench.size(self.gpu_size if is_large and self.gpu_size else self.size)
+        is_gpu = not bench.gpu.device.properties.scalar_threads
+        return bench.size(self.gpu_size if is_gpu and self.gpu_size else self.size)
 
-    def runs(self, bench: Bench) -> dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]]:
+    def runs(self, bench: Bench) -> dict[tuple[str, Value], tuple[Scene, Callable[[], Frame]]]:
         """Returns, by (variant, value), the scene and a function that draws one sample of it."""
         size = self.size_on(bench)
-        out: dict[tuple[str, Any], tuple[Scene, Callable[[], Any]]] = {}
+        out: dict[tuple[str, Value], tuple[Scene, Callable[[], Frame]]] = {}
         for value in self.values:
             for name, values in self.named_variants().items():
                 scene = vary(vary(bench.scenes[self.panel], values), {self.key: value})
@@ -87,9 +89,9 @@ class FrameRate(_Sweep):
         runs = self.runs(bench)
         devices: list[str] = []
 
-        def pair(scene: Scene, draw: Callable[[], Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+        def pair(scene: Scene, draw: Callable[[], Frame]) -> Timed:
             """Two functions for one picture: the first draws it, the second waits for the device."""
-            last: list[Any] = []
+            last: list[Frame] = []
 
             def run() -> None:
                 bench.picture(scene).restart()
@@ -132,7 +134,7 @@ class Noise(_Sweep):
         first_variant = next(iter(self.named_variants().values()))
         base = vary(vary(bench.scenes[self.panel], first_variant), {self.key: self.reference})
         reference, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
-        noise: dict[tuple[str, Any], float | None] = {}
+        noise: dict[tuple[str, Value], float | None] = {}
         for key, (scene, _) in self.runs(bench).items():
             if bench.spent < bench.seconds:
                 start = time.perf_counter()

@@ -16,7 +16,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -26,6 +26,8 @@ from renderer.formats.npy import in_double, refuse_mask
 from renderer.host import available_cores
 from renderer.records import dataclass
 
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 BLOCK = 1 << 14  # numbers of an intermediate result that fits the cache
 
 
@@ -139,28 +141,31 @@ def pack_workspace(layout: BlockLayout, dtype: DTypeLike) -> np.ndarray:
 def pack_block_column(ab: np.ndarray, layout: BlockLayout, flat: np.ndarray, t: int, workspace: np.ndarray) -> float:
     """Fills block column t of flat (layout.size,) from ab; returns max |a_ij| of the block column, NaN if it holds NaN.
 
-    The unused corners of ab are not read.
+    The unused corners of ab, above row 0 and below row n - 1 of the matrix, may hold anything and are not used.
     """
     n, kl, ku, s = layout.n, layout.kl, layout.ku, layout.s
     chunk = flat[t * layout.stride : (t + 1) * layout.stride]
+    # Row j of `stored` is column t s + j of the matrix, from u s rows above its diagonal element on.
     stored, columns = chunk.reshape(s, layout.ld + 1), range(t * s, min((t + 1) * s, n))
-    if ku > layout.u * s or kl + ku >= layout.ld:  # a band as wide as the matrix
+    diagonal = layout.u * s
+    if ku > diagonal or kl + ku >= layout.ld:  # a band as wide as the matrix, for which not all diagonals are stored
         chunk[:] = 0
         for column in columns:
             first, end = max(0, column - ku), min(n, column + kl + 1)
             start = layout.offset(first, column)
             flat[start : start + end - first] = ab[ku + first - column : ku + end - column, column]
-    else:  # a row of `stored` is a column of the matrix, from u s rows above its diagonal
-        workspace, band = workspace[:, : len(columns)], slice(layout.u * s - ku, layout.u * s + kl + 1)
-        workspace[:] = ab[:, columns.start : columns.stop]
+    else:
+        band = slice(diagonal - ku, diagonal + kl + 1)
+        workspace = workspace[:, : len(columns)]
+        workspace[:] = ab[:, columns.start : columns.stop]  # transposed from there, where it stays in the cache
         stored[: len(columns), band] = workspace.T
         stored[:, : band.start], stored[:, band.stop :], stored[len(columns) :] = 0, 0, 0
-        for column in range(columns.start, min(ku, columns.stop)):
-            stored[column - columns.start, band.start : band.start + ku - column] = 0
-        for column in range(max(columns.start, n - kl), columns.stop):
-            stored[column - columns.start, band.start + n - column + ku : band.stop] = 0
+        for column in range(columns.start, min(ku, columns.stop)):  # rows above the matrix
+            stored[column - columns.start, band.start : diagonal - column] = 0
+        for column in range(max(columns.start, n - kl), columns.stop):  # rows below the matrix
+            stored[column - columns.start, diagonal + n - column : band.stop] = 0
     size = max(float(chunk.max()), -float(chunk.min()))
-    stored[range(len(columns), s), layout.u * s] = 1
+    stored[range(len(columns), s), diagonal] = 1  # padding: the identity matrix
     return size
 
 
@@ -268,7 +273,7 @@ def _bounds(array: np.ndarray) -> list[float]:
     return [bound for pair in on_cores(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
 
 
-def on_cores(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+def on_cores(work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
     """work(task) of every task, by threads on all cores; one task runs in this thread."""
     if len(tasks) <= 1:
         return [work(task) for task in tasks]

@@ -26,6 +26,7 @@ from renderer.numerics.band_lu.solver import checked_block, shaped_band
 from renderer.numerics.band_lu.systems.least_squares import Augmented, augmented
 from renderer.numerics.band_lu.systems.reordering import narrowing_order
 from renderer.numerics.band_lu.systems.system import System
+from renderer.plain import Json
 from renderer.records import dataclass, fields
 from renderer.system import arguments, trust
 from renderer.system.files import resolve
@@ -147,7 +148,7 @@ def _warn(args: argparse.Namespace, sentence: str) -> None:
     print(f"rayfold: {args.band}: {sentence}", file=sys.stderr)
 
 
-def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
+def doubt(result: Json, certified: str, extended: str) -> str:
     """Says how few digits of the solution of a report are certain, and which options may help.
 
     `certified` and `extended` are their spellings, `extended` "" where it was given. Near a singular matrix there is no
@@ -165,12 +166,12 @@ def doubt(result: dict[str, Any], certified: str, extended: str) -> str:
     return f"{sentence} (rcond {result['rcond']:.1e}{_of_scaled(result)}, growth {result['growth']:.1e}){advice}"
 
 
-def _of_scaled(result: dict[str, Any]) -> str:
+def _of_scaled(result: Json) -> str:
     """Names the matrix whose rcond a report gives, unless it is the matrix of the file."""
     return " of the equilibrated matrix" if result.get("equilibrated") else ""
 
 
-def _verdict(result: dict[str, Any]) -> str:
+def _verdict(result: Json) -> str:
     """The figures of a solution's accuracy in one line."""
     if result["refine"] == "none":
         return "solved once, without a bound of the error"
@@ -182,7 +183,7 @@ def _verdict(result: dict[str, Any]) -> str:
     return f"{figures}, {bound}".format(**result)
 
 
-def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def solve_files(request: SolveRequest) -> tuple[Json, list[dict[str, float]]]:
     """Solves the system of two files and writes the solution; returns the report of --json and the seconds by steps.
 
     If the matrix is singular nothing is written, and `info` in the report is LAPACK's: 1 + the column whose pivot is
@@ -213,7 +214,7 @@ def solve_files(request: SolveRequest) -> tuple[dict[str, Any], list[dict[str, A
     except InputError as error:
         raise InputError(f"{request.band}: {error}") from error
     factored, lu = time.perf_counter() - began, system.lu
-    result: dict[str, Any] = {
+    result: Json = {
         "info": lu.info, "growth": lu.pivot_growth, "device": lu.device_name, "kl": system.kl, "ku": system.ku,
         "equilibrated": system.scaling is not None, "reordered": band.order is not None,
         "natural": dict(zip(("kl", "ku"), band.natural, strict=True)),
@@ -281,7 +282,7 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     return matrices.narrowest_band(path, system.entries, narrowing_order), system.right_hand_side(b), system
 
 
-def accuracy(system: System, refined: RefinedSolution, bounds: np.ndarray) -> dict[str, Any]:
+def accuracy(system: System, refined: RefinedSolution, bounds: np.ndarray) -> Json:
     """Entries of the report: ACCURACY, growth, equilibrated; `bounds` are one a right-hand side, null for none."""
     lu = system.lu
     bound = float(bounds.max(initial=0.0))
@@ -299,7 +300,7 @@ def _certify(
     refined: RefinedSolution,
     path: str | Path,
     transformation: Augmented | RealForm | None,
-) -> dict[str, Any]:
+) -> Json:
     """Proves the radii of all components and writes them to a file; returns their entry in the report."""
     began = time.perf_counter()
     with Progress(system.lu.n, "rows of the proof") as progress:

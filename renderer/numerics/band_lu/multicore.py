@@ -28,8 +28,6 @@ MAX_INVERSE_ENTRY = 16.0  # a triangle whose inverse has a larger entry is solve
 MIN_COLUMNS_PER_CORE = 32  # a core is worth its overhead for this many columns of a step
 MAX_INVERTED_ORDER = 128  # order of inverted triangles: a product with an inverse has twice the operations of a trsm
 PACK_COST = 110  # operations of an update that take as long as packing one element of a block column
-
-
 PANELS = -1  # index, in Progress, of the counter of factored panels; threads are 0, 1, ...
 ClockEntry = tuple[int, tuple[str, ...], tuple[float, ...], int]  # step, phases, times between them, thread
 
@@ -80,7 +78,7 @@ class HostFactors(BlockFactors):
         self.clock: list[ClockEntry] = []  # phases of all threads, in the order in which they ended
         self._threads = threads or max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
         # Steps between the packing of a block column and its first use; each thread has a scratch block column.
-        self._pack_distance = max(self._threads - 1, 1) if self._threads > 1 else 2
+        self._pack_distance = self._threads - 1 if self._threads > 1 else 2
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]
         self._inverse_order = order = block_columns.largest_divisor(layout.s, MAX_INVERTED_ORDER)

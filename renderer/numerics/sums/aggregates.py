@@ -8,7 +8,6 @@ error beside the a-priori bound of N. Higham, Accuracy and Stability of Numerica
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from renderer.gpu import Buffer, Device
 from renderer.gpu.device import Kernel
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import exact_sum
-from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
+from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length, read_numbers
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum, mean_of, rounded_fraction
 from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_tensor, launch_chunks
 from renderer.records import dataclass
@@ -78,7 +77,7 @@ def weighted_mean_of(products: ExactSum, total: ExactSum) -> float:
     return rounded_fraction(products.fraction() / total.fraction())
 
 
-def _reread_source(numbers: Numbers) -> Any:
+def _reread_source(numbers: Numbers) -> Numbers:
     """The numbers in a form that several sums can read: an array of another library as given, else an ArraySource."""
     return numbers if is_tensor(numbers) or is_dask_array(numbers) else as_source(numbers, SUMMABLE, REAL + COMPLEX)
 
@@ -106,7 +105,6 @@ def minmax(devices: list[Device], numbers: Numbers, index_range: tuple[int, int]
         count = min(chunk, end - start)
         x.read_into(staging.map()[: count * x.dtype.itemsize], start)
         staging.upload_then(count * x.dtype.itemsize, partial(extremes.add, count))
-        extremes.collect()
     return extremes.result()
 
 
@@ -117,7 +115,6 @@ def _minmax_in_place(device: Device, tensor: Tensor) -> tuple[float, float]:
         buffer = device.borrow(chunk)
         assert buffer is not None  # the device could borrow all of `tensor`
         extremes.add(chunk.shape[0], buffer)
-        extremes.collect()
     return extremes.result()
 
 
@@ -131,19 +128,15 @@ class _Extremes:
         self._kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=self._plan.group, **constants)
         self._out, self._nans = device.buffer(2 * self._plan.groups, value), device.buffer(1, "u4").fill(0)
         self._of_groups: list[np.ndarray] = []  # minimum and maximum of each work-group, by launches
-        self._groups = 0  # work-groups of the last launch
 
     def add(self, count: int, numbers: Buffer) -> None:
-        """Launches the kernel on the first `count` numbers; collect() reads its results."""
+        """Launches the kernel on the first `count` numbers and reads the results of its work-groups."""
         group = self._plan.group
         tiles_per_group = -(-count // (8 * group * self._plan.groups))
-        self._groups = -(-count // (8 * group * tiles_per_group))
+        groups = -(-count // (8 * group * tiles_per_group))
         sizes = np.uint64(count), np.uint64(tiles_per_group)
-        self._kernel(self._groups * group, numbers, *sizes, self._out, self._nans)
-
-    def collect(self) -> None:
-        """Reads the results of the work-groups of the last launch."""
-        self._of_groups.append(self._out.read()[: 2 * self._groups])
+        self._kernel(groups * group, numbers, *sizes, self._out, self._nans)
+        self._of_groups.append(self._out.read()[: 2 * groups])
 
     def result(self) -> tuple[float, float]:
         """The minimum and the maximum as Python numbers; both NaN if any number was NaN."""
@@ -174,16 +167,16 @@ def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
         raise InputError(f"{x.path}: holds {x.dtype}; pairwise summation takes float32 and float64")
     if x.count == 0:
         raise InputError(f"{x.path}: the array is empty; pairwise summation begins with one number")
-    chunk = 1 << (chunk_length(device, x.dtype).bit_length() - 1)
+    chunk = 1 << (chunk_length(device, x.dtype).bit_length() - 1)  # a power of two: all chunks have trees of one depth
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "DOT": 0, "ABSOLUTE": 0}
-    constants |= {"BLOCKED_ARRANGEMENT": 1, "STRICT": 1}
+    constants |= {"BLOCKED_ARRANGEMENT": 1, "STRICT": 1}  # the file needs an arrangement, pairwise_step does not
     step = device.kernel("numerics/sum_fast.cu", "pairwise_step", group_size=64, **constants)
     starts = range(0, x.count, chunk)
     chunks = [_pairwise_chunk(device, step, x, start, min(chunk, x.count - start)) for start in starts]
     depth = (min(chunk, x.count) - 1).bit_length() + (len(chunks) - 1).bit_length()
     sums = np.array(chunks, x.dtype)
     with np.errstate(all="ignore"):
-        while sums.size > 1:
+        while sums.size > 1:  # adds the upper half to the lower one; of an odd number, the middle one stays
             half = -(-sums.size // 2)
             sums = np.concatenate([sums[: sums.size - half] + sums[half:], sums[sums.size - half : half]])
     exact, magnitude = array_sum([device], x), array_sum([device], x, magnitudes=True)
@@ -203,9 +196,7 @@ def pairwise_error(value: float, depth: int, unit: Fraction, exact: ExactSum, ma
 
 def _pairwise_chunk(device: Device, step: Kernel, x: ArraySource, start: int, count: int) -> float:
     """The sum of one chunk in its own precision: log2(count) launches, each with half the additions of the previous."""
-    numbers = np.empty(count, x.dtype)
-    x.read_into(numbers.view("u1"), start)
-    buffer = device.buffer(count, x.dtype).write(numbers)
+    buffer = device.buffer(count, x.dtype).write(read_numbers(x, start, count))
     while count > 1:
         half = -(-count // 2)
         step(half, buffer, np.uint32(count), np.uint32(half))

@@ -134,18 +134,20 @@ def grouped_sums(batches: Any, column: str, by: str) -> tuple[dict[Any, int | fl
     is_nested = arrow.types.is_nested(type_of_keys)
     if is_nested or arrow.types.is_floating(type_of_keys):
         raise InputError(f"column {by!r} holds {type_of_keys}; keys are integers, texts, dates, booleans or decimals")
-    codes: dict[Any, int] = {}
-    seen: dict[int, None] = {}  # codes by their first rows: an Arrow dictionary may hold values of no row
+    codes: dict[Any, int] = {}  # a number for each value of the column `by`: its key
+    seen: dict[int, None] = {}  # keys in the order of their first rows: an Arrow dictionary may hold values of no row
     planes: list[list[KeyedAggregates]] = []  # of numbers one; of decimals one for each word, of weight 2^(32 k)
     for whole in batches:
         for batch in (whole.slice(start, MAX_ROWS) for start in range(0, len(whole), MAX_ROWS)):
-            encoded = batch.column(by).dictionary_encode()
+            encoded = batch.column(by).dictionary_encode()  # `dictionary`, the different values; an index for each row
             values = [*encoded.dictionary.to_pylist(), None]
-            code_of = np.array([codes.setdefault(value, len(codes)) for value in values])
-            indices, first = np.asarray(encoded.indices.fill_null(len(values) - 1)), np.full(len(values), len(batch))
-            first[indices[::-1]] = np.arange(len(batch))[::-1]  # the last assignment stays
-            keys = code_of[indices]
-            seen |= dict.fromkeys(code_of[np.argsort(first)[: (first < len(batch)).sum()]].tolist())
+            key_of_index = np.array([codes.setdefault(value, len(codes)) for value in values])
+            indices = np.asarray(encoded.indices.fill_null(len(values) - 1))
+            first_rows = np.full(len(values), len(batch))  # of each value; len(batch) if there is none
+            first_rows[indices[::-1]] = np.arange(len(batch))[::-1]  # the last assignment to an element stays
+            keys = key_of_index[indices]
+            present = np.argsort(first_rows)[: (first_rows < len(batch)).sum()]
+            seen |= dict.fromkeys(key_of_index[present].tolist())
             is_valid = batch.column(column).is_valid()
             batch, keys = batch.filter(is_valid), keys[np.asarray(is_valid)]
             arrays = [_numbers(batch, column).data] if scale is None else _decimal_words(batch.column(column))

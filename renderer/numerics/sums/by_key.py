@@ -14,11 +14,11 @@ from itertools import islice
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.npy import ArraySource, as_source
+from renderer.formats.npy import as_source
 from renderer.host import available_cores, available_memory
 from renderer.numerics.error_free import product_error, split
 from renderer.numerics.sums import exact_sum
-from renderer.numerics.sums.device_sums import Numbers, check_same_order
+from renderer.numerics.sums.device_sums import Numbers, check_same_order, read_numbers
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, mean_of
 from renderer.records import dataclass, field
 
@@ -119,9 +119,7 @@ class KeyedAggregates:
         """The aggregates of the numbers of both."""
         both = np.concatenate([self.keys, other.keys])
         order, ordered = _sorted(both)
-        firsts = (
-            np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(both) else np.zeros(0, int)
-        )
+        firsts = _run_starts(ordered)
 
         def merged(operation: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             values = np.concatenate([a, b])[order]
@@ -158,7 +156,7 @@ def reduce_by_key(keys: Numbers, numbers: Numbers, chunk: int | None = None) -> 
 
     def work(start: int) -> KeyedAggregates:
         count = min(chunk, k.count - start)
-        return aggregate(_read(k, start, count), _read(x, start, count))
+        return aggregate(read_numbers(k, start, count), read_numbers(x, start, count))
 
     with ThreadPoolExecutor(cores) as pool:
         while batch := list(islice(starts, cores)):
@@ -174,16 +172,10 @@ def push(parts: list[KeyedAggregates], part: KeyedAggregates) -> None:
         parts.append(parts.pop().merge(parts.pop()))
 
 
-def _read(source: ArraySource, start: int, count: int) -> np.ndarray:
-    out = np.empty(count, source.dtype)
-    source.read_into(out.view("u1"), start)
-    return out
-
-
 def aggregate(keys: np.ndarray, numbers: np.ndarray) -> KeyedAggregates:
     """The aggregates of one chunk of at most 2^26 numbers with their keys, both (n,)."""
     order, keys = _sorted(keys)
-    firsts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    firsts = _run_starts(keys)
     return aggregate_runs(keys[firsts], numbers[order], firsts)
 
 
@@ -220,7 +212,7 @@ def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if (int(keys.max()) - low).bit_length() + bits > 63:
         order = np.argsort(keys, kind="stable")
         return order, keys[order]
-    offset = np.asarray(low, keys.dtype) if keys.dtype.kind != "b" else np.asarray(low, "u1")
+    offset = np.asarray(low, keys.dtype if keys.dtype.kind != "b" else "u1")  # NumPy does not subtract booleans
     wide = "u8" if keys.dtype == np.uint64 else "i8"
     packed = (keys.astype(wide) - offset.astype(wide)).astype("i8") << bits
     packed |= np.arange(len(keys))
@@ -228,6 +220,11 @@ def _sorted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = packed & ((1 << bits) - 1)
     packed >>= bits
     return order, (packed.astype(wide) + offset.astype(wide)).astype(keys.dtype)
+
+
+def _run_starts(keys: np.ndarray) -> np.ndarray:
+    """The indices at which the runs of equal keys begin."""
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
 
 
 def _run_sums(values: np.ndarray, firsts: np.ndarray) -> np.ndarray:
@@ -313,7 +310,7 @@ def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tupl
     if negative.any():
         magnitudes = carried({d: np.where(negative, -value, value) for d, value in digits.items()})
     top = np.zeros(count, "i8")  # index in `order` of the highest nonzero digit
-    nonzero = np.zeros(count, bool)
+    nonzero = np.zeros(count, bool)  # whether a digit down to the present one is nonzero
     for d in order:
         nonzero |= magnitudes[d] != 0
         top += ~nonzero

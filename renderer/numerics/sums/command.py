@@ -33,6 +33,7 @@ from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.exact_sum import ExactSum, mean_of, total_value
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
+from renderer.plain import Json
 from renderer.records import astuple, dataclass
 from renderer.system import arguments, trust
 from renderer.system.farm import Farm, open_client, parse_farm
@@ -146,12 +147,13 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
-def sum_files(request: SumRequest) -> dict[str, Any]:
+def sum_files(request: SumRequest) -> Json:
     """The report of `rayfold sum` on .npy and .npz files, as --json prints it: value, count, dtype, seconds and others.
 
     UserError for arguments that do not go together, InputError for bad files.
     """
     if is_table := any(str(path).lower().endswith(".parquet") for path in request.paths):
+        # The request without the options that tables do not take.
         plain = SumRequest(request.paths, by=request.by, devices=request.devices, column=request.column)
         if len(request.paths) > 1 or request != plain or "gl" in request.devices:
             raise UserError("a .parquet file is added alone; it takes --column, --by, --device and --json")
@@ -197,7 +199,7 @@ def _open_sources(path: str | Path) -> list[ArraySource]:
     return [open_npy(path, SUMMABLE, REAL + COMPLEX)]
 
 
-def _table_sum(gpu: DeviceContext, request: SumRequest) -> dict[str, Any]:
+def _table_sum(gpu: DeviceContext, request: SumRequest) -> Json:
     """The report of a column of a .parquet file, or of its sums by another column."""
     total, facts = parquet_total(gpu.devices, Path(request.paths[0]), request.column, request.by)
     if request.by is not None:
@@ -206,7 +208,7 @@ def _table_sum(gpu: DeviceContext, request: SumRequest) -> dict[str, Any]:
     return facts | {"value": total_value(total), "count": total.count}
 
 
-def _statistic(gpu: DeviceContext, request: SumRequest, files: list[ArraySource]) -> dict[str, Any]:
+def _statistic(gpu: DeviceContext, request: SumRequest, files: list[ArraySource]) -> Json:
     """The value of a statistic of all numbers of the files, and the names of the devices of OpenGL or of a farm."""
     statistic, mode, names = request.statistic, request.mode, None
     if request.devices == ("gl",):
@@ -283,7 +285,7 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
     return aggregates.variance_of(sums, squares, ddof)
 
 
-def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
+def _aggregates_by_key(keys: str, npy: ArraySource) -> Json:
     groups = reduce_by_key(open_npy(keys, "keys must be integers"), npy)
     columns = {
         "keys": groups.keys.tolist(), "counts": groups.counts.tolist(), "sums": groups.sums(), "means": groups.means(),
@@ -292,7 +294,7 @@ def _aggregates_by_key(keys: str, npy: ArraySource) -> dict[str, Any]:
     return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
 
 
-def _print(result: dict[str, Any]) -> None:
+def _print(result: Json) -> None:
     """Prints the result, then what was asked for beside it; the summary goes to stderr."""
     if "groups" in result:
         columns = result["groups"]

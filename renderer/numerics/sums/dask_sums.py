@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from renderer.errors import InputError, import_optional
+from renderer.errors import import_optional
 from renderer.gpu import Device, open_context
 from renderer.numerics.sums.device_sums import array_sum
 from renderer.numerics.sums.exact_sum import ComplexSum, ExactSum
+from renderer.numerics.sums.tensors import dask_blocks
 from renderer.system.install import pip_install
 
 Sum = TypeVar("Sum", ExactSum, ComplexSum)
@@ -25,15 +26,10 @@ FAN_IN = 16  # partial sums that one task merges
 def dask_total(array: Any, y: Any = None, spellings: tuple[str, ...] = ()) -> Any:
     """A dask.delayed ExactSum of a Dask array, or of its products with `y`, computed by the workers' devices.
 
-    `spellings` name the devices as for --device. InputError if the chunks of `array` and `y` differ, UnavailableError
-    without Dask.
+    `spellings` name the devices as for --device. InputError of dask_blocks(), UnavailableError without Dask.
     """
     delayed = import_optional("dask.delayed", f"Dask is not installed: {pip_install('farm')}").delayed
-    if y is not None and (array.shape != y.shape or array.chunks != y.chunks):
-        raise InputError(f"chunks of {array.shape} and of {y.shape} differ; y.rechunk(x.chunks) makes them the same")
-    blocks = array.to_delayed().ravel()
-    others = [None] * len(blocks) if y is None else y.to_delayed().ravel()
-    sums = [delayed(_block_sum)(block, other, spellings) for block, other in zip(blocks, others, strict=True)]
+    sums = [delayed(_block_sum)(block, other, spellings) for block, other in dask_blocks(array, y)]
     merge = delayed(_merge)
     while len(sums) > 1:
         sums = [merge(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]

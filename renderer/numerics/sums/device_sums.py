@@ -25,8 +25,8 @@ from renderer.formats.npy import COMPLEX, REAL, SUMMABLE, ArraySource, as_source
 from renderer.gpu import Buffer, Device
 from renderer.gpu.device import StagingBuffer
 from renderer.gpu.dlpack import Tensor
+from renderer.numerics.sums import tensors
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
-from renderer.numerics.sums.tensors import borrow_tensor, is_dask_array, is_on_host, is_tensor, launch_chunks, on_host
 from renderer.records import dataclass, replace
 
 MODES = ("fast", "reproducible", "exact")
@@ -44,7 +44,7 @@ MAX_TERMS_BEFORE_READ = 1 << 29  # further terms could overflow a limb: see nume
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 
-Numbers = ArraySource | str | Any  # an argument of as_source()
+Numbers = ArraySource | str | Any  # an argument of as_source(), or an array of another library
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class DeviceSum:
         file = f"numerics/{entry}.cu"
         constants: dict[str, int | str] = {
             "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
-            "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": 2 * BINS if self.mode == "reproducible" else LIMBS,
+            "LIMBS": 2 * BINS if self.mode == "reproducible" else LIMBS,
             "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1, "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
         }  # fmt: skip
         if is_exact and is_single and not dot:
@@ -219,6 +219,13 @@ def check_same_order(x: ArraySource, y: ArraySource) -> None:
         raise InputError(f"{fortran.path}: is in Fortran order, but {c.path} is in C order; both must be in one")
 
 
+def read_numbers(source: ArraySource, first: int, count: int) -> np.ndarray:
+    """`count` numbers of a source (count,), from index `first` on."""
+    numbers = np.empty(count, source.dtype)
+    source.read_into(numbers.view("u1"), first)
+    return numbers
+
+
 def chunk_length(device: Device, dtype: DTypeLike) -> int:
     """The number of elements in one streamed chunk."""
     return LaunchPlan.of(device).chunk_bytes // np.dtype(dtype).itemsize
@@ -246,13 +253,13 @@ def array_sum(
     """
     if mode == "reproducible" and (y is not None or magnitudes):
         mode = "exact"
-    if is_tensor(numbers) and index_range is None:
+    if tensors.is_tensor(numbers) and index_range is None:
         in_place = _tensor_sum(devices, numbers, mode, y, magnitudes)
         if in_place is not None:
             return in_place
-    if is_dask_array(numbers):
+    if tensors.is_dask_array(numbers):
         return _sum_of_chunks(devices, numbers, mode, y, magnitudes, progress)
-    numbers, y = _in_order_of_memory(*(on_host(v) if is_tensor(v) else v for v in (numbers, y)))
+    numbers, y = _in_order_of_memory(*(tensors.on_host(v) if tensors.is_tensor(v) else v for v in (numbers, y)))
     sums_only = y is None and not magnitudes
     x = as_source(numbers, *((SUMMABLE, REAL + COMPLEX) if sums_only else ()))
     factors = None if y is None else as_source(y)
@@ -283,11 +290,8 @@ def _sum_of_chunks(
     devices: list[Device], x: Any, mode: str, y: Any, magnitudes: bool, progress: Callable[[int], None] | None
 ) -> Any:
     """The sum of a Dask array, computed one chunk at a time; dask_sums.py sums where Dask's workers are."""
-    if y is not None and (not is_dask_array(y) or x.chunks != y.chunks):
-        raise InputError("the arrays of a product must both be Dask's, in the same chunks: y.rechunk(x.chunks)")
     total = empty_sum(mode, x.dtype)
-    others = itertools.repeat(None) if y is None else y.to_delayed().ravel()
-    for block, other in zip(x.to_delayed().ravel(), others, strict=False):
+    for block, other in tensors.dask_blocks(x, y):
         numbers, factors = block.compute(), None if other is None else other.compute()
         total += array_sum(devices, numbers, mode, factors, magnitudes)
         if progress:
@@ -295,31 +299,33 @@ def _sum_of_chunks(
     return total
 
 
-def _in_order_of_memory(x: Any, y: Any) -> tuple[Any, Any]:
+def _in_order_of_memory(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
     """Both arrays transposed if they are in Fortran order, so that they need no copy; else both as given."""
-    given = [v for v in (x, y) if v is not None]
-    if all(isinstance(v, np.ndarray) and v.flags.f_contiguous and v.shape == x.shape for v in given):
-        return x.T, None if y is None else y.T
+    if isinstance(x, np.ndarray) and x.flags.f_contiguous:
+        if y is None:
+            return x.T, None
+        if isinstance(y, np.ndarray) and y.flags.f_contiguous and y.shape == x.shape:
+            return x.T, y.T
     return x, y
 
 
-def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitudes: bool) -> Any:
+def _tensor_sum(devices: list[Device], numbers: Numbers, mode: str, y: Numbers, magnitudes: bool) -> ArraySum | None:
     """The sum of another library's array, read in place; None for an array in host memory, which must be streamed."""
-    borrowed = borrow_tensor(numbers, devices, any_order=True)
+    borrowed = tensors.borrow_tensor(numbers, devices, any_order=True)
     if isinstance(borrowed, np.ndarray):
         return None
     device, x = borrowed
-    chunks: list[tuple[Tensor, Tensor | None]] = [(chunk, None) for chunk in launch_chunks(x)]
+    chunks: list[tuple[Tensor, Tensor | None]] = [(chunk, None) for chunk in tensors.launch_chunks(x)]
     if y is not None:
-        other = borrow_tensor(y, [device], any_order=True) if is_tensor(y) else y
+        other = tensors.borrow_tensor(y, [device], any_order=True) if tensors.is_tensor(y) else y
         wanted = f"{x.dtype} {x.shape} in the memory of {device.name}"
         if not isinstance(other, tuple) or (other[1].dtype, sorted(other[1].shape)) != (x.dtype, sorted(x.shape)):
             raise InputError(f"the arrays of a product must both be {wanted}")
-        if (other[1].shape, other[1].axes) != (x.shape, x.axes):
-            if is_on_host(numbers) and is_on_host(y):
+        if (other[1].shape, other[1].axes) != (x.shape, x.axes):  # numbers in other orders: the host can copy them
+            if tensors.is_on_host(numbers) and tensors.is_on_host(y):
                 return None
             raise InputError(f"the arrays of a product must both be {wanted}, their axes in one order")
-        chunks = list(zip(launch_chunks(x), launch_chunks(other[1]), strict=True))
+        chunks = list(zip(tensors.launch_chunks(x), tensors.launch_chunks(other[1]), strict=True))
     result = empty_sum(mode, x.dtype)
     with _idle_sum(device, x.dtype, mode, y is not None, magnitudes) as accumulator:
         for chunk, factor in chunks:
@@ -327,7 +333,8 @@ def _tensor_sum(devices: list[Device], numbers: Any, mode: str, y: Any, magnitud
             assert buffer is not None  # the device could borrow all of `numbers`
             accumulator.add(chunk.shape[0], buffer, None if factor is None else device.borrow(factor))
             result += accumulator.read_and_reset()
-    return result
+    total: ArraySum = result
+    return total
 
 
 @contextmanager
@@ -357,6 +364,7 @@ class _ChunkStream:
         There is one accumulator, or two for the real and imaginary parts. Chunks are uploaded through two staging
         buffers in turn, so that one is filled while the other is copied.
         """
+        # A chunk of x, and one of y behind it, each of a multiple of 64 bytes (y_start of numerics/sum_tiles.h).
         size = -(-min(self._chunk, max(1, self._end)) * accumulators[0].dtype.itemsize // 64) * 64
         size, device = size * (1 if self._y is None else 2), accumulators[0].device
         staging_buffers = [[device.staging_buffer(size) for _ in accumulators] for _ in range(2)]
@@ -365,8 +373,8 @@ class _ChunkStream:
         while True:
             with self._lock:
                 start = next(self._starts, None)
-            is_last = start is None
-            if accumulators[0].count and (is_last or accumulators[0].count > MAX_TERMS_BEFORE_READ - self._chunk):
+            is_full = accumulators[0].count > MAX_TERMS_BEFORE_READ - self._chunk
+            if accumulators[0].count and (start is None or is_full):
                 for sums_of_component, accumulator in zip(sums, accumulators, strict=True):
                     sums_of_component.append(accumulator.read_and_reset())
             if start is None:
@@ -385,8 +393,7 @@ class _ChunkStream:
         self, staging: list[StagingBuffer], accumulators: list[DeviceSum], start: int, count: int
     ) -> None:
         """Reads a chunk of complex numbers and launches the sums of their real parts and of their imaginary parts."""
-        numbers = np.empty(2 * count, accumulators[0].dtype)
-        self._x.read_into(numbers.view("u1"), start)
+        numbers = read_numbers(self._x, start, count).view(accumulators[0].dtype)
         for k, (buffer, accumulator) in enumerate(zip(staging, accumulators, strict=True)):
             np.copyto(buffer.map()[: count * numbers.itemsize].view(numbers.dtype), numbers[k::2])
             buffer.upload_then(count * numbers.itemsize, partial(accumulator.add, count))

@@ -7,13 +7,16 @@ that tests compare kernels with. Correct rounding after J.-M. Muller et al., Han
 import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import InputError
 from renderer.records import dataclass
+
+if TYPE_CHECKING:
+    from renderer.numerics.sums.device_sums import BinnedSum, FastSum
 
 # Bits of ExactSum.flags, numbered as in shaders/numerics/superaccumulator.h.
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NOT_NEGATIVE_ZERO = 1, 2, 4, 8
@@ -118,7 +121,7 @@ class DecimalSum:
         return rounded_fraction(self.fraction(), dtype)
 
 
-def objects_total(numbers: list[Any]) -> int | Decimal:
+def objects_total(numbers: list[object]) -> int | Decimal:
     """The sum, with all digits, of Python's integers, or of decimal.Decimal numbers and integers.
 
     InputError for other objects, and for a sum of decimals beyond MAX_DIGITS.
@@ -126,20 +129,18 @@ def objects_total(numbers: list[Any]) -> int | Decimal:
     if others := {type(number).__name__ for number in numbers if not isinstance(number, (int, Decimal))}:
         cure = "nulls are left out first (DuckDB: list(x) filter (x is not null)); integers and Decimals can be added"
         raise InputError(f"array: holds Python objects, such as {min(others)}; {cure}")
-    if all(isinstance(number, int) for number in numbers):
-        return int(sum(numbers))
+    exact = [number for number in numbers if isinstance(number, (int, Decimal))]  # all of them
+    if all(isinstance(number, int) for number in exact):
+        return int(sum(exact))
     try:
         with localcontext(Context(MAX_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])):
-            return sum(numbers, Decimal())
+            return sum(exact, Decimal())
     except Inexact:
         raise InputError(f"array: the sum of its decimals has more than {MAX_DIGITS} digits") from None
 
 
-def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float64, sticky: bool = False) -> float:
-    """The number of a format nearest to significand * 2^exponent, ties to even.
-
-    With `sticky` the true magnitude exceeds |significand| 2^exponent by less than 2^exponent: a tie rounds away from 0.
-    """
+def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float64) -> float:
+    """The number of a format nearest to significand * 2^exponent, ties to even."""
     precision, lowest, highest = FORMATS[np.dtype(dtype).type]
     magnitude = abs(significand)
     quantum_exponent = max(magnitude.bit_length() + exponent - precision, lowest)
@@ -148,9 +149,9 @@ def round_to_format(significand: int, exponent: int, dtype: DTypeLike = np.float
         kept = magnitude << -shift
     else:
         kept, lost, half = magnitude >> shift, magnitude & ((1 << shift) - 1), 1 << (shift - 1)
-        if lost > half or lost == half and (sticky or kept & 1):
+        if lost > half or lost == half and kept & 1:
             kept += 1
-    overflows = kept and kept.bit_length() + quantum_exponent > highest
+    overflows = kept > 0 and kept.bit_length() + quantum_exponent > highest
     value = math.inf if overflows else math.ldexp(kept, quantum_exponent)
     return -value if significand < 0 else value
 
@@ -180,7 +181,7 @@ def rounded_root(value: Fraction, dtype: DTypeLike = np.float64) -> float:
     return round_to_format(significand, -shift // 2 - 1, dtype)
 
 
-def total_value(total: Any) -> int | float | complex | Decimal:
+def total_value(total: "ExactSum | ComplexSum | DecimalSum | BinnedSum | FastSum") -> int | float | complex | Decimal:
     """The value of a sum: an integer for integers, a Decimal for decimals, else rounded once."""
     if isinstance(total, DecimalSum):
         return total.decimal()

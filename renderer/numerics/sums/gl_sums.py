@@ -14,7 +14,7 @@ from renderer.errors import UnavailableError, UserError
 from renderer.formats.npy import ArraySource, as_source
 from renderer.gpu.gl import GlContext, Texture
 from renderer.numerics.sums.aggregates import PairwiseSum, pairwise_error
-from renderer.numerics.sums.device_sums import Numbers
+from renderer.numerics.sums.device_sums import Numbers, read_numbers
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_host
 from renderer.numerics.texture_reduction import Reduction
 
@@ -59,10 +59,7 @@ def pairwise_sum_gl(gl: GlContext, numbers: Numbers) -> PairwiseSum:
 def _chunks(sources: list[ArraySource]) -> Iterator[list[np.ndarray]]:
     """The numbers of each source, float32 (n,), chunk by chunk."""
     for start in range(0, sources[0].count, CHUNK):
-        chunk = [np.empty(min(CHUNK, x.count - start), "f4") for x in sources]
-        for x, numbers in zip(sources, chunk, strict=True):
-            x.read_into(numbers.view("u1"), start)
-        yield chunk
+        yield [read_numbers(x, start, min(CHUNK, x.count - start)) for x in sources]
 
 
 def _texture(gl: GlContext, numbers: np.ndarray) -> Texture:

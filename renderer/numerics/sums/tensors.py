@@ -32,7 +32,22 @@ def is_dask_array(numbers: object) -> bool:
     return dask_array is not None and isinstance(numbers, dask_array.Array)
 
 
-def borrow_tensor(numbers: Any, devices: list[Device], any_order: bool = False) -> tuple[Device, Tensor] | np.ndarray:
+def dask_blocks(x: Any, y: Any) -> list[tuple[Any, Any]]:
+    """The delayed blocks of a Dask array, each with the block of `y` or with None if y is None.
+
+    InputError unless y is a Dask array in the same chunks.
+    """
+    blocks = x.to_delayed().ravel()
+    if y is None:
+        return [(block, None) for block in blocks]
+    if not is_dask_array(y) or x.chunks != y.chunks:
+        raise InputError("the chunks of the arrays of a product differ; y.rechunk(x.chunks) makes them the same")
+    return list(zip(blocks, y.to_delayed().ravel(), strict=True))
+
+
+def borrow_tensor(
+    numbers: object, devices: list[Device], any_order: bool = False
+) -> tuple[Device, Tensor] | np.ndarray:
     """A device that can read the array in place, with its tensor; else the array in host memory as a NumPy array.
 
     `any_order` allows axes in another order than C's. InputError for a GPU array with gaps (or another order) and for
@@ -57,12 +72,12 @@ def borrow_tensor(numbers: Any, devices: list[Device], any_order: bool = False) 
     raise UnavailableError(f"array: it is {where}, which {readers} cannot read")
 
 
-def is_on_host(numbers: Any) -> bool:
+def is_on_host(numbers: object) -> bool:
     """True for an array of any library in host memory."""
     return not is_tensor(numbers) or has_dlpack(numbers) and numbers.__dlpack_device__()[0] == CPU
 
 
-def on_host(numbers: Any) -> np.ndarray:
+def on_host(numbers: object) -> np.ndarray:
     """An array of any library in host memory as a NumPy array; UnavailableError for a GPU array that is not empty."""
     if not is_tensor(numbers):
         refuse_mask(numbers, "array")
@@ -72,6 +87,7 @@ def on_host(numbers: Any) -> np.ndarray:
         assert isinstance(empty, np.ndarray)  # without devices borrow_tensor() refuses all other GPU arrays
         return empty
     try:
+        assert has_dlpack(numbers)  # is_on_host() asks for its device
         return np.from_dlpack(numbers)
     except (BufferError, RuntimeError) as error:  # a dtype that NumPy does not have
         raise InputError(f"array: {error}") from None

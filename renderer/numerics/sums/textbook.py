@@ -12,7 +12,7 @@ from renderer.errors import InputError
 from renderer.formats.npy import as_source
 from renderer.gpu import Device
 from renderer.numerics.sums.aggregates import pairwise_sum
-from renderer.numerics.sums.device_sums import C_TYPES, Numbers, array_sum, chunk_length
+from renderer.numerics.sums.device_sums import C_TYPES, Numbers, array_sum, read_numbers
 from renderer.numerics.sums.exact_sum import rounded_fraction
 
 MAX_COUNT = 1 << 24  # one work-item adds the numbers one after another: more would take too long
@@ -35,15 +35,14 @@ def textbook_sums(device: Device, numbers: Numbers) -> list[TextbookSum]:
     if not 0 < x.count <= MAX_COUNT:
         raise InputError(f"{x.path}: holds {x.count} numbers; sums one after another take 1 to {MAX_COUNT}")
     halved = pairwise_sum(device, x)
-    plain, kahan, _lost, neumaier, rest = _sequential(device, x.dtype, x)
-    values_on_host = np.empty(x.count, x.dtype)
-    x.read_into(values_on_host.view("u1"), 0)
+    on_host = read_numbers(x, 0, x.count)
+    plain, kahan, _lost, neumaier, rest = _sequential(device, on_host)
     with np.errstate(all="ignore"):
         values = {
             "one after another": plain,
             "Kahan": kahan,
             "Neumaier": neumaier + rest,
-            "pairwise (NumPy)": np.add.reduce(values_on_host),
+            "pairwise (NumPy)": np.add.reduce(on_host),
             "halving": halved.value,
         }
     exact = array_sum([device], x)
@@ -56,15 +55,10 @@ def textbook_sums(device: Device, numbers: Numbers) -> list[TextbookSum]:
     return sums
 
 
-def _sequential(device: Device, dtype: np.dtype, numbers: Numbers) -> np.ndarray:
-    """The final state (5,) of numerics/sum_sequential.cu: plain sum, Kahan's sum and error, Neumaier's sum and rest."""
-    x = as_source(numbers)
-    kernel = device.kernel("numerics/sum_sequential.cu", "sum_sequential", 1, ELEMENT=C_TYPES[dtype.str[1:]], STRICT=1)
-    chunk = min(chunk_length(device, dtype), x.count)
-    buffer, state = device.buffer(chunk, dtype), device.buffer(5, dtype).fill(0)
-    for start in range(0, x.count, chunk):
-        padded = np.zeros(chunk, dtype)
-        count = min(chunk, x.count - start)
-        x.read_into(padded[:count].view("u1"), start)
-        kernel(1, buffer.write(padded), np.uint64(count), state)
-    return state.read()
+def _sequential(device: Device, numbers: np.ndarray) -> np.ndarray:
+    """The sums (5,) of numerics/sum_sequential.cu: plain sum, Kahan's sum and error, Neumaier's sum and rest."""
+    constants = {"ELEMENT": C_TYPES[numbers.dtype.str[1:]], "STRICT": 1}
+    kernel = device.kernel("numerics/sum_sequential.cu", "sum_sequential", 1, **constants)
+    out = device.buffer(5, numbers.dtype)
+    kernel(1, device.buffer(numbers.size, numbers.dtype).write(numbers), np.uint64(numbers.size), out)
+    return out.read()

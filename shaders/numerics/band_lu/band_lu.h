@@ -78,4 +78,20 @@ DEVICE void iamax_warp(REAL *size, uint *row) {
     *size = as_float(best);
 #endif
 }
+
+// BLAS's iamax over a group, from those of its threads. best_size and best_row (GROUP_SIZE / 32) hold the results of the
+// warps; one barrier separates their writers from their readers, so the next call takes other arrays.
+DEVICE void iamax_group(REAL *size, uint *row, LOCAL REAL *best_size, LOCAL uint *best_row) {
+    uint lane = local_index() % 32, warp = local_index() / 32;
+    iamax_warp(size, row);
+    if (lane == 0) {
+        best_size[warp] = *size;
+        best_row[warp] = *row;
+    }
+    BARRIER();
+    bool is_warp = lane < GROUP_SIZE / 32;  // every warp compares the results of all warps, one a lane
+    *size = is_warp ? best_size[lane] : 0;
+    *row = is_warp ? best_row[lane] : 0xffffffffu;
+    iamax_warp(size, row);
+}
 #endif

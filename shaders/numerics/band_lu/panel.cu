@@ -47,15 +47,7 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         IAMAX_THREAD(ROW_OF, first + j, rows, value, size, where)
         int buffer_start = (j & 1) * GROUP_SIZE;  // double buffer: one barrier separates writers from readers
 #if HAS_WARP_REDUCTION
-        iamax_warp(&size, &where);
-        if ((thread & 31) == 0) {
-            best_size[buffer_start + (thread >> 5)] = size;
-            best_row[buffer_start + (thread >> 5)] = where;
-        }
-        BARRIER();  // every warp compares the results of all warps, one a lane
-        size = (thread & 31) < GROUP_SIZE / 32 ? best_size[buffer_start + (thread & 31)] : 0;
-        where = (thread & 31) < GROUP_SIZE / 32 ? best_row[buffer_start + (thread & 31)] : 0xffffffffu;
-        iamax_warp(&size, &where);
+        iamax_group(&size, &where, best_size + buffer_start, best_row + buffer_start);
 #else
         best_size[buffer_start + thread] = size;
         best_row[buffer_start + thread] = where;

@@ -21,7 +21,7 @@
 // row) to all groups, and the warps that hold the candidate row and the diagonal row send these rows. Each group waits
 // for the CLUSTER candidates, chooses the pivot row among them, waits for the rows and eliminates. So no group can be
 // two columns ahead of another: it would need a candidate that the other one has not sent. Hence two buffers
-// (column & 1) for the candidates and diagonal rows. A pivot row is still read while the next column's candidates are
+// (column % 2) for the candidates and diagonal rows. A pivot row is still read while the next column's candidates are
 // on their way (eliminate_rest), so pivot rows have three (column % 3).
 #include "numerics/band_lu/band_lu.h"
 
@@ -39,7 +39,6 @@
 #endif
 
 #define WARP_SIZE 32
-#define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
 // Bytes that a group receives for every column: the candidates, then the candidate rows and the diagonal row.
 #define CANDIDATES_BYTES (CLUSTER * 2 * sizeof(REAL))  // of each group a value, and the bits of its row
@@ -68,21 +67,20 @@ typedef struct {  // a panel, and the rows of it that a thread holds; rows are c
     int top;  // this thread's first row; its other rows follow at distances of GROUP_SIZE
 } Panel;
 
-// Local memory of a group that the other groups of the cluster write (DSMEM_STORE). Elements of an mbarrier and its
-// buffer are used again two columns later, so the phases of an mbarrier have the parity of column / 2.
+// Local memory of a group for the columns of a sub-panel. The other groups of the cluster write the first four arrays
+// (DSMEM_STORE). Where an array has one part for even and one for odd columns, the parity is that of the diagonal row,
+// since `first` is even. An mbarrier and its part are used again two columns later, so the phases of an mbarrier have
+// the parity of column / 2.
 typedef struct {
     LOCAL ulong *mbarriers;  // (4): of candidates for even and odd columns, of rows for even and odd columns
-    LOCAL REAL *pivot_rows;  // (3, CLUSTER, INNER_BLOCK): the candidate row of each group
+    LOCAL REAL *pivot_rows;  // (3, CLUSTER, INNER_BLOCK): the candidate row of each group, by column % 3
     LOCAL REAL *diagonal_row_values;  // (2, INNER_BLOCK): the row that the pivot row replaces
     LOCAL REAL *candidates;  // (2, CLUSTER, 2): the largest element of each group, and the bits of its row, or NO_ROW
-} DsmemMailbox;
-
-typedef struct {  // local memory that only its group uses
-    LOCAL REAL *best_size;  // (2, WARP_SIZE): the largest magnitude of each warp, for even and odd columns
+    LOCAL REAL *best_size;  // (2, WARP_SIZE): the largest magnitude of each warp
     LOCAL uint *best_row;  // (2, WARP_SIZE): the rows of best_size
     LOCAL REAL *staged;  // (2, INNER_BLOCK): the candidate row and the diagonal row before they are sent
     LOCAL int *ipiv;  // (INNER_BLOCK): the pivot rows of the sub-panel's columns
-} GroupScratch;
+} Exchange;
 
 // Column c of a panel. A panel has fewer than 2^31 elements.
 DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }
@@ -103,21 +101,14 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
     }
 }
 
-// The largest magnitude at or below row `first_row` of the column in value[][0] among the group's rows, and the
+// The largest magnitude at or below the diagonal row of the column in value[][0] among the group's rows, and the
 // uppermost row that has it (BLAS: iamax); NO_ROW if the group has no such row.
-DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer,
-                        GroupScratch group, REAL *size, uint *best_row) {
+DEVICE void find_candidate(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, Exchange exchange, REAL *size,
+                           uint *best_row) {
 #define ROW_OF(k) row_of(p, k)
-    IAMAX_THREAD(ROW_OF, first_row, p->rows, value, *size, *best_row)
-    iamax_warp(size, best_row);
-    if (p->lane == 0) {
-        group.best_size[double_buffer * WARP_SIZE + p->warp] = *size;
-        group.best_row[double_buffer * WARP_SIZE + p->warp] = *best_row;
-    }
-    BARRIER();
-    *size = p->lane < WARPS ? group.best_size[double_buffer * WARP_SIZE + p->lane] : 0;
-    *best_row = p->lane < WARPS ? group.best_row[double_buffer * WARP_SIZE + p->lane] : NO_ROW;
-    iamax_warp(size, best_row);
+    int part = (diagonal_row & 1) * WARP_SIZE;
+    IAMAX_THREAD(ROW_OF, diagonal_row, p->rows, value, *size, *best_row)
+    iamax_group(size, best_row, exchange.best_size + part, exchange.best_row + part);
 }
 
 // The deferred part of the elimination with column j - 1: subtracts `factor`, the multipliers of that column, times
@@ -138,8 +129,9 @@ DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL
 
 #if CLUSTER > 1
 // Sends the candidate of the group, its value and row index, to all groups, by the warp that holds it.
-DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer,
-                                       DsmemMailbox mailbox) {
+DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row,
+                                       Exchange exchange) {
+    int parity = diagonal_row & 1;
     REAL best_value = 0;
     FOR_ROWS(k) {
         if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
@@ -147,39 +139,37 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     // The lane that holds the row: rows of a group begin at a multiple of WARP_SIZE.
     best_value = warp_shuffle(best_value, (int)best_row % WARP_SIZE);
     if (p->lane < CLUSTER)  // lane k sends to group k
-        DSMEM_STORE(mailbox.candidates + (double_buffer * CLUSTER + p->rank) * 2, p->lane,
-                    best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row), mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(exchange.candidates + (parity * CLUSTER + p->rank) * 2, p->lane,
+                    best_row == NO_ROW ? 0 : best_value, BITS_AS_REAL(best_row), exchange.mbarriers + parity);
 }
 
 // Sends the elements of the candidate row and of the diagonal row to all groups, each by the warp that holds it:
 // `has_candidate` and `has_diagonal` are true for all threads of that warp.
 DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row,
-                                  bool has_candidate, bool has_diagonal, int double_buffer, int triple_buffer,
-                                  DsmemMailbox mailbox, GroupScratch group) {
+                                  bool has_candidate, bool has_diagonal, Exchange exchange) {
     FOR_ROWS(k) {
         int row = row_of(p, k);
         if ((uint)row == best_row) {
-            FOR_COLUMNS(c) group.staged[c] = value[k][c];
+            FOR_COLUMNS(c) exchange.staged[c] = value[k][c];
         }
         if (row == diagonal_row) {
-            FOR_COLUMNS(c) group.staged[INNER_BLOCK + c] = value[k][c];
+            FOR_COLUMNS(c) exchange.staged[INNER_BLOCK + c] = value[k][c];
         }
     }
     WARP_BARRIER();
-    LOCAL ulong *mbarrier = mailbox.mbarriers + 2 + double_buffer;
-    if (has_candidate)
-        store_row_to_cluster(group.staged, mailbox.pivot_rows + (triple_buffer * CLUSTER + p->rank) * INNER_BLOCK,
-                             mbarrier, p->lane);
+    int parity = diagonal_row & 1;
+    LOCAL ulong *mbarrier = exchange.mbarriers + 2 + parity;
+    LOCAL REAL *pivot_row = exchange.pivot_rows + (diagonal_row % 3 * CLUSTER + p->rank) * INNER_BLOCK;
+    if (has_candidate) store_row_to_cluster(exchange.staged, pivot_row, mbarrier, p->lane);
     if (has_diagonal)
-        store_row_to_cluster(group.staged + INNER_BLOCK, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK,
+        store_row_to_cluster(exchange.staged + INNER_BLOCK, exchange.diagonal_row_values + parity * INNER_BLOCK,
                              mbarrier, p->lane);
 }
 
 // The pivot row among the candidates of the groups, which must have arrived, and the reciprocal of the pivot.
-DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox,
-                        REAL *inverse_pivot) {
+DEVICE int choose_pivot(const Panel *p, int diagonal_row, Exchange exchange, REAL *inverse_pivot) {
     bool is_group = p->lane < CLUSTER;  // lane k compares the candidate of group k
-    LOCAL const REAL *sent = mailbox.candidates + (double_buffer * CLUSTER + (is_group ? p->lane : 0)) * 2;
+    LOCAL const REAL *sent = exchange.candidates + ((diagonal_row & 1) * CLUSTER + (is_group ? p->lane : 0)) * 2;
     REAL candidate = is_group ? sent[0] : 0, size = fabs(candidate);
     uint best_row = is_group ? REAL_AS_BITS(sent[1]) : NO_ROW;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
@@ -190,45 +180,43 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
 }
 
 // Chooses the pivot row of column j among the rows of all groups, finishes the elimination with column j - 1, and
-// brings the pivot row and the diagonal row into `mailbox`: every group gets the candidates of all groups, and their
+// brings the pivot row and the diagonal row into `exchange`: every group gets the candidates of all groups, and their
 // rows. Returns the pivot row; *inverse_pivot becomes the reciprocal of the pivot.
 DEVICE int exchange_rows(const Panel *p, REAL (*value)[INNER_BLOCK], const REAL *factor,
-                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, int triple_buffer,
-                         DsmemMailbox mailbox, GroupScratch group, REAL *inverse_pivot) {
-    int double_buffer = j & 1;
-    uint parity = (uint)(diagonal_row / 2) & 1u, best_row;  // see DsmemMailbox
+                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, Exchange exchange,
+                         REAL *inverse_pivot) {
+    LOCAL ulong *candidates_arrive = exchange.mbarriers + (diagonal_row & 1), *rows_arrive = candidates_arrive + 2;
+    uint phase = (uint)(diagonal_row / 2) & 1u, best_row;
     REAL size;
     if (p->warp == 0 && p->lane == 0) {
-        mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
-        mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
+        mbarrier_expect_tx(candidates_arrive, CANDIDATES_BYTES);
+        mbarrier_expect_tx(rows_arrive, ROWS_BYTES);
     }
-    iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+    find_candidate(p, value, diagonal_row, exchange, &size, &best_row);
     int group_row = (int)best_row - p->rank * ROWS_PER_GROUP;  // both rows counted from the group's first row
     int group_diagonal = diagonal_row - p->rank * ROWS_PER_GROUP;
     bool has_candidate = p->warp == (best_row == NO_ROW ? 0 : group_row % GROUP_SIZE / WARP_SIZE);
     bool has_diagonal =
         group_diagonal >= 0 && group_diagonal < ROWS_PER_GROUP && group_diagonal % GROUP_SIZE / WARP_SIZE == p->warp;
-    if (has_candidate) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
+    if (has_candidate) store_candidate_to_cluster(p, value, diagonal_row, best_row, exchange);
     if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
     if (has_candidate || has_diagonal)
-        store_rows_to_cluster(p, value, diagonal_row, best_row, has_candidate, has_diagonal, double_buffer,
-                              triple_buffer, mailbox, group);
-    mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
-    int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, inverse_pivot);
-    mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
+        store_rows_to_cluster(p, value, diagonal_row, best_row, has_candidate, has_diagonal, exchange);
+    mbarrier_wait(candidates_arrive, phase);
+    int pivot_row = choose_pivot(p, diagonal_row, exchange, inverse_pivot);
+    mbarrier_wait(rows_arrive, phase);
     return pivot_row;
 }
 #else
-// The same by the only group, which copies the two rows into `mailbox` itself.
+// The same by the only group, which copies the two rows into `exchange` itself.
 DEVICE int exchange_rows(const Panel *p, REAL (*value)[INNER_BLOCK], const REAL *factor,
-                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, int triple_buffer,
-                         DsmemMailbox mailbox, GroupScratch group, REAL *inverse_pivot) {
-    int double_buffer = j & 1;
-    LOCAL REAL *pivot_copy = mailbox.pivot_rows + triple_buffer * INNER_BLOCK;
-    LOCAL REAL *diagonal_copy = mailbox.diagonal_row_values + double_buffer * INNER_BLOCK;
+                         LOCAL const REAL *pivot_row_values, int j, int diagonal_row, Exchange exchange,
+                         REAL *inverse_pivot) {
+    LOCAL REAL *pivot_copy = exchange.pivot_rows + diagonal_row % 3 * INNER_BLOCK;
+    LOCAL REAL *diagonal_copy = exchange.diagonal_row_values + (diagonal_row & 1) * INNER_BLOCK;
     REAL size;
     uint best_row;
-    iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+    find_candidate(p, value, diagonal_row, exchange, &size, &best_row);
     int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
     REAL inverse_size = size == 0 ? (REAL)0 : (REAL)1 / size;  // while rows are stored and waited for
     if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
@@ -279,20 +267,20 @@ DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *fac
 // magnitudes the uppermost row is the pivot, as in LAPACK. `panel_column`: the panel's first column in the matrix; it
 // indexes `pivots`. info[0] becomes the first column (from 1) with a zero pivot.
 DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int panel_column, GLOBAL int *pivots,
-                           GLOBAL int *info, DsmemMailbox mailbox, GroupScratch group) {
+                           GLOBAL int *info, Exchange exchange) {
     REAL factor[ROWS];
     FOR_ROWS(k) factor[k] = 0;
-    LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
+    LOCAL const REAL *pivot_row_values = exchange.pivot_rows;
     NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
-        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j;
+        int diagonal_row = first + j;
         REAL inverse_pivot;
-        int pivot_row = exchange_rows(p, value, factor, pivot_row_values, j, diagonal_row, triple_buffer, mailbox,
-                                      group, &inverse_pivot);
-        pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
+        int pivot_row = exchange_rows(p, value, factor, pivot_row_values, j, diagonal_row, exchange, &inverse_pivot);
+        int sender = pivot_row / ROWS_PER_GROUP;
+        pivot_row_values = exchange.pivot_rows + (diagonal_row % 3 * CLUSTER + sender) * INNER_BLOCK;
         eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values,
-                       mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
+                       exchange.diagonal_row_values + (diagonal_row & 1) * INNER_BLOCK);
         if (p->warp == 0 && p->lane == 0) {
-            group.ipiv[j] = pivot_row;
+            exchange.ipiv[j] = pivot_row;
             if (p->rank == 0) {
                 pivots[panel_column + diagonal_row] = pivot_row + 1;
                 if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = panel_column + diagonal_row + 1;
@@ -475,8 +463,9 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
     LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK * ((S + CLUSTER - 1) / CLUSTER));
     LOCAL_ARRAY(int, moves_to, 2 * INNER_BLOCK);
     LOCAL_ARRAY(int, moves_from, 2 * INNER_BLOCK);
-    DsmemMailbox mailbox = {mbarriers, &pivot_rows->first, &diagonal_row_values->first, &candidates->first};
-    GroupScratch group = {best_size, best_row, staged, ipiv};
+    Exchange exchange = {
+        mbarriers, &pivot_rows->first, &diagonal_row_values->first, &candidates->first, best_size, best_row, staged,
+        ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
     Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots),
                    ld,
@@ -499,7 +488,7 @@ factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *i
     NO_UNROLL for (int first = 0; first < S; first += INNER_BLOCK) {
         int right = first + INNER_BLOCK;
         load_subpanel(&panel, value, first);
-        factor_columns(&panel, value, first, i * S, pivots, info, mailbox, group);
+        factor_columns(&panel, value, first, i * S, pivots, info, exchange);
         CLUSTER_WAIT();  // for the updates with the previous sub-panel
         if (first > 0) write_upper(&panel, first - INNER_BLOCK, first, upper);
         store_subpanel(&panel, value, first);

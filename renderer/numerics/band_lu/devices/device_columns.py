@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.gpu import Buffer, Device
-from renderer.gpu.device import Kernel
+from renderer.gpu.device import Kernel, StagingBuffer
 from renderer.numerics.band_lu.block_columns import BlockLayout, largest_divisor
 from renderer.numerics.band_lu.memory import READBACKS, gather_chunk, upload_slots
 
@@ -31,8 +31,10 @@ LOOKAHEAD_BLOCKS = 64, 128, 192, 256  # block sizes that the look-ahead kernels 
 SUBPANEL_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)
 # (threads, columns, most registers per thread) of a sub-panel
 
-# (buffer, offset, leading dimension) of a panel, and (buffer, offset) of its pivots
-PanelMemory = tuple[tuple[Any, int, int], tuple[Any, int]]
+Panel = tuple[Buffer, int, int]  # buffer, offset, leading dimension
+PanelArguments = tuple[Buffer, np.uint64, int]  # the same as arguments of a kernel
+Pivots = tuple[Buffer, int]  # of a panel: buffer, offset
+PanelMemory = tuple[Panel, Pivots]
 Key = tuple[object, ...]
 Bound = TypeVar("Bound")
 PhaseMark = Callable[[str, "DeviceColumns"], None]  # called with the name of a phase before it begins
@@ -181,7 +183,7 @@ class DeviceColumns:
         """The index in `matrix` of the first element of the diagonal block, and so of the panel, of block column t."""
         return self.slot_offset(t) + self.layout.u * self.layout.s
 
-    def _span(self, t: int) -> tuple[int, Any]:
+    def _span(self, t: int) -> tuple[int, StagingBuffer]:
         """The end of the block columns from t on that are uploaded by one copy, and their staging buffer."""
         end = min(t + self.upload_span, self.layout.p)
         return end, self._columns[t // self.devices // self.upload_span % len(self._columns)]
@@ -356,7 +358,7 @@ class DeviceColumns:
         return layout.l * layout.u * (layout.s // 64) ** 2 <= NARROW_TILES
 
     def _lookahead_launches(
-        self, panel: tuple[Any, np.uint64, int], pivots: tuple[Any, int], rows: int, count: int, target: tuple[int, ...]
+        self, panel: PanelArguments, pivots: Pivots, rows: int, count: int, target: tuple[int, ...]
     ) -> Launches:
         """The launches of launch_step() by the two kernels of lookahead.cu."""
         assert self._lookahead
@@ -367,9 +369,7 @@ class DeviceColumns:
             launches.append(("update", gemm.bind_launch(threads, self.matrix, *panel, rows, *target)))
         return launches
 
-    def _vendor_updates(
-        self, i: int, first: int, count: int, panel: tuple[Any, int, int]
-    ) -> Iterator[Callable[[], None]]:
+    def _vendor_updates(self, i: int, first: int, count: int, panel: Panel) -> Iterator[Callable[[], None]]:
         """One GEMM of the vendor's library for each run of adjacent slots.
 
         With one device a run is a single column-major matrix; with several it is a strided batch of block columns.
