@@ -120,7 +120,7 @@ class Lesson:
         scene = self.panels[name]
         for index, step in enumerate(self.steps[: number + 1]):
             context = f"{self.path / 'lesson.toml'}: steps[{index}]: set: {name}"
-            scene = _with(scene, step.set.get(name, {}), context, self.path)
+            scene = _with_settings(scene, step.set.get(name, {}), context, self.path)
         step = self.steps[number]
         view = Inspect(step.view.get(name, COLOR), step.view_steps.get(name, (0,))[0], scene.inspect.pixel)
         return replace(scene, inspect=view)
@@ -134,7 +134,7 @@ class Lesson:
         return next((step.show for step in self.steps[number::-1] if step.show), ())
 
 
-def _with(scene: Scene, values: Json, context: str, folder: Path) -> Scene:
+def _with_settings(scene: Scene, values: Json, context: str, folder: Path) -> Scene:
     """Returns the scene with changed settings, which lose their key frames; `folder` is the lesson's."""
     for key, value in values.items():
         scene = without_tracks(scene, key)
@@ -157,7 +157,7 @@ def _panel_scene(folder: Path, name: str, panel: Panel) -> Scene:
     scene = load(path)
     if expand_layout(scene) != [scene]:
         raise InputError(f"{context}: scene is {format_value(panel.scene)}, a layout; a panel shows one picture")
-    return replace(_with(scene, panel.set, f"{context}: set", folder), title=f"{name}: {scene.title}")
+    return replace(_with_settings(scene, panel.set, f"{context}: set", folder), title=f"{name}: {scene.title}")
 
 
 def bundled_lessons() -> list[str]:

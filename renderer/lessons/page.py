@@ -67,7 +67,7 @@ def _images(lesson: Lesson) -> dict[str, str]:
     for name in names:
         path = named_file(name, lesson.path, IMAGE_SUFFIXES, f"{lesson.path}: the image")
         pixels = linear_to_srgb(read_image(path, MAX_IMAGE_PIXELS)[..., :3])
-        out[name] = page.picture(pixels, name).partition('src="')[2].partition('"')[0]
+        out[name] = page.picture(pixels, name).partition('src="')[2].partition('"')[0]  # the address of its <img>
     return out
 
 

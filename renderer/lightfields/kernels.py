@@ -79,6 +79,7 @@ class LightFieldKernels:
         rows = staged_rows(width, self._height, properties.compute_units) if properties.has_bulk_copy else 0
         if rows:
             group, pitch = 32 * -(-width // WARP_COLUMNS), self._constants["PITCH"]
+            # Of 65,536 registers, these groups leave a thread 32 for each of its rows.
             shape = dict(
                 ROWS_PER_THREAD=rows, STAGED_VIEWS=STAGED_VIEWS, MIN_GROUPS_PER_SM=max(2048 // rows // group, 1)
             )
@@ -86,6 +87,7 @@ class LightFieldKernels:
             if kernel.reserve_local(staged_bytes(pitch, rows)):
                 return lambda *a: kernel(-(-(a[-1] - a[-2]) // rows) * group, *a)
         group = gpu_group_size(width, self._height, properties.compute_units)
+        # The groups of a multiprocessor have 512 threads, which leaves each 128 registers.
         shape = dict(ROWS_PER_THREAD=ROWS_PER_THREAD, MIN_GROUPS_PER_SM=max(GPU_GROUP_SIZES) // group)
         kernel = device.kernel(SOURCE, "refocus_gpu", group_size=group, **self._constants, **shape)
         return lambda *a: kernel(gpu_tile_count(width, a[-1] - a[-2], group) * group, *a)

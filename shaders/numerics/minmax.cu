@@ -22,7 +22,7 @@ KERNEL minmax(GLOBAL const ELEMENT *x, ulong count, ulong tiles_per_group, GLOBA
     LOCAL_ARRAY(VALUE, lows, GROUP_SIZE);
     LOCAL_ARRAY(VALUE, highs, GROUP_SIZE);
     ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
-    VALUE low = value_of(x[0]), high = low;
+    VALUE low = value_of(x[0]), high = low;  // if this is NaN, a thread's first number replaces it
     bool nan = false;
     for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
         VALUE value = value_of(x[i]);

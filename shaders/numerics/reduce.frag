@@ -24,8 +24,8 @@ vec4 combine(vec4 total, vec4 c) {
 #endif
 }
 
-vec4 value(ivec2 place) {
-    vec4 c = texelFetch(image, place, 0);
+vec4 value(ivec2 position) {
+    vec4 c = texelFetch(image, position, 0);
 #if LOG_LUMINANCE
     return vec4(log_luminance(c.r, c.g, c.b), 0.0, 0.0);
 #else

@@ -8,9 +8,9 @@
 // Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of the eight sums of a thread is an
 // expansion of two doubles, `sums` and `sums_low`, updated by error-free additions (TwoSum). Rounding errors of the
 // second component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the
-// group. For floats (SINGLE) only `sums` is in registers: floats of similar magnitude have no rounding error
-// in double, and testing for one is the only extra cost. `sums_low`, rarely needed, is in local memory
-// (`sums_low_local`), which leaves registers for loads.
+// group. For floats (SINGLE) only `sums` is in registers: floats of similar magnitude have no rounding error in double,
+// and testing for one is the only extra cost. `sums_low`, rarely needed, is in local memory (`sums_low_local`), which
+// leaves registers for loads.
 
 // Spills from eight expansions to the superaccumulator: the rounding error or, if a sum is no longer finite, the term,
 // after both components of the sum have their `_old` values again.
@@ -28,8 +28,7 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
     }
 }
 
-// ADD_TERM adds eight terms to the expansions and, if any rounding error is left, calls SPILL, which is spill() of the
-// vectors `sums`, `sums_low` and `error`, and counts it in `spills`.
+// SPILL calls spill() for the vectors `sums`, `sums_low` and `error`.
 #define SPILL(term)                                                                \
     {                                                                              \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH]; \
@@ -44,30 +43,28 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
         sums_low = vload8(0, u);                                                   \
     }
 #if SINGLE
-#define ADD_TERM(term)                                                                                       \
-    {                                                                                                        \
-        double8 sums_old = sums, error;                                                                      \
-        TWO_SUM(double8, sums, term, error)                                                                  \
-        if (any_nonzero(error)) {                                                                            \
-            spills++;                                                                                        \
-            double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low; \
-            TWO_SUM(double8, sums_low, rest, error)                                                          \
-            if (any_nonzero(error)) SPILL(term)                                                              \
-            vstore8(sums_low, local_index(), sums_low_local);                                                \
-        }                                                                                                    \
-    }
+#define LOAD_SUMS_LOW double8 sums_low = vload8(local_index(), sums_low_local);
+#define STORE_SUMS_LOW vstore8(sums_low, local_index(), sums_low_local);
 #else
-#define ADD_TERM(term)                                                 \
-    {                                                                  \
-        double8 sums_old = sums, sums_low_old = sums_low, error, rest; \
-        TWO_SUM(double8, sums, term, rest)                             \
-        TWO_SUM(double8, sums_low, rest, error)                        \
-        if (any_nonzero(error)) {                                      \
-            spills++;                                                  \
-            SPILL(term)                                                \
-        }                                                              \
-    }
+#define LOAD_SUMS_LOW
+#define STORE_SUMS_LOW
 #endif
+// Adds eight terms to the expansions. `spills` counts additions that leave the registers: to `sums_low` for floats, to
+// the superaccumulator for doubles.
+#define ADD_TERM(term)                              \
+    {                                               \
+        double8 sums_old = sums, rest;              \
+        TWO_SUM(double8, sums, term, rest)          \
+        if (!SINGLE || any_nonzero(rest)) {         \
+            LOAD_SUMS_LOW                           \
+            double8 sums_low_old = sums_low, error; \
+            TWO_SUM(double8, sums_low, rest, error) \
+            bool is_inexact = any_nonzero(error);   \
+            if (SINGLE || is_inexact) spills++;     \
+            if (is_inexact) SPILL(term)             \
+            STORE_SUMS_LOW                          \
+        }                                           \
+    }
 
 #if BLOCKED_ARRANGEMENT
 // Large superaccumulator (Neal 2015), on CPUs: if expansions spilled more than MAX_SPILLS times in the last ROUND

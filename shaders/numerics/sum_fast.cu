@@ -22,11 +22,8 @@ KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
     for (; tile < full_end; tile++) sums += load_full_tile(x, tile);
 #endif
     for (; tile < end; tile++) {
-#if DOT
-        more_sums += load_partial_tile(x, tile, count) * load_partial_factors(y, tile, count);
-#else
-        more_sums += load_partial_tile(x, tile, count);
-#endif
+        VECTOR8 last = load_partial_tile(x, tile, count);
+        more_sums += DOT ? last * load_partial_factors(y, tile, count) : last;
     }
     double8 both = convert_double8(sums) + convert_double8(more_sums);
     double parts[WIDTH], sum = 0;

@@ -8,10 +8,15 @@
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
-// WIDE_INTEGER: 64 bits, signed if the numbers are. to_integer(): a number, or its magnitude if ABSOLUTE; a float16 in
-// units of 2^-24, where NaN and infinities set a flag and count 0, and any number but -0 sets not_negative_zero[0].
-#if IS_HALF
+#if SIGNED
 #define WIDE_INTEGER long
+#else
+#define WIDE_INTEGER ulong
+#endif
+
+// to_integer(): a number as WIDE_INTEGER, or its magnitude if ABSOLUTE; a float16 in units of 2^-24, where NaN and
+// infinities set a flag and count 0, and any number but -0 sets not_negative_zero[0].
+#if IS_HALF
 DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_zero) {
     if ((bits >> 10 & 31u) == 31u) {
         atomic_or(flags, FLAG_OF(bits & 1023u, bits >> 15));
@@ -19,22 +24,11 @@ DEVICE long to_integer(ushort bits, LOCAL uint *flags, LOCAL uint *not_negative_
     }
     if (bits != 0x8000u) not_negative_zero[0] = 1;
     long units = half_to_fixed(bits);
-#if ABSOLUTE
-    return units < 0 ? -units : units;
-#else
-    return units;
-#endif
+    return ABSOLUTE && units < 0 ? -units : units;
 }
-#elif ABSOLUTE && SIGNED
-#define WIDE_INTEGER long
-#define to_integer(number, flags, not_negative_zero) ((long)(number) < 0 ? -(long)(number) : (long)(number))
 #else
-#if SIGNED
-#define WIDE_INTEGER long
-#else
-#define WIDE_INTEGER ulong
-#endif
-#define to_integer(number, flags, not_negative_zero) ((WIDE_INTEGER)(number))
+#define to_integer(number, flags, not_negative_zero) \
+    (ABSOLUTE && SIGNED && (long)(number) < 0 ? -(WIDE_INTEGER)(number) : (WIDE_INTEGER)(number))
 #endif
 
 // Each thread adds its numbers, or products of 128 bits, to sums[i] of weight 2^(32 i); at the end the sums are added

@@ -121,7 +121,7 @@ class ProductSizes(Measurement):
             left, right = (device.buffer((n, n)).write(m) for m in (a, b))
             chosen = choose_variant(device, n, n, "f4")
             runs["best variant", n] = bind_matmul(device, left, right, device.buffer((n, n)), chosen), device.finish
-            runs["NumPy on the host", n] = partial(np.matmul, a, b), int
+            runs["NumPy on the host", n] = partial(np.matmul, a, b), int  # int() waits for nothing
         series = curves(bench.rates(runs, lambda key: 2 * key[1] ** 3 / 1e9), sizes)
         return Finding(sizes, series, "size n", "GFLOP/s", log_x=True, log_y=True)
 

@@ -73,6 +73,14 @@ def check_integer(name: str, value: object, minimum: int) -> None:
         raise InputError(f"{name} is {value!r}; it must be a whole number of at least {minimum}")
 
 
+def check_band(ab: np.ndarray, kl: int, ku: int) -> None:
+    """InputError unless kl and ku are whole numbers and ab is (kl + ku + 1, n), with n at least 1."""
+    for name, value in (("kl", kl), ("ku", ku)):
+        check_integer(name, value, 0)
+    if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
+        raise InputError(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
+
+
 @dataclass(frozen=True)
 class BlockLayout:
     """Sizes of the block columns for order n, kl sub- and ku superdiagonals (at most n - 1 each) and block size s."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from renderer.errors import InputError
 from renderer.formats.matrices import Band
 from renderer.formats.npy import in_double, refuse_mask
-from renderer.numerics.band_lu.block_columns import check_integer
+from renderer.numerics.band_lu.block_columns import check_band
 from renderer.numerics.band_lu.lapack_factors import real_band
 from renderer.records import dataclass
 
@@ -20,10 +20,7 @@ from renderer.records import dataclass
 def checked_complex(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
     """`ab` as complex128; InputError unless its shape is (kl + ku + 1, n)."""
     matrix = _complex(ab, "ab")
-    for name, value in (("kl", kl), ("ku", ku)):
-        check_integer(name, value, 0)
-    if matrix.ndim != 2 or matrix.shape[0] != kl + ku + 1 or matrix.shape[1] == 0:
-        raise InputError(f"ab is {matrix.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n)")
+    check_band(matrix, kl, ku)
     return matrix
 
 

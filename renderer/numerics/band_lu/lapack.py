@@ -42,7 +42,7 @@ class _Constants(dict[object, int]):
         return self[value]
 
 
-_INT, _CHAR = _Constants(ctypes.c_int), _Constants(ctypes.c_char)
+_INT, _CHAR = _Constants(ctypes.c_int), _Constants(ctypes.c_char)  # of integers: a byte of b"LNU" is one, too
 
 
 class Lapack:

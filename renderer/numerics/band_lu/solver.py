@@ -83,11 +83,11 @@ class BandedLU:
         ab = shaped_band(ab, kl, ku)
         n = ab.shape[1]
         self.n, self.kl, self.ku = n, min(int(kl), n - 1), min(int(ku), n - 1)
-        self._given = int(kl), int(ku)
+        self._given = int(kl), int(ku)  # before they are limited to n - 1
         self.dtype, self.precision = ab.dtype, np.dtype(precision or ab.dtype)
         self._ab: np.ndarray | None = None
         self._norm: float | None = None
-        self._exponent, self._max_abs_a = 0, 0.0
+        self._exponent, self._max_abs_a = 0, 0.0  # A 2^_exponent is factored, with this max |a_ij|
         if schedule is None:  # LAPACK is 6 to 20 times as fast as kernels on a CPU
             devices = [device for device in devices if not device.properties.scalar_threads]
         if cholesky and (devices or block is not None):
@@ -367,10 +367,7 @@ def checked_max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
 def shaped_band(ab: ArrayLike, kl: int, ku: int) -> np.ndarray:
     """ab as a float32 or float64 array (kl + ku + 1, n), or InputError."""
     ab = block_columns.real_array(ab, "ab")
-    for name, value in (("kl", kl), ("ku", ku)):
-        block_columns.check_integer(name, value, 0)
-    if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
-        raise InputError(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
+    block_columns.check_band(ab, kl, ku)
     return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
 
 

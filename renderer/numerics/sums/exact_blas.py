@@ -244,9 +244,9 @@ def _reduce_axis(x: np.ndarray, axis: int, reduce_rows: Callable[[np.ndarray], n
     """reduce_rows(lines) for the lines of x along an axis, in blocks by all cores; `empty` everywhere if x is empty."""
     x = _checked(x, "x").astype("f8", copy=False)
     lines = np.moveaxis(x, _checked_axis(axis, x.ndim), -1)
-    rows = lines.reshape(-1, lines.shape[-1]) if x.size else np.zeros((0, 1))
     if not x.size:
         return np.full(lines.shape[:-1], empty)
+    rows = lines.reshape(-1, lines.shape[-1])
     if rows.shape[1] > 1 << 26:
         raise InputError(f"axis {axis} has {rows.shape[1]} numbers; at most {1 << 26} are added along an axis")
     step = max(1, BLOCK // rows.shape[1])

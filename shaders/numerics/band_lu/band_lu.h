@@ -79,9 +79,12 @@ DEVICE void iamax_warp(REAL *size, uint *row) {
 #endif
 }
 
-// BLAS's iamax over a group, from those of its threads. best_size and best_row (GROUP_SIZE / 32) hold the results of the
-// warps; one barrier separates their writers from their readers, so the next call takes other arrays.
+#endif
+
+// BLAS's iamax over a group, from those of its threads; `best_size` and `best_row` (GROUP_SIZE) hold partial results. No
+// barrier separates the last readers of the arrays from the next call, which so takes other ones.
 DEVICE void iamax_group(REAL *size, uint *row, LOCAL REAL *best_size, LOCAL uint *best_row) {
+#if HAS_WARP_REDUCTION
     uint lane = local_index() % 32, warp = local_index() / 32;
     iamax_warp(size, row);
     if (lane == 0) {
@@ -93,5 +96,21 @@ DEVICE void iamax_group(REAL *size, uint *row, LOCAL REAL *best_size, LOCAL uint
     *size = is_warp ? best_size[lane] : 0;
     *row = is_warp ? best_row[lane] : 0xffffffffu;
     iamax_warp(size, row);
-}
+#else
+    int thread = (int)local_index();
+    best_size[thread] = *size;
+    best_row[thread] = *row;
+    for (int distance = GROUP_SIZE / 2; distance > 0; distance /= 2) {
+        BARRIER();
+        int other = thread + distance;
+        if (thread < distance && (best_size[other] > best_size[thread] ||
+                                  (best_size[other] == best_size[thread] && best_row[other] < best_row[thread]))) {
+            best_size[thread] = best_size[other];
+            best_row[thread] = best_row[other];
+        }
+    }
+    BARRIER();
+    *size = best_size[0];
+    *row = best_row[0];
 #endif
+}

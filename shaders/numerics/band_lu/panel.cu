@@ -46,24 +46,7 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         uint where;
         IAMAX_THREAD(ROW_OF, first + j, rows, value, size, where)
         int buffer_start = (j & 1) * GROUP_SIZE;  // double buffer: one barrier separates writers from readers
-#if HAS_WARP_REDUCTION
         iamax_group(&size, &where, best_size + buffer_start, best_row + buffer_start);
-#else
-        best_size[buffer_start + thread] = size;
-        best_row[buffer_start + thread] = where;
-        for (int distance = GROUP_SIZE / 2; distance > 0; distance /= 2) {
-            BARRIER();
-            if (thread < distance) {
-                int a = buffer_start + thread, b = a + distance;
-                if (best_size[b] > best_size[a] || (best_size[b] == best_size[a] && best_row[b] < best_row[a])) {
-                    best_size[a] = best_size[b];
-                    best_row[a] = best_row[b];
-                }
-            }
-        }
-        BARRIER();
-        where = best_row[buffer_start];
-#endif
         int pivot_row = where < (uint)rows ? (int)where : first + j;  // no row: no interchange
         buffer_start = (j & 1) * INNER_BLOCK;
         FOR_ROWS(k) {

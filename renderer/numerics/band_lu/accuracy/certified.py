@@ -179,9 +179,8 @@ def _rows_of_proof(
 
     `residual` is r, known to within `r_error`. The columns of z are rows of Z, the columns of `left` rows of I - Z A.
     """
-    n, count = lu.n, rows.stop - rows.start
-    unit = np.zeros((n, count))
-    unit[np.arange(rows.start, rows.stop), np.arange(count)] = 1
+    n = lu.n
+    unit = np.eye(n, rows.stop - rows.start, -rows.start)  # column k is the unit vector of row rows.start + k
     z = lu.solve(unit, "T").astype("f8", copy=False)
     # Roundings of a term of I - Z A: at most a product, kl + ku + 1 additions and a subtraction, and one as a margin.
     terms = lu.kl + lu.ku + 4

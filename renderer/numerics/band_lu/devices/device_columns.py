@@ -47,7 +47,10 @@ def has_clusters(device: Device) -> bool:
 
 
 def subpanel_shape(rows: int, s: int, itemsize: int) -> tuple[int, int, int]:
-    """(threads, columns, rows per thread) of panel.cu, which factors a sub-panel in the registers of one group."""
+    """(threads, columns, rows per thread) of panel.cu, which factors a sub-panel in the registers of one group.
+
+    The last shape is taken if none fits: its registers spill to memory.
+    """
     for threads, width, registers in SUBPANEL_SHAPES:
         thread_rows = -(-rows // threads)
         if s % width == 0 and thread_rows * width * (itemsize // 4) <= registers:
@@ -64,6 +67,7 @@ def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int
     thread_rows = -(-group_rows // MAX_CLUSTER_THREADS)
     threads = max(32 * -(-group_rows // (32 * thread_rows)), 64)
     for width in (16, 8, 4):
+        # Bytes of factor_panel's local memory: `upper`, `moved`, pivot and diagonal rows, candidates; 2,048 for others.
         needed = (width * s + 2 * width * -(-s // cluster) + 3 * width * (cluster + 2)) * itemsize + 2048
         if s % width == 0 and needed <= LOCAL_BYTES and thread_rows * width * itemsize <= 512:
             pitch = threads * thread_rows + PANEL_PADDING
@@ -183,14 +187,15 @@ class DeviceColumns:
         """The index in `matrix` of the first element of the diagonal block, and so of the panel, of block column t."""
         return self.slot_offset(t) + self.layout.u * self.layout.s
 
-    def _span(self, t: int) -> tuple[int, StagingBuffer]:
-        """The end of the block columns from t on that are uploaded by one copy, and their staging buffer."""
-        end = min(t + self.upload_span, self.layout.p)
-        return end, self._columns[t // self.devices // self.upload_span % len(self._columns)]
+    def _span(self, t: int) -> tuple[int, StagingBuffer, tuple[int, int]]:
+        """The end of the block columns from t on that are uploaded by one copy, their staging buffer and its shape.
 
-    def _span_width(self, first: int, end: int) -> int:
-        """The number of columns of the matrix in the block columns first to end - 1."""
-        return max(min(end * self.layout.s, self.layout.n) - first * self.layout.s, 0)
+        The shape is (kl + ku + 1, columns of the matrix in these block columns).
+        """
+        layout, end = self.layout, min(t + self.upload_span, self.layout.p)
+        width = max(min(end * layout.s, layout.n) - t * layout.s, 0)
+        staging = self._columns[t // self.devices // self.upload_span % len(self._columns)]
+        return end, staging, (layout.kl + layout.ku + 1, width)
 
     def map_column(self, t: int) -> np.ndarray:
         """The host memory (kl + ku + 1, width) to be filled for upload_columns(t).
@@ -198,17 +203,14 @@ class DeviceColumns:
         It holds the columns of block columns t to t + upload_span - 1. At most `upload_slots` block columns may be
         mapped or in transfer at a time.
         """
-        layout, (end, staging) = self.layout, self._span(t)
-        shape = layout.kl + layout.ku + 1, self._span_width(t, end)
-        count = shape[0] * shape[1] * self.dtype.itemsize
-        return np.asarray(staging.map()[:count].view(self.dtype).reshape(shape))
+        _end, staging, (rows, width) = self._span(t)
+        count = rows * width * self.dtype.itemsize
+        return np.asarray(staging.map()[:count].view(self.dtype).reshape(rows, width))
 
     def upload_columns(self, t: int) -> None:
         """Starts the upload of map_column(t), unpacks it into block columns and computes its max |a_ij|."""
-        layout, (end, staging) = self.layout, self._span(t)
-        width = self._span_width(t, end)
-        shape = layout.kl + layout.ku + 1, width
-        count = shape[0] * width * self.dtype.itemsize
+        layout, (end, staging, (rows, width)) = self.layout, self._span(t)
+        count = rows * width * self.dtype.itemsize
         offset, sizes = np.uint64(self.slot_offset(t)), (layout.n, layout.kl, layout.ku)
 
         def work(buffer: Buffer) -> None:
@@ -219,7 +221,7 @@ class DeviceColumns:
             if self.band:
                 keep = self.kernel("transfers.cu", "keep_band", GROUP)
                 columns = self.band, np.uint64(layout.n), np.uint64(t * layout.s), width
-                self._bound(("keep", t), keep.bind_launch, shape[0] * width, buffer, *columns, shape[0])()
+                self._bound(("keep", t), keep.bind_launch, rows * width, buffer, *columns, rows)()
             threads = MAX_ABS_GROUPS * self._max_abs.group_size
             self._bound(("max_abs", t), self._max_abs.bind_launch, threads, buffer, self.max_abs, t, width, *sizes)()
 

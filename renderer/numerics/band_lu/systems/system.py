@@ -107,7 +107,7 @@ class System:
         enclosure = None
         if self._extended:
             with suppress(IncompleteError):
-                enclosure = enclose(self.lu, *options, False)
+                enclosure = enclose(self.lu, *options, may_invert=False)
             if not enclosure or (enclosure.radius > EPSILON * np.abs(enclosure.x))[enclosure.x != 0].any():
                 with suppress(IncompleteError):
                     enclosure = enclose_extended(self._extended, *options)
@@ -121,8 +121,8 @@ class System:
         """The radii of enclose() in the scale of the factors; infinity if they cannot be proven."""
         rhs, shift = self.scaled_rhs(b)
         try:
-            scaling_error = self._scaling_error(b, rhs, shift)
-            return enclose(self.lu, refined, rhs, None, scaling_error, self.lu.n <= SMALL_ORDER).radius
+            uncertainty, is_small = self._scaling_error(b, rhs, shift), self.lu.n <= SMALL_ORDER
+            return enclose(self.lu, refined, rhs, uncertainty=uncertainty, may_invert=is_small).radius
         except IncompleteError:
             return np.where(rhs.any(axis=0) | refined.x.any(axis=0), np.full(rhs.shape, np.inf), 0.0)
 
