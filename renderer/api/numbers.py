@@ -22,8 +22,8 @@ from renderer.numerics.band_lu.command import DIGITS_EXPECTED, accuracy, doubt, 
 from renderer.numerics.band_lu.complex_systems import real_form
 from renderer.numerics.band_lu.systems.system import System
 from renderer.numerics.sums.arrow_sums import batches_total, columns_of, grouped_sums, is_arrow, parquet_total
-from renderer.numerics.sums.device_sums import MODES, array_sum
-from renderer.numerics.sums.exact_sum import objects_total, total_value
+from renderer.numerics.sums.device_sums import MODES, array_sum, total_value
+from renderer.numerics.sums.exact_sum import objects_total
 from renderer.numerics.sums.tensors import is_dask_array, is_tensor
 from renderer.paths import ensure_cache
 from renderer.system.progress import OnProgress, Progress, checked_progress

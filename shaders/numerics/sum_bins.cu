@@ -86,8 +86,8 @@ DEVICE bool any_not_negative_zero(const double *numbers) {
 #else
 #define TERMS 1
 #endif
-// Adds a thread's WIDTH numbers `x` of a tile; with DOT the products of `x` and `y`. Rare numbers are copied to arrays
-// of their own: arrays that are passed to a function are in memory, and the others shall stay in registers.
+// Adds a thread's WIDTH numbers `x` of a tile; with DOT the products of `x` and `y`. Rare numbers are copied to
+// further arrays: arrays that are passed to a function are in memory, and the usual ones shall stay in registers.
 DEVICE void add_tile(VECTOR8 x, VECTOR8 y, LOCAL long *column, LOCAL uint *limbs, LOCAL uint *flags,
                      bool *not_negative_zero) {
 #if DOT && !SINGLE

@@ -1,7 +1,7 @@
 // Superaccumulator (U. Kulisch; R. Neal 2015) for the kernels of exact sums: LIMBS signed 64-bit integers, limb i of
 // weight 2^(32 i + LIMB_BASE). A limb is two 32-bit words that are added with carry, since some devices have no 64-bit
 // atomics. An addition changes a limb by less than 2^33, so 2^30 additions cannot overflow it. Each group has limbs and
-// a word of flags in local memory (GROUP_LIMBS) and at its end adds them to those of the launch (MERGE_LIMBS). Out of a
+// a word of flags in local memory (GROUP_LIMBS) and at its end adds them to the launch's (MERGE_LIMBS). Out of a
 // launch: `out`, 2 LIMBS words of limbs, to which the launch adds, then a word of flags, FLAG_...
 // The host defines LIMBS, 136 for sums and products of doubles, and for kernels that add doubles LIMB_BASE, -2176: the
 // exponent of limb 0.

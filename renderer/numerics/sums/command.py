@@ -29,8 +29,8 @@ from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.arrow_sums import parquet_total
 from renderer.numerics.sums.by_key import reduce_by_key
 from renderer.numerics.sums.dask_sums import devices_of_worker
-from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
-from renderer.numerics.sums.exact_sum import ExactSum, mean_of, total_value
+from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum, total_value
+from renderer.numerics.sums.exact_sum import ExactSum, mean_of
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
 from renderer.numerics.sums.textbook import textbook_sums
 from renderer.plain import Json

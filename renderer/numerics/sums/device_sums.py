@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from renderer.gpu import Buffer, Device
 from renderer.gpu.device import StagingBuffer
 from renderer.gpu.dlpack import Tensor
 from renderer.numerics.sums import tensors
-from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, ExactSum, exact_sum_from_limbs
+from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ComplexSum, DecimalSum, ExactSum, exact_sum_from_limbs
 from renderer.records import dataclass, replace
 
 MODES = ("fast", "reproducible", "exact")
@@ -210,6 +211,16 @@ def empty_sum(mode: str, dtype: DTypeLike) -> Any:
     if mode == "exact" or dtype not in (np.float32, np.float64):
         return ExactSum()
     return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
+
+
+def total_value(total: ArraySum | ComplexSum | DecimalSum) -> int | float | complex | Decimal:
+    """The value of a sum: an integer for integers, a Decimal for decimals, else rounded once."""
+    if isinstance(total, DecimalSum):
+        return total.decimal()
+    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # a sum of integers
+        return total.significand
+    value: float | complex = total.rounded()
+    return value
 
 
 def check_same_order(x: ArraySource, y: ArraySource) -> None:

@@ -7,16 +7,13 @@ that tests compare kernels with. Correct rounding after J.-M. Muller et al., Han
 import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import InputError
 from renderer.records import dataclass
-
-if TYPE_CHECKING:
-    from renderer.numerics.sums.device_sums import BinnedSum, FastSum
 
 # Bits of ExactSum.flags, numbered as in shaders/numerics/superaccumulator.h.
 NAN, POSITIVE_INFINITY, NEGATIVE_INFINITY, NOT_NEGATIVE_ZERO = 1, 2, 4, 8
@@ -179,16 +176,6 @@ def rounded_root(value: Fraction, dtype: DTypeLike = np.float64) -> float:
     root = math.isqrt(quotient)
     significand = root << 1 | (remainder != 0 or root * root != quotient)
     return round_to_format(significand, -shift // 2 - 1, dtype)
-
-
-def total_value(total: "ExactSum | ComplexSum | DecimalSum | BinnedSum | FastSum") -> int | float | complex | Decimal:
-    """The value of a sum: an integer for integers, a Decimal for decimals, else rounded once."""
-    if isinstance(total, DecimalSum):
-        return total.decimal()
-    if isinstance(total, ExactSum) and total.count and total.exponent == 0:  # a sum of integers
-        return total.significand
-    value: float | complex = total.rounded()
-    return value
 
 
 def mean_of(total: ExactSum | ComplexSum) -> complex:

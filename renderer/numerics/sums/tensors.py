@@ -41,7 +41,7 @@ def dask_blocks(x: Any, y: Any) -> list[tuple[Any, Any]]:
     if y is None:
         return [(block, None) for block in blocks]
     if not is_dask_array(y) or x.chunks != y.chunks:
-        raise InputError("the chunks of the arrays of a product differ; y.rechunk(x.chunks) makes them the same")
+        raise InputError("the arrays of a product must be Dask's, in the same chunks of each axis: y.rechunk(x.chunks)")
     return list(zip(blocks, y.to_delayed().ravel(), strict=True))
 
 

@@ -3,7 +3,7 @@
 // separate text: it synchronizes by launches and barriers only, so it also runs on CPUs. Launched by device_columns.py:
 // advance_panel once for each panel, then factor_subpanel and apply_subpanel for each sub-panel.
 //
-// Compile-time inputs and letters are those of band_lu.h, above all: S columns of a panel; p block columns of the
+// Compile-time inputs and letters are as in band_lu.h, above all: S columns of a panel; p block columns of the
 // matrix; l and u blocks below and above a diagonal block; ld the leading dimension of `matrix`; i the panel. Rows are
 // counted from the top of the panel, and `first` is the sub-panel's first column and its first row.
 #include "numerics/band_lu/band_lu.h"
@@ -11,7 +11,7 @@
 // The k-th row of a thread in factor_subpanel, from the diagonal on, and in apply_subpanel, below the diagonal block.
 #define ROW_OF(k) (first + thread + (k) * GROUP_SIZE)
 #define APPLY_ROW_OF(k) (first + INNER_BLOCK + thread + (k) * GROUP_SIZE)
-// False for the k of which no thread holds one of the INNER_BLOCK diagonal rows, so that the compiler drops the test.
+// False if no thread's k-th row is one of the INNER_BLOCK diagonal rows, so that the compiler drops the test.
 #define MAY_BE_DIAGONAL(k) ((k) <= INNER_BLOCK / GROUP_SIZE)
 #define FOR_APPLY_ROWS(k) UNROLL for (int k = 0; k < APPLY_ROWS; k++)
 

@@ -68,8 +68,8 @@ typedef struct {  // a panel, and the rows of it that a thread holds; rows are c
 } Panel;
 
 // Local memory of a group for the columns of a sub-panel. The other groups of the cluster write the first four arrays
-// (DSMEM_STORE). Where an array has one part for even and one for odd columns, the parity is that of the diagonal row,
-// since `first` is even. An mbarrier and its part are used again two columns later, so the phases of an mbarrier have
+// (DSMEM_STORE). Where an array has one part for even and one for odd columns, the parity is the diagonal row's, since
+// `first` is even. An mbarrier and its part are used again two columns later, so the phases of an mbarrier have
 // the parity of column / 2.
 typedef struct {
     LOCAL ulong *mbarriers;  // (4): of candidates for even and odd columns, of rows for even and odd columns

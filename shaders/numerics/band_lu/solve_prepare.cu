@@ -18,7 +18,7 @@ KERNEL invert_triangles(GLOBAL const REAL *matrix, GLOBAL REAL *lower, GLOBAL RE
     bool is_upper = (int)group_index() / chunks % 2 != 0, exists = i < p;  // the last slot may hold no block column
     int direction = is_upper ? -1 : 1;
     // In the order of substitution, element (row, k) of the triangle is first[direction * (row + k ld)]. Column k is
-    // `factor` below; the pivot of U is its element `row` = k, that of L is 1.
+    // `factor` below; the pivot of U is its element `row` = k, L's pivots are 1.
     GLOBAL const REAL *first = matrix + block_offset(exists ? i : index, exists ? i : index, u, ld, devices, slots);
     if (is_upper) first += (ulong)(S - 1) * (ulong)(ld + 1);
     for (int row = thread / CHUNK; row < S; row += GROUP_SIZE / CHUNK)

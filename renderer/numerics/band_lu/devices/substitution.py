@@ -261,7 +261,7 @@ class Substitution:
         """The kernel of a sweep for the largest useful cluster that the device supports, and its number of groups."""
         s, usual = self.layout.s, columns.device.properties.max_cluster_size
         rows = self.layout.u * s if sweep.upper else self._window - s
-        # A power of two of groups, each of which updates s / 2 rows at a time (ROWS in solve_sweeps.cu).
+        # A power of two of groups; a group updates s / 2 rows at a time (ROWS in solve_sweeps.cu).
         needed = 1 << max(-(-rows // (s // 2)) - 1, 0).bit_length()
         entry = "transposed_sweep" if sweep.transposed else "sweep"
         for cluster in (min(needed, WIDE_CLUSTER), min(needed, usual)):
