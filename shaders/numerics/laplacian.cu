@@ -87,14 +87,8 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 // A thread filters one 16-byte word of each of ROWS rows in registers; all its loads are in flight at once. It is 2
 // times as fast as shared_tiles for float32, 5 times for uint8 (h200_numbers.jsonl).
 #ifdef ROWS
-#define WORD_LENGTH (16 / (int)sizeof(ELEMENT))
-
+#define WORD_LENGTH (16 / (int)sizeof(ELEMENT))  // elements of a word of 16 bytes
 #define INPUT_ROWS (ROWS + 2)
-#if BYTES
-// Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
-#define EVEN(word) ((word) & 0x00ff00ffu)
-#define BIAS 0x80008000u  // added so that both halves stay positive: sums are at most 9 * 255 in magnitude
-#endif
 
 // The image is processed as one linear array of aligned words of 16 bytes. A row is PITCH_WORDS words and ROW_SKEW
 // elements long; ROW_SKEW is 0 if the row's length is a multiple of 16 bytes. A word that begins at element f needs its
@@ -122,6 +116,10 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
 }
 
 #if BYTES
+// Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
+#define EVEN(word) ((word) & 0x00ff00ffu)
+#define BIAS 0x80008000u  // added so that both halves stay positive: sums are at most 9 * 255 in magnitude
+
 // Bytes `at` and `at` + 2 of a row in the halves of a word; `at` is a constant.
 DEVICE uint pair_at(const uint *even, const uint *odd, int at) {
     const uint *pairs = at % 2 ? odd : even;

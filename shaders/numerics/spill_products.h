@@ -1,6 +1,6 @@
 // For sum_exact.cu and sum_bins.cu: adds products of doubles whose rounding error is not a double, because product or
-// error would overflow or underflow. DOT, SINGLE and WIDTH are defined in sum_tiles.h; LIMB_BASE, flags and the macros
-// ADD_DOUBLE and ADD_LIMB in superaccumulator.h. Local memory is CUDA's shared memory.
+// error would overflow or underflow. DOT, SINGLE and WIDTH are defined in sum_tiles.h; LIMB_BASE, flags, add_double and
+// ADD_LIMB in superaccumulator.h. Local memory is CUDA's shared memory.
 #if DOT && !SINGLE
 // Adds x y exactly: the 106-bit product of the mantissas a and b, made of four 32 x 32 bit products, goes to five limbs
 // of the superaccumulator. p and q are the biased exponents of x and y, so x is a 2^(p - 1075); for a subnormal number,

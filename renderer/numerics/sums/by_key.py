@@ -75,8 +75,9 @@ class KeyedAggregates:
     def rounded_means(self) -> np.ndarray:
         """The means (k,) float64, each rounded once.
 
-        The sum is high + low, with high the nearest double. (high + low) / count is computed with an error below
-        2^-40 of the correction; if that error could change the last bit, the mean is computed from the ExactSum.
+        The sum is high + low, with high the nearest double, and the mean quotient + correction, with the quotient
+        high / count. The correction, ((high - quotient count) + low) / count, has an error below 2^-40 of its size; if
+        that error could change the last bit of the mean (`out` and `other` differ), the ExactSum decides.
         """
         high, unsure = round_digits(self.digits, self._lowest, len(self.keys))
         low = self._rounding_errors(high)
@@ -314,16 +315,17 @@ def _round_block(digits: dict[int, np.ndarray], lowest: int, count: int) -> tupl
     for d in order:
         nonzero |= magnitudes[d] != 0
         top += ~nonzero
-    stack = [magnitudes[d] for d in order] + [np.zeros(count, "i8")] * 3
+    stack = [magnitudes[d] for d in order] + [np.zeros(count, "i8")] * 3  # with zeros below the lowest digit
     a, b, c = (np.zeros(count, "i8") for _ in range(3))  # the three highest nonzero digits
-    sticky = np.zeros(count, bool)
+    sticky = np.zeros(count, bool)  # whether a digit below c is nonzero
     for k in range(len(order)):
         is_top = top == k
         for offset, target in enumerate((a, b, c)):
             np.copyto(target, stack[k + offset], where=is_top)
         sticky |= (stack[k] != 0) & (top + 2 < k)
-    # `word`: the leading 62 bits of the digits a, b, c, `shift` of them from b and c. Its last bit is also set if any
-    # bit below it is (the sticky bit), so that the conversion to float64 rounds as if it had all digits.
+    # `word`: the leading 62 bits of the digits a, b, c, `shift` of them from b and c: for example 20 bits of a, 36 of b
+    # and 6 of c. Its last bit is also set if any bit below it is (`lost`, the sticky bit), so that the conversion to
+    # float64 rounds as if it had all digits.
     size = np.frexp(a.astype("f8"))[1].astype("i8")  # bits of a, at most DIGIT_BITS + 1
     shift = np.minimum(62 - size, 2 * DIGIT_BITS)
     from_b = np.minimum(shift, DIGIT_BITS)
