@@ -36,7 +36,8 @@ DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
     return row < 0 || x < 0 ? 0 : (SUM)image[(ulong)row * ROW_LENGTH + x * CHANNELS + channel];
 }
 
-// The terms of the stencil from the row above or below the pixel, and from the pixel's row; the pixel weighs -NEIGHBORS.
+// The terms of the stencil from the row above or below the pixel, and from the pixel's row; the pixel weighs
+// -NEIGHBORS.
 #define OUTER_ROW_TERM(left, center, right) (NEIGHBORS == 8 ? (left) + (center) + (right) : (center))
 #define CENTER_ROW_TERM(left, center, right) ((left) + (right) - NEIGHBORS * (center))
 
@@ -194,8 +195,8 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
         WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
         UNROLL for (int i = 0; i < 4; i++) elements[r][4 * w + i] = ((const LANE *)&word)[i];
     }
-    // `column`: the index in its row of a word's first element. A row is ROW_SKEW elements longer than PITCH_WORDS words,
-    // so `column` decreases by ROW_SKEW from row to row.
+    // `column`: the index in its row of a word's first element. A row is ROW_SKEW elements longer than PITCH_WORDS
+    // words, so `column` decreases by ROW_SKEW from row to row.
     int length = (int)ROW_LENGTH,
         column = ((int)(along + HALO_WORDS) * WORD_LENGTH - (int)(1 + down) * (ROW_SKEW)) % length;
     if (column < 0) column += length;

@@ -33,7 +33,8 @@
 #endif
 
 // Starts this thread's copies of a tile of `lines` lines of `length` numbers. `lines_left` and `length_left` are the
-// matrix's from the tile's corner on; numbers beyond become zero. A copy of 0 bytes still needs a legal address: source.
+// matrix's from the tile's corner on; numbers beyond become zero. A copy of 0 bytes still needs a legal address:
+// source.
 #define COPY_TILE(to, pitch, source, from, ld, lines, length, lines_left, length_left)                          \
     UNROLL for (int t = 0; t < (lines) * (length) / STEP / GROUP_SIZE; t++) {                                   \
         const int per_line = (length) / STEP;                                                                   \

@@ -12,8 +12,8 @@
 // first tile misses. A round of four tiles in which any lane misses costs 15, any other round adds 1. When the budget
 // is used up the warp bins all further rounds, at one load and one store of local memory per number, so the cost is
 // bounded for any data. At the end both kinds of sums are added to the superaccumulator.
-// Magnitudes are compared as the bits of the floats shifted left by one, which drops the sign and puts the exponent into
-// the top 8 bits.
+// Magnitudes are compared as the bits of the floats shifted left by one, which drops the sign and puts the exponent
+// into the top 8 bits.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 

@@ -81,8 +81,8 @@ DEVICE void iamax_warp(REAL *size, uint *row) {
 
 #endif
 
-// BLAS's iamax over a group, from the threads' results; `best_size` and `best_row` (GROUP_SIZE) hold partial results. No
-// barrier separates the last readers of the arrays from the next call, which therefore takes other arrays.
+// BLAS's iamax over a group, from the threads' results; `best_size` and `best_row` (GROUP_SIZE) hold partial results.
+// No barrier separates the last readers of the arrays from the next call, which therefore takes other arrays.
 DEVICE void iamax_group(REAL *size, uint *row, LOCAL REAL *best_size, LOCAL uint *best_row) {
 #if HAS_WARP_REDUCTION
     uint lane = local_index() % 32, warp = local_index() / 32;

@@ -79,8 +79,8 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 
 // The update A_jt -= L_ji U_it of the same block columns by tensor cores: 64 x 64 elements per group, 16 x 32 per warp,
 // in 2 x 4 products of 8 x 8 each: `row` and `side` are the first row and column of a thread's products in the tile,
-// and `across` its column of a left factor (mma.m8n8k4, PTX manual). While DEPTH columns of L and rows of U multiply, the next ones are loaded into
-// registers: a software pipeline, whose first round (depth = -DEPTH) only loads.
+// and `across` its column of a left factor (mma.m8n8k4, PTX manual). While DEPTH columns of L and rows of U multiply,
+// the next ones are loaded into registers: a software pipeline, whose first round (depth = -DEPTH) only loads.
 KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first_block,
                       STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);

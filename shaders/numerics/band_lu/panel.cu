@@ -98,9 +98,9 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
 // Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges in all of
 // them, elimination in the columns on the right. All rows are read before any is written.
 //
-// The interchanges concern at most 2 INNER_BLOCK rows of the column: entries t < INNER_BLOCK of row_to and moved are the
-// sub-panel's diagonal rows, first + t; the others are the pivot rows, ipiv[t - INNER_BLOCK]. moved[t] is the element
-// that ends in row row_to[t]. The diagonal rows are then solved in `moved` itself: the column's elements of U.
+// The interchanges concern at most 2 INNER_BLOCK rows of the column: entries t < INNER_BLOCK of row_to and moved are
+// the sub-panel's diagonal rows, first + t; the others are the pivot rows, ipiv[t - INNER_BLOCK]. moved[t] is the
+// element that ends in row row_to[t]. The diagonal rows are then solved in `moved` itself: the column's elements of U.
 KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots,
                       const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, INNER_BLOCK);

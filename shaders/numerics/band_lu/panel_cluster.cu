@@ -17,12 +17,12 @@
 //   BATCH         columns that a thread updates at a time where there are no tensor cores; a divisor of INNER_BLOCK
 //   HELD_PITCH    leading dimension of the panel in local memory; 0 if the panel stays in global memory
 //
-// Step j of factor_columns(), which factors column j of a sub-panel: each group sends its candidate (the largest element of its rows and the
-// row) to all groups, and the warps that hold the candidate row and the diagonal row send these rows. Each group waits
-// for the CLUSTER candidates, chooses the pivot row among them, waits for the rows and eliminates. So no group can be
-// two columns ahead of another: it would need a candidate that the other one has not sent. Hence two buffers
-// (column % 2) for the candidates and diagonal rows. A pivot row is still read while the next column's candidates are
-// on their way (eliminate_rest), so pivot rows have three (column % 3).
+// Step j of factor_columns(), which factors column j of a sub-panel: each group sends its candidate (the largest
+// element of its rows and the row) to all groups, and the warps that hold the candidate row and the diagonal row send
+// these rows. Each group waits for the CLUSTER candidates, chooses the pivot row among them, waits for the rows and
+// eliminates. So no group can be two columns ahead of another: it would need a candidate that the other one has not
+// sent. Hence two buffers (column % 2) for the candidates and diagonal rows. A pivot row is still read while the next
+// column's candidates are on their way (eliminate_rest), so pivot rows have three (column % 3).
 #include "numerics/band_lu/band_lu.h"
 
 #if CLUSTER == 1

@@ -3,8 +3,8 @@
 // with them from the `outside` rows below (L) or above (U). Rows are counted from the first row of block i.
 //
 // The changed rows are passed from step to step in windows of `reach` rows for each right-hand side: a step reads `now`
-// and writes `next`. For L, the window of step i begins with block i; so row r of step i is row r - S of step i + 1. For
-// U it ends with block i, above which it has u - 1 blocks. Example for L with S = 2 and outside = 4:
+// and writes `next`. For L, the window of step i begins with block i; so row r of step i is row r - S of step i + 1.
+// For U it ends with block i, above which it has u - 1 blocks. Example for L with S = 2 and outside = 4:
 //     step i reads now[0 .. 3], which step i - 1 changed (changed_rows = 4), and rows 4 and 5 from `source`;
 //     it solves rows 0 and 1, and writes the updated rows 2 to 5 to next[0 .. 3].
 //
