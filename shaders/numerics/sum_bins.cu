@@ -1,6 +1,5 @@
 // Exact sums of doubles and of products on GPUs, at the speed of the memory for any exponents; launched by
-// renderer/numerics/sums/device_sums.py. In and out, and macros: see sum_tiles.h, superaccumulator.h. AHEAD, which the
-// host defines too, is the number of tiles that are loaded ahead: 2 for doubles, 4 for floats.
+// renderer/numerics/sums/device_sums.py. In and out, and macros: see sum_tiles.h, superaccumulator.h.
 //
 // Small superaccumulator (R. Neal, Fast exact summation using small and large superaccumulators, 2015): a thread has
 // CHUNKS signed 64-bit integers in local memory; chunk c has the weight 2^(32 c - 1075). A number adds the low 32 bits
@@ -12,6 +11,7 @@
 #include "numerics/spill_products.h"
 
 #define CHUNKS 66  // 64 for the exponents of doubles, one for the upper bits of the highest, one for its carries
+#define AHEAD (SINGLE ? 4 : 2)  // tiles that are loaded ahead
 #define MAX_ADDITIONS 2000  // between two propagations of carries, below 2^11
 #define THREADS_PER_CHUNK (GROUP_SIZE / CHUNKS)  // that add a chunk of all threads at the end
 // Chunk c of a thread. `column` points to its chunk 0; neighboring threads have neighboring columns.

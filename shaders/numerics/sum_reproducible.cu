@@ -25,20 +25,18 @@
 #define ENDURANCE 2048u  // deposits of up to 2^39 units that keep a sum between 2^52 and 2^53 units
 
 // Adds whole units to bin `bin`, whose limbs have the weights 1 and 2^32 units.
-#define ADD_TO_BIN(bins, bin, units)                                   \
-    {                                                                  \
-        ulong low_units = (ulong)(units) & 0xfffffffful;               \
-        ulong high_units = (ulong)((units) >> 32); /* with the sign */ \
-        if (low_units) ADD_LIMB(bins, 2 * (bin), low_units)            \
-        if (high_units) ADD_LIMB(bins, 2 * (bin) + 1, high_units)      \
-    }
+DEVICE void add_to_bin(LOCAL uint *bins, uint bin, long units) {
+    ulong low = (ulong)units & 0xfffffffful, high = (ulong)(units >> 32);  // with the sign
+    if (low) ADD_LIMB(bins, 2 * bin, low)
+    if (high) ADD_LIMB(bins, 2 * bin + 1, high)
+}
 
 // Adds the units that WIDTH sums hold above their start value `reference` to bin `bin`.
 DEVICE void flush_bins(LOCAL uint *bins, const double *sums, double reference, uint bin) {
     for (int i = 0; i < WIDTH; i++) {
         // Both are in one binade, so the difference of their bits is the number of units.
         long units = (long)as_ulong(sums[i]) - (long)as_ulong(reference);
-        ADD_TO_BIN(bins, bin, units)
+        add_to_bin(bins, bin, units);
     }
 }
 
@@ -52,7 +50,7 @@ DEVICE void deposit_scaled(LOCAL uint *bins, double x) {
         double sum = reference + as_double(as_ulong(rest) | 1ul);  // the last bit: see sum_reproducible
         long units = (long)as_ulong(sum) - (long)as_ulong(reference);
         rest -= sum - reference;
-        ADD_TO_BIN(bins, bin, units)
+        add_to_bin(bins, bin, units);
     }
 }
 

@@ -188,7 +188,7 @@ def test_products_of_any_exponent_go_to_bins(emulated_gpu, rng):
 def test_sums_by_bins_compile_for_cuda(dot):
     constants = dict(
         ELEMENT="double", DOT=int(dot), ABSOLUTE=0, SINGLE=0, BLOCKED_ARRANGEMENT=0, LIMBS=136,
-        LIMB_BASE=-2176, STRICT=1, EXACT_MIN_GROUPS_PER_SM=2, AHEAD=2, GROUP_SIZE=384,
+        LIMB_BASE=-2176, STRICT=1, EXACT_MIN_GROUPS_PER_SM=2, GROUP_SIZE=384,
     )  # fmt: skip
     for file in ("numerics/sum_exact.cu", "numerics/sum_bins.cu"):
         assert nvrtc.compile_cubin(preprocess(file, **constants), "sm_90", file, strict=True)

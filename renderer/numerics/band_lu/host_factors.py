@@ -24,11 +24,6 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def total_seconds(step_seconds: list[dict[str, float]]) -> dict[str, float]:
-    """Seconds of each phase over all steps."""
-    return {phase: sum(step[phase] for step in step_seconds) for phase in PHASES}
-
-
 def single_threaded_blas() -> AbstractContextManager[object]:
     """A context in which the BLAS uses the calling thread only."""
     context: AbstractContextManager[object] = _pools().limit(limits=1, user_api="blas")

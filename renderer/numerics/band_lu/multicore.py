@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 from renderer.host import available_cores
 from renderer.numerics.band_lu import block_columns
 from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite
-from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors, single_threaded_blas, total_seconds
+from renderer.numerics.band_lu.host_factors import PHASES, BlockFactors, single_threaded_blas
 
 MAX_INVERSE_ENTRY = 16.0  # a triangle whose inverse has a larger entry is solved by substitution, for accuracy
 MIN_COLUMNS_PER_CORE = 32  # a core is worth its overhead for this many columns of a step
@@ -69,7 +69,7 @@ class HostFactors(BlockFactors):
         """Allocates the storage; `threads` is the number of cores, by default one per MIN_COLUMNS_PER_CORE columns."""
         super().__init__(layout, dtype)
         # For stepped.py: called as watch(phase, i) after the phases look-ahead, panel and update of step i.
-        self.watch: Callable[[str, int], None] | None = None
+        self.watch: Callable[[str, int], None] = lambda phase, i: None
         self.step_seconds: list[dict[str, float]] = []
         self.seconds: dict[str, float] = {}
         self.max_abs_a, self._ab = 0.0, np.zeros((0, 0), self.dtype)
@@ -117,7 +117,7 @@ class HostFactors(BlockFactors):
         for i, phases, times, _thread in self.clock:
             for phase, began, ended in zip(phases, times, times[1:], strict=False):
                 self.step_seconds[i][phase] += ended - began
-        self.seconds = total_seconds(self.step_seconds)
+        self.seconds = {phase: sum(step[phase] for step in self.step_seconds) for phase in PHASES}
 
     def _run(self, progress: Progress, flush: bool, thread: int) -> None:
         """All steps of one core; with `flush` it flushes subnormal numbers to zero."""
@@ -141,12 +141,8 @@ class HostFactors(BlockFactors):
             ahead = (i + 1) * self.layout.s, (i + 2) * self.layout.s
             self._wait_for_columns(progress, i, 0, ahead)
             self._update(i, *ahead)
-            self._notify("look-ahead", i)
+            self.watch("look-ahead", i)
         self._factor_next_panel(progress, i + 1)
-
-    def _notify(self, name: str, i: int) -> None:
-        if self.watch is not None:
-            self.watch(name, i)
 
     def _factor_next_panel(self, progress: Progress, i: int) -> None:
         """Factors panel i, for which the other cores wait, once it may overwrite the inverses of an earlier panel."""
@@ -156,7 +152,7 @@ class HostFactors(BlockFactors):
         began = time.perf_counter()
         self._factor_panel(i)
         self.clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
-        self._notify("panel", i)
+        self.watch("panel", i)
         progress.finish(PANELS, i + 1)
 
     def _step(self, progress: Progress, i: int, thread: int) -> None:
@@ -170,7 +166,7 @@ class HostFactors(BlockFactors):
             self._pack_columns([column], thread)
         progress.finish(thread, i + 1)
         if thread == 0:
-            self._notify("update", i)
+            self.watch("update", i)
 
     def _packing_core(self, i: int) -> int:
         """The core that packs a block column in step i."""

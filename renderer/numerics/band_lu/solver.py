@@ -92,7 +92,6 @@ class BandedLU:
             devices = [device for device in devices if not device.properties.scalar_threads]
         if cholesky and (devices or block is not None):
             raise UserError("Cholesky factors are made by the host, without --device and --block")
-        is_narrow = self.kl + self.ku + 1 < GBTRF_MAX_DIAGONALS and block is None
         size = checked_block(block) or block_columns.default_block_size(n, self.kl, self.ku, is_host=not devices)
         self.layout = block_columns.BlockLayout(n, self.kl, self.ku, size)
         self._factors: BlockCyclicFactors | HostFactors | lapack_factors.AnyFactors
@@ -103,16 +102,7 @@ class BandedLU:
                 schedule = Schedule(resident, keeps_band=keeps)
             self._factors = BlockCyclicFactors(self.layout, self.precision, devices, schedule)
         else:
-            is_few_cores = available_cores() <= ZGBTRF_MAX_CORES and block is None
-            factors: type[HostFactors | lapack_factors.AnyFactors] = HostFactors
-            if cholesky:
-                factors = lapack_factors.CholeskyFactors
-            elif is_complex_form and (is_narrow or is_few_cores):
-                factors = lapack_factors.ComplexFactors
-            elif is_narrow and self.kl == self.ku == 1 and n > 2:
-                factors = lapack_factors.TridiagonalFactors
-            elif is_narrow:
-                factors = lapack_factors.GbtrfFactors
+            factors = _host_factors(self.layout, cholesky, is_complex_form, block is not None)
             needed = memory.host_bytes(self.layout, self.precision, is_blocked=factors is HostFactors)
             memory.check_host(needed, ab.nbytes)
             self._factors = factors(self.layout, self.precision)
@@ -323,6 +313,22 @@ class BandedLU:
             inverse_norm = inverse_norm1(self.n, solve, solve_transposed, self.dtype)
             condition = float(np.ldexp(self.norm, self._exponent)) * inverse_norm
         return float(1 / condition) if 0 < condition < np.inf else 0.0
+
+
+def _host_factors(
+    layout: block_columns.BlockLayout, cholesky: bool, is_complex_form: bool, has_block: bool
+) -> type[HostFactors | lapack_factors.AnyFactors]:
+    """The class of factors that the host computes fastest; in blocks if the caller gave their size."""
+    is_narrow = layout.kl + layout.ku + 1 < GBTRF_MAX_DIAGONALS and not has_block
+    is_few_cores = available_cores() <= ZGBTRF_MAX_CORES and not has_block
+    if cholesky:
+        return lapack_factors.CholeskyFactors
+    if is_complex_form and (is_narrow or is_few_cores):
+        return lapack_factors.ComplexFactors
+    if not is_narrow:
+        return HostFactors
+    is_tridiagonal = layout.kl == layout.ku == 1 and layout.n > 2
+    return lapack_factors.TridiagonalFactors if is_tridiagonal else lapack_factors.GbtrfFactors
 
 
 def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLike) -> float:

@@ -39,7 +39,6 @@ BIN_WIDTH = 40  # bits; bin 0 counts units of 2^-1074
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
 CHUNK_BYTES = 66 * 8  # local memory per thread of numerics/sum_bins.cu
 BINNED_GROUPS = (384, 256, 128)  # group sizes of sum_bins.cu; the first that fits the local memory is used
-BINNED_AHEAD = 2  # tiles of doubles that sum_bins.cu loads ahead; for floats twice as many
 MAX_TILES_PER_GROUP = 1023  # further tiles could round in the window of numerics/sum_exact_float.cu
 MAX_TERMS_BEFORE_READ = 1 << 29  # further terms could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
@@ -156,7 +155,6 @@ class DeviceSum:
         elif is_exact and (group := self._binned_group()):
             entry, file = "sum_bins", "numerics/sum_bins.cu"
             self.plan = replace(self.plan, group=group, groups=self.device.properties.compute_units)
-            constants["AHEAD"] = 2 * BINNED_AHEAD if is_single else BINNED_AHEAD
         return entry, file, constants
 
     def _integer_kernel(self, dot: bool) -> tuple[str, str, dict[str, int | str]]:
@@ -271,8 +269,8 @@ def array_sum(
     if tensors.is_dask_array(numbers):
         return _sum_of_chunks(devices, numbers, mode, y, magnitudes, progress)
     numbers, y = _in_order_of_memory(*(tensors.on_host(v) if tensors.is_tensor(v) else v for v in (numbers, y)))
-    sums_only = y is None and not magnitudes
-    x = as_source(numbers, *((SUMMABLE, REAL + COMPLEX) if sums_only else ()))
+    is_plain = y is None and not magnitudes  # as complex numbers may be added
+    x = as_source(numbers, SUMMABLE, REAL + COMPLEX) if is_plain else as_source(numbers)
     factors = None if y is None else as_source(y)
     if factors is not None and (x.shape != factors.shape or x.dtype != factors.dtype):
         raise InputError(

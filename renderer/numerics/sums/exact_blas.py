@@ -176,7 +176,7 @@ def _device_product(device: Device, left: Any, right: Any, sizes: tuple[int, int
     x, y = device_operand(device, left, single), device_operand(device, right, single)
     if x.buffer.dtype != y.buffer.dtype:
         raise InputError(f"a is {x.buffer.dtype} and b is {y.buffer.dtype}; on a device both must be of one type")
-    strides = (
+    strides = (  # with `axes`, the operand lies transposed in memory
         Strides(1, 0, rows) if x.axes else Strides(length, 0, 1),
         Strides(0, length, 1) if y.axes else Strides(0, 1, columns),
     )

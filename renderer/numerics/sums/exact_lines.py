@@ -83,15 +83,15 @@ def reduce_lines(
     around `centers` (rows, columns), any numbers near the means. The sum is divided by `divisor`.
     """
     rows, columns, length = shape
-    lines, (left, strides), other = rows * columns, a, b or a
+    lines, (left, strides), other = rows * columns, a, b or a  # without b the kernel reads only a
     team = team_size(device, lines, length)
     is_cpu = device.properties.scalar_threads
     element = "float" if left.buffer.dtype == np.float32 else "double"
     kernel = _kernel(device, KINDS[kind], element, team, CPU_GROUP if is_cpu else GROUP)
     out, doubts = device.buffer(lines, "f8"), device.buffer(lines, "u4")
-    center_buffer = (
-        out if centers is None else device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
-    )
+    center_buffer = out  # any buffer: only variances read centers
+    if centers is not None:
+        center_buffer = device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
     sizes = [np.uint64(n) for n in (lines, columns, length, *strides, other[1].column, other[1].step)]
     kernel(lines * team, left.buffer, other[0].buffer, center_buffer, out, doubts, *sizes, np.float64(divisor))
     return out.read().reshape(rows, columns), doubts.read().reshape(rows, columns) != 0

@@ -98,16 +98,15 @@ def _draw_pass(
     width = min(count, WIDTH)
     size = (width, -(-count // width))
     expansions, flags = gl.texture(size), gl.texture(size)
-    uniforms: dict[str, Any] = dict(zip(("numbers", "factors"), images, strict=False), texels=texels, width=width)
-    uniforms |= dict(min_magnitude=limits[0], max_magnitude=limits[1])
+    inputs: dict[str, Any] = dict(zip(("numbers", "factors"), images, strict=False))
     draw = gl.render_pass("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
-    draw((expansions, flags), **uniforms)
+    draw((expansions, flags), **inputs, texels=texels, width=width, min_magnitude=limits[0], max_magnitude=limits[1])
     rejected = np.flatnonzero(flags.read()[..., 0].ravel()[:count])
     if not rejected.size:
         return [expansions], ExactSum()
-    inputs = (rejected[:, None] * TEXELS + np.arange(TEXELS)).ravel()
-    inputs = inputs[inputs < texels]
-    operands = [image.read().reshape(-1, 4)[inputs].astype("f8") for image in images]
+    indices = (rejected[:, None] * TEXELS + np.arange(TEXELS)).ravel()  # of the texels that they read
+    indices = indices[indices < texels]
+    operands = [image.read().reshape(-1, 4)[indices].astype("f8") for image in images]
     with np.errstate(invalid="ignore"):
         terms = operands[0] if len(operands) == 1 else operands[0] * operands[1]  # float32 factors: exact in float64
     return [expansions], exact_sum_host(terms)
