@@ -56,6 +56,7 @@ def draw_panel(
     settings = scene.settings
     if view in picture.algorithm_names:
         algorithm = picture.algorithm(view, settings, size, scene.inspect.pixel)
+        # Different steps in the given order; the last one stands for numbers beyond it.
         numbers = dict.fromkeys(min(number, algorithm.count - 1) for number in (steps or (algorithm.first,)))
         step_pictures = [(number, algorithm.step(number)) for number in numbers]
         if any(step.pixels is not None for _, step in step_pictures):

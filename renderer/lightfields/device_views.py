@@ -81,7 +81,7 @@ class DeviceViews:
 
     def _write_records(self, records: np.ndarray, renumbered: np.ndarray, target: Buffer) -> None:
         """Write the renumbered records to the start of the buffer, unless they are there already."""
-        if records is not self._records:
+        if records is not self._records:  # a picture keeps its array of records until its camera changes
             padded = np.zeros(target.shape, VIEW_SHIFT)
             padded[: len(records)] = renumbered
             target.write(padded)

@@ -174,7 +174,7 @@ def choose_variant(device: Device, rows: int, columns: int, dtype: DTypeLike) ->
     kind = np.dtype(dtype).str[1:]
     if kind == "f4" and device.properties.has_async_copy:
         kind = "f4 async"
-    if kind == "f8" and CHOICES["f8 tensor cores"][-1][1].runs_on(device):
+    if kind == "f8" and CHOICES["f8 tensor cores"][-1][1].runs_on(device):  # the smallest blocks, if any, run
         kind = "f8 tensor cores"
     units = device.properties.compute_units
     if (largest := LARGEST.get(kind)) and _wave_use(largest, rows, columns, units) >= MIN_WAVE_USE:

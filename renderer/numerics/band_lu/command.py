@@ -129,7 +129,7 @@ def command(args: argparse.Namespace) -> int:
     elif is_estimate and result["correct_digits"] < DIGITS_EXPECTED[result["dtype"]]:
         _warn(args, doubt(result, "--certified", "" if args.extended else "--extended"))
     if args.json:
-        every = -(-len(steps) // MAX_JSON_STEPS) or 1
+        every = -(-len(steps) // MAX_JSON_STEPS) or 1  # prints every so many steps
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
     elif not result["info"]:
         print(f"{args.output}: {_verdict(result)}")

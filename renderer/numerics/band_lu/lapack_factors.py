@@ -120,13 +120,13 @@ class ComplexFactors(GbtrfFactors):
         super()._allocate(np.result_type(dtype, np.complex64), n // 2)
 
     def _prepare(self, ab: np.ndarray) -> np.ndarray:
-        matrix = self._storage[self._kl :]
+        matrix = self._storage[self._kl :]  # below the rows for fill-in; the inverse of real_band()
         matrix.real, matrix.imag = ab[1:-1:2, 0::2], ab[2::2, 0::2]
         return self._storage
 
     def _factor(self, matrix: np.ndarray) -> None:
         super()._factor(matrix)
-        self.info = max(2 * self.info - 1, 0)
+        self.info = max(2 * self.info - 1, 0)  # the first of the two real columns, from 1
 
     def pivots(self) -> np.ndarray:
         """(2 n,) int32: a complex interchange interchanges both rows of a block with both rows of another."""

@@ -341,7 +341,7 @@ def inverse_norm1(n: int, solve: Solve, solve_transposed: Solve, dtype: DTypeLik
         return float(np.abs(y).sum())
     best, signs = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
     column = int(np.abs(solve_transposed(signs)).argmax())
-    for _ in range(5):
+    for _ in range(5):  # as LAPACK's lacn2
         x = np.zeros((n, 1), dtype)
         x[column] = 1
         y = solve(x)
