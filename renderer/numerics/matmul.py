@@ -22,6 +22,7 @@ from renderer.plain import Json
 from renderer.records import dataclass
 from renderer.system.files import read_toml
 
+Constants = dict[str, int | str]  # of a kernel, by name
 TILE = 16  # edge of the tile of a group in the kernels of the thesis
 PANEL_K = 256  # rows of b that packed_panels packs at a time
 TENSOR_CORES = "numerics/matmul_tensor_cores.cu"
@@ -236,13 +237,11 @@ def vector_length(dtype: DTypeLike) -> int:
     return 16 // np.dtype(dtype).itemsize
 
 
-def variant_constants(
-    variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike
-) -> dict[str, int | str]:
+def variant_constants(variant: MatmulVariant, rows: int, columns: int, inner: int, dtype: DTypeLike) -> Constants:
     """The constants with which the kernel of a variant is compiled for a product of this size."""
     length = vector_length(dtype)
     words = ("float", "float4") if length == 4 else ("double", "double2")
-    constants: dict[str, int | str] = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": length}
+    constants: Constants = {"REAL": words[0], "REAL_VECTOR": words[1], "VECTOR_LENGTH": length}
     constants |= {"TILE": TILE, **variant.constants}
     if "BLOCK_K" in variant.constants:
         constants |= _tile_constants(variant, rows, columns, inner, length)

@@ -180,14 +180,9 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
     }
 #endif
     for (; tile < end; tile++) {
-        double8 term = convert_double8(load_partial_tile(x, tile, count));
-#if DOT
-        double8 factor = convert_double8(load_partial_factors(y, tile, count));
-#endif
-#if DOT && SINGLE
-        term = term * factor;  // 48 bits: no rounding
-        ADD_ANY_TERM(term)
-#elif DOT
+        double8 term = convert_double8(load_partial_tile(x, tile, count)), factor = term;
+        if (DOT) factor = convert_double8(load_partial_factors(y, tile, count));
+#if DOT && !SINGLE
         double8 product = term * factor;
         if (any_outside(product, 0x1p-960, 0x1p1000)) {  // also zero: the product or its error may be no double
             double xs[WIDTH], ys[WIDTH];
@@ -200,7 +195,7 @@ sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong
             ADD_ANY_TERM(product_error)
         }
 #else
-        term = MAGNITUDE(term);
+        term = DOT ? term * factor : MAGNITUDE(term);  // products of floats have 48 bits: no rounding
         ADD_ANY_TERM(term)
 #endif
         MAYBE_SWITCH

@@ -20,7 +20,6 @@ MAX_SECONDS = 10.0  # the longest time that one measurement spends on timing
 POINT_SECONDS = 0.6  # the longest time that one point of the curve is timed
 MAX_RUNS = 40  # timed runs of one point
 
-X = TypeVar("X")
 Key = TypeVar("Key")
 Timed = tuple[Callable[[], object], Callable[[], object]]  # (launch, wait for completion)
 Runs = dict[Any, Timed]  # by name
@@ -129,7 +128,7 @@ class PanelMeasurement(Measurement):
             raise InputError(f"{context}: no panel {self.panel!r}; allowed are {allowed}")
 
 
-def curves(results: Mapping[tuple[str, X], float | None], x: Iterable[X]) -> dict[str, tuple[float | None, ...]]:
+def curves(results: Mapping[tuple[str, Key], float | None], x: Iterable[Key]) -> dict[str, tuple[float | None, ...]]:
     """Arranges results by (name, x) as one series for each name; None where there is no result."""
     names = dict.fromkeys(name for name, _ in results)
     return {name: tuple(results.get((name, each)) for each in x) for name in names}
