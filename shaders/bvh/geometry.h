@@ -16,6 +16,15 @@ typedef struct {
 #endif
 } Hit;
 
+// The instance of a hit, -1 for none; SET_INSTANCE sets it. Scenes without instances have no field for it.
+#if INSTANCES
+#define INSTANCE_OF(hit) (hit).instance
+#define SET_INSTANCE(hit, index) (hit).instance = (index)
+#else
+#define INSTANCE_OF(hit) (-1)
+#define SET_INSTANCE(hit, index)
+#endif
+
 // Traversal statistics, stored in the hit for raytracing/traversal_cost.cu. In other kernels the macros are empty.
 #if TRAVERSAL_COUNTS
 #define COUNT_NODE(hit) (hit).nodes_visited++

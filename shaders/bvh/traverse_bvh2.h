@@ -89,7 +89,6 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
     return intersect_triangle(p, origin, direction, t_max, hit) && PASSES_FILTER(p, origin, direction, t_max, hit);
 }
 
-#if DEFORMS
 // a (1 - weight) + b weight in x, y and z; w is a's.
 DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) {
     return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), a.w);
@@ -102,7 +101,6 @@ DEVICE Primitive primitive_at_time(Primitive p, const Primitive end, float time)
     p.edge2 = lerp_xyz(p.edge2, end.edge2, time);
     return p;
 }
-#endif
 
 // Primitive i, moved to the ray's time.
 DEVICE Primitive moved_primitive(GLOBAL const float4 *RESTRICT primitives, int i MOTION_PARAMS) {

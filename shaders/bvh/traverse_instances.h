@@ -61,9 +61,11 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
 #if DEFORMS
 #define MAYBE_CLOSING_PARAM , GLOBAL const float4 *RESTRICT closing_primitives
 #define MAYBE_CLOSING_ARG , closing_primitives
+#define CLOSING_PRIMITIVES closing_primitives
 #else
 #define MAYBE_CLOSING_PARAM
 #define MAYBE_CLOSING_ARG
+#define CLOSING_PRIMITIVES 0
 #endif
 // The arrays of the TLAS and the BLASes, as a parameter list and as an argument list.
 #define INSTANCE_PARAMS                                                                                      \

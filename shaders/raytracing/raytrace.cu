@@ -93,6 +93,10 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, Path 
 
 #if CAUSTICS
 #include "raytracing/lights/caustics.h"
+#else
+#define add_caustic(params, depth, sampler, m, s, path, scene)
+#define chain_pdf(params, lights, path, s, hit, before, out, geometry) (out).pdf
+#define chain_weight_of_hit(params, path, s, hit, cosine, scene) 0.0f
 #endif
 
 #if SHADOW_CATCHER
@@ -144,9 +148,8 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
-#if CAUSTICS
-            m.emission = m.emission * (1.0f - chain_weight_of_hit(params, *path, s, hit, cosine, SCENE_ARGS));
-#endif
+            if (CAUSTICS)
+                m.emission = m.emission * (1.0f - chain_weight_of_hit(params, *path, s, hit, cosine, SCENE_ARGS));
         }
         add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);
     }
@@ -157,9 +160,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     bool non_delta = !material_is_delta(m, s);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
-#if CAUSTICS
         add_caustic(params, depth, sampler, m, s, path, SCENE_ARGS);
-#endif
         shadow->valid =
             sample_direct(params, m, s, xyz(path->origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, shadow);
         if (shadow->valid) {
@@ -175,9 +176,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
         continues = false;
     }
     if (!continues || last_bounce) return false;
-#if CAUSTICS
     out.pdf = chain_pdf(params, lights, *path, s, hit, bsdf_pdf, out, GEOMETRY_ARGS);
-#endif
     path->direction = with_w(out.direction, out.pdf);
     float4 throughput = path->throughput * with_w(out.weight, 1.0f);
     if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased

@@ -82,6 +82,14 @@ typedef struct {
     float guided;  // [GUIDING] the probability with which a direction is sampled from the lobes
 } Surface;
 
+// What the shading normals of a textured surface point need of its triangle (textures/textured_surface.h), in the space
+// of the shape, then in world space. vertex_normal and tangent are interpolated, not unit; (0, 0, 0) for none.
+typedef struct {
+    uint prim_id;
+    float3 geometric_normal, edge1, edge2, vertex_normal, tangent;
+    bool flip_bitangent;  // of the vertex tangent
+} TangentFrame;
+
 // A direction sampled from a BSDF: unit, in world space, away from the surface.
 typedef struct {
     float3 direction;

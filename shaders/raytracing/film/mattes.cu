@@ -26,9 +26,7 @@ KERNEL draw_mattes(const LaunchParams params, int first_material, uint first_pri
     Hit hit = scene_closest_hit(GEOMETRY_ARGS, path.origin, xyz(path.direction));
     if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) return;
     uint index = primitive_id(GEOMETRY_ARGS, hit) - 1u, name = 0u;
-#if INSTANCES
-    if (hit.instance >= 0) name = names[DISTANCE_FIELDS + hit.instance];
-#endif
+    if (INSTANCE_OF(hit) >= 0) name = names[DISTANCE_FIELDS + INSTANCE_OF(hit)];
     if (name == 0u) name = names[index >= (uint)FIELD_PRIM_BASE ? index - FIELD_PRIM_BASE : index + first_primitive];
     GLOBAL uint *table = tables + (size_t)pixel_index(params, x, y) * (4 * MATTE_SLOTS);
     count_name(table, name);

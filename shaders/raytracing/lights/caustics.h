@@ -36,12 +36,6 @@
     ((float)BALL_COUNT * ((refracts) || !((glass).w > 0.0f) ? 1.0f : 1.0f / GLASS_REFLECTS))
 #define CAUSTIC_PURPOSE 0x20000u  // of volume_stream
 
-#if INSTANCES
-#define IN_INSTANCE(hit) ((hit).instance >= 0)
-#else
-#define IN_INSTANCE(hit) false
-#endif
-
 // A chain between two points outside of a ball: the inverses of their distances to its center, in radii, and of the
 // index of refraction; 0 for a reflection.
 typedef struct {
@@ -338,7 +332,7 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
     bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
     bool leaves = before <= CHAIN && !s.front_face && out.transmits;
     if (out.pdf > 0.0f || !(enters || leaves)) return out.pdf;
-    if (IN_INSTANCE(hit) || hit.primitive >= FIELD_PRIM_BASE) return DELTA_PDF;
+    if (INSTANCE_OF(hit) >= 0 || hit.primitive >= FIELD_PRIM_BASE) return DELTA_PDF;
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     int chain = leaves ? (int)(CHAIN - before) : 0;
     for (int ball = 0; ball < BALL_COUNT; ball++) {
@@ -360,7 +354,7 @@ DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, c
 DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, const Surface s, const Hit hit,
                                  float cosine, SCENE_PARAMS) {
     int chain = path.direction.w <= CHAIN ? (int)(CHAIN - path.direction.w) : 0;
-    if (!(chain & CHAIN_DONE) || IN_INSTANCE(hit)) return 0.0f;
+    if (!(chain & CHAIN_DONE) || INSTANCE_OF(hit) >= 0) return 0.0f;
     int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
     float4 sphere = lights[row], glass = lights[row + 1];
     float3 to_y = s.point - xyz(sphere), across = cross_fma(to_y, xyz(path.direction));

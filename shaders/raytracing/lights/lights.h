@@ -170,11 +170,7 @@ DEVICE Primitive light_primitive(const LaunchParams params, GLOBAL const float4 
 // the primitive is not in the tree. *p becomes the primitive in world space.
 DEVICE float hit_light_probability(const LaunchParams params, GLOBAL const float4 *lights,
                                    GLOBAL const float4 *primitives, const Hit hit, float3 from, Primitive *p) {
-#if INSTANCES
-    int instance = hit.instance;
-#else
-    int instance = -1;
-#endif
+    int instance = INSTANCE_OF(hit);
     int leaf = light_tree_leaf(params, lights, instance, as_int(p->v0.w));
     if (leaf < 0) return 0.0f;
     if (instance >= 0)
@@ -217,20 +213,16 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, SCENE_PARAMS, S
     return sample_primitive(params, p, materials[as_int(p.edge1.w)], probability, from, u1, u2, light);
 }
 
-#if TEXTURED
 // Returns the factor by which textures scale the radiance of a light sample seen from `from`.
 DEVICE float3 light_texture_at(const LaunchParams params, SCENE_PARAMS, const LightSample light, float3 from) {
-    if (light.light_id < 0) return make_float3(1.0f, 1.0f, 1.0f);
+    if (!TEXTURED || light.light_id < 0) return splat3(1.0f);
     Primitive p = light_primitive(params, lights, primitives, light.light_id);
     bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
     float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
     float3 normal = make_float3(0.0f, 0.0f, 0.0f);
     if (SPHERE_TEXTURES && p.edge2.w > 0.0f) normal = primitive_normal(p, madd(light.direction, light.distance, from));
-    return emission_texture_at(GEOMETRY_ARGS, p, u, v, normal);
+    return emission_texture_at(TEXTURE_ARGS, p, u, v, normal);
 }
-#else
-#define light_texture_at(params, scene, light, from) 1.0f
-#endif
 
 // A shadow ray, and the contribution that it adds if it is unoccluded. direction.xyz is unit; direction.w is t_max.
 // contribution.xyz is added to the path's radiance. contribution.w is t_min: greater than 0 if the ray crosses the

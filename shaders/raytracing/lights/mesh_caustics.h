@@ -34,7 +34,7 @@ typedef struct {
 DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool reflects, SCENE_PARAMS) {
     float3 d = b->direction;
     Hit hit = scene_closest_hit(GEOMETRY_ARGS, b->origin, d);
-    if (hit.primitive < 0 || hit.primitive >= FIELD_PRIM_BASE || IN_INSTANCE(hit)) return false;
+    if (hit.primitive < 0 || hit.primitive >= FIELD_PRIM_BASE || INSTANCE_OF(hit) >= 0) return false;
     Primitive p = primitive_of(GEOMETRY_ARGS, hit);
     if (as_int(p.edge1.w) != material || p.edge2.w > 0.0f) return false;
     Surface s = surface_at(GEOMETRY_ARGS, hit, b->origin, d);

@@ -35,16 +35,17 @@
 #if PRINCIPLED
 #include "raytracing/lobes/anisotropic_ggx.h"
 #include "raytracing/lobes/lobes.h"
+#include "raytracing/lobes/thin_film.h"
 #if SHEEN
 #include "raytracing/lobes/sheen.h"
-#endif
-#if IRIDESCENCE
-#include "raytracing/lobes/thin_film.h"
+#else
+#define sheen_albedo(cosine, roughness) 0.0f
+#define sheen_f_cos(roughness, v, l) 0.0f
+#define sample_sheen(u1, u2) splat3(0.0f)
 #endif
 
 #define COAT_F0 0.04f
 
-#if SCATTERING
 // Returns the albedo of a half-space of the medium, by its albedo of single scattering and in w the phase function's g
 // (H. van de Hulst 1980; renderer/raytracing/materials.py inverts it).
 DEVICE float3 multiscatter_albedo(float4 single) {
@@ -54,7 +55,6 @@ DEVICE float3 multiscatter_albedo(float4 single) {
     float3 below = splat3(1.0f) + s * 1.17f, above = (splat3(1.0f) - s) * (splat3(1.0f) - s * 0.139f);
     return make_float3(above.x / below.x, above.y / below.y, above.z / below.z);
 }
-#endif
 
 DEVICE float mean_of3(float3 a) { return (a.x + a.y + a.z) * (1.0f / 3.0f); }
 
@@ -142,23 +142,21 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
         k.p_coat = k.coat * ggx_albedo(COAT_F0, ggx_split_sum(k.coat_v.z, m.clearcoat_roughness));
         under = 1.0f - k.p_coat;
     }
-#if SHEEN
-    k.sheen = outside ? under / max_nnan(sheen_albedo(cosine, m.sheen_roughness), 1.0f) : 0.0f;
-    float sheen = k.sheen * sheen_albedo(cosine, m.sheen_roughness);
-    k.p_sheen = mean_of3(xyz(m.sheen_color)) * sheen;
-    under = max_nnan(under - largest_of3(xyz(m.sheen_color)) * sheen, 0.0f);  // rounding may make it negative
-#endif
+    if (SHEEN) {
+        k.sheen = outside ? under / max_nnan(sheen_albedo(cosine, m.sheen_roughness), 1.0f) : 0.0f;
+        float sheen = k.sheen * sheen_albedo(cosine, m.sheen_roughness);
+        k.p_sheen = mean_of3(xyz(m.sheen_color)) * sheen;
+        under = max_nnan(under - largest_of3(xyz(m.sheen_color)) * sheen, 0.0f);  // rounding may make it negative
+    }
     float r0 = (m.ior - 1.0f) / (m.ior + 1.0f);
     k.dielectric_f0 = min3(xyz(m.specular_color) * (r0 * r0), splat3(1.0f)) * m.specular;
     k.metal_f0 = base_color(m);
-#if IRIDESCENCE
-    if (m.iridescence > 0.0f && outside) {
+    if (IRIDESCENCE && m.iridescence > 0.0f && outside) {
         float3 film = thin_film_reflectance(cosine, m.iridescence_ior, m.iridescence_thickness, k.dielectric_f0);
         k.dielectric_f0 = mix_f0(k.dielectric_f0, schlick_to_f0(film, cosine), m.iridescence);
         film = thin_film_reflectance(cosine, m.iridescence_ior, m.iridescence_thickness, k.metal_f0);
         k.metal_f0 = mix_f0(k.metal_f0, schlick_to_f0(film, cosine), m.iridescence);
     }
-#endif
     set_split_sum(m, &k);
     float transmission = TRANSMISSION ? m.transmission : 0.0f;
     k.metal = m.metallic * under;
@@ -194,12 +192,10 @@ DEVICE float4 reflected_lobes(const Material m, const Lobes k, float3 l) {
         value = madd(fresnel_ms3(splat3(COAT_F0), lobe.schlick, lobe.ms_boost), k.coat * lobe.f_cos, value);
         pdf = fma(k.p_coat, lobe.pdf, pdf);
     }
-#if SHEEN
-    if (k.p_sheen > 0.0f) {
+    if (SHEEN && k.p_sheen > 0.0f) {
         value = madd(xyz(m.sheen_color), k.sheen * sheen_f_cos(m.sheen_roughness, k.v, l), value);
         pdf = fma(k.p_sheen, 0.5f / PI, pdf);
     }
-#endif
     return with_w(value, pdf);
 }
 
@@ -234,13 +230,11 @@ DEVICE bool sample_opaque(const Material m, const Lobes k, float u1, float u2, f
         return is_above && l->z > 0.0f;
     }
     if (CLEARCOAT) choice -= k.p_coat;
-#if SHEEN
-    if (choice < k.p_sheen) {
+    if (SHEEN && choice < k.p_sheen) {
         *l = sample_sheen(u1, u2);
         return true;
     }
-    choice -= k.p_sheen;
-#endif
+    if (SHEEN) choice -= k.p_sheen;
     float cosine = sqrt(1.0f - u1), sine = sqrt(u1);
     float2 phi = cos_sin_2pi(u2);
     *l = make_float3(sine * phi.x, sine * phi.y, DIFFUSE_TRANSMISSION && choice >= k.p_body ? -cosine : cosine);
@@ -273,20 +267,16 @@ DEVICE float4 principled_eval_pdf(const Material m, const Surface s, float3 dire
 DEVICE float3 principled_diffuse_part(const Material m, const Surface s, float3 direction) {
     Lobes k = make_lobes(m, s);
     float3 l = to_local(k.frame, direction), value = (l.z < 0.0f ? k.body_behind : k.body) * (fabs(l.z) * (1.0f / PI));
-#if SHEEN
-    if (k.p_sheen > 0.0f && l.z > 0.0f)
+    if (SHEEN && k.p_sheen > 0.0f && l.z > 0.0f)
         value = madd(xyz(m.sheen_color), k.sheen * sheen_f_cos(m.sheen_roughness, k.v, l), value);
-#endif
     return value;
 }
 
 DEVICE float3 principled_albedo(const Material m, const Surface s) {
-#if SCATTERING
-    if (m.diffuse_transmission > 0.0f && m.thickness > 0.0f && largest_of3(xyz(m.color2)) > 0.0f) {
+    if (SCATTERING && m.diffuse_transmission > 0.0f && m.thickness > 0.0f && largest_of3(xyz(m.color2)) > 0.0f) {
         float3 inside = xyz(m.diffuse_transmission_color) * multiscatter_albedo(m.color2);
         return madd(inside - base_color(m), m.diffuse_transmission, base_color(m));
     }
-#endif
     return base_color(m);
 }
 

@@ -25,10 +25,8 @@ DEVICE bool passes_alpha_test(const Primitive p, float3 origin, float3 direction
     if (tex.alpha_mode == ALPHA_OPAQUE) return true;
     uint prim_id = as_uint(p.v0.w);
     Texcoords texcoords = texcoords_at(attributes, prim_id, hit.u, hit.v);
-#if SPHERE_TEXTURES
-    if (is_globe(attributes, p))
+    if (SPHERE_TEXTURES && is_globe(attributes, p))
         texcoords = sphere_texcoords(normalize_fma(madd(direction, hit.t, origin) - xyz(p.v0)));
-#endif
     float alpha = alpha_at(TEXTURE_ARGS, tex, texcoords, interpolated_color(attributes, prim_id, hit.u, hit.v).w);
     if (tex.alpha_mode == ALPHA_MASK) return alpha >= tex.alpha_cutoff;
     uint key = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y),
@@ -40,14 +38,12 @@ DEVICE bool passes_alpha_test(const Primitive p, float3 origin, float3 direction
 // is tested in turn.
 DEVICE bool accepts_hit(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit FILTER_PARAMS) {
     if (passes_alpha_test(p, origin, direction, *hit FILTER_ARGS)) return true;
-#if SPHERES
-    if (p.edge2.w > 0.0f) {
+    if (SPHERES && p.edge2.w > 0.0f) {
         float t_middle = -dot_fma(origin - xyz(p.v0), direction) / dot_fma(direction, direction);
         float t_far = fma(2.0f, t_middle, -hit->t);
         if (!(t_far > hit->t && t_far <= t_max)) return false;
         hit->t = t_far;
         return passes_alpha_test(p, origin, direction, *hit FILTER_ARGS);
     }
-#endif
     return false;
 }

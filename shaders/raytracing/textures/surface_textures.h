@@ -56,7 +56,7 @@ DEVICE real2 texcoords_in_set(const Texcoords texcoords, whole flags) {
 // Returns (u, v) times the linear part of the slot's transform, plus `shift` times its translation: `shift` is 1 for
 // points and 0 for differences of points.
 DEVICE real2 transform_uv(GLOBAL const uint *texels, whole slot, whole flags, real2 uv, float shift) {
-#if TEXTURE_TRANSFORMS
+    if (!TEXTURE_TRANSFORMS) return uv;
     GLOBAL const float *m = (GLOBAL const float *)(texels + 256);
     whole row = 6 * slot;
     mask is_transformed = (flags & HAS_TRANSFORM) != 0;
@@ -64,9 +64,7 @@ DEVICE real2 transform_uv(GLOBAL const uint *texels, whole slot, whole flags, re
     real x = fma(GATHER_FLOATS(m, row), uv.x, fma(GATHER_FLOATS(m, row + 1), uv.y, GATHER_FLOATS(m, row + 2) * shift));
     real y =
         fma(GATHER_FLOATS(m, row + 3), uv.x, fma(GATHER_FLOATS(m, row + 4), uv.y, GATHER_FLOATS(m, row + 5) * shift));
-    uv = make_real2(is_transformed ? x : uv.x, is_transformed ? y : uv.y);
-#endif
-    return uv;
+    return make_real2(is_transformed ? x : uv.x, is_transformed ? y : uv.y);
 }
 
 DEVICE real4 mix4(real4 a, real4 b, real t) { return with_w(mix3(xyz(a), xyz(b), t), a.w * (1.0f - t) + b.w * t); }
@@ -159,9 +157,8 @@ DEVICE real3 interpolated_normal(GLOBAL const float4 *attributes, whole prim_id,
 
 // Returns the interpolated vertex color; (1, 1, 1, 1) in scenes that have none.
 DEVICE real4 interpolated_color(GLOBAL const float4 *attributes, whole prim_id, real u, real v) {
-    real4 sum = with_w(splat3((real)(1.0f)), 1.0f);
-#if FLOAT4S_PER_PRIMITIVE > 4
-    sum = with_w(splat3((real)(0.0f)), 0.0f);
+    if (FLOAT4S_PER_PRIMITIVE <= 4) return with_w(splat3((real)(1.0f)), 1.0f);
+    real4 sum = with_w(splat3((real)(0.0f)), 0.0f);
     for (uint corner = 0; corner < 3; corner++) {
         bits low = attribute_word(attributes, prim_id, 16u + 2u * corner);
         bits high = attribute_word(attributes, prim_id, 17u + 2u * corner);
@@ -169,7 +166,6 @@ DEVICE real4 interpolated_color(GLOBAL const float4 *attributes, whole prim_id, 
         real3 color = make_real3(real_of(low & 65535u), real_of(low >> 16), real_of(high & 65535u));
         sum = with_w(add3(xyz(sum), scale3(color, weight)), sum.w + real_of(high >> 16) * weight);
     }
-#endif
     return sum;
 }
 
@@ -193,12 +189,12 @@ DEVICE void scale_by_textures(TEXTURE_PARAMS, whole material, mask used, const T
                               real *roughness, real *metallic) {
 #define SAMPLE(slot, srgb) texture_or_white(textures, texels, TEXTURE_FIELD(slot, material), used, texcoords, srgb)
     *color = mul3(*color, xyz(SAMPLE(base_color, true)));
-#if LANES == 1 || METALLIC
-    real4 packed = SAMPLE(metallic_roughness, false);
-    *roughness *= packed.y;
-    *metallic *= packed.z;
-    WITH_SLOT(roughness, *roughness *= SAMPLE(roughness, false).y;)
-    WITH_SLOT(metallic, *metallic *= SAMPLE(metallic, false).z;)
-#endif
+    if (LANES == 1 || METALLIC) {
+        real4 packed = SAMPLE(metallic_roughness, false);
+        *roughness *= packed.y;
+        *metallic *= packed.z;
+        WITH_SLOT(roughness, *roughness *= SAMPLE(roughness, false).y;)
+        WITH_SLOT(metallic, *metallic *= SAMPLE(metallic, false).z;)
+    }
 #undef SAMPLE
 }

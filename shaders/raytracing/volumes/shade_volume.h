@@ -30,9 +30,7 @@ DEVICE void collide(const LaunchParams params, int depth, Sampler sampler, GLOBA
     if (!(t < t_max)) return;
     hit->t = t;
     hit->primitive = VOLUME_BASE + volume;
-#if INSTANCES
-    hit->instance = -1;
-#endif
+    SET_INSTANCE(*hit, -1);
 }
 
 // Multiplies a shadow ray's contribution by the transmittance of the volumes along it. `depth` and `sampler` give the
