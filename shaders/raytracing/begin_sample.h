@@ -5,7 +5,7 @@
 #if SAMPLE_IN_MEMORY
 #define SAMPLE_PARAMS const LaunchParams params, GLOBAL const int *sample
 #define SAMPLE_ARGS params, sample
-#define AT_SAMPLE(params) at_sample(params, sample)  // read where it is used: held from the start it costs registers
+#define AT_SAMPLE(params) at_sample(params, sample)  // at each use: held in registers from the start, it is slower
 
 // Returns the parameters with the sample's index, and the first index of its range, from memory.
 DEVICE LaunchParams at_sample(LaunchParams params, GLOBAL const int *sample) {

@@ -54,7 +54,7 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
     shadow->direction = with_w(direction, FLT_MAX);
     shadow->contribution = light_sample;
     path->radiance = path->radiance + path->throughput * with_w(backdrop, 0.0f) - light_sample;
-    KEEP_LOBE_FOR_SHADOW(*path, BACKGROUND_GROUP);
+    KEEP_LOBE_FOR_SHADOW(*path, BACKGROUND_GROUP);  // light passes (film/light_passes.h)
     ADD_TO_PASSES(*path, xyz(path->throughput) * backdrop - xyz(light_sample), BACKGROUND_GROUP);
     return false;
 }

@@ -40,7 +40,8 @@ typedef struct {
 } Path;
 
 // Adds `radiance`, which arrives along the path's ray number `depth` (0: the camera ray), times the throughput and the
-// MIS weight `weight`. `group` is the light group of the radiance (film/light_passes.h). Returns the added radiance.
+// MIS weight `weight`, scaled for the medium (seen_throughput of volumes/media.h). `group` is the light group of the
+// radiance (film/light_passes.h). Returns the added radiance.
 DEVICE float3 add_radiance(const LaunchParams params, int depth, Path *path, float3 radiance, float weight, int group) {
     float3 unclamped = seen_throughput(path->throughput) * radiance * weight;
     float4 contribution = clamp_contribution(params, depth, with_w(unclamped, 0.0f));
@@ -72,7 +73,7 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
     }
     Path path = {with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f), with_w(normalize_fma(direction), DELTA_PDF),
                  make_float4(1.0f, 1.0f, 1.0f, 1.0f), make_float4(0.0f, 0.0f, 0.0f, 0.0f)};
-    if (!has_ray) path.throughput = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
+    if (!has_ray) path.throughput = make_float4(0.0f, 0.0f, 0.0f, 1.0f);  // w: the index of refraction
     return path;
 }
 
@@ -81,7 +82,7 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
 DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, Path path) {
     float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w, ALL_GROUPS);
     float3 added = add_radiance(params, depth, &path, radiance, 1.0f, ALL_GROUPS);
-#if LIGHT_GROUPS
+#if LIGHT_GROUPS  // each group gets its fraction of the clamped radiance
     for (int group = 0; group < LIGHT_GROUPS; group++) {
         float3 part = escaped_radiance(params, lights, xyz(path.direction), path.direction.w, group);
         add_to_pass(path.record, LIGHT_PASSES + group, added * fraction3(part, radiance));

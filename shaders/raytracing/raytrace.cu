@@ -48,10 +48,12 @@
 //                            words of the stencil. VECTOR_MATERIALS: and all materials can be shaded eight at a time
 //     SAMPLE_IN_MEMORY       begin_sample.h
 //     LIGHT_PICKS            the program is light_picks.cu
-// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (at the
-// top of this file): CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING,
-// INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER,
-// SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
+// Macros of other files: ADD_SHADOW_TO_PASSES, ATTACH_PASSES, SET_LOBE, SET_SHADOW_LOBE
+// (raytracing/film/light_passes.h); AT_SAMPLE, SAMPLE_PARAMS (raytracing/begin_sample.h); ROULETTE_WEIGHT
+// (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (at the top of this file): CAUSTICS,
+// DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING, INSTANCES, MEDIA, NORMAL_MAPS,
+// REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER, SPHERES, TEXTURED, UNLIT,
+// VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
@@ -71,7 +73,7 @@
 #if VOLUMES
 #include "raytracing/volumes/shade_volume.h"
 #else  // stand-ins for a scene without volumes
-#define VOLUME_BASE 0x7fffffff
+#define VOLUME_BASE 0x7fffffff  // above every Hit.primitive
 #define collide(params, depth, sampler, lights, origin, direction, hit)
 #define attenuate(params, depth, sampler, lights, origin, shadow)
 #define shade_volume(params, depth, sampler, hit, path, shadow, scene) false
@@ -129,7 +131,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     Surface s = surface_at(GEOMETRY_ARGS, hit, path->origin, ray_direction);
     Material m = material_at(GEOMETRY_ARGS, materials, s);
     bend_normals(&s, m);
-    find_guide(guide, m, geometric_normal(s), &s);
+    find_guide(guide, m, geometric_normal(s), &s);  // sets s.guide, s.guided (lights/guide.h)
     if (SHADOW_CATCHER && is_shadow_catcher(m)) {
         uint first = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
         return shade_shadow_catcher(params, s, sampler, first, path, shadow, SCENE_ARGS) &&
@@ -146,6 +148,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
         if (s.in_light_table) {
             Primitive p = primitive_of(GEOMETRY_ARGS, hit);
             float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
+            // lights are sampled by their records, without textures: not by m
             float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
             light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
             if (CAUSTICS)
@@ -159,6 +162,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     bool continues = sample_bsdf(m, s, sampler, dimension, &out) && on_geometric_side(s, out.direction, out.transmits);
     bool non_delta = !material_is_delta(m, s);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
+    // A light sample makes the path one ray longer, which max_depth limits; Whitted's integrator does not count it.
     if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
         add_caustic(params, depth, sampler, m, s, path, SCENE_ARGS);
         shadow->valid =
@@ -168,7 +172,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
             attenuate(params, depth, sampler, lights, path->origin, shadow);
             shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
-            SET_SHADOW_LOBE(*path, m, s, *shadow);
+            SET_SHADOW_LOBE(*path, m, s, *shadow);  // for light passes, as SET_LOBE below (film/light_passes.h)
         }
     }
     if (non_delta && WHITTED) {  // in place of indirect light: the unoccluded background along the normal
@@ -256,7 +260,7 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS)
     while (true) {
         uint i = 0;
         bool starts = false;
-#if HAS_BALLOT
+#if HAS_BALLOT  // idle lanes take consecutive rays by one atomic addition
         uint idle = ~ballot(active);
         if (rays_left && 32u - popcount(idle) <= REGENERATE_AT_MOST) {
             uint first_ray = 0;

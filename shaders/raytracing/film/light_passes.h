@@ -67,12 +67,14 @@ DEVICE GLOBAL float *pass_record(GLOBAL float *passes, uint ray, int depth) {
     return record;
 }
 
-// Adds light that arrives by way of a lobe, from a lamp of `group`, to its passes. Rays outside of the picture add 0.
+// Adds light that arrives by way of a lobe, from a lamp of `group`, to its passes: the lobe's diffuse fraction to
+// PASS_DIFFUSE or the pass of its indirect light, the remainder to the lobe's pass. Rays outside of the picture add 0.
 DEVICE void add_to_passes(GLOBAL float *record, GLOBAL const float *lobe, float3 contribution, int group) {
     if (contribution.x == 0.0f && contribution.y == 0.0f && contribution.z == 0.0f) return;
     int pass = lobe_pass(lobe);
     float3 diffuse = contribution * lobe_diffuse(lobe);
-    if (pass != PASS_EMISSION) add_to_pass(record, PASS_DIFFUSE + ((pass & 1) ^ 1), diffuse);
+    int is_indirect = (pass & 1) ^ 1;
+    if (pass != PASS_EMISSION) add_to_pass(record, PASS_DIFFUSE + is_indirect, diffuse);
     add_to_pass(record, pass, contribution - diffuse);
     if (LIGHT_GROUPS && group != ALL_GROUPS) add_to_pass(record, LIGHT_PASSES + group, contribution);
 }
@@ -98,7 +100,7 @@ DEVICE void set_lobe(GLOBAL float *record, int at, const Material m, const Surfa
         if (pdf > 0.0f)
             diffuse = fraction3(material_diffuse_part(m, s, direction), xyz(eval_bsdf_pdf(m, s, direction)));
     } else {
-        pass += pass & 1;
+        pass += pass & 1;  // after the first bounce light is indirect: the pass behind a direct one
     }
     store_lobe(record + at, diffuse, pass, group);
 }

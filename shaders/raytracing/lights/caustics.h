@@ -23,7 +23,8 @@
 #include "raytracing/volumes/media.h"
 #include "raytracing/volumes/scatter.h"
 
-// The words of DIRECTORY (light_rows.h) that hold volumes in other scenes: a scene with CAUSTICS has none.
+// The words of DIRECTORY (light_rows.h: a row of `lights` that `params` locates, the names of the caller's variables)
+// that hold volumes in other scenes: a scene with CAUSTICS has none.
 #define FIRST_BALL_ROW as_int(DIRECTORY.x)
 #define BALL_COUNT as_int(DIRECTORY.y)
 #define IS_MESH(row) (CAUSTIC_MESHES && (row).w < 0.0f)  // of a second row (mesh_caustics.h)
@@ -34,7 +35,7 @@
 // The inverse of the probability with which add_caustic solves a chain of a ball.
 #define CHAIN_COUNT(glass, refracts) \
     ((float)BALL_COUNT * ((refracts) || !((glass).w > 0.0f) ? 1.0f : 1.0f / GLASS_REFLECTS))
-#define CAUSTIC_PURPOSE 0x20000u  // of volume_stream
+#define CAUSTIC_PURPOSE 0x20000u  // of volume_stream (volumes/scatter.h)
 
 // A chain between two points outside of a ball: the inverses of their distances to its center, in radii, and of the
 // index of refraction; 0 for a reflection.
@@ -164,6 +165,8 @@ DEVICE float chain_end_ratio(const Primitive p, float3 point, float4 ball) {
     float radius = p.edge2.w, distance2 = dot_fma(to_ball, to_ball), last = last_cosine(p, ball);
     if (!(radius > 0.0f)) return dot_fma(normal, to_ball) / sqrt(distance2);
     float above = dot_fma(normal, normalize_fma(xyz(ball) - xyz(p.v0))) - last, root = radius * (1.0f - last);
+    // sample_chain_end: 2 above / (1 - last)^2 is the cosine's pdf, over 2 pi radius^2 the pdf per area; next-event
+    // estimation: 1 / (2 pi one_minus_cos_max) per solid angle
     return 2.0f * one_minus_cos_max(xyz(p.v0), radius, xyz(ball)) * above * distance2 / (root * root);
 }
 
@@ -211,7 +214,9 @@ DEVICE bool sees_end(const ChainEnd end, float4 last, GEOMETRY_PARAMS) {
                        : sees(xyz(last), end.point, last.w, GEOMETRY_ARGS);
 }
 
-// Returns the angle of incidence at which the swept angle is least, by Newton's method for its cosine.
+// Returns the angle of incidence at which the swept angle is least, by Newton's method for its cosine: there its
+// derivative 2 - cos t (x / cos(arcsin(s x)) + y / ... + 2 n / ...) is 0. If it is not below 0 at t = 0, the swept
+// angle rises from there, and the angle is 0.
 DEVICE float turning_angle(const Chain k) {
     float cosine = 1.0f;
     if (!(k.x + k.y + 2.0f * k.n > 2.0f)) return 0.0f;
@@ -238,6 +243,8 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
     Pair cs = quarter_circle(t);
     float sine_x = cs.y * k.x, cosine_x = cosine_by(sine_x);
     float sine_t = glass.w > 0.0f ? cs.y / glass.w : 0.0f, cosine_t = cosine_by(sine_t);
+    // (c1, s1): the angle at the center from `axis` to `first`, t - arcsin(s x). (c, sn): from `first` to `last`, PI
+    // minus twice the angle of refraction; 0 for a reflection.
     float c1 = fma(cs.x, cosine_x, cs.y * sine_x), s1 = fma(cs.y, cosine_x, -cs.x * sine_x);
     float c = refracts ? fma(2.0f * sine_t, sine_t, -1.0f) : 1.0f, sn = refracts ? 2.0f * sine_t * cosine_t : 0.0f;
     float3 first = madd(axis * c1 + up * s1, radius, center);
@@ -253,6 +260,7 @@ DEVICE void add_chain(const LaunchParams params, int depth, const Material m, co
         !outside_media(throughput, medium))
         return;
     float fresnel = glass.w > 0.0f ? fresnel_dielectric(cs.x, cosine_t, 1.0f / glass.w) : 1.0f;
+    // both refractions transmit 1 - fresnel
     float3 weight = xyz(glass) * (refracts ? xyz(glass) * ((1.0f - fresnel) * (1.0f - fresnel)) : splat3(fresnel)),
            factor = end_radiance(params, end, last, lights);
     float3 value = xyz(bsdf) * weight * factor * xyz(throughput) * (chain_spread(k, t) * scale);
@@ -307,8 +315,8 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
             least = PI + angle_of(at_turn.sine, at_turn.cosine);
         }
     }
-    NO_UNROLL
     // Solutions 0 and 1: refractions below and above `turn`; 2: a refraction around the far side; 3: the reflection.
+    NO_UNROLL
     for (int solution = 0; solution < 4; solution++) {
         bool refracts = solution < 3, far_side = solution == 2;
         float target = far_side ? 2.0f * PI - swept : swept, low = solution == 0 || !refracts ? 0.0f : turn;
@@ -316,6 +324,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
         if (!refracts && glass.w > 0.0f && next_random(&stream) >= GLASS_REFLECTS) continue;
         if (refracts && !is_glass || !(target > first && target < last)) continue;
         float high = solution == 0 ? turn : end_t, fraction = (target - first) / (last - first);
+        // near `turn` the swept angle is a parabola: the first guess is a root
         if (refracts && turn > 0.0f) fraction = solution == 0 ? 1.0f - sqrt(fraction) : sqrt(fraction);
         k.n = refracts ? 1.0f / glass.w : 0.0f;
         Pair aim = {refracts ? -cosine_xy : cosine_xy, refracts && !far_side ? -sine_xy : sine_xy};

@@ -13,7 +13,8 @@ DEVICE whole choose_light(const LaunchParams params, GLOBAL const float4 *lights
     whole low = 0, high = params.light_count - 1;
     while (ANY_LANE(low < high)) {
         whole middle = (low + high) >> 1;
-        mask is_searching = low<high, is_above = GATHER_WORDS(lights, 4 * middle)> u32;
+        mask is_searching = low < high;
+        mask is_above = GATHER_WORDS(lights, 4 * middle) > u32;
         high = is_searching & is_above ? middle : high;
         low = is_searching & !is_above ? middle + 1 : low;
     }

@@ -8,7 +8,8 @@
 
 #if LANES == 1
 // The positions of guide tables and of the CDF for level surfaces, counted from params.env_cdf: functions with `words`
-// in the name return words, the others 16-bit entries.
+// in the name return words, the others 16-bit entries. The words: height + 1 of the marginal CDF, width + 1 of each of
+// the `height` conditional CDFs, then their guide tables, two entries a word.
 DEVICE int env_guides(const LaunchParams params) {
     return 2 * (params.env_cdf_height + 1 + params.env_cdf_height * (params.env_cdf_width + 1));
 }

@@ -37,9 +37,10 @@ DEVICE real3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *li
     for (int sun = 0; sun < params.sun_count; sun++) {
         float4 axis = lights[params.non_area_lights + 3 * sun], emitted = lights[params.non_area_lights + 3 * sun + 1];
         real3 difference = sub3(direction, broadcast(xyz(axis)));
+        // |direction - axis|^2 is 2 (1 - cos), without cancellation; axis.w is 1 - cos of the sun's radius
         mask is_seen = dot_fma(difference, difference) <= 2.0f * axis.w;
         if (!(axis.w > 0.0f) || !ANY_LANE(is_seen) || !IN_GROUP(group, NON_AREA_GROUP(sun))) continue;
-        real weight = mis_weight_bsdf(bsdf_pdf, emitted.w / (2.0f * PI * axis.w));
+        real weight = mis_weight_bsdf(bsdf_pdf, emitted.w / (2.0f * PI * axis.w));  // uniform over the disc
         radiance = select3(is_seen, madd(broadcast(xyz(emitted)), weight, radiance), radiance);
     }
 #endif

@@ -57,7 +57,7 @@ DEVICE GLOBAL const float *guide_at(GLOBAL const uint *guide, int number, float3
 // Sets `pdf` to 4 pi times the pdf of a lobe. (x, y, z) is the vector from the point to the lobe's position, size2 the
 // lobe's squared size. F and U are float and uint, or vectors of them. 1 - cos theta is computed as half of the squared
 // chord, which avoids cancellation. Roots and reciprocals are Newton's: they have the same bits on every device, and no
-// branches, unlike IEEE's square root and division on GPUs.
+// branches, unlike IEEE's square root and division on GPUs. Their first guesses come from the bits of the float.
 #define LOBE_PDF(F, U, x, y, z, size2, direction, pdf)                                                       \
     {                                                                                                        \
         F distance2_ = max_nnan(fma(z, z, fma(y, y, x * x)), (F)(1e-30f)), half_ = distance2_ * 0.5f;        \

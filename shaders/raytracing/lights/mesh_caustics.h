@@ -53,6 +53,8 @@ DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool ref
     if (!(weight > 0.0f) || !on_geometric_side(s, b->direction, !reflects)) return false;
     b->weight = b->weight * base_color(m) * weight;
     b->origin = offset_ray_origin(s, !reflects, b->origin.w);
+    // The differentials (H. Igehy): `moved` is the hit's derivative along the triangle, `turned` the normal's, by the
+    // derivatives du, dv of the barycentric coordinates; then the derivative of direction = eta d + bend normal.
     float3 across = cross_fma(xyz(p.edge1), xyz(p.edge2));
     float scale = 1.0f / dot_fma(across, across);
     for (int k = 0; k < 2; k++) {
@@ -68,7 +70,7 @@ DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool ref
         turned = madd(s.normal, -dot_fma(turned, s.normal), turned);
 #endif
         float rate = -dot_fma(b->directions[k], s.normal) - dot_fma(d, turned);  // of the cosine
-        rate *= eta - eta * eta * cosine / cosine_t;
+        rate *= eta - eta * eta * cosine / cosine_t;  // of `bend`
         b->directions[k] = madd(s.normal, rate, madd(turned, bend, b->directions[k] * eta));
         b->points[k] = moved;
     }
@@ -142,11 +144,12 @@ DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, co
         least = size;
         fraction = 1.0f;
         Frame f = make_frame(before);
+        // Cramer's rule for a x + b y = error across the ray
         step = (f.tangent * dot_fma(cross_fma(error, y), ray.direction) +
                 f.bitangent * dot_fma(cross_fma(x, error), ray.direction)) *
                (1.0f / determinant);
         float length2 = dot_fma(step, step);
-        step = step * min_nnan(1.0f, 0.5f / sqrt(max_nnan(length2, 0.25f)));
+        step = step * min_nnan(1.0f, 0.5f / sqrt(max_nnan(length2, 0.25f)));  // at most half a radian
         *direction = normalize_fma(before + step);
         if (length2 < 0.1f * SAME_DIRECTION) {
             *b = ray;
@@ -159,6 +162,7 @@ DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, co
 
 // Returns the direction from a point to a random point of a mesh's bounding box.
 DEVICE float3 chain_seed(float3 from, float4 ball, float4 mesh, RandomStream *stream) {
+    // half the box's depth, by the radius of its sphere
     float z = sqrt(max_nnan(fma(ball.w, ball.w, -fma(mesh.y, mesh.y, mesh.z * mesh.z)), 0.0f));
     float a = fma(2.0f, next_random(stream), -1.0f), b = fma(2.0f, next_random(stream), -1.0f);
     float c = fma(2.0f, next_random(stream), -1.0f);

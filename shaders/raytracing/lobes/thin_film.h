@@ -39,7 +39,8 @@ DEVICE float r0_of_indices(float transmitted, float incident) {
 }
 
 // Returns the reflectance, 0 to 1, of a film of index `ior` and `thickness` in nanometers, in air, over a base of
-// reflectance base_f0 at normal incidence; `cosine` of the angle of incidence.
+// reflectance base_f0 at normal incidence; `cosine` of the angle of incidence. Numbers in names are the paper's: 1 air,
+// 2 film, 3 base; r12 is the reflectance from air to film, t121 the transmittance into the film and out again.
 DEVICE float3 thin_film_reflectance(float cosine, float ior, float thickness, float3 base_f0) {
     float t = clamp(thickness / 0.03f, 0.0f, 1.0f);  // a film thinner than 0.03 nm fades out
     float film = fma(t * t * (3.0f - 2.0f * t), ior - 1.0f, 1.0f);

@@ -92,8 +92,13 @@ DEVICE float4 metallic_eval_pdf(const Material m, const Surface s, float3 direct
 
 DEVICE float3 metallic_albedo(const Material m, const Surface s) { return base_color(m); }
 
+// Returns the diffuse lobe's part of metallic_eval_pdf.
+DEVICE float3 metallic_diffuse(const Material m, const Surface s, float3 direction) {
+    MetallicLobes k = metallic_lobes(s.normal, s.ray_direction, base_color(m), m.roughness, m.metallic);
+    return k.body * (max_nnan(dot_fma(direction, s.normal), 0.0f) * (1.0f / PI));
+}
+
 REFLECTOR(metallic, schlick_mirror_fraction(m.metallic, s.normal, s.ray_direction),
           m.roughness >= GUIDED_ROUGHNESS ? GUIDED_GLOSSY : GUIDED_GLOSSY * (1.0f - m.metallic),
-          metallic_lobes(s.normal, s.ray_direction, base_color(m), m.roughness, m.metallic)
-              .body *(max_nnan(dot_fma(direction, s.normal), 0.0f) * (1.0f / PI)))
+          metallic_diffuse(m, s, direction))
 #endif

@@ -133,6 +133,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
     k.refracts = !k.thin && fabs(m.ior - 1.0f) > 1e-3f;
     k.eta = s.front_face || k.thin ? 1.0f / m.ior : m.ior;
     float cosine = k.v.z, under = 1.0f;
+    // The layers on top are seen from outside; the inside of an opaque shape counts as outside.
     bool outside = s.front_face || k.thin || !(m.transmission + m.diffuse_transmission > 0.0f);
     k.coat = k.p_coat = k.sheen = k.p_sheen = 0.0f;
     if (CLEARCOAT) {
@@ -148,6 +149,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
         k.p_sheen = mean_of3(xyz(m.sheen_color)) * sheen;
         under = max_nnan(under - largest_of3(xyz(m.sheen_color)) * sheen, 0.0f);  // rounding may make it negative
     }
+    // Normal reflectances of the base, under the film if there is one.
     float r0 = (m.ior - 1.0f) / (m.ior + 1.0f);
     k.dielectric_f0 = min3(xyz(m.specular_color) * (r0 * r0), splat3(1.0f)) * m.specular;
     k.metal_f0 = base_color(m);
@@ -158,6 +160,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
         k.metal_f0 = mix_f0(k.metal_f0, schlick_to_f0(film, cosine), m.iridescence);
     }
     set_split_sum(m, &k);
+    // Weights of the base's reflectors, the diffuse body below the dielectric, and the sampling probabilities.
     float transmission = TRANSMISSION ? m.transmission : 0.0f;
     k.metal = m.metallic * under;
     k.dielectric = (1.0f - m.metallic) * (1.0f - transmission) * under;

@@ -19,6 +19,7 @@
 // materials that do not emit and are shaded here, and 0 for all others.
 #define CATCHES_SHADOWS8 (ENVIRONMENT && SHADOW_CATCHER)
 #define FLOAT4S_PER_MATERIAL (int)(sizeof(Material) / 16)
+#define MATERIAL_FLOAT4(field) (int)(__builtin_offsetof(Material, field) / 16)  // the float4 that holds a field
 
 // BsdfSample (surface.h) and Texcoords for eight lanes.
 typedef struct {
@@ -84,8 +85,8 @@ DEVICE Triangle8 load_triangles8(GLOBAL const float4 *primitives, int8 at) {
 DEVICE int8 environment_lanes8(const LaunchParams params, GLOBAL const float4 *lights, int8 id) {
 #if ENVIRONMENT
     int8 others = (id < 0) & (id != (int)LIGHT_TREE_ID);
-    int8 row = 4 * (params.non_area_lights + 3 * (others ? ~id : 0));
-    return others & (as_float8(GATHER_WORDS8(lights, row + 3)) == LIGHT_ENVIRONMENT);
+    int8 word = 4 * (params.non_area_lights + 3 * (others ? ~id : 0));  // the first of the light's three rows
+    return others & (as_float8(GATHER_WORDS8(lights, word + 3)) == LIGHT_ENVIRONMENT);
 #else
     return (int8)(0);
 #endif
@@ -100,7 +101,8 @@ DEVICE void escape8(const LaunchParams params, int depth, PathPacket *packet, ui
     float8 index = packet->index.v8[begin >> 3];
     throughput = scale3(throughput, 1.0f / (index * index));
 #endif
-    Float3x8 added = mul3(throughput, escaped_radiance(params, lights, direction, packet->bsdf_pdf.v8[begin >> 3], 0));
+    Float3x8 added =
+        mul3(throughput, escaped_radiance(params, lights, direction, packet->bsdf_pdf.v8[begin >> 3], ALL_GROUPS));
     added = xyz(clamp_contribution(params, depth, with_w(added, (float8)(0.0f))));
     store8(packet->radiance, begin, mask_of_bits8(lanes), add3(load8(packet->radiance, begin), added));
 }
@@ -114,7 +116,7 @@ DEVICE uint catch_shadows8(const LaunchParams params, PathPacket *packet, uint b
                            Float3x8 origin, GLOBAL const float4 *lights) {
     const float *cache = packet->sample_cache + begin;
     Float3x8 view = load8(packet->rays.direction, begin), throughput = load8(packet->throughput, begin), direction;
-    Float3x8 backdrop = escaped_radiance(params, lights, view, (float8)(DELTA_PDF), 0),
+    Float3x8 backdrop = escaped_radiance(params, lights, view, (float8)(DELTA_PDF), ALL_GROUPS),
              irradiance = broadcast8(splat3(0.0f));
     if (params.light_count > 0)
         irradiance = sample_level_environment(params, lights, normal, vload8(0, cache + CACHE_PATHS * 4),
@@ -183,7 +185,8 @@ DEVICE int8 sample_triangle8(const LaunchParams params, const Triangle8 *p, Floa
     light->distance = sqrt(dot_fma(to_light, to_light));
     light->direction = scale3(to_light, 1.0f / light->distance);
     float8 cosine = -dot_fma(normal, light->direction);
-    Float4x8 emission = load_rows((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, 1, p->material);
+    Float4x8 emission =
+        load_rows((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, MATERIAL_FLOAT4(emission), p->material);
     light->radiance = xyz(emission);
     light->pdf = rgb_luminance(emission) * params.inverse_light_power * light->distance * light->distance / cosine;
     return (cosine > 0.0f) & (light->distance > 0.0f);
@@ -199,6 +202,7 @@ DEVICE uint sample_direct8(const LaunchParams params, int depth, PathPacket *pac
     int8 id = as_int8(GATHER_WORDS8(lights, 4 * entry + 1));
     float8 u1 = position_in_interval(u32, light_begin, width), u2 = vload8(0, cache + CACHE_PATHS * 5);
     LightSample8 light;
+    // sample_light draws a third dimension for a light of selection probability below 2^-12: left to *remaining
     int8 valid = (int8)(0), drawn = (width > (1u << 20)) & mask_of_bits8(lanes);
     int8 is_environment = drawn & environment_lanes8(params, lights, id), is_area = drawn & (id >= 0);
     if (movemask8(is_area)) {
@@ -305,12 +309,12 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
     // lanes of ended paths may hold any index: they read primitive 0
     Triangle8 p = load_triangles8(primitives, mask_of_bits8(*lanes) ? rays->prim_index.v8[begin >> 3] : (int8)(0));
     s->material = p.material;
-    Float4x8 color = load_rows(columns, FLOAT4S_PER_MATERIAL, 0, p.material);
+    Float4x8 color = load_rows(columns, FLOAT4S_PER_MATERIAL, MATERIAL_FLOAT4(color), p.material);
     float8 kind = color.w;
     s->color = xyz(color);
     int8 shaded = (p.radius == 0.0f) & (kind > 0.0f);
     s->is_metallic = kind == SIMD8_METALLIC;
-#if REFRACTION  // paths inside a medium are left to shade_hit
+#if REFRACTION  // paths inside a medium are left to shade_hit; bit 0 of `medium` is of the wavelength (volumes/media.h)
     shaded &= (packet->index.v8[begin >> 3] == 1.0f) & (as_int8(packet->medium.v8[begin >> 3]) < 2);
 #endif
     Float3x8 ray_direction = load8(rays->direction, begin);
@@ -327,8 +331,8 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
     s->is_metallic &= shaded;
     int8 metal = mask_of_bits8(*lanes) & s->is_metallic;
     if (movemask8(metal)) {
-        s->roughness = load_rows(columns, FLOAT4S_PER_MATERIAL, 7, p.material).w;
-        s->metallic = load_rows(columns, FLOAT4S_PER_MATERIAL, 8, p.material).x;
+        s->roughness = load_rows(columns, FLOAT4S_PER_MATERIAL, MATERIAL_FLOAT4(roughness), p.material).w;
+        s->metallic = load_rows(columns, FLOAT4S_PER_MATERIAL, MATERIAL_FLOAT4(metallic), p.material).x;
     }
 #endif
 #if TEXTURED
@@ -394,7 +398,7 @@ DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet
     surface_at8(packet, begin, lanes, &catchers, SCENE_ARGS, &s);
     uint shaded = *lanes & ~catchers;
 #if CATCHES_SHADOWS8
-    if (params.sun_count > 0)
+    if (params.sun_count > 0)  // shade_hit samples suns
         *lanes = shaded;
     else if (catchers)
         *shadows = catch_shadows8(params, packet, begin, catchers, s.normal, s.origin, lights);

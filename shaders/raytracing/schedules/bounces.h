@@ -21,7 +21,10 @@ DEVICE uint list_rays(LOCAL const uint *words, LOCAL uint *counts, LOCAL ushort 
     if (local_index() < 2) counts[local_index()] = 0;
     BARRIER();
     uint next_index = bits ? atomic_add(&counts[0], popcount(bits)) : 0u;
-    for (; bits; bits &= bits - 1u) listed[next_index++] = (ushort)(first_ray + 31u - (uint)clz(bits & (0u - bits)));
+    for (; bits; bits &= bits - 1u) {
+        uint lowest = 31u - (uint)clz(bits & (0u - bits));  // the index of the lowest bit that is set
+        listed[next_index++] = (ushort)(first_ray + lowest);
+    }
     BARRIER();
     return counts[0];
 }
@@ -52,7 +55,7 @@ DEVICE void finish_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint listed_
 // adds the unoccluded contributions.
 DEVICE void trace_listed(SAMPLE_PARAMS, int depth, bool is_shadow, uint count, LOCAL uint *counts,
                          LOCAL const ushort *listed, LOCAL uint *hit_words, STATE_PARAMS, SCENE_PARAMS) {
-#if HAS_BALLOT && !INSTANCES
+#if HAS_BALLOT && !INSTANCES  // trace_queue.h traces rays in the static BVH; it explains the macros QUEUE_...
 #define QUEUE_COUNT count
 #define QUEUE_NEXT &counts[1]
 #define QUEUE_ANY_HIT is_shadow
@@ -87,7 +90,8 @@ DEVICE void shade_listed(SAMPLE_PARAMS, int depth, uint count, LOCAL const ushor
     }
 }
 
-// Copies the group's words from the stencil into shared memory; clears them there; copies them back.
+// Load, clear and store: copies the group's words from the stencil into shared memory; clears them there; copies them
+// back.
 DEVICE void load_words(GLOBAL const uint *stencil, LOCAL uint *words) {
     if (local_index() < WORDS_PER_GROUP) words[local_index()] = stencil[GROUP_WORD(local_index())];
     BARRIER();

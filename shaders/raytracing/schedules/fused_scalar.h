@@ -59,6 +59,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         hit_mask = first_bits(popcount(hit_mask));
         *started = active = first_bits(popcount(active));
     }
+    // escape8 needs no random numbers: the cache is filled up to the last path of the others
     uint remaining = active, sampled = VECTOR_ESCAPE ? hit_mask : active;
     *shadow_mask = 0;
     cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE,
@@ -111,7 +112,8 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
 // report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     uint first_word = thread_index() * WORDS_PER_THREAD, path_count = THREAD_PATHS;
-    Floats32 kept[PATH_ROWS][WORDS_PER_THREAD];  // rows of THREAD_PATHS paths, those that continue
+    // The paths that continue, packed: float j of a row of THREAD_PATHS floats is path j's; rows are as in PathPacket.
+    Floats32 kept[PATH_ROWS][WORDS_PER_THREAD];
     PathPacket packet;
     for (int depth = 0; depth < params.max_depth; depth++) {
         uint words[WORDS_PER_THREAD] = {0}, continuing = 0;
@@ -147,7 +149,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
         }
         for (uint w = 0; w < WORDS_PER_THREAD && depth < MAX_DEPTHS; w++)
             active_masks[MAX_DEPTHS * (first_word + w) + (uint)depth] = words[w];
-        if (!continuing && depth >= MAX_DEPTHS) break;
+        if (!continuing && depth >= MAX_DEPTHS) break;  // until then the loop stores zeros to active_masks
         path_count = continuing;
     }
 }

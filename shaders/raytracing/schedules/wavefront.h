@@ -165,7 +165,7 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
 }
 #endif
 
-#if STENCIL == STENCIL_BITS && !SCALAR_THREADS
+#if STENCIL == STENCIL_BITS && !SCALAR_THREADS  // what GPUs launch by default
 #include "raytracing/schedules/first_bounce.h"
 #if HAS_PART(PART_BOUNCES)
 #include "raytracing/schedules/bounces.h"
