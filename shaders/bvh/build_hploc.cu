@@ -149,7 +149,7 @@ DEVICE uint set_bit(uint word, uint n) {
 // stores these from clusters[first] on. Each round, every cluster finds its nearest neighbor within SEARCH_RADIUS: the
 // one with which its box has the least half area. Mutually nearest pairs become nodes, and the remaining clusters move
 // together. All lanes of a warp call it with the same arguments and hold one cluster each; without warps (HAS_BALLOT 0)
-// one thread calls it and holds all clusters.
+// one thread calls it and holds all clusters. `made`: the number of nodes made so far.
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
                         GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
 #if HAS_BALLOT
@@ -283,8 +283,10 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
     while (true) {
         bool merges = false;
         if (active) {
+            // The parent joins the neighbor whose code is nearer: the range behind `last`, or the one before `first`.
             bool to_right =
                 first == 0 || (last != count - 1 && morton_delta(keys, last) < morton_delta(keys, first - 1));
+            // visits[k]: of the parent that splits its range between k and k + 1
             uint sibling_end = atomic_xchg(&visits[to_right ? last : first - 1], to_right ? first : last);
             if (sibling_end == INVALID_INDEX)
                 active = false;
@@ -295,11 +297,11 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
                     last = sibling_end;
                 else
                     first = sibling_end;
-                merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;
+                merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;  // smaller ranges wait
             }
         }
         bool root = last - first + 1 == count;
-#if HAS_BALLOT
+#if HAS_BALLOT  // the whole warp merges the range of one lane after another
         uint pending_lanes = ballot(merges);
         while (pending_lanes) {
             uint lane = 31u - (uint)clz(pending_lanes);

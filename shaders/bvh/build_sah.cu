@@ -18,7 +18,7 @@
 //     bins     (ranges, 3 axes, BINS, BIN_WORDS)
 //     counts   four numbers, see THIS_LEVEL below
 //     nodes    (count - 1, 4) float4, see bvh/aabb.h. The node that splits before position p of `order` has index p -
-//              1, except that the root and node 0 swap indices.
+//              1, except that the root, which traversals seek at index 0, and node 0 swap indices.
 //
 // The host defines:
 //     SCALAR_THREADS     1 on CPUs, where one work-item does the work of a group
@@ -269,7 +269,7 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
     for (uint k = local_index(); k < RANGE_WORDS; k += GROUP_SIZE) {
         GLOBAL uint *into = bins + tile_owner * RANGE_WORDS + k;
         uint word = k % BIN_WORDS;
-        if (tile_bins[k / BIN_WORDS * BIN_WORDS] == 0u) continue;
+        if (tile_bins[k / BIN_WORDS * BIN_WORDS] == 0u) continue;  // an empty bin: word 0 is its number
         if (word == 0)
             atomic_add(into, tile_bins[k]);
         else if (word <= 3)
@@ -290,7 +290,7 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
                      GLOBAL Range *rest, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
-        uint depth = range.left_count + 1u;
+        uint depth = range.left_count + 1u;  // of both sides
         float best = FLT_MAX;
         range.plane = MEDIAN_SPLIT;
         range.left_count = range.size / 2;
@@ -355,6 +355,7 @@ KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GL
     uint primitive = order[i], range_index = owner[i], position = i, new_owner = INVALID_INDEX;
     if (range_index != INVALID_INDEX) {
         Range range = ranges[range_index];
+        // of the range's positions before i, the number that go left
         uint earlier = lefts[i] + sums[i / SCAN_TILE] - (lefts[range.start] + sums[range.start / SCAN_TILE]);
         bool left = goes_left(boxes, bounds, range, primitive, i, range_index);
         position = range.start + (left ? earlier : range.left_count + (i - range.start) - earlier);
@@ -492,7 +493,7 @@ DEVICE_NOINLINE_ALWAYS void split_range(GLOBAL const float4 *boxes, GLOBAL uint 
         for (uint i = range.start; i < range.start + range.size; i++) {
             float center = component(centroid(stored_box(boxes, order[i])), range.axis);
             if (bin_within(low, scale, center) <= range.plane)
-                order[range.start + lefts++] = order[i];
+                order[range.start + lefts++] = order[i];  // lefts <= i - range.start: what is overwritten was read
             else
                 spare[range.start + rights++] = order[i];
         }

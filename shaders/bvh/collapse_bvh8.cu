@@ -22,7 +22,7 @@ typedef struct {
 // Writes the indices of the primitives below a child to `prims`. Returns their number, or MAX_LEAF_PRIMS + 1 if there
 // are more than MAX_LEAF_PRIMS.
 DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
-    int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
+    int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;  // each pending subtree has at least one primitive
     while (true) {
         if (child_ref < 0) {
             int size = (~child_ref & 7) + 1;
@@ -138,7 +138,7 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
         uint slot = atomic_add(&counts[0], inner), line = atomic_add(&counts[1], needed);
         bool fits = line + needed <= (uint)capacity && node_and_line.y + NODE8_LINES <= (uint)capacity;
         GLOBAL float *node8 = lines + 16 * (size_t)node_and_line.y;
-        if (fits && node_and_line.y == 0)
+        if (fits && node_and_line.y == 0)  // behind the root, the empty leaf: zeros, and in row 9 the indices -1
             for (int k = 0; k < 96; k++) node8[16 * NODE8_LINES + k] = as_float(k / 8 == 9 ? -1 : 0);
         for (int k = 0; k < 8; k++) {
             bool used = k < c.count, leaf = used && is_leaf8(&c, k);

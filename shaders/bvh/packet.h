@@ -87,8 +87,8 @@ DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Ray
                                          r->t, &t, &u, &v);
         if (!movemask16(hits)) continue;
         int prim_index = as_int(q[8 * LEAF_PRIM_INDICES]), prim_id = prim_id_at(primitives, prim_index);
-        hits &= (t < r->t) | (r->prim_id > prim_id);
-#if HIT_FILTER
+        hits &= (t < r->t) | (r->prim_id > prim_id);  // the lower primitive id wins ties
+#if HIT_FILTER  // which may move hits to the far side of a sphere: compare again
         hits = filter_hits16(primitive_at(primitives, prim_index), r, hits, &t, &u, &v FILTER_ARGS);
         hits &= (t < r->t) | (r->prim_id > prim_id);
 #endif

@@ -56,6 +56,8 @@ DEVICE float plane_between(float low, float high, float corner, float size) {
     float quarter = 0.25f * (high - low), unit = GRID_CELLS / size, middle = low + 2.0f * quarter;
     uint first = (uint)ceil(max_nnan((low + quarter - corner) * unit, 1.0f));
     uint last = (uint)max_nnan((high - quarter - corner) * unit, 0.0f);
+    // Grid planes first to last lie in the middle half. In the highest bit in which first - 1 and last differ, last is
+    // set: with the bits below it cleared, last is the plane among them that more powers of 2 divide than any other.
     if (first > last) return middle;
     uint coarsest = 31u - (uint)clz((first - 1u) ^ last);
     float plane = fma((float)(last >> coarsest << coarsest), size / GRID_CELLS, corner);

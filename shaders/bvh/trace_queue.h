@@ -13,6 +13,7 @@
 #define IDLE_LANES 20u
 #define NODES_PER_QUEUE_TURN 4
 
+// A lane whose node is STACK_SENTINEL has finished its ray; it keeps has_ray until it has run QUEUE_FINISH.
 int node = STACK_SENTINEL, prim_id = 0x7fffffff, stack[STACK_SIZE], *top = stack;
 Hit best = {0.0f, 0.0f, 0.0f, -1};
 bool has_ray = false, rays_left = true;

@@ -69,7 +69,7 @@ DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
 }
 
 // Returns true if the ray intersects a box before `t_max`; *t_near becomes the ray parameter at which it enters the
-// box. An empty box has a negative half extent.
+// box. An empty box has a negative half extent. max3_relu: the maximum of three numbers and 0 (common/portable.h).
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *t_near) {
     float3 half_size = xyz(half_extent);
     float3 first = fma3(-half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.near_bias));
@@ -127,8 +127,8 @@ DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, floa
     }
 }
 
-// Visits an inner node: returns the reference of the nearer child that is hit and pushes the farther one; if no child
-// is hit, pops a reference from the stack.
+// Visits an inner node; *top is the stack's end. Returns the reference of the nearer child that is hit and pushes the
+// farther one; if no child is hit, pops a reference from the stack.
 DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay ray, float t_max, int **top) {
     float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
            half2 = nodes[4 * node + 3];

@@ -82,8 +82,8 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
 // its first; instance_before: the instance of the hit found before this traversal, -1 for none.
 DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit, Hit *best, int *best_instance,
                                 int instance_before) {
-    if (hit.primitive >= 0 && (hit.t < best->t || (*best_instance >= 0 ? which < *best_instance
-                                                                       : instance_before < 0 && best->primitive < 0))) {
+    bool wins_tie = *best_instance >= 0 ? which < *best_instance : instance_before < 0 && best->primitive < 0;
+    if (hit.primitive >= 0 && (hit.t < best->t || wins_tie)) {
         *best = hit;
         best->primitive += p.primitive;
         *best_instance = which;

@@ -190,7 +190,7 @@ DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primiti
                                                  bool accept_first_hit FILTER_PARAMS) {
     for (uint i = 0, end = leaves->count; i < end; i++) {
         uint j = leaves->rays[i];
-        PREFETCH_RECORD(line_at(nodes, leaves->refs[i + 3]), 5);
+        PREFETCH_RECORD(line_at(nodes, leaves->refs[i + 3]), 5);  // all rows but the radii
         if (accept_first_hit && p->t.s[j] < 0.0f) continue;
         Lines leaf8 = line_at(nodes, leaves->refs[i]);
         float3 origin = float3_at(p->origin, j), direction = float3_at(p->direction, j);

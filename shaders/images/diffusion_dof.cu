@@ -2,8 +2,8 @@
 // kernels assemble the linear systems and copy colors between frames and right-hand sides; renderer/numerics/band_lu
 // solves the systems. The separable method diffuses along all rows, then along all columns: one tridiagonal system per
 // row or column. A batch of `count` band matrices (LAPACK's band layout, bandwidth K = 1, or 0 for lines of one pixel)
-// stores element (i, j) of system b at ((j * TALL) + 2 K + i - j) * count + b, where TALL = 3 K + 1 includes room for
-// fill-in. Right-hand sides are arrays (n, 3, count). The full method solves one system over all pixels.
+// stores element (i, j) of system b at (j * H + 2 K + i - j) * count + b, where the column height H = 3 K + 1 includes
+// room for fill-in. Right-hand sides are arrays (n, 3, count). The full method solves one system over all pixels.
 // `diameters`: the circle of confusion of each pixel in pixels (images/circle_of_confusion.cu).
 
 // The conductance between neighboring pixels p and q. The smaller circle of confusion decides, so that blurred regions

@@ -1,7 +1,6 @@
 // Mandelbrot and Julia sets by escape time (Peitgen and Saupe, The Science of Fractal Images, 1988): one sample of
 // every pixel, averaged with the `sample_index` samples in `previous`. The launcher defines REAL and REAL2 (float and
-// vec2, or double and dvec2); JULIA: 1 for the Julia set of julia_c; PALETTE: as in
-// fractals/shade.h.
+// vec2, or double and dvec2); JULIA: 1 for the Julia set of julia_c; PALETTE: as in fractals/shade.h.
 uniform sampler2D previous;
 uniform REAL2 center;  // the point of the complex plane at the picture's center
 uniform REAL2 right;  // step in the plane of one pixel to the right
@@ -33,7 +32,7 @@ vec4 escape_time() {
     vec2 offset = gl_FragCoord.xy + tile_origin - 0.5 * resolution + jitter;
     REAL2 p = center + right * REAL(offset.x) + down * REAL(offset.y);
     const bool julia = JULIA != 0;  // Julia: z starts at p and c is given; Mandelbrot: z starts at 0 and c is p
-    if (!julia && in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, 0.0, vec2(0.0), 0.0);
+    if (!julia && in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, 0.0, vec2(0.0), 0.0);  // count -1: inside the set
     REAL2 z = julia ? p : REAL2(0.0), c = julia ? julia_c : p;
     vec2 dz = vec2(julia ? 1.0 : 0.0, 0.0);
     const float dc = julia ? 0.0 : 1.0;
@@ -58,7 +57,7 @@ vec4 escape_time() {
     float scale = max(abs(dz.x), abs(dz.y)) > 1e12 ? 1.0 / 1099511627776.0 : 1.0;
     dz *= scale;
     float dz_norm2 = max(dot(dz, dz), 1e-36);
-    // exterior distance estimate, in units of the plane
+    // exterior distance estimate, in units of the plane; dz is scaled, so `* scale` undoes it
     float distance_estimate = 0.5 * sqrt(norm2) * log(norm2) / sqrt(dz_norm2) * scale;
     vec2 normal = vec2(zf.x * dz.x + zf.y * dz.y, zf.y * dz.x - zf.x * dz.y);
     if (right.x * down.y - right.y * down.x > 0.0) normal.y = -normal.y;  // a mirror image, lit from above too

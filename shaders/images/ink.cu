@@ -55,7 +55,8 @@ DEVICE float sample_bicubic(GLOBAL const float *density, float a, float b, int m
 
 // Draws solver statistics over the lower sixth of the picture: two rows of bars, one bar per block column of the LU
 // factorization. The upper row shows the fraction of rows that pivoting interchanged, the lower row the fraction of
-// time that each phase took. `bars`: 8 floats per block column, of them six fractions; (x, y): 0..1 from top left.
+// time that each phase took. `bars`: 8 floats per block column, the fraction of rows, five fractions of time, two
+// unused; (x, y): 0..1 from top left. The upper row is 0.838 to 0.908 high in y, the lower 0.915 to 0.995.
 DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x, float y) {
     if (count == 0 || y < 0.83f) return color;
     GLOBAL const float *bar = bars + 8 * min((int)(x * (float)count), count - 1);

@@ -7,7 +7,7 @@ uniform vec2 inverse_size;  // 1 / size of the target, for MODE 2
 out vec4 pixel;
 
 vec3 decode(vec3 c) {
-    c = clamp(mix(c, vec3(0), isnan(c)), 0.0, 1.0);
+    c = clamp(mix(c, vec3(0), isnan(c)), 0.0, 1.0);  // NaN becomes black
     return mix(c / 12.92, pow((c + 0.055) / 1.055, vec3(2.4)), greaterThan(c, vec3(0.04045)));
 }
 

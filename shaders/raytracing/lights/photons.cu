@@ -8,6 +8,7 @@
 // next-event estimation samples the light at its first. Points and directions are in world space.
 // Macros of renderer/raytracing/kernels.py (see raytrace.cu): DISPERSION, MEDIA.
 #include "raytracing/bend_normals.h"
+#include "raytracing/lights/choose_light.h"
 #include "raytracing/scene.h"
 #include "raytracing/volumes/media.h"
 #define PHOTON_RECORDS 4  // the same in guiding.py
@@ -36,7 +37,7 @@ KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const flo
         float3 carried = power * xyz(throughput);
         if (depth > 0 && material_guided_fraction(m) > 0.0f) {
             uint slot = 2u * (PHOTON_RECORDS * i + (uint)recorded++);
-            records[slot] = with_w(s.point, fma(0.0722f, carried.z, fma(0.7152f, carried.y, 0.2126f * carried.x)));
+            records[slot] = with_w(s.point, rgb_luminance(with_w(carried, 0.0f)));
             records[slot + 1] = with_w(direction * -hit.t, (float)guide_tree(m, geometric_normal(s)));
         }
         BsdfSample out;

@@ -118,7 +118,7 @@ DEVICE void set_split_sum(const Material m, Lobes *k) {
 #if ANISOTROPY
     if (m.anisotropy > 0.0f) k->sum = anisotropic_split_sum(k->v, k->alpha);
 #endif
-    k->boost = 1.0f / max_nnan(k->sum.x + k->sum.y, 0.05f) - 1.0f;
+    k->boost = ms_boost(k->sum);
 }
 
 // Returns the lobes of the material at the surface, for the ray's direction. `under` is the fraction of light that the

@@ -49,9 +49,6 @@ DEVICE float sample_equiangular(const LightView view, float2 span, float u) {
     return denominator > 0.0f ? min_nnan(span.x + offset, span.y) : span.y;
 }
 
-// True if the volume has constant density.
-DEVICE bool is_constant_volume(GLOBAL const float4 *volume) { return as_int(volume[1].w) >> 2 == FIELD_CONSTANT; }
-
 // Returns the span from the first entry of a ray into a volume of constant density to its last exit before t_max; empty
 // if span.y <= span.x.
 DEVICE float2 scattering_span(const LaunchParams params, GLOBAL const float4 *lights, float3 origin, float3 direction,

@@ -25,6 +25,9 @@
 #define FIELD_CLOUD 3
 #define FIELD_GRID 4
 
+// True if the volume has constant density.
+DEVICE bool is_constant_volume(GLOBAL const float4 *volume) { return as_int(volume[1].w) >> 2 == FIELD_CONSTANT; }
+
 // Sets *span to the distances at which the ray enters and leaves the volume, clipped to 0 ... t_max; returns false if
 // the ray misses it.
 DEVICE bool volume_span(GLOBAL const float4 *volume, float3 origin, float3 direction, float t_max, float2 *span) {
@@ -125,7 +128,7 @@ DEVICE float sample_collision(const LaunchParams params, GLOBAL const float4 *li
         RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k);
         float2 span;
         if (!volume_span(volume, origin, direction, min_nnan(t_max, nearest), &span)) continue;
-        bool is_constant = as_int(volume[1].w) >> 2 == FIELD_CONSTANT;
+        bool is_constant = is_constant_volume(volume);
         float mean_free_path = 1.0f / volume[0].w, t = span.x;
         float u = k == 0 ? get_1d(sampler, dimension) : next_random(&stream);
         for (;; u = next_random(&stream)) {
@@ -150,7 +153,7 @@ DEVICE float transmittance(const LaunchParams params, GLOBAL const float4 *light
         RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k + 1u);
         float2 span;
         if (!volume_span(volume, origin, direction, distance, &span)) continue;
-        if (as_int(volume[1].w) >> 2 == FIELD_CONSTANT) {
+        if (is_constant_volume(volume)) {
             passed *= exponential_of(-volume[0].w * (span.y - span.x));
             continue;
         }
