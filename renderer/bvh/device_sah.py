@@ -73,6 +73,7 @@ def split_to_leaves(
     kernel = cache(partial(_kernel, device))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     nodes = device.buffer((count - 1, 16))
+    # the parameters of start_ranges that both ways of splitting share; they add their buffers
     start = partial(kernel("start_ranges"), count, primitives, count, has_boxes, boxes)
     split = _split_serially if device.properties.scalar_threads else _split_levels
     order = split(device, kernel, start, count, boxes, nodes)

@@ -47,11 +47,13 @@ class HostBvh:
         """
         refs, nodes, signs = self.nodes["child"], self.nodes.copy(), np.repeat(np.array([-1, 1], "f4"), 3)
         extents = np.empty((*refs.shape, 6), "f4")  # negated min and max corners, so that a union is one maximum
+        # Leaves: the union of their primitives, which are consecutive in `order`.
         node, side = np.nonzero(refs < 0)
         starts = ~refs[node, side] >> 3
         by_start = np.argsort(starts)
         in_order = np.concatenate([-low[self.order], high[self.order]], 1)
         extents[node[by_start], side[by_start]] = np.maximum.reduceat(in_order, starts[by_start])
+        # Inner children: the union of their two children, from the deepest level up.
         levels = [np.zeros(1, "i8")]
         while len(levels[-1]):
             children = refs[levels[-1]]
@@ -171,12 +173,12 @@ class _Builder:
         3) their bins on each axis, `left` True on the left side. A range without a plane is halved in its order. The
         partition keeps the order on both sides.
         """
+        if level >= FORCE_MEDIAN:
+            return size // 2
         rows, offsets, positions = self._rows(start, size)
         owner = np.repeat(np.arange(len(start)), size)
         centroid = self.centroid[rows]
         low, high = np.minimum.reduceat(centroid, offsets), np.maximum.reduceat(centroid, offsets)
-        if level >= FORCE_MEDIAN:
-            return size // 2
         scale = np.where(high > low, np.float32(BINS * (1 - 1e-6)) / np.maximum(high - low, 1e-30), np.float32(0))
         bins = np.clip(((centroid - low[owner]) * scale[owner]).astype("i4"), 0, BINS - 1)
         axis, plane = self._best_planes(rows, owner, bins, len(start))

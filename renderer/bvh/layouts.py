@@ -66,7 +66,7 @@ class Bvh8(Bvh):
             for entry in ("collapse_bvh8", "next_level")
         )
         for level in range(MAX_LEVELS):
-            threads = min(max_nodes, 8 ** min(level, 8), MAX_COLLAPSE_THREADS)
+            threads = min(max_nodes, 8 ** min(level, 8), MAX_COLLAPSE_THREADS)  # a level has at most 8^level nodes
             collapse(threads, bvh.nodes, bvh.primitives, queue, counts, levels, level, lines, capacity)
             next_level(1, counts, levels, level)
         return int(counts.read()[1])

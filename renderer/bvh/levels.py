@@ -3,12 +3,11 @@
 bvh_levels() reads the nodes back from the device. shaders/bvh/traverse_bvh2.h and traverse_bvh8.h tell their layouts.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from renderer.bvh.layouts import LINE, MAX_LEVELS
+from renderer.bvh.layouts import LINE, MAX_LEVELS, Bvh
 from renderer.bvh.primitives import half_area
 
 LEAF_BIT = 0x80000000
@@ -26,19 +25,19 @@ class Level(NamedTuple):
         return 2 * half_area((self.boxes[:, 1].astype("f8") - self.boxes[:, 0]).T)
 
 
-def bvh_levels(bvh: Any) -> list[Level]:
-    """Returns the levels of a layouts.Bvh; level 0 is the root's box. [] for a BVH without primitives.
+def bvh_levels(bvh: Bvh) -> list[Level]:
+    """Returns the levels of a BVH2 or BVH8; level 0 is the root's box. [] for a BVH without primitives.
 
     If nodes are damaged, the result ends before the first level that cannot belong to a tree.
     """
     if not bvh.count:
         return []
     lines = bvh.nodes.read().reshape(-1, LINE)
-    children: Callable[..., tuple[np.ndarray, ...]] = _children_bvh8 if bvh.layout == "bvh8" else _children_bvh2
+    children, lines_per_node = (_children_bvh8, 4) if bvh.layout == "bvh8" else (_children_bvh2, 1)
     levels: list[Level] = []
-    # A tree has each node once; a node takes four lines or one.
-    nodes, unseen, last = np.zeros(1, "i8"), len(lines), len(lines) - (4 if bvh.layout == "bvh8" else 1)
-    while 0 < nodes.size <= unseen and len(levels) < MAX_LEVELS and nodes.max() <= last:
+    # A tree has each node once: damaged nodes that form a cycle exceed the number of lines in the end.
+    nodes, unseen = np.zeros(1, "i8"), len(lines)
+    while 0 < nodes.size <= unseen and len(levels) < MAX_LEVELS and nodes.max() + lines_per_node <= len(lines):
         unseen -= nodes.size
         boxes, refs, is_leaf = children(lines, nodes)
         is_used = (boxes[:, 1] >= boxes[:, 0]).all(1)

@@ -3,8 +3,8 @@
 Picture.algorithm() returns an AlgorithmView; the window (renderer/window/panels/inspection.py) and lessons draw it.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ CHANNELS = ("luminance", "red", "green", "blue")  # views of a picture's own num
 # A line for each view that a picture may have.
 VIEW_HELP: dict[str, str] = read_toml(ASSETS / "tables" / "views.toml")
 Rgba = tuple[float, float, float, float]  # sRGB and alpha, 0 to 1
+StepRow = Mapping[str, float | str]  # the numbers and texts of a step, by name
 
 
 class Legend(NamedTuple):
@@ -67,7 +68,7 @@ class AlgorithmView:
     """
 
     unit: str
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[StepRow, ...]
     step: Callable[[int], StepPicture]
     first: int = 0
 

@@ -3,11 +3,9 @@
 A part is a panel factorization, a look-ahead or an update of one step. Called by renderer/pictures/band_lu.py.
 """
 
-from typing import Any
-
 import numpy as np
 
-from renderer.images.algorithm_view import AlgorithmView, Legend, Mark, StepPicture
+from renderer.images.algorithm_view import AlgorithmView, Legend, Mark, StepPicture, StepRow
 from renderer.images.inspection import false_color
 from renderer.numerics.band_lu.stepped import Bar, Part, SteppedFactors
 
@@ -37,9 +35,9 @@ def band_lu_view(
     return AlgorithmView("part", part_rows(stepped, bars, devices, largest), step)
 
 
-def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float) -> tuple[dict[str, Any], ...]:
+def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: float) -> tuple[StepRow, ...]:
     """Returns the numbers of each part: operation, block columns, devices, interchanges and growth so far, time."""
-    rows = []
+    rows: list[StepRow] = []
     for part in stepped.parts:
         columns = touched(stepped, part)
         owners = ", ".join(str(owner) for owner in sorted({t % devices for t in columns}))
@@ -150,7 +148,8 @@ def _draw_line(
         color = np.array(PHASE_COLORS[bar.phase])
         pixels[y : y + row - 2, x0 : x1 + 1] = color if bar.step == part.step else color * 0.4
     foot, ms = top + cores * row, 1e3 * end
-    tick = 10.0 ** np.floor(np.log10(ms))  # at most nine ticks, and three to five after the next line
+    # Ticks are a power of 10 milliseconds apart, or half or twice that: the time line has two to five of them.
+    tick = 10.0 ** np.floor(np.log10(ms))
     tick *= 2 if ms / tick > 5 else 1 if ms / tick > 2 else 0.5
     texts = {(left, top + core * row + row / 2): f"core {core}" for core in range(cores)}
     for count in range(int(0.9 * ms / tick) + 1):

@@ -6,7 +6,6 @@ does. The filter comes with the optional package pyoidn, which only this module 
 
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,8 @@ def _prefiltered(name: str, guide: np.ndarray) -> np.ndarray:
     return clean
 
 
-def _denoised(color: np.ndarray, **options: Any) -> np.ndarray:
+def _denoised(color: np.ndarray, **options: np.ndarray | bool) -> np.ndarray:
+    """Filters a color (height, width, 3) by pyoidn.denoise() with its options."""
     package = _package()
     try:
         return np.asarray(package.denoise(color, **options))

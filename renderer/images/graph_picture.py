@@ -4,12 +4,11 @@ Called by renderer/pictures/cdollar.py; the window and lessons show the Algorith
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.runtime.program_graph import GraphNode, ProgramGraph, ordered_layers
-from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture
+from renderer.images.algorithm_view import AlgorithmView, Mark, Rgba, StepPicture, StepRow
 from renderer.images.lines import draw_lines
 
 MAX_NODES = 600  # nodes that are drawn; of a larger graph the nodes nearest to the result
@@ -25,7 +24,7 @@ DIM = 0.25  # alpha of nodes of other kernels
 
 def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
     """Returns the view. Step 0: the program's graph; step 1: the graph after the passes; then one step a kernel."""
-    rows: list[dict[str, Any]] = [
+    rows: list[StepRow] = [
         {"does": "graph of the program", "nodes": len(graph.before)},
         {"does": "after the passes", "nodes": len(graph.after)},
     ]
@@ -34,13 +33,14 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
             "does": kernel.name, "nodes": len(kernel.nodes), "threads": kernel.threads,
             "lines": kernel.text_lines, "launches": kernel.launches, "ms": 1e3 * kernel.seconds,
         })  # fmt: skip
-    positions: dict[bool, np.ndarray] = {}  # (nodes, 2) of graph.before (True) and graph.after (False)
+    positions: dict[bool, np.ndarray] = {}  # (nodes, 2) by `is_before`: of graph.before and of graph.after
 
     def step(index: int) -> StepPicture:
         """The picture of a step: the graph before (0) or after the passes (1), then each kernel with its nodes."""
-        nodes = graph.before if index == 0 else graph.after
-        if (index == 0) not in positions:
-            positions[index == 0] = layout(nodes)
+        is_before = index == 0
+        nodes = graph.before if is_before else graph.after
+        if is_before not in positions:
+            positions[is_before] = layout(nodes)
         kernel = graph.kernels[index - 2] if index > 1 else None
         chosen = kernel.nodes if kernel else frozenset(range(len(nodes)))
         meaning = f"{rows[index]['does']}: {rows[index]['nodes']} nodes"
@@ -50,7 +50,7 @@ def graph_view(graph: ProgramGraph, size: tuple[int, int]) -> AlgorithmView:
             meaning = f"{kernel.name}, run before this graph for a number or an array that it takes as given"
         if len(nodes) > MAX_NODES:
             meaning += f"; the {MAX_NODES} nearest to the result of {len(nodes)} are drawn"
-        return graph_picture(nodes, positions[index == 0], chosen, meaning, size)
+        return graph_picture(nodes, positions[is_before], chosen, meaning, size)
 
     return AlgorithmView("step", tuple(rows), step)
 
@@ -79,12 +79,13 @@ def graph_picture(
     inside = positions * (0.92, 0.80) + (0.02, 0.10)  # room for texts to the right, and for the label below
     edges = [(child, index) for index, node in enumerate(nodes) for child in node.inputs]
     edges = [edge for edge in edges if np.isfinite(inside[list(edge)]).all()]
-    edges.sort(key=lambda edge: edge[1] in chosen)
+    edges.sort(key=lambda edge: edge[1] in chosen)  # edges of chosen nodes are drawn last, over the others
     if edges:
         lines = inside[np.array(edges)] * (width, height)
         is_bright = [edge[1] in chosen and len(chosen) < len(nodes) for edge in edges]
         draw_lines(pixels, lines, np.where(np.array(is_bright)[:, None], BRIGHT_EDGE, EDGE).astype("u1"))
     drawn = [index for index in range(len(nodes)) if np.isfinite(inside[index]).all()]
+    # texts for the chosen nodes first, and of these for the ones nearest to the result
     with_text = set(sorted(drawn, key=lambda index: (index not in chosen, -index))[:MAX_TEXTS])
     marks = []
     for index in drawn:

@@ -12,6 +12,8 @@ from renderer.images.metrics import psnr
 
 STOPS = (-12.0, 8.0)  # first and last value of the histogram, as log2
 BINS = 120  # bins of the histogram: six a stop
+MAX_STOPS = 16.0  # the longest logarithmic scale of a picture in false color, in stops
+LEVELS = 4096  # entries of the table of false colors
 MAX_FLIP_PIXELS = 1 << 22  # pixels of the largest picture whose FLIP is computed
 VIRIDIS = np.array([
     [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137], [53, 183, 121],
@@ -40,9 +42,6 @@ def histogram(linear: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     return counts, {"dark": int(dark.sum()), "bright": int(bright.sum()), "NaN": int(is_nan.sum())}
 
 
-MAX_STOPS = 16.0  # the longest logarithmic scale of a picture in false color, in stops
-
-
 def _color_table(levels: int) -> np.ndarray:
     """Returns (levels + 1,) uint32 pixels, red in the lowest byte: VIRIDIS at equal steps, then magenta for NaN."""
     position = np.linspace(0, len(VIRIDIS) - 1, levels)
@@ -54,7 +53,6 @@ def _color_table(levels: int) -> np.ndarray:
     return table.view("<u4").ravel()
 
 
-LEVELS = 4096  # entries of the table of false colors
 COLOR_TABLE = _color_table(LEVELS)
 STENCIL_TABLE = _color_table(33)[:33]  # colors of 0 to 32 rays of a word
 
@@ -87,7 +85,7 @@ def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
     table[:, 1], table[:, 0] = colors, (colors / 3 + 0.5).astype("u1")
     table[0] = 0
     table[..., 3] = 255
-    word = (2 * np.round(32 * occupancy)).astype("u1")
+    word = (2 * np.round(32 * occupancy)).astype("u1")  # an index into the table's rows, of which live = 1 is the next
     by_pixel = np.repeat(np.repeat(word, 4, 0), 8, 1)[:height, :width]
     return _pixels(table.view("<u4").ravel()[by_pixel + live])
 

@@ -20,6 +20,7 @@ def noise_level(displayed: np.ndarray) -> float:
         return 0.0
     across = displayed[:, :-2] - 2 * displayed[:, 1:-1] + displayed[:, 2:]
     both = across[:-2] - 2 * across[1:-1] + across[2:]
+    # the median of |x| is 0.6745 deviations of a normal x; the filter's nine weights have the root sum of squares 6
     return _median(np.abs(both).ravel()) / 0.6745 / 6
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from renderer.formats.images import linear_to_srgb
 from renderer.gpu.gl import Texture
-from renderer.images.algorithm_view import AlgorithmView, StepPicture
+from renderer.images.algorithm_view import AlgorithmView, StepPicture, StepRow
 from renderer.numerics.texture_reduction import Reduction
-from renderer.plain import Json
 
 FOLDS: dict[str, Callable[..., np.ndarray]] = {"sum": np.sum, "min": np.fmin.reduce, "max": np.fmax.reduce}
 
@@ -55,15 +54,14 @@ def shown_texels(operation: str, texels: np.ndarray) -> np.ndarray:
     return texels[..., :3] / np.maximum(texels[..., 3:], 1e-30) if operation == "sum" else texels[..., :3]
 
 
-def pass_row(operation: str, texels: np.ndarray, seconds: float) -> Json:
+def pass_row(operation: str, texels: np.ndarray, seconds: float) -> StepRow:
     """Returns the numbers of a pass: size, bytes, milliseconds, and the final color computed from its texels."""
     height, width = texels.shape[:2]
     total = FOLDS[operation](texels.reshape(-1, texels.shape[-1]).astype("f8"), axis=0)
     value = shown_texels(operation, total[None, None])[0, 0]
-    names = zip(("red", "green", "blue"), value.tolist(), strict=True)
-    return {"size": f"{width} x {height}", "bytes": texels.nbytes, "ms": 1e3 * seconds} | {
-        name: round(number, 7) for name, number in names
-    }
+    red, green, blue = (round(number, 7) for number in value.tolist())
+    size = f"{width} x {height}"
+    return {"size": size, "bytes": texels.nbytes, "ms": 1e3 * seconds, "red": red, "green": green, "blue": blue}
 
 
 def magnified(texels: np.ndarray, size: tuple[int, int]) -> np.ndarray:

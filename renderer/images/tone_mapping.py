@@ -22,7 +22,7 @@ CURVES = {
     name: number for number, name in enumerate(get_args(get_type_hints(ToneMapping)["curve"]))
 }  # numbered as in images/tone_mapping.h
 MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
-METERED_ROWS = 128  # at once: the temporary arrays of a whole tile would be the peak of a large picture's memory
+METERED_ROWS = 128  # rows metered at once: temporary arrays of a whole tile would be the peak of a picture's memory
 KERNEL_FILE, KERNEL_GROUP = "images/tonemap.cu", 64
 GRADE_WIDTH = 4096  # texels in a row of a grading's table, as in images/color_grade.h
 LUMINANCE_WEIGHTS = LUMINANCE.astype("f4")
@@ -78,7 +78,7 @@ SRGB_8 = Encoding()
 
 
 def tonemap(
-    frame: Any, tone: ToneMapping, encoding: Encoding = SRGB_8, meter: ExposureMeter | None = None
+    frame: Buffer | Texture, tone: ToneMapping, encoding: Encoding = SRGB_8, meter: ExposureMeter | None = None
 ) -> np.ndarray:
     """Returns the displayed pixels (height, width, 4) of a frame, alpha last; waits for the device.
 
@@ -97,8 +97,9 @@ def compile_tonemap_ahead(device: Device, tone: ToneMapping) -> None:
     device.compile_ahead(KERNEL_FILE, KERNEL_GROUP, **_kernel_constants(tone, SRGB_8))
 
 
-def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, Any]:
-    return encoding.constants(tone) | {"PIXEL": "uchar" if encoding.dtype.itemsize == 1 else "ushort", "STRICT": 1}
+def _kernel_constants(tone: ToneMapping, encoding: Encoding) -> dict[str, int | str]:
+    pixel = "uchar" if encoding.dtype.itemsize == 1 else "ushort"
+    return {**encoding.constants(tone), "PIXEL": pixel, "STRICT": 1}
 
 
 def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, encoding: Encoding) -> np.ndarray:
@@ -127,7 +128,7 @@ class GlToneMapper:
         self._gl, self._encoding = gl, encoding
         self._reduction = Reduction(gl)
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
-        self._grade, self._rows = self._neutral, np.zeros(0, "f4")
+        self._grade, self._rows = self._neutral, np.zeros(0, "f4")  # a grading's table, as texture and as rows
 
     def __call__(self, image: Texture, tone: ToneMapping, target: Texture, metered: Texture | None = None) -> None:
         """Draws the displayed picture of `image` into `target`, a texture of the same size.
@@ -146,7 +147,7 @@ class GlToneMapper:
     def _grade_texture(self, tone: ToneMapping) -> Texture:
         """Returns the grading's table as a texture GRADE_WIDTH texels wide."""
         rows = grade_rows(tone)
-        if rows is not self._rows:
+        if rows is not self._rows:  # grade_rows() caches: equal settings give the same array
             height = -(-len(rows) // GRADE_WIDTH)
             texels = np.zeros((height * GRADE_WIDTH, 4), "f4")
             texels[: len(rows)] = rows

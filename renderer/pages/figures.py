@@ -49,12 +49,14 @@ def to_svg(figure: Figure, alt: str) -> str:
         figure.savefig(out, format="svg", metadata=no_metadata, transparent=True)
     text = out.getvalue()
     text = text[text.index("<svg") :]
+    # Comments, metadata and matplotlib's style sheet; ids, which would occur twice in a page of several figures; the
+    # font, no rotation, the default line ends; line breaks, and the old name of href.
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</defs>", "", text, flags=re.S)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r" font-family: [^;\"]*;| transform=\"rotate\(-?0 [^\"]*\"|; stroke-linecap: square", "", text)
     text = re.sub(r"\s*\n\s*", " ", text.replace("xlink:href", "href"))
     text = re.sub(r"#[0-9a-f]{6}", lambda match: _variable(match[0]), text)
-    text = re.sub(r"(\d\.\d{2})\d+", r"\1", text)
+    text = re.sub(r"(\d\.\d{2})\d+", r"\1", text)  # two decimals of a point are enough
     text = re.sub(r">\s+<", "><", text)
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None, "matplotlib writes a viewBox"
@@ -76,6 +78,7 @@ def draw_plots(plots: Sequence[Plot], alt: str) -> str:
 
 
 def _height(plot: Plot) -> float:
+    """Returns the height of a plot in points: of its bars, or one height for all lines; and of title and labels."""
     legend = 14 * _legend_rows(plot)
     if plot.kind == "bars" or not plot.is_numeric:
         return 62 + legend + max(11, 22 - 4 * len(plot.series)) * len(plot.x) * len(plot.series) + 8 * len(plot.x)
@@ -85,7 +88,8 @@ def _height(plot: Plot) -> float:
 def draw_plot(axes: Axes, plot: Plot) -> None:
     """Draws a plot into axes of new_figure()."""
     pad = 8 + 14 * _legend_rows(plot)
-    axes.set_title(" ", pad=pad)  # reserves the height; the title itself begins at the figure's edge, for long titles
+    # A long title does not fit over the axes: set_title() reserves the height, the text begins at the figure's edge.
+    axes.set_title(" ", pad=pad)
     units = ("figure fraction", "axes fraction")
     title = axes.annotate(plot.title, (0, 1), (2, pad), xycoords=units, textcoords="offset points", weight="bold")
     title.set_in_layout(False)

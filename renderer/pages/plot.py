@@ -64,7 +64,7 @@ class PaperFigure:
         return Plot(self.x, values, self.x_name, self.unit, self.kind, self.log_x, self.log_y, self.source)
 
 
-def check_figure(x: tuple[object, ...], series: Any) -> None:
+def check_figure(x: tuple[object, ...], series: Mapping[str, tuple[float, ...]]) -> None:
     """Raises ValueError unless `x` is 1 to MAX_POINTS numbers or texts and every series has a value for each."""
     if not 1 <= len(x) <= MAX_POINTS:
         raise ValueError(f"x must have 1 to {MAX_POINTS} values")
