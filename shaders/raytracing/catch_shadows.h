@@ -54,7 +54,8 @@ DEVICE bool shade_shadow_catcher(const LaunchParams params, const Surface s, Sam
     shadow->direction = with_w(direction, FLT_MAX);
     shadow->contribution = light_sample;
     path->radiance = path->radiance + path->throughput * with_w(backdrop, 0.0f) - light_sample;
-    KEEP_LOBE_FOR_SHADOW(*path, BACKGROUND_GROUP);  // light passes (film/light_passes.h)
-    ADD_TO_PASSES(*path, xyz(path->throughput) * backdrop - xyz(light_sample), BACKGROUND_GROUP);
+    keep_lobe_for_shadow(PASSES_OF(*path), BACKGROUND_GROUP);  // light passes (film/light_passes.h)
+    float3 added = xyz(path->throughput) * backdrop - xyz(light_sample);
+    add_to_passes(PASSES_OF(*path), PATH_LOBE, added, BACKGROUND_GROUP);
     return false;
 }

@@ -46,7 +46,7 @@ DEVICE float3 add_radiance(const LaunchParams params, int depth, Path *path, flo
     float3 unclamped = seen_throughput(path->throughput) * radiance * weight;
     float4 contribution = clamp_contribution(params, depth, with_w(unclamped, 0.0f));
     path->radiance = with_w(xyz(path->radiance) + xyz(contribution), path->radiance.w);
-    ADD_TO_PASSES(*path, xyz(contribution), group);
+    add_to_passes(PASSES_OF(*path), PATH_LOBE, xyz(contribution), group);
     return xyz(contribution);
 }
 

@@ -48,12 +48,11 @@
 //                            words of the stencil. VECTOR_MATERIALS: and all materials can be shaded eight at a time
 //     SAMPLE_IN_MEMORY       begin_sample.h
 //     LIGHT_PICKS            the program is light_picks.cu
-// Macros of other files: ADD_SHADOW_TO_PASSES, ATTACH_PASSES, SET_LOBE, SET_SHADOW_LOBE
-// (raytracing/film/light_passes.h); AT_SAMPLE, SAMPLE_PARAMS (raytracing/begin_sample.h); ROULETTE_WEIGHT
-// (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (at the top of this file): CAUSTICS,
-// DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION, DISTANCE_FIELDS, EQUIANGULAR, GUIDING, INSTANCES, MEDIA, NORMAL_MAPS,
-// REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS, SCATTERING, SCHEDULE, SHADOW_CATCHER, SPHERES, TEXTURED, UNLIT,
-// VECTOR_MATERIALS, VOLUMES, WHITTED.
+// Macros of other files: ATTACH_PASSES, PASSES_OF, PATH_LOBE, SHADOW_LOBE (raytracing/film/light_passes.h); AT_SAMPLE,
+// SAMPLE_PARAMS (raytracing/begin_sample.h); ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of
+// renderer/raytracing/kernels.py (at the top of this file): CAUSTICS, DIRECT_BSDF, DIRECT_LIGHTING, DISPERSION,
+// DISTANCE_FIELDS, EQUIANGULAR, GUIDING, INSTANCES, MEDIA, NORMAL_MAPS, REFRACTION, REGENERATE_AT_MOST, SCALAR_THREADS,
+// SCATTERING, SCHEDULE, SHADOW_CATCHER, SPHERES, TEXTURED, UNLIT, VECTOR_MATERIALS, VOLUMES, WHITTED.
 #include "raytracing/bend_normals.h"
 #include "raytracing/scene.h"
 #include "raytracing/camera.h"
@@ -172,7 +171,8 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
             shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
             attenuate(params, depth, sampler, lights, path->origin, shadow);
             shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
-            SET_SHADOW_LOBE(*path, m, s, *shadow);  // for light passes, as SET_LOBE below (film/light_passes.h)
+            // light passes, here and below (film/light_passes.h); the light sample has no delta lobe
+            set_lobe(PASSES_OF(*path), SHADOW_LOBE, m, s, xyz(shadow->direction), 1.0f, shadow->group);
         }
     }
     if (non_delta && WHITTED) {  // in place of indirect light: the unoccluded background along the normal
@@ -189,7 +189,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
         throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }
     path->throughput = throughput;
-    SET_LOBE(*path, m, s, out.direction, out.pdf);
+    set_lobe(PASSES_OF(*path), PATH_LOBE, m, s, out.direction, out.pdf, 0);
     if (out.transmits) cross_surface(m, s, &path->throughput, &path->radiance);
     return true;
 #endif
@@ -237,7 +237,7 @@ DEVICE void connect_path(Path *path, const ShadowRay shadow, GEOMETRY_PARAMS) {
     float4 origin = shadow_ray_origin(SHADOW_ORIGIN(*path, shadow), shadow.direction, t_min);
     if (shadow.valid && !scene_any_hit(GEOMETRY_ARGS, origin, xyz(shadow.direction), shadow.direction.w)) {
         path->radiance = add_contribution(path->radiance, shadow.contribution);
-        ADD_SHADOW_TO_PASSES(*path, xyz(shadow.contribution));
+        add_shadow_to_passes(PASSES_OF(*path), xyz(shadow.contribution));
     }
 }
 

@@ -41,7 +41,7 @@ DEVICE void sample_segment(const LaunchParams params, int depth, Sampler sampler
         shadow->origin = with_w(point, path.origin.w);
         shadow->direction = with_w(sample.direction, sample.distance * 0.9999f);
         shadow->contribution = contribution * ((value + other) / value);
-        SET_SEGMENT_LOBE(path, depth, NON_AREA_GROUP(params.sun_count + light));
+        set_segment_lobe(PASSES_OF(path), depth, NON_AREA_GROUP(params.sun_count + light));
     } else {
         float4 old = shadow->contribution;
         shadow->contribution = with_w(xyz(old) * ((value + other) / other), old.w);

@@ -18,22 +18,20 @@
 #define ALL_GROUPS -1
 #define PASS_FLOATS (8 + 6 * (LIGHT_PASSES + LIGHT_GROUPS))
 
+#define PATH_LOBE 0  // where in a record the lobe of the path begins
+#define SHADOW_LOBE 4  // and of its shadow ray
+
+// PASSES_OF(path): the path's record. RECORD_OF(ray, depth): the ray's, in the kernel's buffer `passes`. Programs
+// without light passes have neither, and the functions below then do nothing.
 #if LIGHT_PASSES
-#define ATTACH_PASSES(path, ray, depth) (path).record = pass_record(passes, ray, depth)
-#define ADD_TO_PASSES(path, contribution, group) add_to_passes((path).record, (path).record, contribution, group)
-#define ADD_SHADOW_TO_PASSES(path, contribution) add_shadow_to_passes((path).record, contribution)
-#define SET_LOBE(path, m, s, direction, pdf) set_lobe((path).record, 0, m, s, direction, pdf, 0)
-#define SET_SHADOW_LOBE(path, m, s, shadow) \
-    set_lobe((path).record, 4, m, s, xyz((shadow).direction), 1.0f, (shadow).group)
-#define SET_VOLUME_LOBE(path, at, group) set_volume_lobe((path).record, at, group)
-// Of a sample along the ray before its hit, which surfaces shaded first: nothing has scattered a camera ray.
-#define SET_SEGMENT_LOBE(path, depth, group)                             \
-    if ((depth) == 0)                                                    \
-        store_lobe((path).record + 4, splat3(0.0f), PASS_VOLUME, group); \
-    else                                                                 \
-        SET_VOLUME_LOBE(path, 4, group)
-#define KEEP_LOBE_FOR_SHADOW(path, group) \
-    store_lobe((path).record + 4, lobe_diffuse((path).record), lobe_pass((path).record), group)
+#define PASSES_OF(path) (path).record
+#define RECORD_OF(ray, depth) pass_record(passes, ray, depth)
+#define ATTACH_PASSES(path, ray, depth) (path).record = RECORD_OF(ray, depth)
+#else
+#define PASSES_OF(path) (GLOBAL float *)0
+#define RECORD_OF(ray, depth) (GLOBAL float *)0
+#define ATTACH_PASSES(path, ray, depth)
+#endif
 
 // Adds x to a sum and its rounding error to the sum of errors, three floats on (D. Knuth's TwoSum).
 DEVICE void add_compensated(GLOBAL float *sum, float x) {
@@ -67,19 +65,22 @@ DEVICE GLOBAL float *pass_record(GLOBAL float *passes, uint ray, int depth) {
     return record;
 }
 
-// Adds light that arrives by way of a lobe, from a lamp of `group`, to its passes: the lobe's diffuse fraction to
-// PASS_DIFFUSE or the pass of its indirect light, the remainder to the lobe's pass. Rays outside of the picture add 0.
-DEVICE void add_to_passes(GLOBAL float *record, GLOBAL const float *lobe, float3 contribution, int group) {
-    if (contribution.x == 0.0f && contribution.y == 0.0f && contribution.z == 0.0f) return;
-    int pass = lobe_pass(lobe);
-    float3 diffuse = contribution * lobe_diffuse(lobe);
+// Adds light that arrives by way of the lobe `at` (PATH_LOBE or SHADOW_LOBE), from a lamp of `group`, to its passes:
+// the lobe's diffuse fraction to PASS_DIFFUSE or the pass of its indirect light, the remainder to the lobe's pass.
+// Rays outside of the picture add 0.
+DEVICE void add_to_passes(GLOBAL float *record, int at, float3 contribution, int group) {
+    if (!LIGHT_PASSES || (contribution.x == 0.0f && contribution.y == 0.0f && contribution.z == 0.0f)) return;
+    int pass = lobe_pass(record + at);
+    float3 diffuse = contribution * lobe_diffuse(record + at);
     int is_indirect = (pass & 1) ^ 1;
     if (pass != PASS_EMISSION) add_to_pass(record, PASS_DIFFUSE + is_indirect, diffuse);
     add_to_pass(record, pass, contribution - diffuse);
     if (LIGHT_GROUPS && group != ALL_GROUPS) add_to_pass(record, LIGHT_PASSES + group, contribution);
 }
+
+// Adds the light of a path's unoccluded shadow ray.
 DEVICE void add_shadow_to_passes(GLOBAL float *record, float3 contribution) {
-    add_to_passes(record, record + 4, contribution, (int)record[7] >> 4);
+    if (LIGHT_PASSES) add_to_passes(record, SHADOW_LOBE, contribution, (int)record[SHADOW_LOBE + 3] >> 4);
 }
 
 // Returns part / whole by channel; 0 where `whole` is 0.
@@ -88,11 +89,12 @@ DEVICE float3 fraction3(float3 part, float3 whole) {
                        whole.z != 0.0f ? part.z / whole.z : 0.0f);
 }
 
-// Stores the lobe of the path (`at` 0) or of its shadow ray (4), which a surface turns to `direction`: the BSDF's lobes
-// for that direction if no surface has scattered the path before, else the lobe that the path has. `pdf` is DELTA_PDF
-// for a delta lobe.
+// Stores the lobe of the path or of its shadow ray, by `at`, which a surface turns to `direction`: the BSDF's lobes for
+// that direction if no surface has scattered the path before, else the lobe that the path has. `pdf` is DELTA_PDF for a
+// delta lobe.
 DEVICE void set_lobe(GLOBAL float *record, int at, const Material m, const Surface s, float3 direction, float pdf,
                      int group) {
+    if (!LIGHT_PASSES) return;
     int pass = lobe_pass(record);
     float3 diffuse = lobe_diffuse(record);
     if (pass == PASS_EMISSION) {
@@ -107,16 +109,21 @@ DEVICE void set_lobe(GLOBAL float *record, int at, const Material m, const Surfa
 
 // Does the same where a volume scatters light.
 DEVICE void set_volume_lobe(GLOBAL float *record, int at, int group) {
+    if (!LIGHT_PASSES) return;
     int pass = lobe_pass(record);
     store_lobe(record + at, lobe_diffuse(record), pass == PASS_EMISSION ? PASS_VOLUME : pass + (pass & 1), group);
 }
-#else
-#define ATTACH_PASSES(path, ray, depth)
-#define ADD_TO_PASSES(path, contribution, group)
-#define ADD_SHADOW_TO_PASSES(path, contribution)
-#define SET_LOBE(path, m, s, direction, pdf)
-#define SET_SHADOW_LOBE(path, m, s, shadow)
-#define SET_VOLUME_LOBE(path, at, group)
-#define SET_SEGMENT_LOBE(path, depth, group)
-#define KEEP_LOBE_FOR_SHADOW(path, group)
-#endif
+
+// Stores the lobe of the shadow ray of a sample along ray number `depth`, before its hit, which was shaded first: of a
+// camera ray, whatever lobe the hit gave the path since, the volume's.
+DEVICE void set_segment_lobe(GLOBAL float *record, int depth, int group) {
+    if (LIGHT_PASSES && depth == 0)
+        store_lobe(record + SHADOW_LOBE, splat3(0.0f), PASS_VOLUME, group);
+    else
+        set_volume_lobe(record, SHADOW_LOBE, group);
+}
+
+// Gives the shadow ray the lobe that the path has.
+DEVICE void keep_lobe_for_shadow(GLOBAL float *record, int group) {
+    if (LIGHT_PASSES) store_lobe(record + SHADOW_LOBE, lobe_diffuse(record), lobe_pass(record), group);
+}

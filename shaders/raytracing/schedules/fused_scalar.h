@@ -134,9 +134,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
             FOR_EACH_BIT(j, shadow_mask) {
                 if (packet.shadows.prim_index.s[j] >= 0) continue;
                 for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
-#if LIGHT_PASSES
-                add_shadow_to_passes(pass_record(passes, packet.ray[j], 1), float3_at(packet.contribution, j));
-#endif
+                add_shadow_to_passes(RECORD_OF(packet.ray[j], 1), float3_at(packet.contribution, j));
             }
             if (depth + 1 == params.max_depth) active = 0;
             FOR_EACH_BIT(j, started & ~active) {

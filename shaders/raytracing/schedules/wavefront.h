@@ -104,9 +104,7 @@ DEVICE float4 origin_of_shadow(uint i, STATE_PARAMS) {
 // Adds the contribution of ray i's unoccluded shadow ray to the path's radiance.
 DEVICE void connect_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
-#if LIGHT_PASSES
-    add_shadow_to_passes(pass_record(passes, i, 1), xyz(shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]));
-#endif
+    add_shadow_to_passes(RECORD_OF(i, 1), xyz(shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]));
 }
 
 // Traces ray i's shadow ray, and connects it if it is unoccluded.

@@ -71,7 +71,7 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
         shadow->contribution = with_w(seen_throughput(throughput) * light.radiance * weight, 0.0f);
         attenuate(params, depth, sampler, lights, path->origin, shadow);
         shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
-        SET_VOLUME_LOBE(*path, 4, light.group);
+        set_volume_lobe(PASSES_OF(*path), SHADOW_LOBE, light.group);  // light passes (film/light_passes.h)
     }
     float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
     direction = sample_henyey_greenstein(direction, scattering.w, u1, u2);
@@ -82,6 +82,6 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
         throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
     }
     path->throughput = throughput;
-    SET_VOLUME_LOBE(*path, 0, 0);
+    set_volume_lobe(PASSES_OF(*path), PATH_LOBE, 0);
     return true;
 }
