@@ -90,9 +90,7 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
 }
 
 // a (1 - weight) + b weight in x, y and z; w is a's.
-DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) {
-    return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), a.w);
-}
+DEVICE float4 lerp_xyz(float4 a, float4 b, float weight) { return with_w(madd(xyz(b) - xyz(a), weight, xyz(a)), a.w); }
 
 // p, the primitive when the shutter opens, on its way to `end`.
 DEVICE Primitive primitive_at_time(Primitive p, const Primitive end, float time) {

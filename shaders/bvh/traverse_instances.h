@@ -41,8 +41,7 @@ DEVICE Matrix inverse(const Matrix m) {
 }
 
 DEVICE float4 lerp4(float4 a, float4 b, float weight) {
-    return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z),
-                       fma(b.w - a.w, weight, a.w));
+    return with_w(madd(xyz(b) - xyz(a), weight, xyz(a)), fma(b.w - a.w, weight, a.w));
 }
 
 // The matrix from shape to world space of instance `which` at `time` within the shutter interval, 0 to 1: the elements

@@ -115,6 +115,39 @@ DEVICE Hit path_hit(const LaunchParams params, int depth, Sampler sampler, Path 
 #define LEAVES_CATCHERS \
     (FUSED_SCALAR && VECTOR_SHADING && VECTOR_MATERIALS && !(TEXTURED && NORMAL_MAPS) && !SPHERES && !REFRACTION)
 
+// Adds the emission of the surface s, of material m, that a path's ray number `depth` has hit.
+DEVICE void add_emission(const LaunchParams params, int depth, Material m, const Surface s, const Hit hit, Path *path,
+                         SCENE_PARAMS) {
+    if (UNLIT && is_unlit(m)) add_radiance(params, depth, path, base_color(m), 1.0f, m.light_group);
+    if (!s.front_face || !(m.emission.w > 0.0f)) return;
+    float bsdf_pdf = path->direction.w, light_pdf = 0.0f;
+    if (s.in_light_table) {
+        Primitive p = primitive_of(GEOMETRY_ARGS, hit);
+        float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
+        float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
+        // next-event estimation samples lights by their records without textures, so not by m
+        light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
+        if (CAUSTICS) m.emission = m.emission * (1.0f - chain_weight_of_hit(params, *path, s, hit, cosine, SCENE_ARGS));
+    }
+    add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);
+}
+
+// Samples a light for the surface s, of material m, into `shadow`, whose ray starts at path->origin; `depth` is the
+// number of the ray that hit s. With CAUSTICS also adds the light of one chain to the path.
+DEVICE void sample_shadow_ray(const LaunchParams params, int depth, Sampler sampler, const Material m, const Surface s,
+                              Path *path, ShadowRay *shadow, SCENE_PARAMS) {
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
+    add_caustic(params, depth, sampler, m, s, path, SCENE_ARGS);
+    shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, SCENE_ARGS, sampler, dimension, shadow);
+    if (!shadow->valid) return;
+    float3 throughput = light_throughput(materials, m, s, path->throughput, path->radiance, shadow->direction);
+    shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
+    attenuate(params, depth, sampler, lights, path->origin, shadow);
+    shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
+    // light passes, here and in shade_hit (film/light_passes.h); the pdf 1 stands for a lobe that is no delta
+    set_lobe(PASSES_OF(*path), SHADOW_LOBE, m, s, xyz(shadow->direction), 1.0f, shadow->group);
+}
+
 // Shades the hit of a path's ray number `depth`: adds the emission, samples a light into `shadow`, and samples the next
 // ray into *path. Returns true if the path continues. packets/shade_simd8.h does the same for eight paths that hit
 // triangles of some materials, and must give the same bits: on CPUs a sample of the Cornell box takes 38 ms with it and
@@ -141,20 +174,7 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     return false;
 #else
     if (DISPERSION) set_wavelength(&m, &s, path->radiance, get_1d(sampler, WAVELENGTH_DIMENSION));
-    if (UNLIT && is_unlit(m)) add_radiance(params, depth, path, base_color(m), 1.0f, m.light_group);
-    if (s.front_face && m.emission.w > 0.0f) {
-        float light_pdf = 0.0f;
-        if (s.in_light_table) {
-            Primitive p = primitive_of(GEOMETRY_ARGS, hit);
-            float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
-            // lights are sampled by their records, without textures: not by m
-            float probability = hit_light_probability(params, lights, primitives, hit, xyz(path->origin), &p);
-            light_pdf = area_light_pdf(params, p, materials[s.material], probability, xyz(path->origin), hit.t, cosine);
-            if (CAUSTICS)
-                m.emission = m.emission * (1.0f - chain_weight_of_hit(params, *path, s, hit, cosine, SCENE_ARGS));
-        }
-        add_radiance(params, depth, path, xyz(m.emission), mis_weight_bsdf(bsdf_pdf, light_pdf), m.light_group);
-    }
+    add_emission(params, depth, m, s, hit, path, SCENE_ARGS);
     uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
     BsdfSample out;
     bool last_bounce = depth + 1 >= params.max_depth;
@@ -162,24 +182,14 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     bool non_delta = !material_is_delta(m, s);
     path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
     // A light sample makes the path one ray longer, which max_depth limits; Whitted's integrator does not count it.
-    if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
-        add_caustic(params, depth, sampler, m, s, path, SCENE_ARGS);
-        shadow->valid =
-            sample_direct(params, m, s, xyz(path->origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, shadow);
-        if (shadow->valid) {
-            float3 throughput = light_throughput(materials, m, s, path->throughput, path->radiance, shadow->direction);
-            shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
-            attenuate(params, depth, sampler, lights, path->origin, shadow);
-            shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
-            // light passes, here and below (film/light_passes.h); the light sample has no delta lobe
-            set_lobe(PASSES_OF(*path), SHADOW_LOBE, m, s, xyz(shadow->direction), 1.0f, shadow->group);
-        }
-    }
+    if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce))
+        sample_shadow_ray(params, depth, sampler, m, s, path, shadow, SCENE_ARGS);
     if (non_delta && WHITTED) {  // in place of indirect light: the unoccluded background along the normal
         if (continues) add_radiance(params, depth, path, out.weight * background(params, s.normal), 1.0f, ALL_GROUPS);
         continues = false;
     }
     if (!continues || last_bounce) return false;
+    // with CAUSTICS, which chain a delta lobe follows; else out.pdf
     out.pdf = chain_pdf(params, lights, *path, s, hit, bsdf_pdf, out, GEOMETRY_ARGS);
     path->direction = with_w(out.direction, out.pdf);
     float4 throughput = path->throughput * with_w(out.weight, 1.0f);
