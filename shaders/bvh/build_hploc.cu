@@ -209,6 +209,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     }
     if (lane < MERGE_THRESHOLD && first + lane <= last) clusters[first + lane] = cluster;
 #else
+    // The same by one thread; merging and compaction are one loop, which moves the clusters that are left to the front.
     uint members[2 * MERGE_THRESHOLD], height[2 * MERGE_THRESHOLD], best[2 * MERGE_THRESHOLD], total = 0;
     Box box[2 * MERGE_THRESHOLD];
     for (uint i = first; i <= split && i < first + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++)

@@ -77,12 +77,14 @@ DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *
         for (int h = 0; h < 2; h++) slopes.v16[h] = p->direction[i].v16[h] / p->direction[k].v16[h];
         float least = min32(slopes), most = max32(slopes);
         if (!(most - least < MAX_SLOPE_RANGE)) return false;
+        // Along rays that run backwards c_k falls, so the greatest slope bounds them from below.
         float lower = forward ? least : most, upper = forward ? most : least;
         float padding = slack * (1.0f + max_nnan(fabs(lower), fabs(upper)));
         b->lower[side] = -lower;
         b->upper[side] = -upper;
         b->lower_k[side] = 16 * k + (lower > 0.0f ? 0u : 8u);
         b->upper_k[side] = 16 * k + (upper > 0.0f ? 8u : 0u);
+        // the least c_i - lower c_k of the box of the origins, and the greatest c_i - upper c_k
         b->lower_shift[side] = low[i] - max_nnan(lower * low[k], lower * high[k]) - padding;
         b->upper_shift[side] = high[i] - min_nnan(upper * low[k], upper * high[k]) + padding;
     }

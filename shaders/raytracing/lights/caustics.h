@@ -315,7 +315,11 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
             least = PI + angle_of(at_turn.sine, at_turn.cosine);
         }
     }
-    // Solutions 0 and 1: refractions below and above `turn`; 2: a refraction around the far side; 3: the reflection.
+    //     solution                      target        t             swept angle at these two t
+    //     0  refraction below `turn`    swept         turn, 0       least, PI
+    //     1  refraction above `turn`    swept         turn, end_t   least, most
+    //     2  around the far side        2 PI - swept  turn, end_t   least, most
+    //     3  reflection                 swept         0, end_t      0, PI - arcs
     NO_UNROLL
     for (int solution = 0; solution < 4; solution++) {
         bool refracts = solution < 3, far_side = solution == 2;

@@ -5,7 +5,8 @@
 //     direction of horizontal angle 0, number of vertical angles
 //     direction of horizontal angle 90, number of horizontal angles
 // The data are floats: the vertical angles; the horizontal angles, from 0 to 360; the candela, all vertical angles of
-// the first horizontal angle, then of the next. Functions of common/reproducible_math.h must be included before.
+// the first horizontal angle, then of the next.
+#include "common/reproducible_math.h"
 #include "raytracing/lights/light_rows.h"
 
 // Returns the index i of the interval angles[i] ... angles[i + 1] that holds `angle`, of `count` increasing angles.

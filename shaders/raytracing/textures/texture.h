@@ -1,12 +1,12 @@
 // Textures and the vertex attributes of triangles, in scenes that have either: lookups for textured_surface.h, which
-// builds the surface of a hit, and for alpha_test.h. A slot is one use of a texture by a material. Four buffers hold them; renderer/raytracing/textures.py writes them:
+// builds the surface of a hit, and for alpha_test.h. A slot is one use of a texture by a material. Four buffers hold
+// them; renderer/raytracing/textures.py writes them:
 //     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id. Words 0-11: for each corner, its normal,
 //                        (0, 0, 0) for none, and u; 12-14: v of the corners. If there are more than four float4, words
 //                        15, 22 and 23 are the corners' tangents; 16-21: the corners' colors, in two words of 16-bit
 //                        channels each; from 24 on: u and v of the corners in each further set of texture coordinates
-//                        (UV_SETS in all). A tangent is 0 for none, or an octahedral unit vector (Q.
-//                        Meyer et al. 2010) of 15 bits a coordinate, with bit 30 set if the bitangent is flipped, and
-//                        bit 31 set.
+//                        (UV_SETS in all). A tangent is 0 for none, or an octahedral unit vector (Q. Meyer et al.
+//                        2010) of 15 bits a coordinate, with bit 30 set if the bitangent is flipped, and bit 31 set.
 //     material_textures  the texture slots of each material: indices of `textures`, -1 for none
 //     textures           a record for each slot: where it begins in `texels`, width, height, and bits: 0-1 wrap of u,
 //                        2-3 wrap of v, 4 linear filter, 5-6 set of texture coordinates, 7 has a transform, 8 floats

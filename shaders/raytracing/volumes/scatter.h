@@ -1,5 +1,6 @@
 // Functions for fog and volumes (volumes.h) and for media inside of surfaces (random_walk.h): streams of random numbers
-// for free paths, and the phase function. Functions of common/reproducible_math.h must be included before.
+// for free paths, and the phase function.
+#include "common/reproducible_math.h"
 #include "raytracing/frame.h"
 #include "raytracing/sampler.h"
 

@@ -11,7 +11,7 @@
 //     scattering albedo, g of Henyey and Greenstein
 //     four ints: first row of the density grid in `lights`, and the grid's x, y and z size; for noise the second is the
 //     number of noise cells across the volume
-// Ray directions are unit, in world space. Functions of common/reproducible_math.h must be included before.
+// Ray directions are unit, in world space.
 #include "raytracing/lights/light_rows.h"
 #include "raytracing/scene.h"
 #include "raytracing/volumes/scatter.h"
