@@ -6,6 +6,7 @@ For the top of the page of `bench report`, as Markdown for a pull request (`benc
 import json
 import shlex
 from collections.abc import Iterator
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from renderer.bench import MAX_PAIRS
 from renderer.bench.answer import compute_verdicts, count_facts, deciding_label, shown_interval, ways_to_decide
 from renderer.bench.experiment import Experiment, case_of_command, shown_label
 from renderer.bench.verdict import DecisionRule, Verdict, minimum_detectable_effect
-from renderer.pages.markdown import escape
 from renderer.pages.page import table
 from renderer.plain import printable
 

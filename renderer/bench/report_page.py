@@ -3,6 +3,8 @@
 report.py reads the record files and calls report_page(); report_figures.py chooses the figures.
 """
 
+from html import escape
+
 import numpy as np
 
 from renderer.bench.conclusions import as_html
@@ -11,7 +13,6 @@ from renderer.bench.report_figures import grouped, peer_name, short_device, subs
 from renderer.bench.verdict import shift_and_interval
 from renderer.pages import page
 from renderer.pages.figures import INK, SERIES, draw_plots, new_figure, to_svg
-from renderer.pages.markdown import escape
 from renderer.pages.plot import format_number
 from renderer.paths import ASSETS
 from renderer.plain import Json

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from renderer.formats.cube import LookupTable, read_cube
+from renderer.formats.cube import read_cube
 from renderer.scene.scene import ToneMapping
 from renderer.system.files import file_stamp
 
@@ -44,16 +44,11 @@ def _grade_rows(
     rows[:3, :3] = white_balance(temperature, tint)
     rows[0, 3] = contrast
     if table:
-        _write_table(rows, table)
+        rows[3, :2] = table.dimensions, table.size
+        rows[4, :3] = 1 / np.subtract(table.high, table.low)
+        rows[5, :3] = table.low
+        rows[HEADER_ROWS:, :3] = table.colors
     return rows
-
-
-def _write_table(rows: np.ndarray, table: LookupTable) -> None:
-    low, high = np.array(table.low), np.array(table.high)
-    rows[3, :2] = table.dimensions, table.size
-    rows[4, :3] = 1 / (high - low)
-    rows[5, :3] = low
-    rows[HEADER_ROWS:, :3] = table.colors
 
 
 def planckian_white(temperature: float) -> np.ndarray:

@@ -5,6 +5,7 @@ command.py passes the lesson and the results of its steps to lesson_page().
 
 import os
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 from renderer.formats.images import IMAGE_SUFFIXES, linear_to_srgb, read_image
@@ -14,7 +15,7 @@ from renderer.lessons.measurements import Finding
 from renderer.lessons.programs import ProgramResult
 from renderer.pages import page
 from renderer.pages.figures import draw_plots
-from renderer.pages.markdown import escape, targets, to_html
+from renderer.pages.markdown import targets, to_html
 from renderer.pages.plot import PaperFigure, table_rows
 from renderer.records import dataclass
 from renderer.system.files import resolve

@@ -60,7 +60,7 @@ def to_svg(figure: Figure, alt: str) -> str:
     text = re.sub(r">\s+<", "><", text)
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None, "matplotlib writes a viewBox"
-    label = html.escape(alt, quote=True)
+    label = html.escape(alt)
     return f'<svg class="figure" role="img" aria-label="{label}" {box[0]}>{text[text.index(">") + 1 :].strip()}'
 
 

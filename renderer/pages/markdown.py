@@ -3,7 +3,6 @@
 The dialect is CommonMark with tables and without HTML, parsed by markdown-it.
 """
 
-import html
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal
@@ -125,8 +124,3 @@ def plain_text(inline: Token) -> str:
         elif child.type == "image":
             out.append(f"[{plain_text(child)}]")
     return "".join(out)
-
-
-def escape(text: str) -> str:
-    """Returns the text with HTML's special characters escaped."""
-    return html.escape(text, quote=True)

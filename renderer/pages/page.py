@@ -6,12 +6,12 @@ Lessons and the bench report fill the page. The style fits light and dark screen
 import base64
 import math
 from collections.abc import Iterable, Sequence
+from html import escape
 
 import numpy as np
 
 from renderer.formats.images import encode_jpeg, png_bytes
 from renderer.pages.figures import SERIES
-from renderer.pages.markdown import escape
 from renderer.paths import ASSETS
 from renderer.system.files import read_text
 
