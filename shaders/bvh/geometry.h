@@ -16,7 +16,7 @@ typedef struct {
 #endif
 } Hit;
 
-// The instance of a hit, -1 for none; SET_INSTANCE sets it. Scenes without instances have no field for it.
+// INSTANCE_OF: the instance of a hit, -1 for none. SET_INSTANCE sets it. Without INSTANCES a Hit has no field for it.
 #if INSTANCES
 #define INSTANCE_OF(hit) (hit).instance
 #define SET_INSTANCE(hit, index) (hit).instance = (index)

@@ -131,9 +131,7 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint prims, Primi
 // The closest hit so far of ray j.
 DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     Hit hit = {p->t.s[j], p->u.s[j], p->v.s[j], p->prim_index.s[j]};
-#if INSTANCES
-    hit.instance = p->instance[j];
-#endif
+    SET_INSTANCE(hit, p->instance[j]);
     return hit;
 }
 

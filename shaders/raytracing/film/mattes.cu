@@ -3,8 +3,8 @@
 // of the distance fields; of the instances, 0 for one whose primitives have names; of the materials; of the primitives
 // by id. `tables` has two tables of MATTE_SLOTS slots for each pixel, of objects and of materials: word 0 of a slot is
 // a name, word 1 the number of samples that hit it, 0 in a free slot. A name that finds no free slot is not counted.
-// Placed after raytracing/raytrace.cu. Macros of other files: DISTANCE_FIELDS, FIELD_PRIM_BASE, GEOMETRY_ARGS,
-// GEOMETRY_PARAMS, INSTANCES (raytracing/scene.h).
+// Placed after raytracing/raytrace.cu. Macros of other files: INSTANCE_OF (bvh/geometry.h); DISTANCE_FIELDS,
+// FIELD_PRIM_BASE, GEOMETRY_ARGS, GEOMETRY_PARAMS (raytracing/scene.h).
 #define MATTE_SLOTS 12
 
 // Counts a sample of an object's name in the pixel's table; names beyond MATTE_SLOTS are dropped.

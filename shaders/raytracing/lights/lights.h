@@ -6,8 +6,8 @@
 // u1 and u2 are random numbers in [0, 1). `probability` is the probability with which a light tree chooses the light, 1
 // without a tree.
 // Macros of renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_LIGHTING, DIRECT_MIS, ENVIRONMENT,
-// INSTANCED_LIGHTS, INSTANCES, LIGHT_PICKS, LIGHT_PROFILES, NON_AREA_LIGHTS, SHADOW_RAYS_CROSS, SPHERES,
-// SPHERE_TEXTURES, TEXTURED.
+// INSTANCED_LIGHTS, LIGHT_PICKS, LIGHT_PROFILES, NON_AREA_LIGHTS, SHADOW_RAYS_CROSS, SPHERES, SPHERE_TEXTURES,
+// TEXTURED.
 #include "raytracing/lights/light_rows.h"
 #include "raytracing/scene.h"
 #include "raytracing/lights/choose_light.h"

@@ -5,10 +5,11 @@
 // raytracing/raytrace.cu. Coherent rays are traversed as a packet (bvh/traverse_packet.h), and eight neighboring paths
 // are shaded at once (packets/shade_simd8.h): without this, a sample of the Cornell box takes 3.3 times as long. In the
 // masks of this file bit j is path j of a packet.
-// Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h);
-// MAX_DEPTHS, SHADOW_ORIGIN, VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h);
-// GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and
-// schedules.py (see raytrace.cu): ENVIRONMENT, VOLUMES, WORDS_PER_THREAD.
+// Macros of other files: FILM_ARGS, FILM_PARAMS (raytracing/film/film.h); ATTACH_PASSES, RECORD_OF
+// (raytracing/film/light_passes.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h); MAX_DEPTHS, SHADOW_ORIGIN,
+// VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
+// (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (see raytrace.cu): ENVIRONMENT,
+// VOLUMES, WORDS_PER_THREAD.
 #include "raytracing/packets/path_packet.h"
 
 #define THREAD_PATHS (32 * WORDS_PER_THREAD)

@@ -4,9 +4,10 @@
 // by ray (path.h) and a stencil, the mask of the rays that are active in the stage (stencil.h). A GPU's program holds
 // only the kernels of its PART, so that programs compile in parallel; a CPU's program holds all.
 // Macros of other files: AT_SAMPLE, SAMPLE_ARGS, SAMPLE_PARAMS (raytracing/begin_sample.h); FILM_ARGS, FILM_PARAMS
-// (raytracing/film/film.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS (raytracing/scene.h); FOR_EACH_STENCIL_WORD,
-// STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF (raytracing/schedules/stencil.h). Macros of renderer/raytracing/kernels.py
-// (see raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING, STENCIL.
+// (raytracing/film/film.h); ATTACH_PASSES, RECORD_OF (raytracing/film/light_passes.h); GEOMETRY_ARGS, SCENE_ARGS,
+// SCENE_PARAMS (raytracing/scene.h); FOR_EACH_STENCIL_WORD, STENCIL_BITS, STENCIL_LOCAL, STENCIL_OFF
+// (raytracing/schedules/stencil.h). Macros of renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_BSDF,
+// DIRECT_LIGHTING, EQUIANGULAR, SCALAR_THREADS, SCATTERING, STENCIL.
 #define PART_ALL 0
 #define PART_RAYS 1  // generate, trace, connect
 #define PART_SHADE 2  // shade

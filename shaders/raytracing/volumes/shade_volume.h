@@ -1,8 +1,8 @@
 // Collisions of paths in volumes (volumes.h): `collide` finds them, `shade_volume` shades them, `attenuate` applies the
 // volumes' transmittance to shadow rays. Included by raytracing/raytrace.cu in scenes with volumes. A collision is a
 // Hit whose `primitive` is VOLUME_BASE + the volume's index.
-// Macros of other files: ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of renderer/raytracing/kernels.py (see
-// raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, DIRECT_MIS, EQUIANGULAR, INSTANCES.
+// Macros of other files: SET_INSTANCE (bvh/geometry.h); ROULETTE_WEIGHT (raytracing/lights/guide.h). Macros of
+// renderer/raytracing/kernels.py (see raytrace.cu): DIRECT_BSDF, DIRECT_LIGHTING, DIRECT_MIS, EQUIANGULAR.
 #include "raytracing/path.h"
 #include "raytracing/volumes/volumes.h"
 
