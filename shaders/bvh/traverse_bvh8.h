@@ -190,12 +190,8 @@ DEVICE_NOINLINE_ALWAYS uint filter_leaf8(Lines leaf8, Primitives primitives, flo
 }
 #endif
 
-#if TRAVERSAL_COUNTS
-// Mask of the used primitives of a leaf8.
-DEVICE uint leaf_mask8(Lines leaf8) {
-    return movemask8(*(GLOBAL const int8 *)(leaf8 + 8 * LEAF_PRIM_INDICES) >= (int8)(0));
-}
-#endif
+// Mask of the used primitives of a leaf8, whose indices are not negative.
+DEVICE uint leaf_mask8(Lines leaf8) { return ~movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES))) & 255u; }
 
 // Returns the closest hit nearer than `best`, else `best`, which another traversal may have found. With
 // accept_first_hit, traversal stops at the first hit, and only the result's primitive (>= 0: a hit) is valid.

@@ -252,7 +252,7 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
 DEVICE_NOINLINE_ALWAYS bool intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint group,
                                                  bool accept_first_hit FILTER_PARAMS) {
     RayIndices indices = ray_indices(group);
-    uint prims = ~movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES))) & 255u;
+    uint prims = leaf_mask8(leaf8);
 #define READ_GROUP(row) gather16(&(row), indices)
 #define READ_GROUP_INTS(row) gather_ints16(&(row), indices)
 #define WRITE_GROUP(row, values) scatter_ints16((Ints32 *)&(row), group, as_int16(values))

@@ -91,6 +91,18 @@ DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL 
     return path.radiance;
 }
 
+// Russian roulette after a path's ray number `depth`: returns false if the path ends. Else divides *throughput by the
+// probability with which it continues, the largest channel of `weight` (ROULETTE_WEIGHT in lights/guide.h), which keeps
+// the estimate unbiased.
+DEVICE bool survives_roulette(const LaunchParams params, int depth, Sampler sampler, float3 weight,
+                              float4 *throughput) {
+    if (depth + 1 < params.rr_depth) return true;
+    float probability = clamp(largest_of3(weight), 0.05f, 1.0f);
+    if (get_1d(sampler, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 3u) >= probability) return false;
+    *throughput = with_w(xyz(*throughput) * (1.0f / probability), throughput->w);
+    return true;
+}
+
 // Returns the origin of a shadow ray moved by t_min along its direction: beyond the surface, if the ray crosses it
 // (ShadowRay in lights/lights.h).
 DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {

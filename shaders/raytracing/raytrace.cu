@@ -144,8 +144,8 @@ DEVICE void sample_shadow_ray(const LaunchParams params, int depth, Sampler samp
     shadow->contribution = with_w(throughput * xyz(shadow->contribution), shadow->contribution.w);
     attenuate(params, depth, sampler, lights, path->origin, shadow);
     shadow->contribution = clamp_contribution(params, depth + 1, shadow->contribution);
-    // light passes, here and in shade_hit (film/light_passes.h); the pdf 1 stands for a lobe that is no delta
-    set_lobe(PASSES_OF(*path), SHADOW_LOBE, m, s, xyz(shadow->direction), 1.0f, shadow->group);
+    // the group is set with LIGHT_PASSES alone (film/light_passes.h); the pdf 1 stands for a lobe that is no delta
+    if (LIGHT_PASSES) set_lobe(PASSES_OF(*path), SHADOW_LOBE, m, s, xyz(shadow->direction), 1.0f, shadow->group);
 }
 
 // Shades the hit of a path's ray number `depth`: adds the emission, samples a light into `shadow`, and samples the next
@@ -193,11 +193,8 @@ DEVICE bool shade_hit(const LaunchParams params, int depth, Sampler sampler, con
     out.pdf = chain_pdf(params, lights, *path, s, hit, bsdf_pdf, out, GEOMETRY_ARGS);
     path->direction = with_w(out.direction, out.pdf);
     float4 throughput = path->throughput * with_w(out.weight, 1.0f);
-    if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased
-        float survival_probability = clamp(largest_of3(ROULETTE_WEIGHT(throughput, out.unguided)), 0.05f, 1.0f);
-        if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
-        throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
-    }
+    if (!survives_roulette(params, depth, sampler, ROULETTE_WEIGHT(throughput, out.unguided), &throughput))
+        return false;
     path->throughput = throughput;
     set_lobe(PASSES_OF(*path), PATH_LOBE, m, s, out.direction, out.pdf, 0);
     if (out.transmits) cross_surface(m, s, &path->throughput, &path->radiance);

@@ -76,11 +76,8 @@ DEVICE bool shade_volume(const LaunchParams params, int depth, Sampler sampler, 
     float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
     direction = sample_henyey_greenstein(direction, scattering.w, u1, u2);
     path->direction = with_w(direction, henyey_greenstein(dot_fma(xyz(path->direction), direction), scattering.w));
-    if (depth + 1 >= params.rr_depth) {  // Russian roulette as in shade_path
-        float survival_probability = clamp(largest_of3(ROULETTE_WEIGHT(throughput, xyz(scattering))), 0.05f, 1.0f);
-        if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
-        throughput = with_w(xyz(throughput) * (1.0f / survival_probability), throughput.w);
-    }
+    float3 weight = ROULETTE_WEIGHT(throughput, xyz(scattering));
+    if (!survives_roulette(params, depth, sampler, weight, &throughput)) return false;
     path->throughput = throughput;
     set_volume_lobe(PASSES_OF(*path), PATH_LOBE, 0);
     return true;
