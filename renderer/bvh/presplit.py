@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.bvh.host_sah import HostBvh, build_host_sah
 from renderer.bvh.layouts import upload_primitives
-from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area
+from renderer.bvh.primitives import CHUNK, PRIMITIVE, bounds, half_area, radius_of
 from renderer.gpu import Device, DeviceProperties
 from renderer.records import dataclass
 
@@ -64,19 +64,19 @@ class SplitPotential:
 def split_potential(primitives: np.ndarray) -> SplitPotential:
     """Returns the SplitPotential of primitives (m,) PRIMITIVE; spheres are never split.
 
-    The last component of "edge2" is the radius of a sphere and not positive for a triangle. The limit of a triangle for
-    ever more splits is the sum of the areas of its projections on the three coordinate planes.
+    The limit of a triangle for ever more splits is the sum of the areas of its projections on the three coordinate
+    planes.
     """
     boxes, least = (np.empty(len(primitives)) for _ in range(2))
     for begin in range(0, len(primitives), CHUNK):
         chunk, rows = primitives[begin : begin + CHUNK], slice(begin, begin + CHUNK)
         edge1, edge2 = (chunk[name][:, :3].astype("f8").T.copy() for name in ("edge1", "edge2"))
         size = np.maximum(np.maximum(edge1, edge2), 0) - np.minimum(np.minimum(edge1, edge2), 0)
-        size += 2 * np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
+        size += 2 * np.maximum(radius_of(chunk).astype("f8"), 0)
         (a, b, c), (d, e, f) = edge1, edge2
         boxes[rows] = half_area(size)
         least[rows] = (np.abs(b * f - c * e) + np.abs(c * d - a * f) + np.abs(a * e - b * d)) / 2
-        np.copyto(least[rows], boxes[rows], where=chunk["edge2"][:, 3] > 0)
+        np.copyto(least[rows], boxes[rows], where=radius_of(chunk) > 0)
     return SplitPotential(boxes, least)
 
 

@@ -18,6 +18,24 @@ GEOMETRY_WORDS = [0, 1, 2, 4, 5, 6, 8, 9, 10]  # a primitive's words but id, mat
 CHUNK = 1 << 16  # primitives that a NumPy loop handles at once, so that float64 copies take a few MiB
 
 
+def material_of(primitives: np.ndarray) -> np.ndarray:
+    """Returns the indices (m,) int32 of the primitives' materials: a view, so writing changes the primitives."""
+    material: np.ndarray = primitives["edge1"].view("i4")[..., 3]
+    return material
+
+
+def radius_of(primitives: np.ndarray) -> np.ndarray:
+    """Returns the radii (m,) float32 of spheres, at most 0 for triangles: a view, so writing changes the primitives."""
+    radius: np.ndarray = primitives["edge2"][..., 3]
+    return radius
+
+
+def float64_columns(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Returns v0, edge1, edge2 (m, 3) and the radius (m, 1), 0 for triangles, as float64 copies."""
+    v0, edge1, edge2 = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
+    return v0, edge1, edge2, np.maximum(radius_of(primitives)[:, None].astype("f8"), 0)
+
+
 def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
     """Makes primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or indices (m,)."""
     vertices = np.asarray(vertices).astype("f4", copy=False)
@@ -28,7 +46,7 @@ def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarra
         chunk[:, :3] = corners[:, 0]
         np.subtract(corners[:, 1], corners[:, 0], out=chunk[:, 4:7])
         np.subtract(corners[:, 2], corners[:, 0], out=chunk[:, 8:11])
-    out["edge1"].view("i4")[:, 3] = material
+    material_of(out)[:] = material
     return out
 
 
@@ -70,8 +88,8 @@ def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray =
     """Makes primitives (m,) of spheres: centers (m, 3), radii (m,), material an index or indices (m,)."""
     out = np.zeros(len(centers), PRIMITIVE)
     out["v0"][:, :3] = centers
-    out["edge2"][:, 3] = radii
-    out["edge1"].view("i4")[:, 3] = material
+    radius_of(out)[:] = radii
+    material_of(out)[:] = material
     return out
 
 
@@ -137,7 +155,7 @@ def bounds_by_material(primitives: np.ndarray) -> dict[int, tuple[np.ndarray, np
     by_material: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
-        material = chunk["edge1"].view("i4")[:, 3]
+        material = material_of(chunk)
         for index in np.flatnonzero(np.bincount(material)).tolist():
             low, high = _chunk_bounds(chunk if len(chunk) == (material == index).sum() else chunk[material == index])
             before = by_material.get(index, (low, high))
@@ -159,7 +177,7 @@ def _chunk_bounds(chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sphere of radius 0, and the edges of a sphere are not read.
     """
     corner, edge1, edge2 = (chunk[field][:, :3].astype("f8").T.copy() for field in ("v0", "edge1", "edge2"))
-    radius = np.maximum(chunk["edge2"][:, 3].astype("f8"), 0)
+    radius = np.maximum(radius_of(chunk).astype("f8"), 0)
     is_triangle = radius <= 0
     points = [corner - radius, corner + radius] if radius.any() else [corner]
     points += [np.where(is_triangle, corner + edge, corner) for edge in (edge1, edge2)]
@@ -190,6 +208,5 @@ def triangle_distances(sides: Iterable[np.ndarray], origin: np.ndarray, directio
 def areas(primitives: np.ndarray) -> np.ndarray:
     """Returns the surface areas (m,) float64 of triangles and spheres (m,) PRIMITIVE."""
     # Each primitive has one of the two terms: the edges of a sphere are 0, the radius of a triangle counts as 0.
-    cross = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
-    radius2 = np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
-    return np.asarray(np.linalg.norm(cross, axis=1) / 2 + 4 * np.pi * radius2)
+    _, edge1, edge2, radius = float64_columns(primitives)
+    return np.asarray(np.linalg.norm(np.cross(edge1, edge2), axis=1) / 2 + 4 * np.pi * radius[:, 0] ** 2)

@@ -313,7 +313,7 @@ class AccumulatingPicture(Picture[AnySettings]):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.samples = 0
-        self._drawn: tuple[object, Size, float, Tile] | None = None  # restart key, size, time and tile of the samples
+        self._drawn: tuple[object, ...] | None = None  # restart key, size, time and tile of the samples
 
     def restart_key(self, settings: AnySettings) -> object:
         """The part of the settings whose change begins the picture again; by default all."""
@@ -337,12 +337,18 @@ class AccumulatingPicture(Picture[AnySettings]):
 
     def begin_if_changed(self, settings: AnySettings, size: Size, time: float, tile: Tile) -> None:
         """Begin the picture of (settings, size, time, tile), unless the present samples belong to it."""
-        time = time if self.depends_on_time(settings) else 0.0
-        key = (self.restart_key(settings), size, time, tile)
+        key = self._samples_key(settings, size, time, tile)
         if key != self._drawn:
             self._drawn, self.samples = None, 0  # no picture if begin() fails
             self.begin(settings, size, time, tile)
             self._drawn = key
+
+    def is_begun(self, settings: AnySettings, size: Size, time: float, tile: Tile) -> bool:
+        """True if the present samples belong to the picture of (settings, size, time, tile)."""
+        return self._drawn == self._samples_key(settings, size, time, tile)
+
+    def _samples_key(self, settings: AnySettings, size: Size, time: float, tile: Tile) -> tuple[object, ...]:
+        return self.restart_key(settings), size, time if self.depends_on_time(settings) else 0.0, tile
 
     def restart(self) -> None:
         """Make the next draw the first sample."""

@@ -144,7 +144,7 @@ class Picture(AccumulatingPicture[Settings]):
             tile = film.whole_blocks(tile, size)  # pixels rest by blocks, alike in every tile
         self._film_tile, ray_count = tile, tile[2] * tile[3]
         with stage("building"):
-            self._update_geometry(settings, ray_count)
+            self._update_geometry(settings, partial(self._compile_ahead, settings, ray_count))
         wanted, settings = settings, self._with_schedule(settings, self._geometry, ray_count)
         with stage("building"):
             lights = self._update_lights(settings)
@@ -290,8 +290,11 @@ class Picture(AccumulatingPicture[Settings]):
     def _scene_args(self) -> SceneArgs:
         return *self._geometry.kernel_args, *self._guide, self._materials, self._lights.buffer, *self._passes
 
-    def _update_geometry(self, settings: Settings, ray_count: int) -> None:
-        """Rebuilds the geometry if its shapes changed, else moves its instances and distance fields."""
+    def _update_geometry(self, settings: Settings, before_build: Callable[[Geometry], None] = lambda _: None) -> None:
+        """Rebuilds the geometry if its shapes changed, else moves its instances and distance fields.
+
+        `before_build` is Geometry's: begin() compiles kernels by it while the BVH is built.
+        """
         key = (
             *(getattr(settings, name) for name in (*SHAPE_GROUPS, "models", "scattered", "builder", "bvh")),
             tuple((material.name, *material.map_values) for material in settings.materials),
@@ -301,16 +304,20 @@ class Picture(AccumulatingPicture[Settings]):
             settings.is_blurred,
         )
         if key != self._geometry_key:
-            compile_ahead = partial(self._compile_ahead, settings, ray_count)
-            self._geometry, self._geometry_key = Geometry(self.device, settings, compile_ahead), key
+            self._geometry, self._geometry_key = Geometry(self.device, settings, before_build), key
         self._geometry.update(settings)
+
+    def _upload_materials(self, settings: Settings) -> np.ndarray:
+        """Uploads the materials if they changed; returns them, (m,) MATERIAL."""
+        rows = self._material_rows(settings, self._geometry)
+        if rows is not self._uploaded_rows:
+            self._materials: Buffer = self.device.buffer(len(rows), MATERIAL).write(rows)
+            self._uploaded_rows = rows
+        return rows
 
     def _update_lights(self, settings: Settings) -> LightSampler:
         """Uploads the materials; rebuilds the light sampler if lights, emission or geometry changed."""
-        materials = self._material_rows(settings, self._geometry)
-        if materials is not self._uploaded_rows:
-            self._materials: Buffer = self.device.buffer(len(materials), MATERIAL).write(materials)
-            self._uploaded_rows = materials
+        materials = self._upload_materials(settings)
         instanced = self._geometry.instanced_lights(settings, materials)
         lights = (getattr(settings, name) for name in LIGHT_SETTINGS)
         key = self._geometry_key, self._geometry.builds, materials.tobytes(), instanced.triangles.tobytes(), *lights
@@ -385,28 +392,39 @@ class Picture(AccumulatingPicture[Settings]):
         light_passes or cryptomatte, the layers of light_passes.py or cryptomatte.py.
         """
         tile = tile or (0, 0, *size)
-        self.begin_if_changed(settings, size, 0.0, tile)
-        left, top, width, height = self._film_tile
+        samples = self.samples if self.is_begun(settings, size, 0.0, tile) else 0
+        if not samples:
+            self.restart()  # the geometry may become another picture's than the samples', so the next draw is the first
+        settings = self._with_geometry(settings, tile[2:])
+        self._upload_materials(settings)
+        _, _, width, height = tile
         albedo, normal = (self.device.buffer((height, width, 4)) for _ in range(2))
         depth, ids = self.device.buffer((height, width)), self.device.buffer((height, width), "u4")
-        draw = self._aov_kernel("draw_aovs", self._settings)
-        out, samples = (albedo, normal, depth, ids), min(settings.samples, AOV_SAMPLES)
-        draw(self._rays.padded_count, self._params[()], samples, *out, *self._geometry.kernel_args, self._materials)
+        params, aov_samples = launch_params(settings, size, tile), min(settings.samples, AOV_SAMPLES)
+        arguments = params[()], aov_samples, albedo, normal, depth, ids, *self._geometry.kernel_args, self._materials
+        self._aov_kernel("draw_aovs", settings)(int(params["ray_count"]), *arguments)
         layers = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
         layers |= {"depth": depth.read(), "id": ids.read()}
-        counts = np.full((height, width), self.samples)
-        if self._rays.film_m2 is not None and self.samples:
+        if samples:
+            layers |= self._film_layers(tile)
+        if settings.cryptomatte and samples:
+            draw = self._aov_kernel("draw_mattes", settings, "mattes")
+            layers |= draw_mattes(self._geometry, settings, params, samples, draw)
+        return layers
+
+    def _film_layers(self, tile: Tile) -> dict[str, np.ndarray]:
+        """The layers of `tile` that come from the samples: variance, samples and light passes, if they are kept."""
+        left, top, width, height = self._film_tile
+        counts, layers = np.full((height, width), self.samples), dict[str, np.ndarray]()
+        if self._rays.film_m2 is not None:
             m2 = self._film.merged[1].read()
             counts = film.samples_of(m2, self.samples)
             layers["variance"] = m2[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
             layers["samples"] = counts.astype("u4")
-        if self._passes and self.samples:
+        if self._passes:
             layers |= read_passes(self._passes[0], self._settings, counts)
-        if settings.cryptomatte and self.samples:
-            draw = self._aov_kernel("draw_mattes", self._settings, "mattes")
-            layers |= draw_mattes(self._geometry, self._settings, self._params.copy(), self.samples, draw)
-        rows, columns = (slice(tile[k] - at, tile[k] - at + tile[k + 2]) for k, at in ((1, top), (0, left)))
-        return {name: layer[rows, columns] for name, layer in layers.items()}
+        x, y = tile[0] - left, tile[1] - top  # the film may begin before the tile, at a whole block (film.whole_blocks)
+        return {name: layer[y : y + tile[3], x : x + tile[2]] for name, layer in layers.items()}
 
     def pick(self, settings: Settings, size: Size, x: float, y: float) -> float | None:
         """Returns the distance, as focus_distance counts it, of the surface at pixel (x, y); None without a surface.
@@ -435,8 +453,8 @@ class Picture(AccumulatingPicture[Settings]):
         return traversal_view(name, shown, levels, params, settings.projection)
 
     def _with_geometry(self, settings: Settings, size: Size) -> Settings:
-        """Updates the geometry for a picture of `size`; returns the settings with its schedule."""
-        self._update_geometry(settings, size[0] * size[1])
+        """Updates the geometry; returns the settings with the schedule for a picture of `size`, which is not compiled."""
+        self._update_geometry(settings)
         return self._with_schedule(settings, self._geometry, size[0] * size[1])
 
     def _light_view(self, settings: Settings, size: Size, pixel: tuple[int, int]) -> AlgorithmView:
@@ -470,7 +488,7 @@ class Picture(AccumulatingPicture[Settings]):
             self._tracers[purpose] = self.clone()
         fixed = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)  # the same kernels
         tracer, settings = self._tracers[purpose], replace(fixed, schedule="wavefront", stencil="bits")
-        self._update_geometry(settings, 0)
+        self._update_geometry(settings)
         # Share the geometry that this picture has now.
         tracer._geometry, tracer._geometry_key = self._geometry, self._geometry_key
         return tracer, settings

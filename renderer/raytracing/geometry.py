@@ -13,7 +13,7 @@ import numpy as np
 from renderer.bvh.build import build_bvh, uses_bvh8
 from renderer.bvh.instances import Instances
 from renderer.bvh.layouts import Bvh
-from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material
+from renderer.bvh.primitives import PRIMITIVE, HostPrimitives, bounds_by_material, material_of, radius_of
 from renderer.gpu.device import Buffer, Device
 from renderer.gpu.dlpack import import_tensor
 from renderer.raytracing.distance_fields import FIELD, bounding_radius, field_records
@@ -101,7 +101,7 @@ class Geometry:
         named = [name for name in shapes.primitives if name]
         self.has_instances = self.has_instances or bool(settings.has_instances or shapes.instanced)
         if before is None or shapes.primitives[""] is not before.primitives[""]:
-            self.has_spheres = any(bool((s["edge2"][:, 3] > 0).any()) for s in shapes.primitives.values())
+            self.has_spheres = any(bool((radius_of(p) > 0).any()) for p in shapes.primitives.values())
             # In a later frame of an animation a BVH is built faster or refitted. A presplit BVH, which repeats
             # primitives, is presplit again.
             last = self.bvh if before is not None and self.bvh.count == self.primitive_count else None
@@ -207,9 +207,9 @@ class Geometry:
         for shape, material in np.unique(np.stack([instances.shape_of, instances.material_of], 1), axis=0):
             primitives = self.shapes.primitives[self._names[shape]].copy()
             if material >= 0:
-                primitives["edge1"].view("i4")[:, 3] = material
-            emits = materials["emission"][primitives["edge1"].view("i4")[:, 3], 3] > 0
-            primitives = primitives[emits & (primitives["edge2"][:, 3] <= 0)]
+                material_of(primitives)[:] = material
+            emits = materials["emission"][material_of(primitives), 3] > 0
+            primitives = primitives[emits & (radius_of(primitives) <= 0)]
             if not len(primitives):
                 continue
             chosen = np.flatnonzero((instances.shape_of == shape) & (instances.material_of == material))
@@ -276,5 +276,5 @@ def transformed(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     out["v0"][:, :3] += matrix[:, 3]
     if np.linalg.det(matrix[:, :3]) < 0:
         out["edge1"][:, :3], out["edge2"][:, :3] = out["edge2"][:, :3].copy(), out["edge1"][:, :3].copy()
-        out["edge2"][:, 3] = -1
+        radius_of(out)[:] = -1
     return out

@@ -11,13 +11,14 @@ import numpy as np
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
+from renderer.raytracing.film import Tile
 from renderer.raytracing.light_passes import group_passes, lobe_passes
 from renderer.raytracing.lights.caustic_shapes import ball_rows, sampled_meshes
 from renderer.raytracing.lights.environment import has_environment
 from renderer.raytracing.lights.light_buffer import has_non_area_lights
 from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_KINDS, material_constants
 from renderer.raytracing.materials import MATERIAL, material_rows
-from renderer.raytracing.ray_buffers import WORDS_PER_WARP
+from renderer.raytracing.ray_buffers import WORD_RAYS, WORDS_PER_WARP, block_counts
 from renderer.raytracing.settings import Settings
 from renderer.raytracing.volumes import has_volumes, samples_segments
 
@@ -42,13 +43,14 @@ PROJECTIONS = {"perspective": 0, "equirectangular": 1, "orthographic": 2, "fishe
 STENCILS = {"off": 0, "flags": 1, "bits": 2, "compact": 3}  # numbered as in schedules/stencil.h
 SAMPLERS = {"random": 0, "sobol": 1}
 DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
-# Constants that aovs.cu, the kernels of layers such as albedo, does not read: they get one value, so that scenes share
-# its kernels.
+# Constants that aovs.cu, the kernels of layers such as albedo, does not read: they get one value, so that scenes and
+# schedules share its kernels.
 UNREAD_BY_AOVS = {
     "CAUSTICS": 0, "CAUSTIC_MESHES": 0, "CLAMP_INDIRECT": 0, "DIRECT_LIGHTING": DIRECT_LIGHTING["mis"],
     "ENVIRONMENT": 0, "EQUIANGULAR": 0, "FILM": 0,
     **NO_LIGHT_PASSES,
     "LIGHT_PROFILES": 0, "NON_AREA_LIGHTS": 0, "SHADOW_CATCHER": 0, "STENCIL": STENCILS["bits"], "WHITTED": 0,
+    "WORDS_PER_WARP": WORDS_PER_WARP,
 }  # fmt: skip
 DEFAULTS = {  # constants that only scenes with the feature set
     **dict.fromkeys(("BVH8", "DEFORMS", "DISTANCE_FIELDS", "INSTANCED_LIGHTS", "INSTANCES", "LIGHT_PICKS", "LIGHT_TREE",
@@ -98,7 +100,6 @@ INTERFACE = (  # dispatched functions (surface.h): type, name, parameters, call 
     ("bool", "material_has_medium", "const Material m", "has_medium(m)", "false"),
     ("float", "material_dispersion", "const Material m", "dispersion(m)", "0.0f"),
 )  # fmt: skip
-Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 
 
 def kernel_source(name: str = "materials") -> GeneratedSource:
@@ -243,8 +244,8 @@ def launch_params(
     params["horizon"][:3], params["zenith"][:3] = settings.horizon, settings.zenith
     params["width"], params["height"] = size
     params["tile_x"], params["tile_y"], params["tile_width"], params["tile_height"] = tile
-    params["blocks_x"] = -(-tile[2] // 8)
-    params["ray_count"] = params["blocks_x"] * -(-tile[3] // 4) * 32
+    columns, rows = block_counts(tile[2:])
+    params["blocks_x"], params["ray_count"] = columns, columns * rows * WORD_RAYS
     params["seed"], params["max_depth"] = settings.seed, settings.max_depth
     params["rr_depth"], params["noise_threshold"] = settings.rr_depth, settings.noise_threshold
     for field, value in (lights or {}).items():

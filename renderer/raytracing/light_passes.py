@@ -11,12 +11,11 @@ light_groups, are `light_NAME` and `light_others`; they add up to the picture, t
 import numpy as np
 
 from renderer.gpu.device import Buffer
-from renderer.raytracing.ray_buffers import WORDS_PER_GROUP
+from renderer.raytracing.ray_buffers import BLOCK, block_counts, padded_rays
 from renderer.raytracing.settings import OTHER_LIGHTS, Settings
 from renderer.raytracing.volumes import has_volumes
 
 LOBE_FLOATS, FLOATS_PER_PASS = 8, 6  # sizes of a ray's record, the same in light_passes.h
-BLOCK = 4, 8  # rows and columns of pixels of a block of 32 rays (path.h)
 
 
 def lobe_passes(settings: Settings) -> list[str]:
@@ -39,20 +38,22 @@ def pass_floats(settings: Settings) -> int:
 
 def pass_bytes(settings: Settings, size: tuple[int, int]) -> int:
     """Returns the bytes of the records of a picture or tile of `size` (width, height); 0 without light passes."""
-    blocks = -(-size[0] // BLOCK[1]) * -(-size[1] // BLOCK[0])
-    rays = -(-blocks // WORDS_PER_GROUP) * WORDS_PER_GROUP * BLOCK[0] * BLOCK[1]
-    return 4 * rays * pass_floats(settings) if settings.light_passes else 0
+    return 4 * padded_rays(size) * pass_floats(settings) if settings.light_passes else 0
 
 
 def read_passes(records: Buffer, settings: Settings, counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the mean (height, width, 3) float32 of each pass; `counts` (height, width) are the pixels' samples."""
+    """Returns the mean (height, width, 3) float32 of each pass; `counts` (height, width) are the pixels' samples.
+
+    Records are stored block by block, see BLOCK. A pass has six floats of a record: RGB of a sum, then of the sum's
+    rounding errors.
+    """
     height, width = counts.shape
-    rows, columns = -(-height // BLOCK[0]), -(-width // BLOCK[1])
-    blocks = records.read()[: rows * columns * BLOCK[0] * BLOCK[1]].reshape(rows, columns, *BLOCK, -1)
+    (columns, rows), (across, down) = block_counts((width, height)), BLOCK
+    blocks = records.read()[: rows * columns * across * down].reshape(rows, columns, down, across, -1)
     layers = {}
     for k, name in enumerate(lobe_passes(settings) + group_passes(settings)):
         first = LOBE_FLOATS + FLOATS_PER_PASS * k
         sums = blocks[..., first : first + 3].astype("f8") + blocks[..., first + 3 : first + 6]
-        pixels = sums.transpose(0, 2, 1, 3, 4).reshape(rows * BLOCK[0], columns * BLOCK[1], 3)[:height, :width]
+        pixels = sums.transpose(0, 2, 1, 3, 4).reshape(rows * down, columns * across, 3)[:height, :width]
         layers[name] = (pixels / counts[..., None]).astype("f4")
     return layers

@@ -10,6 +10,19 @@ GROUP_SIZE = 128  # threads of a group; each has one ray of the group's four ste
 MAX_DEPTHS = 16  # depths whose active rays are counted for the report; the same in raytrace.cu
 WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
 WORDS_PER_GROUP = GROUP_SIZE // 2  # stencil words of a group of the kernel `bounces`
+BLOCK = 8, 4  # width and height in pixels of the block whose 32 rays share a stencil word
+WORD_RAYS = 32
+
+
+def block_counts(size: tuple[int, int]) -> tuple[int, int]:
+    """Returns the columns and rows of blocks that cover a picture or tile of `size` (width, height)."""
+    return -(-size[0] // BLOCK[0]), -(-size[1] // BLOCK[1])
+
+
+def padded_rays(size: tuple[int, int]) -> int:
+    """Returns the rays of a picture or tile of `size`: 32 a block, padded to whole groups of the kernel `bounces`."""
+    columns, rows = block_counts(size)
+    return -(-columns * rows // WORDS_PER_GROUP) * WORDS_PER_GROUP * WORD_RAYS
 
 
 class RayBuffers:
@@ -20,8 +33,8 @@ class RayBuffers:
     `keeps_variance`, the sum of squared deviations, each (height, width, 4). `film_of` are buffers of another schedule
     for the same picture, whose film these share.
 
-    There is a ray for each pixel of the blocks of 8 x 4 pixels, padded to whole groups of the kernel `bounces`:
-    `padded_count` rays. `launch_threads` are the threads of a stage, `bounces_threads` of `bounces`.
+    There are `padded_count` rays, see padded_rays(). `launch_threads` are the threads of a stage, `bounces_threads` of
+    the kernel `bounces`.
     """
 
     film: tuple[Buffer, ...]
@@ -45,18 +58,17 @@ class RayBuffers:
         )  # fmt: skip
         width, height = size
         self.stencil = stencil
-        blocks = -(-width // 8) * -(-height // 4)
-        self.padded_count = -(-blocks // WORDS_PER_GROUP) * WORDS_PER_GROUP * 32
+        self.padded_count = padded_rays(size)
         self.launch_threads = self.padded_count // WORDS_PER_WARP
-        self.bounces_threads = self.padded_count // 32 // WORDS_PER_GROUP * GROUP_SIZE
+        self.bounces_threads = self.padded_count // WORD_RAYS // WORDS_PER_GROUP * GROUP_SIZE
         film = film_of.film if film_of else tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))
         self.film = film  # FILM_PARAMS
         self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # `regenerate`: paths started, then active rays by depth
-        # index of the current sample, and of its range's first one
+        # index of the current sample, and of the first sample of its range (film.py)
         self.sample = film_of.sample if film_of else device.buffer(2, "i4")
         words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
-        self.mask_words = words.get(stencil, self.padded_count // 32)
+        self.mask_words = words.get(stencil, self.padded_count // WORD_RAYS)
         self.active_masks: list[Buffer] = []  # one for each depth; for the megakernel one buffer (words, MAX_DEPTHS)
         if schedule == "megakernel":
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]

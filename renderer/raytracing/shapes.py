@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, joined, spheres, triangles, with_primitive_ids
+from renderer.bvh.primitives import (
+    PRIMITIVE,
+    collapse_duplicates,
+    joined,
+    material_of,
+    radius_of,
+    spheres,
+    triangles,
+    with_primitive_ids,
+)
 from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_model, load_part
@@ -255,7 +264,7 @@ def _quad(shape: Quad, material: int, has_maps: bool) -> Arrays:
 def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
     """The primitives of a procedural shape, with projected texture coordinates if maps need them."""
     primitives = _transformed(procedural.generate(shape.kind, shape.level), shape, material)
-    flat = primitives["edge2"][:, 3] <= 0  # triangles: for a sphere w of edge2 is its radius, above 0
+    flat = radius_of(primitives) <= 0  # triangles
     if not has_maps or not flat.any():
         return primitives, None
     attributes = default_attributes(len(primitives), BASE_FLOAT4S)
@@ -279,8 +288,8 @@ def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material
             primitives[field][:, :3] = np.stack([y, z, x], 1)
         primitives[field][:, :3] *= np.float32(shape.scale)
     primitives["v0"][:, :3] += np.array(shape.position, "f4")
-    primitives["edge2"][:, 3] *= np.float32(shape.scale)
-    primitives["edge1"].view("i4")[:, 3] = material
+    radius_of(primitives)[:] *= np.float32(shape.scale)
+    material_of(primitives)[:] = material
     return primitives
 
 

@@ -1,8 +1,7 @@
 """The view "stencil": one sample of the wavefront schedule, stage by stage, with active rays and time of each stage.
 
 trace_stages() launches each stage separately (schedules.Wavefront.stages) and reads the stencil that the stage wrote:
-the mask of active rays, one bit a ray and one 32-bit word a block of 8 x 4 pixels
-(shaders/raytracing/schedules/stencil.h).
+the mask of active rays, one bit a ray and one 32-bit word a block of 8 x 4 pixels (schedules/stencil.h in the shaders).
 stencil_view() shows the trace in the window; pictures/raytrace.py offers the view.
 """
 
@@ -13,14 +12,13 @@ import numpy as np
 from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.paths import ASSETS
-from renderer.raytracing.schedules import SceneArgs, Wavefront
+from renderer.raytracing.ray_buffers import BLOCK, WORD_RAYS, block_counts
+from renderer.raytracing.schedules import SceneArgs, Wavefront, count_rays
 from renderer.raytracing.settings import Settings
 from renderer.records import dataclass
 from renderer.system.files import read_toml
 
 PARTS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "parts.toml")  # stage -> its name, what shortens it
-BLOCK = (8, 4)  # pixels of a stencil word, width and height
-WORD_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class StageTrace:
 
     def occupancy(self, depth: int) -> np.ndarray:
         """Returns the fraction of active rays in each word; a warp traces the 32 rays of one word."""
-        return np.asarray(np.bitwise_count(self.words(depth)) / WORD_BITS)
+        return np.asarray(np.bitwise_count(self.words(depth)) / WORD_RAYS)
 
     def costs(self) -> str:
         """Sentences: the parts of the sample's time, the largest first, what shortens that, and what max_depth does."""
@@ -73,6 +71,7 @@ class StageTrace:
         parts = ", ".join(f"{PARTS[name][0]} {seconds[name] / total:.0%}" for name in ordered)
         first = "maps" if ordered[0] == "shade" and self.has_maps else ordered[0]
         said = f"a sample of {self.size[0]} x {self.size[1]} pixels, part by part, {1000 * total:,.4g} ms: {parts}"
+        # A half and a quarter of the depths, rounded up: without the stages of depth n on, a sample has max depth n.
         depths = sorted({-(-self.depths // 4), -(-self.depths // 2)} - {self.depths}, reverse=True)
         spared = {n: sum(stage.seconds for stage in self.stages if stage.depth >= n) / total for n in depths}
         less = ", ".join(f"{spared[n]:.0%} less with max depth {n}" for n in depths)
@@ -80,18 +79,17 @@ class StageTrace:
 
     def rows(self) -> list[dict[str, int | float]]:
         """Returns a row per bounce: milliseconds by stage, active rays, words with some, their mean occupancy."""
+        counts = count_rays(np.array([self.words(depth).ravel() for depth in range(self.depths)]))
         rows = []
-        for depth in range(self.depths):
-            occupancy = self.occupancy(depth)
-            used = occupancy[occupancy > 0]
+        for depth, (active, empty) in enumerate(zip(*counts.values(), strict=True)):
+            used = self.words(depth).size - empty
             times = {
                 f"{stage.name} ms": 1000 * stage.seconds
                 for stage in self.stages
                 if stage.depth == depth and stage.name in ("trace", "shade", "connect")
             }
-            live = int(np.bitwise_count(self.words(depth)).sum())
-            row = {"bounce": depth, **times, "live rays": live, "words": int(used.size)}
-            rows.append(row | {"occupancy": float(used.mean()) if used.size else 0.0})
+            row = {"bounce": depth, **times, "live rays": active, "words": used}
+            rows.append(row | {"occupancy": active / (WORD_RAYS * used) if used else 0.0})
         return rows
 
 
@@ -117,7 +115,7 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
         from renderer.images.inspection import stencil_picture
 
         pixels = stencil_picture(live, trace.occupancy(depth))
-        return StepPicture(pixels, live, meaning, Legend(0.0, WORD_BITS, " rays of a block"))
+        return StepPicture(pixels, live, meaning, Legend(0.0, WORD_RAYS, " rays of a block"))
 
     return AlgorithmView("bounce", tuple(trace.rows()), step, min(1, trace.depths - 1))
 
@@ -126,7 +124,7 @@ def trace_stages(
     device: Device, schedule: Wavefront, settings: Settings, size: tuple[int, int], params: np.ndarray, scene: SceneArgs
 ) -> StageTrace:
     """Draws one sample of a picture of `size` pixels stage by stage; the device must be idle."""
-    columns, rows = (-(-n // block) for n, block in zip(size, BLOCK, strict=True))
+    columns, rows = block_counts(size)
     stages = []
     device.finish()
     started = time.perf_counter()

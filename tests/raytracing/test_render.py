@@ -11,7 +11,7 @@ from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import procedural
-from renderer.raytracing.schedules import BOUNCES
+from renderer.raytracing.schedules import BOUNCES, Schedule
 from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import from_table, set_from_text, to_table
@@ -419,6 +419,22 @@ def test_aovs_are_those_of_the_first_hit(picture):
     )
     part = picture.layers(settings, (33, 33), (8, 9, 17, 13))
     assert all(np.array_equal(part[name], layer[9:22, 8:25]) for name, layer in layers.items())
+
+
+def test_layers_alone_compile_no_schedule_and_are_those_of_a_drawn_picture(device, monkeypatch):
+    """Without samples the layers need only their kernels; a draw before them changes no bit."""
+    settings = Settings(materials=(Material("m", color=(0.5, 0.2, 0.7)),), spheres=(Sphere("m"),), samples=2)
+    gpu = SimpleNamespace(device=device)
+    drawn = Picture(gpu)
+    drawn.draw(settings, (9, 7), 0.0)
+    wanted = drawn.layers(settings, (9, 7))
+    for name in ("compile", "compile_ahead"):
+        monkeypatch.setattr(Schedule, name, lambda *_: pytest.fail("compiles a schedule"))
+    fresh = Picture(gpu)
+    found = fresh.layers(settings, (9, 7))
+    assert found.keys() == wanted.keys() and all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    monkeypatch.undo()
+    assert np.array_equal(fresh.draw(settings, (9, 7), 0.0).read(), Picture(gpu).draw(settings, (9, 7), 0.0).read())
 
 
 def test_an_attractor_is_the_image_of_its_spheres(rng):

@@ -198,6 +198,13 @@ class EnvironmentCdf(NamedTuple):
     level: np.ndarray  # (height + 1,) over rows, weighted by the cosine for a level surface that faces up
     luminance: float  # the map's luminance, integrated over the sphere
 
+    @property
+    def cell_probabilities(self) -> np.ndarray:
+        """The probabilities (height, width) float64 of the cells."""
+        rows = np.diff(self.marginal.astype("f8")) / self.marginal[-1]
+        columns = np.diff(self.conditional.astype("f8"), axis=1) / self.conditional[:, -1:]
+        return np.asarray(rows[:, None] * columns)
+
 
 def environment_cdf(radiance: np.ndarray, max_size: tuple[int, int] = MAX_CDF_SIZE) -> EnvironmentCdf:
     """Returns the distribution of a map (height, width, 3) over cells, at most `max_size` (columns, rows).

@@ -6,6 +6,7 @@ follows from RAYS photons, traced on the host by brute force. pictures/raytrace.
 
 import numpy as np
 
+from renderer.bvh.primitives import float64_columns, material_of, radius_of
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.lights.light_buffer import LightSampler
 from renderer.raytracing.lights.photons import emit_photons
@@ -54,21 +55,21 @@ def first_materials(origins: np.ndarray, directions: np.ndarray, primitives: np.
     nearest, material = np.full(len(origins), np.inf), np.full(len(origins), -1)
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
-        distance = np.where(chunk["edge2"][:, 3] > 0, *_distances(origins, directions, chunk))
+        distance = np.where(radius_of(chunk) > 0, *_distances(origins, directions, chunk))
         closest = distance.argmin(1)
         least = distance[np.arange(len(origins)), closest]
-        material = np.where(least < nearest, chunk["edge1"].view("i4")[:, 3][closest], material)
+        material = np.where(least < nearest, material_of(chunk)[closest], material)
         nearest = np.minimum(least, nearest)
     return material
 
 
 def _distances(origins: np.ndarray, directions: np.ndarray, primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns distances (n, m) to primitives, all as spheres, then all as triangles; infinite without a hit."""
-    corner, a, b = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
+    corner, a, b, radius = float64_columns(primitives)
     with np.errstate(all="ignore"):
         middle = directions @ corner.T - (origins * directions).sum(1)[:, None]
         offset2 = (origins**2).sum(1)[:, None] - 2 * origins @ corner.T + (corner**2).sum(1)
-        half = np.sqrt(middle**2 - offset2 + primitives["edge2"][:, 3].astype("f8") ** 2)
+        half = np.sqrt(middle**2 - offset2 + radius[:, 0] ** 2)
         sphere = np.where(middle > half, middle - half, middle + half)
         normal = np.cross(a, b)
         size2 = (normal**2).sum(1)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import areas
+from renderer.bvh.primitives import areas, float64_columns, material_of
 from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Device
 from renderer.raytracing.geometry import NO_LIGHTS, InstancedLights, StaticPrimitives
@@ -48,6 +48,15 @@ class NonAreaLight(NamedTuple):
     def is_point(self) -> bool:
         """True for point lights, with a photometric file and without."""
         return self.kind == LIGHT_POINT or self.kind <= LIGHT_PROFILE
+
+    @property
+    def sun_irradiance(self) -> np.ndarray:
+        """The irradiance (3,) of a surface that faces this sun.
+
+        For a disc, radiance times projected solid angle, pi sin(radius)^2; sin^2 = (1 - cos) (1 + cos) is k (2 - k) of
+        k = `kind`. A delta sun emits its irradiance.
+        """
+        return self.emitted * (np.pi * self.kind * (2 - self.kind) if self.kind > 0 else 1.0)
 
 
 class LightSampler:
@@ -246,9 +255,7 @@ def _level_irradiances(lights: list["NonAreaLight"], radiance: np.ndarray | None
     suns = [light for light in lights if light.kind >= 0]
     irradiances = np.zeros((len(suns) + 1, 3))
     for row, light in zip(irradiances, suns, strict=False):
-        # a disc's irradiance is its radiance times its projected solid angle, pi sin(radius)^2
-        solid = np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0
-        row[:] = light.emitted * solid * max(float(light.position[1]), 0.0)
+        row[:] = light.sun_irradiance * max(float(light.position[1]), 0.0)
     if radiance is not None:
         irradiances[-1] = environment.level_irradiance(radiance)
     return irradiances
@@ -314,8 +321,7 @@ def _area_lights(primitives: np.ndarray, materials: np.ndarray, instanced: Insta
 
 def _emissive(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the indices (n,) of emissive primitives of positive area, and the luminances (n,) of their radiance."""
-    material = primitives["edge1"].view("i4")[:, 3]
-    radiance = _luminance(materials)[material]
+    radiance = _luminance(materials)[material_of(primitives)]
     bright = np.flatnonzero(radiance > 0)
     bright = bright[areas(primitives[bright]) > 0]
     return bright, radiance[bright]
@@ -328,8 +334,7 @@ def _luminance(materials: np.ndarray) -> np.ndarray:
 
 def _primitive_bounds(primitives: np.ndarray, radiance: np.ndarray) -> LightBounds:
     """Returns the light bounds of triangles and spheres (n,) PRIMITIVE; `radiance` (n,) are luminances."""
-    corner, a, b = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
-    radius = np.maximum(primitives["edge2"][:, 3:].astype("f8"), 0)
+    corner, a, b, radius = float64_columns(primitives)
     low = corner + np.minimum(np.minimum(a, b), 0) - radius
     high = corner + np.maximum(np.maximum(a, b), 0) + radius
     normal = np.cross(a, b)

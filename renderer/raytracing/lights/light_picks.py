@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from renderer.bvh.primitives import material_of, radius_of
 from renderer.formats.images import LUMINANCE
 from renderer.gpu.device import Buffer
 from renderer.images.algorithm_view import AlgorithmView, Mark, StepPicture
@@ -82,17 +83,17 @@ def environment_cells(directions: np.ndarray, rotation: float, cdf: EnvironmentC
 
     `rotation` is the environment's rotation in turns.
     """
-    height, width = len(cdf.marginal) - 1, cdf.conditional.shape[1] - 1
+    probabilities = cdf.cell_probabilities
+    height, width = probabilities.shape
     x, y, z = directions.T.astype("f8")
     u = (np.arctan2(x, -z) / (2 * np.pi) + 0.5 + rotation) % 1
     v = np.arccos(np.clip(y, -1, 1)) / np.pi
     column, row = (np.minimum((fraction * n).astype("i8"), n - 1) for fraction, n in ((u, width), (v, height)))
     columns, rows = CELLS
     cell = row * rows // height * columns + column * columns // width
-    total = np.diff(cdf.marginal.astype("f8"))[:, None] * np.diff(cdf.conditional.astype("f8"), axis=1) / 2.0**64
     cell_row, cell_column = np.arange(height) * rows // height, np.arange(width) * columns // width
     cells = cell_row[:, None] * columns + cell_column
-    return cell, np.bincount(cells.ravel(), total.ravel(), minlength=columns * rows)
+    return cell, np.bincount(cells.ravel(), probabilities.ravel(), minlength=columns * rows)
 
 
 def group_picks(picks: Picks, lights: LightSampler, geometry: Geometry, settings: Settings) -> list[Group]:
@@ -124,8 +125,8 @@ def light_name(light_id: int, lights: LightSampler, geometry: Geometry, settings
         return f"instanced triangle {light_id - INSTANCED_LIGHT}"
     if light_id >= 0:
         row = geometry.primitives.rows[light_id]
-        material, number = int(row["edge1"].view("i4")[3]), int(row["v0"].view("i4")[3])
-        kind = "sphere" if row["edge2"][3] > 0 else "triangle"
+        material, number = int(material_of(row)), int(row["v0"].view("i4")[3])
+        kind = "sphere" if radius_of(row) > 0 else "triangle"
         materials = settings.materials  # materials of models, which have no names, follow these
         name = materials[material].name if material < len(materials) else f"material {material}"
         return f"{kind} {number} ({name})"

@@ -7,7 +7,7 @@ guide paths: an error costs variance, not bias.
 
 import numpy as np
 
-from renderer.bvh.primitives import areas
+from renderer.bvh.primitives import areas, float64_columns, material_of
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.lights.environment import EnvironmentCdf, environment_map
 from renderer.raytracing.lights.light_buffer import LightSampler, NonAreaLight
@@ -52,8 +52,7 @@ def emit_photons(
 
 def _emit_from_areas(primitives: np.ndarray, materials: np.ndarray, random: np.ndarray) -> np.ndarray:
     """Samples origins, directions, powers (n, 3, 3) from emissive primitives (n,): uniform area, cosine hemisphere."""
-    corner, a, b = (primitives[name][:, :3].astype("f8") for name in ("v0", "edge1", "edge2"))
-    radius = np.maximum(primitives["edge2"][:, 3:].astype("f8"), 0)
+    corner, a, b, radius = float64_columns(primitives)
     root = np.sqrt(random[:, 1:2])
     point = corner + a * (root * (1 - random[:, 2:3])) + b * (root * random[:, 2:3])
     normal = np.cross(a, b)
@@ -61,10 +60,12 @@ def _emit_from_areas(primitives: np.ndarray, materials: np.ndarray, random: np.n
     on_sphere = _sphere(random[:, 1], random[:, 2])
     normal = np.where(radius > 0, on_sphere, normal / np.where(length > 0, length, 1))
     point = np.where(radius > 0, corner + radius * on_sphere, point)
-    # A uniform point of the unit sphere that touches the surface has a cosine-distributed direction.
+    # A uniform point of the unit sphere that touches the surface has a cosine-distributed direction; the factor below 1
+    # keeps the sum from being 0.
     direction = normal + 0.9999 * _sphere(random[:, 3], random[:, 4])
+    # The origins are lifted off the surface by 1e-5 of their coordinates, so that photons do not hit it.
     scale = np.abs(point).max(1, keepdims=True) + radius
-    emission = materials["emission"][primitives["edge1"].view("i4")[:, 3], :3]
+    emission = materials["emission"][material_of(primitives), :3]
     unit = direction / np.linalg.norm(direction, axis=1, keepdims=True)
     return np.stack([point + 1e-5 * scale * normal, unit, emission * (np.pi * areas(primitives)[:, None])], 1)
 
@@ -83,12 +84,12 @@ def _sample_infinite(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Samples directions (n, 3) towards a sun or the environment; also returns the irradiance that each stands for.
 
-    The irradiance is on a plane that faces the direction: (3,) for a sun, pi sin(angular radius)^2 times its radiance,
-    or what a delta sun emits; (n, 3) for the environment map, radiance over pdf.
+    The irradiance is on a plane that faces the direction: (3,) for a sun; (n, 3) for the environment map, the estimate
+    radiance over pdf of one sample.
     """
     if light.kind >= 0:  # a sun: `kind` is 1 - cos(angular radius), `position` the direction towards it
         to_light = _around(np.tile(light.position, (len(random), 1)), 1 - light.kind * random[:, 1], random[:, 2])
-        return to_light, light.emitted * (np.pi * light.kind * (2 - light.kind) if light.kind > 0 else 1.0)
+        return to_light, light.sun_irradiance
     assert lights.environment is not None and radiance is not None
     return _sample_map(lights.environment, radiance, float(lights.fields["environment_rotation"]), random[:, 1:3])
 
@@ -96,11 +97,12 @@ def _sample_infinite(
 def _sample_map(
     cdf: EnvironmentCdf, radiance: np.ndarray, rotation: float, random: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples directions (n, 3) towards an environment map, rotated in turns; also returns radiance over pdf (n, 3)."""
-    height, width = len(cdf.marginal) - 1, cdf.conditional.shape[1] - 1
-    rows = np.diff(cdf.marginal.astype("f8")) / cdf.marginal[-1]
-    columns = np.diff(cdf.conditional.astype("f8"), axis=1) / cdf.conditional[:, -1:]
-    cells = (rows[:, None] * columns).ravel()
+    """Samples directions (n, 3) towards an environment map, rotated in turns; also returns radiance over pdf (n, 3).
+
+    Kernels do the same by sample_environment_map() and env_cell_pdf() of shaders/raytracing/lights/environment.h.
+    """
+    probabilities = cdf.cell_probabilities
+    (height, width), cells = probabilities.shape, probabilities.ravel()
     cell = np.minimum(np.searchsorted(np.cumsum(cells), random[:, 0], "right"), len(cells) - 1)
     row, column = np.divmod(cell, width)
     theta = np.pi * (row + 0.5) / height

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.primitives import triangle_distances, triangles
+from renderer.bvh.primitives import bounds as primitive_bounds
+from renderer.bvh.primitives import radius_of, triangle_distances, triangles
 from renderer.formats.mesh import load_model
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.instances import instance_matrix
@@ -92,8 +93,7 @@ def _distances(settings: Settings, ray: Ray) -> Iterator[tuple[Item, float]]:
 def _shape_distance(group: str, shape: object, ray: Ray) -> float:
     """The distance to the nearest primitive of a shape; infinite for a miss."""
     primitives = primitives_of(group, shape)
-    # PRIMITIVE: of a sphere v0 is the center and edge2.w the radius; edge2.w of a triangle is at most 0.
-    centers, radii = primitives["v0"][:, :3], primitives["edge2"][:, 3]
+    centers, radii = primitives["v0"][:, :3], radius_of(primitives)
     round_ones = radii > 0
     return min(_sphere_distance(centers[round_ones], radii[round_ones], ray), _triangles(primitives[~round_ones], ray))
 
@@ -138,12 +138,7 @@ def shape_box(group: str, shape: Any) -> tuple[np.ndarray, np.ndarray]:
         reach = shape.scale * (0.5 if shape.kind == "menger" else bounding_radius(shape))
         return shape.position - np.full(3, reach), shape.position + np.full(3, reach)
     primitives = primitives_of(group, shape)
-    if not len(primitives):
-        return np.zeros(3), np.zeros(3)
-    v0, e1, e2 = (primitives[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-    radii = np.maximum(primitives["edge2"][:, 3:], 0)  # 0 for triangles, see _shape_distance()
-    corners = [v0 - radii, v0 + radii, v0 + e1 * (radii <= 0), v0 + e2 * (radii <= 0)]
-    return np.min([c.min(0) for c in corners], 0), np.max([c.max(0) for c in corners], 0)
+    return primitive_bounds(primitives) if len(primitives) else (np.zeros(3), np.zeros(3))
 
 
 def primitives_of(group: str, shape: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from renderer.bvh.primitives import float64_columns
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.settings import Settings
 from renderer.window.controls import imgui, theme
@@ -105,6 +106,6 @@ def _geometry(group: str, value: Any) -> tuple[np.ndarray, np.ndarray]:
     rows = picking.primitives_of(group, value)
     if not 0 < len(rows) <= MAX_TRIANGLES:
         return np.zeros((0, 3, 3)), np.zeros((0, 4))
-    v0, e1, e2 = (rows[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
-    radii = rows["edge2"][:, 3]
-    return np.stack([v0, v0 + e1, v0 + e2], 1)[radii <= 0], np.column_stack([v0, radii])[radii > 0]
+    v0, e1, e2, radii = float64_columns(rows)
+    is_sphere = radii[:, 0] > 0
+    return np.stack([v0, v0 + e1, v0 + e2], 1)[~is_sphere], np.column_stack([v0, radii])[is_sphere]
